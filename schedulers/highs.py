@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 # One thread: with several, which of two equal optima is found depends on who comes first.
-QUIET = {"output_flag": False, "threads": 1}
+QUIET: dict[str, Any] = {"output_flag": False, "threads": 1}
 
 
-def solver_of(options: Mapping[str, object]) -> Any:
+def solver_of(options: Mapping[str, Any]) -> Any:
     """A solver with some options, on one core, that prints nothing."""
     import highspy
 

@@ -1,7 +1,4 @@
-"""Least attained service first.
-
-Shortest remaining processing time first.
-"""
+"""Least attained service first, and shortest remaining processing time first: jobs ranked by one number each."""
 
 from collections.abc import Sequence
 
@@ -32,6 +29,7 @@ class ShortestRemaining:
 
     def choose(self, state: RoundState) -> Sequence[Job]:
         """Least left first; ties go to running jobs, then by submission."""
+        # Rounded keys: sums of epochs differ in their last bits from machine to machine.
         ordered = sorted(state.active, key=self._rank)
         return first_fit((active.job for active in ordered), state.total_gpus)
 
@@ -52,6 +50,7 @@ class LeastAttained:
 
     def choose(self, state: RoundState) -> Sequence[Job]:
         """Least service first; ties go to running jobs, then by submission."""
+        # Ties go to who runs, so that nobody is stopped for an equal.
         ordered = sorted(state.active, key=_rank)
         return first_fit((active.job for active in ordered), state.total_gpus)
 

@@ -114,12 +114,12 @@ KINDS = {
 }
 
 
+# Clarabel's tolerances. Welfare is flat at its top: utilities are as accurate as the square root of the gap, 1e-4 with
+# Clarabel's own 1e-8. Where floats reach no further, those still do.
 SOLVER = {
     **dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11),
     **dict.fromkeys(("reduced_tol_gap_abs", "reduced_tol_gap_rel", "reduced_tol_feas"), 1e-8),
 }
-"""Clarabel's tolerances. Welfare is flat at its top: utilities are as accurate as the square root of the gap, 1e-4 with
-Clarabel's own 1e-8. Where floats reach no further, those still do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +240,10 @@ def solve(market: Market) -> Equilibrium:
     utilities, uses = kind.programme(cp, market.coefficients, alone)
     limits = [cp.sum(use, axis=0) <= 1.0 for use in uses]
     maximize_welfare(utilities, market.budgets, limits)
+    # The solver's dust below 0.
     bought = np.maximum(np.stack([use.value for use in uses], axis=1), 0.0)
     allocation = np.where(kind.useful(market.coefficients), bought, 0.0)
+    # The objective was divided by the sum of budgets, and so were its duals.
     prices = np.maximum(np.stack([limit.dual_value for limit in limits]), 0.0) * market.budgets.sum()
     return Equilibrium(market, allocation, prices, market.utilities(allocation))
 
@@ -264,6 +266,7 @@ def maximize_welfare(utilities: Any, budgets: Floats, constraints: Sequence[Any]
     with catch_warnings():
         simplefilter("ignore", UserWarning)  # of having stopped at the reduced tolerances, which do
         problem.solve(solver=cp.CLARABEL, **SOLVER)
+    # Inaccurate is what Clarabel calls its reduced tolerances, which do.
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise JobcastError(
             f"market: the solver ended with {problem.status!r}; let budgets and coefficients differ less"

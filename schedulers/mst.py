@@ -61,6 +61,7 @@ def fractional_knapsack(values: Floats, widths: Floats, gpus: float) -> Floats:
     shares = np.zeros(len(values))
     density = values / widths
     order = np.argsort(-density, kind="stable")
+    # Where the rate falls by more than rounding a new group of equals begins.
     falls = np.flatnonzero(np.diff(density[order]) < -ALIKE * np.abs(density[order][:-1])) + 1
     left = gpus
     for alike in np.split(order, falls):

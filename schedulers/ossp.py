@@ -1,6 +1,6 @@
 """Open-shop scheduling: the least makespan over all active jobs.
 
-A window of rounds that leaves the shortest makespan behind it: the bound, and the programme that minimises it.
+A window of rounds is planned that leaves the shortest makespan behind it.
 """
 
 from collections import deque
@@ -18,8 +18,8 @@ from jobcast.schedulers.run_times import RunTimes
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+# Nodes that HiGHS may open: a limit that, unlike one of time, gives the same answer on every machine.
 NODES = 50
-"""Nodes that HiGHS may open: a limit that, unlike one of time, gives the same answer on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Window:
 
     def chained(self, runs: Bools) -> Bools:
         """The rounds of a plan in an order that stops few jobs, (n, rounds): next what has most GPUs in common."""
+        # The bound at the end does not depend on the order of rounds, restarts do.
         before, rest, order = self.running, list(range(runs.shape[1])), []
         while rest:
             order.append(max(rest, key=lambda column: float(self.widths @ (before & runs[:, column]))))
@@ -93,6 +94,7 @@ def best_rounds(window: Window) -> tuple[Bools | None, float]:
         constraints=LinearConstraint(*_rows(window)),
         options={"node_limit": NODES},
     )
+    # At the limit of nodes the bound may be below what can be: time left is never negative.
     proved = 0.0 if answer.mip_dual_bound is None else max(0.0, float(answer.mip_dual_bound))
     if answer.x is None:
         return None, proved * window.round_s
@@ -125,11 +127,11 @@ def _rows(window: Window) -> tuple[object, Floats, Floats]:
 
 
 WINDOW_ROUNDS = 10
+# Jobs x rounds that a programme holds at most; a larger one looks less far ahead, so that no solve takes long.
 MOST_CHOICES = 4_000
-"""Jobs x rounds that a programme holds at most; a larger one looks less far ahead, so that no solve takes long."""
+# By how many rounds a waiting job must be longer to take a running one's place: so the time lost to restarts stays
+# within some 3 % (20 s in 5 rounds of 120 s), the overhead that Shockwave, section 7, reports.
 HOLD_ROUNDS = 5
-"""By how many rounds a waiting job must be longer to take a running one's place: so the time lost to restarts stays
-within some 3 % (20 s in 5 rounds of 120 s), the overhead that Shockwave, section 7, reports."""
 ENOUGH_GAP = 0.01
 
 
@@ -139,7 +141,7 @@ class OpenShop:
     An open shop with preemption is as long as its longest job or as its busiest machine. For gangs that is the bound
     max(GPU time / GPUs, longest remaining time) of Shockwave's equation 10. A window of rounds is planned such that the
     bound at its end is least. The incumbent runs the longest remaining jobs first (LPT); where the bound of the whole,
-    which no schedule can beat, shows that more than `gap` may be lost, HiGHS looks for a better window (`makespan`).
+    which no schedule can beat, shows that more than `gap` may be lost, HiGHS looks for a better window.
 
     Parameters
     ----------
@@ -166,6 +168,7 @@ class OpenShop:
         if not state.active:
             return []
         left_s = rounded_all(np.array([self._estimates.remaining_s(active) for active in state.active]))
+        # A plan holds for known jobs only, and no longer than its rounds.
         if state.changed or not self._planned:
             self._planned = deque(self._plan(state, left_s))
         now = self._planned.popleft()
@@ -185,6 +188,7 @@ class OpenShop:
         running = np.array([active.running for active in state.active])
         window = Window(left_s, widths, state.total_gpus, state.round_s, rounds, running, state.restart_s)
         incumbent_s = window.bound_after_s(_incumbent(window, [active.job for active in state.active]))
+        # No schedule takes more off the bound than the rounds themselves last.
         at_best_s = max(0.0, window.bound_s(left_s) - rounds * state.round_s)
         whole_s = at_best_s + rounds * state.round_s
         if incumbent_s - at_best_s <= self._enough * whole_s:
@@ -193,6 +197,7 @@ class OpenShop:
         better, proved_s = best_rounds(window)
         found_s = incumbent_s if better is None else min(incumbent_s, window.bound_after_s(better))
         self._note((found_s - max(proved_s, at_best_s)) / whole_s)
+        # Nobody in particular: then the longest jobs go first, which is the incumbent.
         if better is None or found_s >= incumbent_s:
             return [frozenset()] * rounds
         seqs = np.array([active.job.seq for active in state.active])
@@ -215,6 +220,7 @@ def _incumbent(window: Window, jobs: Sequence[Job]) -> NDArray[np.bool_]:
     place = {job.seq: index for index, job in enumerate(jobs)}
     for column in range(window.rounds):
         order = longest_first(left_s, running, HOLD_ROUNDS * window.round_s)
+        # Who is done takes no more GPUs in later rounds of the window.
         chosen = first_fit((jobs[index] for index in order if left_s[index] > 0), window.gpus)
         runs[[place[job.seq] for job in chosen], column] = True
         lost_s = window.restart_s * (runs[:, column] & ~running)

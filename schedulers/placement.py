@@ -1,8 +1,6 @@
 """Placement on nodes that packs and stays: the policy answers what runs, this module says where.
 
 Shockwave, section 7: workers are packed tightly over the machines, and a job that goes on keeps those that it has.
-
-NodePlacement of the jobs of a run on a cluster of nodes, kept up from round to round.
 """
 
 from collections import Counter
@@ -61,11 +59,11 @@ class NodePlacement:
         return {"moves": float(self._moves), "spread_pct": 100.0 * self._spread / max(1, self._starts)}
 
 
+# Where a job sits: (node, GPUs of it), nodes ascending.
 Seat = tuple[tuple[int, int], ...]
-"""Where a job sits: (node, GPUs of it), nodes ascending."""
+# Jobs that leave a node for one that comes, at most: all that nodes of four GPUs hold. On larger ones a job is rather
+# spread than half a dozen others restarted.
 MOST_LEAVING = 4
-"""Jobs that leave a node for one that comes, at most: all that nodes of four GPUs hold. On larger ones a job is rather
-spread than half a dozen others restarted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +113,7 @@ def place(
     """
     room = _Room(nodes, staying, fixed)
     late = []
+    # The widest first: whole nodes are gone once narrow jobs lie on them.
     for job, width in sorted(coming.items(), key=lambda item: (-item[1], item[0])):
         if not (room.seat(job, width) or room.make_room(job, width)):
             late.append((job, width))
@@ -175,6 +174,7 @@ class _Room:
         if width > sum(self._free):
             return False
         free, seats = list(self._free), dict(self.seats)
+        # On copies: either all parts find a node or nothing has changed.
         taken: dict[int, int] = {}
         gone: list[int] = []
         for part in _parts(self._nodes, width):
@@ -204,11 +204,13 @@ class _Room:
         Nodes that parts of the job have been promised are not touched, nor are jobs that have been moved for it.
         """
         sizes = [node for node, size in enumerate(self._nodes) if size >= part and node not in taken]
+        # The fewest moves win, so that sets of two are looked at only where no single job will do.
         for count in range(1, MOST_LEAVING + 1):
             found: list[tuple[int, int, int, dict[int, Seat]]] = []
             for node in sizes:
                 jobs = [other for other in self._on[node] if other not in gone]
                 for leaving in _unlike(jobs, seats, count):
+                    # A leaving job may lie on several nodes; only what it holds of this one counts.
                     freed = free[node] + sum(gpus for other in leaving for at, gpus in seats[other] if at == node)
                     if freed < part:
                         continue
@@ -230,9 +232,11 @@ class _Room:
         left = list(free)
         for other in leaving:
             _shift(left, seats[other], 1)
+        # No room on the node that is cleared, or they would move back to where they left.
         for node in barred:
             left[node] = 0
         new = {}
+        # Decreasing widths pack best, as in `place`.
         for other in sorted(leaving, key=lambda one: (-_width(seats[one]), one)):
             width = _width(seats[other])
             seat = _fewest(left, width)
@@ -252,8 +256,10 @@ def _fewest(free: Sequence[int], width: int) -> Seat | None:
         if last is not None:
             parts[last] = width
             return tuple(sorted(parts.items()))
+        # Nodes by falling room: behind this one there is none either.
         if free[node] <= 0:
             return None
+        # No single node holds the rest, so the roomiest one is filled.
         parts[node] = free[node]
         width -= free[node]
     return None
@@ -270,6 +276,7 @@ def _unlike(jobs: Sequence[int], seats: Mapping[int, Seat], count: int) -> Itera
     alike: dict[Seat, list[int]] = {}
     for job in sorted(jobs):
         alike.setdefault(seats[job], []).append(job)
+    # Jobs with equal seats are alike to who needs room: one set of each kind is enough.
     for kinds in combinations_with_replacement(sorted(alike), count):
         counts = Counter(kinds)
         if all(many <= len(alike[kind]) for kind, many in counts.items()):

@@ -34,6 +34,7 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 BUILT_IN: Mapping[str, PolicySpec] = MappingProxyType(
     {spec.name: spec for spec in (*POOL_POLICIES, *ROUND_POLICIES, *ELASTIC_POLICIES, *TASK_POLICIES, *ENERGY_POLICIES)}
 )
+# Names that papers share -> what they may stand for; the first one where a trace by itself is elastic.
 SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "fifo": ("elastic_fifo", "energy_fifo", "fcfs"),
@@ -42,11 +43,10 @@ SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fair": ("elastic_fair", "borg_fair", "gandiva_fair"),
     }
 )
-"""Names that papers share -> what they may stand for; the first one where a trace by itself is elastic."""
 
 
+# Policies of this process alone, that the decorator `policy` registered.
 DECLARED: dict[str, PolicySpec] = {}
-"""Policies of this process alone, that the decorator `policy` registered."""
 _OURS: Mapping[str, PolicySpec] = ChainMap(DECLARED, dict(BUILT_IN))
 _installed = points_of(ENTRY_POINTS)
 
@@ -61,8 +61,9 @@ def _loaded(point: EntryPoint) -> PolicySpec:
     return adopted(point.name, found)
 
 
+# Our policies, those declared, then installed ones.
+# `_installed` is looked up at each call, so that tests may put another in its place.
 POLICIES: Mapping[str, PolicySpec] = WithInstalled(_OURS, lambda name: _OURS[name], lambda: _installed(), _loaded)
-"""Our policies, those declared, then installed ones."""
 
 
 def policy(
@@ -96,6 +97,7 @@ def policy(
     ConfigError
         The name is taken, or there is no such kind.
     """
+    # Declared ones may be declared anew: a cell of a notebook is run many times.
     if name in BUILT_IN or name in _installed():
         raise ConfigError(f"policy {name}: there is one of that name; choose another")
     if kind not in KINDS:
@@ -124,6 +126,7 @@ def plugin_named(name: str) -> Iterator[None]:
     """
     try:
         yield
+    # Errors of ours say what to do already; a lack of memory is nobody's fault.
     except (JobcastError, MemoryError):
         raise
     except Exception as error:
@@ -144,6 +147,7 @@ def find_policy(name: str) -> PolicySpec:
             f"{first} where the trace's own columns make jobs elastic"
             + (f", and for {others[0]} with --set profiles=FILE" if name == "fifo" else "")
         )
+    # Somebody who forgets the comma gets the whole line right at once.
     words = name.replace(",", " ").split()
     if len(words) > 1 and all(word in POLICIES for word in words):
         raise ConfigError(f"unknown policy {name}; write commas between policies: {','.join(words)}")
@@ -181,6 +185,7 @@ def resolve_policy(name: str, *, elastic: bool = False, profiles: bool = False) 
     Raises ConfigError as `find_policy`.
     """
     meant = name
+    # Profiles are asked for on the command line, elastic columns just happen to be in a trace.
     if name == "fifo" and profiles:
         meant = "energy_fifo"
     elif name in SHORT and elastic:
@@ -220,6 +225,7 @@ def make_policy(
     split = split_settings(spec, settings, local=cells is not None)
     rule = _rule(spec, given, split.own)
     if cells is not None:
+        # Set on the instance, over the class's own: other runs of the same policy stay without cells.
         rule.placer = local_of(name).placer(cells, split.cells)
     if spec.kind == ROUNDS:
         return by_rounds(rule, name, split.mechanism, nodes)

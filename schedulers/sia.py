@@ -20,8 +20,8 @@ from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switch, Switches, SwitchRule
 from jobcast.schedulers.tentative_allocation import Loads, Placed, TentativeAllocation
 
+# The default, by which dedicated GPUs are given out too.
 SHARE = "share"
-"""The default, by which dedicated GPUs are given out too."""
 
 
 def by_share(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
@@ -45,13 +45,14 @@ def by_bin(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | No
 
 def by_width(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
     """A job of the fewest GPUs; ties go by share."""
+    # A list, as it is gone through twice.
     rows = list(_narrowest(draft, usable, max_lane))
     least = min((job.gpus for _, job in rows), default=0)
     return of_smallest_share(draft, ((pool, job) for pool, job in rows if job.gpus == least))
 
 
+# Chooses among the jobs at most so wide in lanes up to another number; None where there is none.
 SpareOrder = Callable[[TentativeAllocation, float, int], Job | None]
-"""Chooses among the jobs at most so wide in lanes up to another number; None where there is none."""
 
 SPARE_ORDERS: Mapping[str, SpareOrder] = {
     SHARE: by_share,
@@ -63,6 +64,7 @@ SPARE_ORDERS: Mapping[str, SpareOrder] = {
 
 def of_smallest_share(draft: TentativeAllocation, jobs: Iterable[tuple[PoolView, Job]]) -> Job | None:
     """The job of the pool with the smallest allocation / quota; ties go by name."""
+    # By name before job: pools of equal share never compare jobs.
     best = min(((draft.share(pool), pool.name, job) for pool, job in jobs), default=None)
     return None if best is None else best[2]
 
@@ -120,6 +122,7 @@ class LiveSwitches:
         """Whether GPUs of a pool may be lent for a window at an instant at which arrivals are forecast, or none are."""
         windows = self._open.setdefault(pool, {})
         window = windows.get(horizon_s)
+        # Windows without an arrival tell nothing of what a gate misses: only those with one are scored.
         if window is None or now_s > window.from_s + horizon_s:
             if window is not None and window.came:
                 self._score(pool, horizon_s, window, now_s)
@@ -133,6 +136,7 @@ class LiveSwitches:
         while past and past[0][0] < now_s - DAY_S * self._rule.days:
             past.popleft()
         sharing = self._rule.shares(sum(missed for _, missed in past), len(past))
+        # Only turns are noted, so that a quiet run has no rows.
         if sharing != (key not in self._off):
             (self._off.discard if sharing else self._off.add)(key)
             self.rows.append(Switch(pool, horizon_s / MINUTE_S, now_s, sharing))
@@ -219,10 +223,12 @@ class Sia(Placed):
     def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
         """AllocateSpareResources, Figure 8, for one window after another; no forecast is asked for in vain."""
         last = self._windows[-1][0]
+        # The cheap questions first: most decisions end here, before any forecast is made.
         if draft.narrowest(last) > draft.free or not draft.anybody(draft.free - draft.pledged(self._slack), last):
             return
         ask = partial(self._future_gpus, view)
         for lane, horizon_s in self._windows:
+            # One table a window: loans change what is idle, not what is forecast.
             loads = Loads(horizon_s, ask)
             while (job := self._next_spare(draft, lane, loads)) is not None:
                 draft.lend(job)
@@ -237,11 +243,13 @@ class Sia(Placed):
 
     def _future_gpus(self, view: View, pool: str, horizon_s: float) -> float:
         """TotalNewLoad, section 5.4.1, and the slack; without bound where sharing is switched off."""
+        # Asked before the forecast: a pool that is off is not worth a prediction.
         if not self._switches.shares(pool, horizon_s, view.now_s):
             return inf
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
         if self._live is not None and not self._live.shares(pool, horizon_s, view.now_s, arrives):
             return inf
+        # The gate decides whether the load counts at all, as in Figure 8.
         future = self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
         return future + self._slack * view.pools[pool].quota if self._slack > 0 else future
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import PoolView, View
-from jobcast.schedulers.recall import RecallCounts, Recalls
+from jobcast.schedulers.recall import RecallPlacer, Recalls
 from jobcast.schedulers.sia import Sia, of_smallest_share
 from jobcast.schedulers.tentative_allocation import Placer, TentativeAllocation
 
@@ -37,6 +37,7 @@ class _Window:
     left: float = 0.0
 
     def close(self) -> None:
+        # Beyond the quota the pool could not have claimed anything.
         self.asked += max(0.0, min(self.came, self.quota) - self.gpus)
         self.left += max(0.0, self.quota - self.gpus)
 
@@ -68,6 +69,7 @@ class ObservedErrors:
         window = windows.get(horizon_s)
         if window is None:
             windows[horizon_s] = _Window(now_s + horizon_s, min(gpus, quota), quota)
+        # Scored when asked again, so that windows of one pool never overlap.
         elif now_s >= window.until_s:
             window.close()
             window.until_s, window.gpus, window.came = now_s + horizon_s, min(gpus, quota), 0.0
@@ -78,8 +80,8 @@ class ObservedErrors:
         return window.asked / window.left if window is not None and window.left > 0 else 0.0
 
 
+# Lane of the jobs that may be stopped.
 STOPPABLE = 0
-"""Lane of the jobs that may be stopped."""
 
 
 class SiaPreempt(Sia):
@@ -92,7 +94,7 @@ class SiaPreempt(Sia):
     """
 
     name = "sia_preempt"
-    placer: Placer = RecallCounts()
+    placer: Placer = RecallPlacer()
 
     def __init__(self, forecasts: Forecasts, resume_s: float = 0.0) -> None:
         super().__init__(forecasts)
@@ -102,6 +104,7 @@ class SiaPreempt(Sia):
     def lane(self, job: Job) -> int:
         """1 + the bin of its duration; 0 for a job that may be stopped, which fits any window."""
         self._errors.arrived(job)
+        # Lane 0 is below all windows: who can be stopped may borrow for any of them.
         return STOPPABLE if job.preemptible else 1 + self._forecasts.duration_bin(job)
 
     def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
@@ -120,6 +123,7 @@ class SiaPreempt(Sia):
             self._errors.forecast(pool.name, horizon_s, now_s, future, pool.quota)
             return future, self._errors.share(pool.name, horizon_s)
 
+        # A job loses `resume_s` at most once a window, hence the share of it.
         rigid, loose = draft.rooms(horizon_s, expected, min(1.0, self._resume_s / horizon_s))
         fitting = ((pool, _first_of(draft, pool, rigid, 1 + lane, loose)) for pool in draft.waiting())
         return of_smallest_share(draft, [(pool, job) for pool, job in fitting if job is not None])

@@ -19,11 +19,7 @@ constant rate, once in `relief`. The job is started if the expected time until o
 With exact forecasts and a budget of 0 it lends exactly what SIA lends, and slows nobody. With forecasts that always
 expect the worst it equals `fcfs` at any budget below the relief (or the run times of the last bin, if shorter).
 
-Pending jobs of a pool with what is forecast of each, so that the first one that keeps to a budget is found fast.
-
-Compiled parts of SIA by risk: how soon lent GPUs may be missed, and the first job that may borrow them.
-
-Importing numba takes a second, so only what computes imports this file.
+How soon lent GPUs may be missed, and the first job that may borrow them, is worked out by compiled code.
 """
 
 from collections.abc import Iterator, Sequence
@@ -93,6 +89,7 @@ class Candidates:
         self._widths[job.gpus] -= 1
         if not self._widths[job.gpus]:
             del self._widths[job.gpus]
+        # Jobs leave mostly from the front: skipping the gap there keeps the search short.
         while self._begin < self._end and self._jobs[self._begin] is None:
             self._begin += 1
 
@@ -106,6 +103,7 @@ class Candidates:
 
     def _make_room(self) -> None:
         """Close the gaps, and double the columns where that frees less than half of them."""
+        # A width of 0 marks who is gone.
         kept = np.flatnonzero(self._gpus[: self._end])
         room = len(self._jobs) if 2 * len(kept) <= len(self._jobs) else 2 * len(self._jobs)
         jobs = [self._jobs[row] for row in kept.tolist()]
@@ -126,8 +124,8 @@ _FLOATS_2D = types.Array(types.float64, 2, "C")
 _FLOATS_3D = types.Array(types.float64, 3, "C")
 _INTS = types.Array(types.int64, 1, "C")
 NOBODY = -1
+# Minutes and GPUs that rounding may add.
 TOLERANCE = 1e-9
-"""Minutes and GPUs that rounding may add."""
 
 
 @njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
@@ -137,16 +135,19 @@ def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, wei
     Position n holds the chance of n GPUs, the last one that of any number beyond what is free. The pool needs
     min(pending + load, unused) with the load's `weights`; `loads` ascend.
     """
+    # More than what is free is one case: somebody misses GPUs.
     last, more = len(chances) - 1, np.zeros_like(chances)
     i = 0
     while i < len(loads):
         need, weight = min(pending + loads[i], unused), 0.0
         j = i
+        # Loads ascend, so that equal needs lie side by side and are added up once.
         while j < len(loads) and min(pending + loads[j], unused) == need:
             weight += weights[j]
             j += 1
         if i == 0 and j == len(loads):
             weight = 1.0  # without rounding: a certain need stays certain
+        # GPUs are whole; dust of sums must not ask for one more.
         shift = min(int(np.ceil(need - TOLERANCE)), last)
         for n in range(last + 1):
             if chances[n] > 0.0:
@@ -172,6 +173,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
     missed = np.zeros((horizons + 2, free + 1))  # by horizon and GPUs left to others: chance that these need more
     nothing, certain = np.zeros(1), np.ones(1)
     for step in range(horizons + 1):
+        # Pools are independent: one convolution a pool.
         chances = np.zeros(free + 2)
         chances[0] = 1.0
         for pool in range(len(pending)):
@@ -180,7 +182,9 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
             else:
                 chances = with_pool(chances, pending[pool], unused[pool], loads[pool, step - 1], weights)
         beyond = chances[free + 1]
+        # From the top down, so that `beyond` gathers the chances of all larger needs.
         for left in range(free, -1, -1):
+            # A chance never falls with the horizon, although forecasts of two horizons may say so.
             missed[step, left] = beyond if step == 0 else max(beyond, missed[step - 1, left])
             beyond += chances[left]
     missed[horizons + 1, :] = 1.0
@@ -221,22 +225,22 @@ def first_within(
     return NOBODY
 
 
+# Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
+# with quotas at loads 0.8, 0.9 and 1.0: of the pairs that slowed under 0.1 % of the jobs at each load and came within 1
+# % of the largest speedup over the three, the one that slowed least; `benchmarks/choose_sia_risk.py`.
 BUDGET_MIN = 6.0
-"""Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
-with quotas at loads 0.8, 0.9 and 1.0: of the pairs that slowed under 0.1 % of the jobs at each load and came within
-1 % of the largest speedup over the three, the one that slowed least; `benchmarks/choose_sia_risk.py`."""
+# From the first bin's edge down and the last one's up: as from one horizon to the next in SIA, section 5.4.1.
 EDGE_RATIO = 12.0
-"""From the first bin's edge down and the last one's up: as from one horizon to the next in SIA, section 5.4.1."""
+# Mean time until others give back the GPUs that somebody misses; see `BUDGET_MIN`.
 RELIEF_MIN = 60.0
-"""Mean time until others give back the GPUs that somebody misses; see `BUDGET_MIN`."""
+# Of the midpoint rule, for run times and for instants.
 STEPS = 128
-"""Of the midpoint rule, for run times and for instants."""
+# Longest run times after which relief that never comes would come.
 ENDLESS = 1e6
-"""Longest run times after which relief that never comes would come."""
+# Shares of the load's distribution, denser where little is likely to be missed.
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
-"""Shares of the load's distribution, denser where little is likely to be missed."""
+# Level that stands for each share.
 LEVELS = tuple((low + high) / 2 for low, high in pairwise(EDGES))
-"""Level that stands for each share."""
 MINUTE_S = 60.0
 
 
@@ -281,6 +285,7 @@ class SiaRisk(Sia):
         """The median of its duration bins; asked once, when the job is submitted."""
         chances = self._uncertain.duration_probabilities(job)
         lane = median_bin(chances)
+        # Jobs beyond the last horizon never borrow, so they are not kept.
         if lane < len(self._horizons_s):
             if job.pool not in self._candidates:
                 self._candidates[job.pool] = Candidates(len(chances))
@@ -298,6 +303,7 @@ class SiaRisk(Sia):
         overstay = self._overstay(draft, view)
         for lane in range(len(self._horizons_s)):
             while (job := self._next_borrower(draft, lane, overstay)) is not None:
+                # On servers there may be GPUs enough and no cell: then the risks are of no use any more.
                 if not draft.lend(job, self._expected(lane, view.now_s)):
                     break
                 self._started(job)
@@ -340,6 +346,7 @@ class SiaRisk(Sia):
         pending, unused, loads = np.zeros(len(pools)), np.zeros(len(pools)), np.zeros_like(self._loads)
         for i, pool in enumerate(pools):
             pending[i], unused[i], _ = draft.claims(pool, self._loads[i])
+            # Where pending jobs take the whole quota no forecast changes the need.
             if pending[i] < unused[i]:
                 self._ask(i, pool.name, view.now_s)
                 loads[i] = draft.claims(pool, self._loads[i])[2]
@@ -355,6 +362,7 @@ class SiaRisk(Sia):
                 self._loads[number, i] = inf
                 continue
             told = self._uncertain.load_quantiles(pool, horizon_s, LEVELS)
+            # Forecasts hand out the same tuple until it changes: identity saves the copy.
             if told is not self._known.get((pool, horizon_s)):
                 self._known[pool, horizon_s] = told
                 self._loads[number, i] = told
@@ -396,6 +404,7 @@ def minutes_at_risk(horizons_min: Sequence[float], relief_min: float = RELIEF_MI
     """
     knots = [0.0, *horizons_min]
     edges = [horizons_min[0] / EDGE_RATIO, *horizons_min, horizons_min[-1] * EDGE_RATIO]
+    # Infinite relief would make the integral 0 x inf.
     relief_min = min(relief_min, ENDLESS * edges[-1])
     shares = (np.arange(STEPS) + 0.5) / STEPS
     made = np.zeros((len(knots), len(knots) + 1))

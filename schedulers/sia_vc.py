@@ -1,17 +1,14 @@
 """SIA_VC: jobs start as early as leaves all others their virtual starts. SIA, section 5.1, Figure 6.
 
-The virtual clock of SIA_VC, and its logical plan of the cluster over time. SIA, section 5.1.
+The virtual clock, the logical plan of the cluster over time, and one pass of the scheduler over it, compiled.
 
-SIA_VC's plan of the cluster over time: one pass of the scheduler over it. Compiled.
-
-Jobs are known by their rank in the order of virtual start time, then submission. Where a rank's job starts virtually
-is an instant of the plan; use of the cluster only rises at such instants, so that the plan need not know others.
+In the plan jobs are known by their rank in the order of virtual start time, then submission. Where a rank's job
+starts virtually is an instant of the plan; use of the cluster only rises at such instants, so that the plan need not
+know others.
 
 The plan is a tree over ranks. Leaf r holds the GPUs in use at virtual start r by the running jobs and the reservations
 of ranks up to r. `peak[node]` is the largest of its leaves but for what its ancestors add, `added[node]` what it adds
 to all of its leaves; node 1 is the root, nodes 2i and 2i + 1 are the children of i, leaf r is node len(peak) / 2 + r.
-
-Importing numba takes a second, so only what computes imports this file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +28,8 @@ from jobcast.domain.policy import NOTHING, Decision, Grant, View
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# GPUs in use at the leaves of the plan that no job stands for: less than any job leaves.
 EMPTY = -(2**40)
-"""GPUs in use at the leaves of the plan that no job stands for: less than any job leaves."""
 
 
 def virtual_starts_s(jobs: Sequence[Job], durations_s: Sequence[float], quotas: Mapping[str, int]) -> Floats:
@@ -54,10 +51,12 @@ def virtual_starts_s(jobs: Sequence[Job], durations_s: Sequence[float], quotas: 
     for index, (job, duration_s) in enumerate(zip(jobs, durations_s, strict=True)):
         pool, heap = job.pool, running[job.pool]
         now_s = max(job.submit_s, earliest_s[pool])
+        # Ends up to now are free of charge; later ones are waited for until the head fits.
         while heap and (heap[0][0] <= now_s or free[pool] < job.gpus):
             end_s, gpus = heappop(heap)
             now_s = max(now_s, end_s)
             free[pool] += gpus
+        # Strict order: nobody of the pool starts before who came earlier.
         starts_s[index] = earliest_s[pool] = now_s
         free[pool] -= job.gpus
         heappush(heap, (now_s + duration_s, job.gpus))
@@ -118,6 +117,7 @@ class ResourceTimePlan:
 
     def _in_use(self) -> Ints:
         """GPUs of the reservations of ranks up to r at virtual start r, (n_jobs,): nothing runs yet."""
+        # Ends an instant early, so that who starts at that very instant finds the GPUs free.
         ends_s = np.maximum(self._starts_s + self._durations_s - self._same_s, np.nextafter(self._starts_s, inf))
         by_end = np.argsort(ends_s, kind="stable")
         ended = np.concatenate([[0], np.cumsum(self._gpus[by_end])])
@@ -126,10 +126,11 @@ class ResourceTimePlan:
 
 
 def _tree(leaves: Ints) -> tuple[Ints, Ints]:
-    """A plan's `peak` and `added`, both (2 x n_leaves,); see virtual_clock_kernels."""
+    """A plan's `peak` and `added`, both (2 x n_leaves,); see the module."""
     size = 1
     while size < len(leaves):
         size *= 2
+    # Leaves beyond the jobs must never be the largest.
     peak = np.full(2 * size, EMPTY, dtype=np.int64)
     peak[size : size + len(leaves)] = leaves
     level = size
@@ -143,8 +144,8 @@ njit: Any = numba.njit
 types: Any = numba.types
 FLOATS = types.Array(types.float64, 1, "C")
 INTS = types.Array(types.int64, 1, "C")
+# Instants that are no farther apart are the same: ends and virtual starts are sums that round off.
 SAME_S = 1e-6
-"""Instants that are no farther apart are the same: ends and virtual starts are sums that round off."""
 
 
 @njit(types.int64(INTS, INTS, types.int64, types.int64), cache=True)
@@ -166,6 +167,7 @@ def first_above(peak: Ints, added: Ints, begin: int, most: int) -> int:
             node //= 2
             above -= added[node]
         node += 1
+    # Down again: the left child first, since the first leaf is wanted.
     while node < leaves:
         above += added[node]
         node *= 2
@@ -221,6 +223,7 @@ def move(
     """
     ends = np.searchsorted(start_s, _end_s(now_s, duration_s[rank]))
     released = np.searchsorted(start_s, _end_s(start_s[rank], duration_s[rank]))
+    # Between now and its own virtual start it is new; beyond, it was reserved already.
     add(peak, added, first, min(rank, ends), gpus)
     add(peak, added, max(rank, ends), released, -gpus)
 
@@ -286,6 +289,7 @@ def run_pass(
     barrier = np.empty(kinds, dtype=np.int64)  # by kind: first rank that leaves too little
     kept = done = 0
     for place in range(count):
+        # Once somebody started, the rest are gone through all the same: the list is being closed up.
         if free <= 0 and done == 0:  # nothing can start, nothing is to be moved up
             break
         rank = pending[place]
@@ -295,9 +299,11 @@ def run_pass(
             if not known[of]:
                 known[of] = True
                 barrier[of] = first_above(peak, added, first, total - width)
+            # The barrier binds only jobs behind it, and only if they still run when it comes.
             if rank <= barrier[of] or _end_s(now_s, duration_s[rank]) <= start_s[barrier[of]]:
                 move(start_s, duration_s, peak, added, rank, first, now_s, width)
                 free -= width
+                # A start changes the use of the plan, and with it all barriers.
                 known[:] = False
                 started[done] = rank
                 done += 1
@@ -333,8 +339,6 @@ class SiaVc:
     def __init__(self, forecasts: JobForecasts) -> None:
         if not hasattr(forecasts, "jobs"):
             raise ConfigError(f"policy {self.name} needs each single job's future; pass --forecasts oracle")
-        import jobcast.schedulers.sia_vc  # noqa: F401  slow to import, so not amid a run
-
         self._forecasts = forecasts
         self._plan: ResourceTimePlan | None = None
         self._arrived = 0
@@ -343,6 +347,7 @@ class SiaVc:
     def lane(self, job: Job) -> int:
         """One lane. Raises ConfigError when a job arrives otherwise than was known."""
         jobs = self._forecasts.jobs
+        # A closed loop changes submissions, and the plan of all virtual starts would be wrong.
         if job.seq >= len(jobs) or jobs[job.seq] != job:
             raise ConfigError(
                 f"policy {self.name}: job {job.job_id} arrives at {job.submit_s:.6f} s, which was not known before; "
@@ -355,6 +360,7 @@ class SiaVc:
         if self._plan is None:
             self._plan = self._make_plan(view)
         arrived = self._arrivals(view.now_s)
+        # Who was started by plan but found its GPUs not yet given back starts first now.
         owed = [seq for seq in self._owed if seq in view.active and seq not in view.running]
         free = int(view.free_gpus) - sum(view.active[seq].gpus for seq in owed)
         if free > 0 or arrived:

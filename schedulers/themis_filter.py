@@ -9,8 +9,8 @@ from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit, most_valuable
 from jobcast.schedulers.run_times import RunTimes
 
+# Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020).
 FILTER = 0.2
-"""Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""
 
 
 class ThemisFilter:
@@ -39,6 +39,7 @@ class ThemisFilter:
         """Winners among the filtered, then whoever fits, worst treated first."""
         if not state.active:
             return []
+        # Below one job a GPU nobody waits, so that sharing slows nobody.
         contention = max(1.0, len(state.active) / state.total_gpus)
         ordered = sorted(state.active, key=lambda active: self._rank(active, state.now_s, contention))
         offered = ordered[: ceil(self._filter * len(ordered))]
@@ -58,5 +59,6 @@ class ThemisFilter:
         return -rounded(unfairness), not active.running, active.job.seq
 
     def _gain(self, active: ActiveJob, state: RoundState, contention: float) -> float:
+        # At least a round, so that a job which is about to end has no infinite gain.
         completion_s = max(self._completion_s(active, state.now_s, contention), state.round_s)
         return rounded(active.job.weight * log((completion_s + state.round_s) / completion_s))

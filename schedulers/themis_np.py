@@ -17,11 +17,11 @@ from jobcast.schedulers.tentative_allocation import Placed
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# Share of the jobs that idle GPUs are offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020).
 FILTER = 0.2
-"""Share of the jobs that idle GPUs are offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""
 COLUMNS = [("seq", np.int64), ("gpus", np.int64), ("submit_s", np.float64), ("duration_s", np.float64)]
+# Pending jobs that there is room for at first; it doubles when they are more.
 FIRST_ROOM = 1024
-"""Pending jobs that there is room for at first; it doubles when they are more."""
 
 
 class ThemisNp(Placed):
@@ -86,14 +86,17 @@ class ThemisNp(Placed):
         """Places of the jobs to start, winners first."""
         pending = self._pending
         gpus, completion_s = pending["gpus"], view.now_s - pending["submit_s"] + pending["duration_s"]
+        # All fit: nobody has to be chosen.
         if gpus.sum() <= free:
             return list(range(len(pending)))
         rho = rounded_all(completion_s / pending["duration_s"])
+        # Those too wide for what idles drop out after the filter: the offer was made to them.
         offered = _largest(rho, ceil(self._filter * len(pending)))
         chosen = self._winners(offered[gpus[offered] <= free], completion_s, self._delay_s(view), free)
         free -= int(gpus[chosen].sum())
         if free > 0:
             others = gpus <= free
+            # The rest, offered or not, compete for the leftovers alike.
             others[chosen] = False
             chosen += _first_fit(np.flatnonzero(others), rho, gpus, free)
         return chosen
@@ -112,6 +115,7 @@ class ThemisNp(Placed):
     def _delay_s(self, view: View) -> float:
         """Seconds until GPUs are auctioned again; a job that has outrun its forecast may end at any moment or never."""
         ends = self._ends
+        # A job past its forecast may end at any moment: it says nothing of when.
         while ends and (ends[0][0] <= view.now_s or ends[0][1] not in view.running):
             heappop(ends)
         return ends[0][0] - view.now_s if ends else float(self._pending["duration_s"].min())
@@ -143,6 +147,7 @@ class _Pending:
 
 def _largest(values: Floats, count: int) -> Ints:
     """Places of the `count` largest, largest first; the first of equal ones."""
+    # A partition, not a sort: the filter keeps a fifth of thousands.
     least = np.partition(values, len(values) - count)[len(values) - count]
     above = np.flatnonzero(values > least)
     equal = np.flatnonzero(values == least)[: count - len(above)]
@@ -171,6 +176,7 @@ def _first_fit(places: Ints, ranks: Floats, widths: Ints, free: int) -> list[int
         if fitting:
             taken += left[:fitting].tolist()
             free -= int(used[fitting - 1])
+        # The one that did not fit is passed over, and all that are wider than what is left.
         left = left[fitting + 1 :]
         left = left[widths[left] <= free]
     return taken

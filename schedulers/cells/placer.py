@@ -2,8 +2,6 @@
 
 It keeps between decisions who holds which cells, and follows the view.
 
-The servers: which of their cells stand for a pool's own, and which are lent.
-
 A pool's quota is a list of cells of its own, tied to no server. One of them is *bound* to a cell of a server while
 dedicated jobs run in it, and stands for the same place there as long. Binding whole cells of the quota, not single
 jobs, is what makes HiveD's theorem hold: jobs of two pools never share such a cell, so none is cut up by another
@@ -47,6 +45,7 @@ class ServerMap:
         self._users: dict[tuple[str, int], int] = {}
         self._dedicated, self._lent = [0] * len(servers), [0] * len(servers)
         for gpus in default_cells(sum(servers) - quota_gpus, server_size(servers)):
+            # From the last server on, so that the first ones stay whole for quotas.
             nobodys = self.idle.find((gpus,), lambda server: (-server,)) or ()
             self.idle.take(nobodys)
             self._unbound.take(nobodys)
@@ -72,6 +71,7 @@ class ServerMap:
         placed: list[Cell] = []
         for cell in cells:
             base = self._bound.get((pool, cell.server)) or self._base(cell, roots[cell.server], crowded)
+            # One part without a place, and the parts before it are given back.
             if base is None or not self.idle.is_free(inside(base, cell)):
                 self.release(pool, cells[: len(placed)], placed)
                 return ()
@@ -90,6 +90,7 @@ class ServerMap:
     def reserve(self, sizes: Sequence[int]) -> list[Cell] | None:
         """Cells bound to nobody, the largest first, covered until they are uncovered; None where some cannot be had."""
         reserved: list[Cell] = []
+        # The largest first, or small ones would cut up what they need.
         for gpus, count in sorted(Counter(sizes).items(), reverse=True):
             for wanted in self._at_once(gpus, count):
                 found = self.covered.free.find(wanted, self._for_dedicated)
@@ -112,6 +113,7 @@ class ServerMap:
         The smallest free block that holds it, of equal ones on the server with the most GPUs lent, then the fewest
         dedicated, then the last.
         """
+        # A loan in a bound cell is in the way of its pool, hence only on request.
         return (self.idle if bound else self.covered.free).find(sizes, self._for_lent) or ()
 
     def lend(self, cells: Sequence[Cell], within: tuple[str, int] | None = None) -> None:
@@ -240,10 +242,10 @@ class CellPlacer:
         self.held: dict[int, Held] = {}
 
     def submitted(self, job: Job) -> None:
-        """See `draft.Placer`."""
+        """See `tentative_allocation.Placer`."""
 
     def draft(self, view: View) -> TentativeAllocation:
-        """See `draft.Placer`."""
+        """See `tentative_allocation.Placer`."""
         self._follow(view)
         return CellAllocation(view, self)
 
@@ -254,6 +256,7 @@ class CellPlacer:
             self.floor = ServerMap(view.servers, view.total_gpus)
             for pool, cells in cells_of(view.pools.values(), view.servers, self._given).items():
                 self.own[pool] = self._settle(pool, cells)
+        # A list first: the dictionary changes meanwhile.
         for seq in [seq for seq in self.held if seq not in view.running]:
             self._end(self._take_back(self.held.pop(seq)), view)
 
@@ -293,6 +296,7 @@ class CellAllocation(TentativeAllocation):
     def dedicate(self, job: Job) -> bool:
         """Start a pending job where its pool's quota and the servers both have room; whether they had."""
         cluster = self._placer.own[job.pool]
+        # Several places are tried: the quota may have room where the servers have none.
         for own in cluster.places(job):
             if self._bind(job, own, crowded=True):
                 cluster.take(job, own)

@@ -7,8 +7,8 @@ from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import PoolView
 from jobcast.schedulers.cells.buddy import sizes_of
 
+# Pool -> GPUs of each of its cells, the largest first.
 Cells = Mapping[str, tuple[int, ...]]
-"""Pool -> GPUs of each of its cells, the largest first."""
 NO_CELLS: Cells = {}
 
 
@@ -19,6 +19,7 @@ def default_cells(quota: int, server_gpus: int) -> tuple[int, ...]:
     (8, 8, 4, 1)
     """
     whole, rest = divmod(quota, server_gpus)
+    # The binary digits of the rest, the largest first.
     powers = (1 << bit for bit in reversed(range(server_gpus.bit_length())))
     return (server_gpus,) * whole + tuple(power for power in powers if rest & power)
 
@@ -66,6 +67,7 @@ def cells_of(
                 f"pool {pool.name}: its cells have {sum(mine)} GPUs, its quota is {pool.quota}; make them agree"
             )
         cells[pool.name] = mine
+    # Powers of two on servers of one power of two always pack: the sum decides.
     asked, there = sum(map(sum, cells.values())), sum(servers)
     if asked > there:
         raise PoolsError(

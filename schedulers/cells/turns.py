@@ -3,12 +3,11 @@
 SIA, section 5.5, Figures 7 and 8: quotas in cells, reservations as cells given to nobody. With exact coarse forecasts,
 and widths that are powers of two or whole servers, no job starts later than without sharing.
 
-What turns within a window may need of a quota, and what they cannot need. SIA, section 5.5 and Figure 8.
-
-Both rest on one count. Let turns of L GPUs come in a window, in cells of powers of two, each in the smallest free
-block that holds it and there at the lowest place, while others end as they like. A block of `s` GPUs that was not
-entered before is entered only when those entered before have no room. So the turns enter at most ceil(L / s) blocks
-of `s` GPUs, and of a block of more than `s` >= L GPUs (`s` a power of two) the first `s` GPUs alone.
+What turns within a window may need of a quota, and what they cannot need, rests on one count. Let turns of L GPUs
+come in a window, in cells of powers of two, each in the smallest free block that holds it and there at the lowest
+place, while others end as they like. A block of `s` GPUs that was not entered before is entered only when those
+entered before have no room. So the turns enter at most ceil(L / s) blocks of `s` GPUs, and of a block of more than
+`s` >= L GPUs (`s` a power of two) the first `s` GPUs alone.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
@@ -28,8 +27,8 @@ from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
 Floats = NDArray[np.float64]
 
+# GPUs of a cell, how many such there are, and how many of them turns have entered.
 Sizes = list[tuple[int, int, int]]
-"""GPUs of a cell, how many such there are, and how many of them turns have entered."""
 
 
 def may_be_bound(tree: Buddies, unbound: Sequence[int], due: Set[int]) -> tuple[list[int], Sizes]:
@@ -77,6 +76,7 @@ def out_of_reach(tree: Buddies, turns_gpus: float) -> Iterator[Cell]:
     """Parts of the free blocks of a private cluster that turns of so many GPUs do not come to."""
     if turns_gpus == inf:
         return
+    # The next power of two: turns fill the lowest places first.
     reach = 1 << (ceil(turns_gpus) - 1).bit_length() if turns_gpus > 0 else 0
     for block in tree.blocks(max(1, reach)):
         if not reach:
@@ -91,8 +91,8 @@ def _ceil(number: float) -> float:
     return number if number == inf else float(ceil(number))
 
 
+# GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of.
 Part = tuple[int, Cell, tuple[str, int]]
-"""GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of."""
 
 
 class TurnPlacer(CellPlacer):
@@ -129,7 +129,7 @@ class TurnPlacer(CellPlacer):
         self._submitted.append(job)
 
     def draft(self, view: View) -> TentativeAllocation:
-        """See `draft.Placer`."""
+        """See `tentative_allocation.Placer`."""
         self._follow(view)
         return TurnAllocation(view, self)
 
@@ -138,6 +138,7 @@ class TurnPlacer(CellPlacer):
         for job in self._submitted:
             self.schedules[job.pool].submit(job)
         self._submitted.clear()
+        # As in section 5.3: nobody who started early counts against the quota.
         if not self._follow_turns:
             self.forget_early(self.schedules)
 
@@ -176,6 +177,7 @@ class TurnAllocation(CellAllocation):
 
     def due(self) -> Iterable[tuple[PoolView, Job]]:
         """Jobs whose turn has come, the first of each pool, each once; more where a pool that is behind catches up."""
+        # Leaving early jobs out may bring turns forward; as long as that does, go on.
         while (not self._left or self.free <= 0) and self._catch_up():
             pass
         firsts: dict[str, Job] = {}
@@ -196,12 +198,14 @@ class TurnAllocation(CellAllocation):
         _, own = self._left.pop(job.seq)
         there = job.gpus <= self.free and (self._bind(job, own) or self._squeeze_in(job))
         if there:
+            # Else it stays due, and is tried again at the next decision.
             del self._placer.due[job.seq]
         return there
 
     def _squeeze_in(self, job: Job) -> bool:
         """Start a job that spare ones keep from its place: elsewhere in its quota, beside them, or anywhere idle."""
         schedule = self._placer.schedules[job.pool]
+        # Another place in the quota first: it changes nobody else's turn.
         for own in schedule.cluster.places(job):
             if self._bind(job, own, crowded=True):
                 schedule.move(job, own)
@@ -216,10 +220,12 @@ class TurnAllocation(CellAllocation):
         """Width of the widest job that may be lent cells for a window, 0 where a reservation cannot be met."""
         floor = self._placer.floor
         kept = self._reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
+        # Not even without a loan is there room for all that may be needed.
         if kept is None:
             return 0.0
         self._reserved, self._parts = kept, self._idle_parts(loads)
         room = floor.covered.free.widest(self._placer.server_gpus)
+        # The reservation is put up only while it is looked for room beside it.
         floor.covered.uncover(kept)
         return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
 
@@ -231,6 +237,7 @@ class TurnAllocation(CellAllocation):
         floor, sizes = self._placer.floor, self._sizes(job)
         if windows and not any(self.usable(loads) >= job.gpus for loads in windows):
             return False
+        # Parts first: they are of use to nobody else in this window.
         part = next((part for part in self._parts if part[0] >= sum(sizes)), None)
         if part is None:
             floor.covered.cover(self._reserved)
@@ -298,6 +305,7 @@ class TurnAllocation(CellAllocation):
             avoid = self._avoided(pool.name)
             for place in self._out_of_reach(pool, loads):
                 base = self._placer.floor.base(pool.name, place.server)
+                # Unbound cells are no place on any server yet.
                 if base is not None and not any(_covers(buddy, place) for buddy in avoid):
                     idle = _idle(self._placer.floor.idle, inside(base, place))
                     found += ((cell.gpus, cell, (pool.name, place.server)) for cell in idle)

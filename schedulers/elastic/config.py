@@ -13,8 +13,8 @@ import numpy as np
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.domain.errors import ConfigError
 
+# Characters of a weight that is written as a fraction.
 LONGEST_FRACTION = 40
-"""Characters of a weight that is written as a fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ def parse_config(told: Any, place: str) -> WfqConfig:
     """
     if not isinstance(told, Mapping):
         raise ConfigError(f"config {place}: a JSON object is expected, with num_classes, class_thresholds, class_rates")
+    # The published file holds one object for each workload.
     if "class_thresholds" not in told and any(
         isinstance(v, Mapping) and "class_thresholds" in v for v in told.values()
     ):
@@ -147,12 +148,14 @@ def _rate(value: Any, place: str) -> float:
 
 
 def _number(value: Any, place: str) -> float:
+    # JSON's true would count as 1.
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ConfigError(f"{place}: {value!r} is no number; correct it")
     try:
         number = float(value)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"{place}: {value!r} is no number; correct it") from error
+    # nan, which compares unequal to itself.
     if number != number:
         raise ConfigError(f"{place}: {value!r} is no number; correct it")
     return number

@@ -1,8 +1,7 @@
 """Rules that serve jobs one after another: each takes all that it can use of what those before it left.
 
-Max-min fairness over jobs: equal shares, and what some cannot use goes to the others in equal shares again.
-
-Themis: those whom sharing has delayed most take GPUs first, until the next lease. PCS, section 5.1; Themis, 5.
+Beside them max-min fairness: equal shares, and what some cannot use goes to the others in equal shares again. Themis:
+those whom sharing has delayed most take GPUs first, until the next lease. PCS, section 5.1; Themis, 5.
 """
 
 import numpy as np
@@ -25,6 +24,7 @@ def level(least: Floats, most: Floats, gpus: float) -> float:
         for i in range(len(least)):
             if least[i] <= low and most[i] >= high and most[i] > least[i]:
                 rising += 1
+        # The level lies in the stretch in which the sum passes what there is.
         if rising > 0 and used + rising * (high - low) >= gpus:
             return float(low + max(gpus - used, 0.0) / rising)
         used += rising * (high - low)
@@ -46,6 +46,7 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     needed, usable = 0.0, 0.0
     for i in range(view.count):
         job = view.active[i]
+        # Nobody shrinks below its least, so that a late job with a large one may be left out.
         if needed + view.jobs.least[job] <= total + EPSILON:
             jobs[admitted], least[admitted] = job, view.jobs.least[job]
             most[admitted] = max(view.most[job], view.jobs.least[job])
@@ -57,6 +58,7 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     height = np.inf if usable <= total else level(least, most, total)
     spare = 0.0
     if numbers[0] > 0.0 and height < np.inf:
+        # Rounded down, so that all fit; what is left goes out one by one.
         height = np.floor(height + EPSILON)
         spare = total - np.minimum(np.maximum(height, least), most).sum()
     for i in range(admitted):
@@ -102,6 +104,7 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     for i in range(view.count):
         usable += view.most[view.active[i]]
         widest = max(widest, view.most[view.active[i]])
+    # Everybody gets all that it can use, in whatever order.
     if usable <= left:
         for i in range(view.count):
             grant(view, view.active[i], free, view.most[view.active[i]], gpus)
@@ -111,6 +114,7 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         rho[i] = _rho(view, view.active[i], left)
     order = np.argsort(-rho, kind="mergesort")
     for k in range(view.count):
+        # Only now does somebody get less than it can use, and its rho with it.
         if left < widest:
             for i in order[k:]:
                 if view.most[view.active[i]] > left:
@@ -122,8 +126,8 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
             return
 
 
+# Attained service that counts as equal, GPU-seconds: less than any event is apart, more than sums round off.
 SAME_GPU_S = 1e-3
-"""Attained service that counts as equal, GPU-seconds: less than any event is apart, more than sums round off."""
 
 
 @njit(types.void(VIEW, FLOATS, FLOATS_2D), cache=True)

@@ -43,10 +43,10 @@ from jobcast.domain.energy import (
 )
 from jobcast.schedulers.energy.settings import AndreasSettings
 
+# What a configuration that costs nothing is taken to cost where its inverse is needed.
 LEAST_COST = 1e-12
-"""What a configuration that costs nothing is taken to cost where its inverse is needed."""
+# Pressures that count as equal.
 SAME_S = 1e-3
-"""Pressures that count as equal."""
 
 
 class Choices(NamedTuple):
@@ -91,6 +91,7 @@ def pressure_order(view: EnergyView, choices: Choices) -> Ints:
     pressure = np.full(len(least_s), -np.inf)
     runs = np.isfinite(least_s)
     late_s = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
+    # In thousandths of a second, so that rounding does not swap equal pressures.
     pressure[runs] = np.rint(late_s / SAME_S)
     order: Ints = np.argsort(-pressure, kind="stable")
     return order
@@ -167,6 +168,7 @@ class _Ranks(NamedTuple):
 
 def _ranks(choices: Choices) -> _Ranks:
     """D* by cost, then late ones by time."""
+    # D* first and by cost, then the late ones by time, then what cannot run.
     finite, good = np.isfinite(choices.time_s), choices.good
     by = np.where(good, choices.run_eur, choices.time_s)
     order = np.lexsort((by, ~finite, ~good), axis=1)
@@ -195,28 +197,29 @@ def _chances(choices: Choices, drawn: NDArray[np.bool_], by: Floats) -> Floats:
     """
     inverse: Floats = np.where(drawn, 1.0 / np.maximum(by, LEAST_COST), 0.0)
     again = (choices.kind[:, 1:] == choices.kind[:, :1]) & (choices.gpus[:, 1:] == choices.gpus[:, :1])
+    # A job that stays where it is keeps what it did since its snapshot, so that is always cheaper.
     inverse[:, 1:][again & np.isfinite(choices.time_s[:, :1])] = 0.0
     total = inverse.sum(axis=1, keepdims=True)
     chances: Floats = np.divide(inverse, total, out=np.zeros_like(inverse), where=total > 0.0)
     return chances
 
 
+# Probability that a job of the least weight goes back a place, and again from there; others go back with less,
+# inversely proportional to their weight. Ours; the paper has no number.
 SWAP = 0.5
-"""Probability that a job of the least weight goes back a place, and again from there; others go back with less,
-inversely proportional to their weight. Ours; the paper has no number."""
+# Bold constructions take turns in swapping so many times as often, up to `greedy.MOST_SWAP`. Ours: on
+# small instances the best order may be far from that of pressures.
 STRENGTHS = (1.0, 2.0, 4.0, 8.0)
-"""Bold constructions take turns in swapping so many times as often, up to `greedy_construction.MOST_SWAP`. Ours: on
-small instances the best order may be far from that of pressures."""
+# The other random constructions swap so many times as often, and draw with this share of the probability. Ours: with
+# many jobs, schedules in which each one draws are seldom better than the greedy's.
 CALM = ((2.0, 0.5), (1.0, 0.125))
-"""The other random constructions swap so many times as often, and draw with this share of the probability. Ours: with
-many jobs, schedules in which each one draws are seldom better than the greedy's."""
+# Of `greedy`: no cap, one for each job, one for all.
 CAPS = (0, 2, 1)
-"""Of `greedy_construction`: no cap, one for each job, one for all."""
+# Nodes that descents of a call may look at, one for each configuration of a job. Ours: some tens of milliseconds.
 PLACES = 2_000_000
-"""Nodes that descents of a call may look at, one for each configuration of a job. Ours: some tens of milliseconds."""
 MASK = (1 << 64) - 1
+# Odd numbers that spread seeds and calls over 64 bits, from SplitMix64; not its step, by which a stream goes on.
 PRIMES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""Odd numbers that spread seeds and calls over 64 bits, from SplitMix64; not its step, by which a stream goes on."""
 
 
 def ways(settings: AndreasSettings) -> Floats:
@@ -252,7 +255,9 @@ class Andreas:
             return Deployment(node_of, gpus_of), 0.0
         chosen = self.settings
         queue = queue_of(view, chosen.rho, force_nodes=chosen.force_nodes)
+        # Nothing runs: there is nothing to be held on to.
         hold = chosen.held if (queue.stay >= 0).any() else 0.0
+        # Descents only where asked for: they lower one call's objective, not the cost in the end.
         most = PLACES if chosen.thorough else 0
         draft = new_draft(queue, stream(chosen.seed, view.call))
         cost = construct(queue, draft, ways(chosen), chosen.max_iterations, hold, most, node_of, gpus_of)

@@ -1,9 +1,5 @@
 """The exact schedule of ANDREAS' appendix A, for small instances and as a bound, by HiGHS.
 
-Filippini et al.: ANDREAS, FiCloud 2021, equations 3 to 4v; `exact_model` holds the linearisation.
-
-Appendix A of ANDREAS as a mixed-integer linear programme: its columns and the rows of its matrices.
-
 Filippini et al.: ANDREAS, FiCloud 2021, equations 3 to 4v. A column is a configuration (j, n, g) that can run; one that
 a running job holds has the time that it still needs there. What the appendix needs further variables for is exact in
 the cost of columns, since a job has one configuration or none: tau and tau-hat (4i, 4j), z as the sum of x over g (4a,
@@ -35,8 +31,8 @@ from jobcast.schedulers.energy.objective import (
 )
 from jobcast.schedulers.energy.settings import ExactSettings
 
+# Columns of a node up to which its capacity is told of each prefix; else of all together, to keep matrices small.
 MOST_PREFIXES = 400
-"""Columns of a node up to which its capacity is told of each prefix; else of all together, to keep matrices small."""
 ONE_LESS = np.array([1.0, -1.0])
 
 
@@ -122,6 +118,7 @@ def _reach(view: EnergyView, times_s: Floats) -> NDArray[np.bool_]:
 def costs_of(view: EnergyView, columns: Columns, rho: float) -> tuple[Floats, float]:
     """(2 n_columns,) cost of x and of A, EUR, and that of postponing every job, to which they add."""
     waits = postponed_eur(view, rho)
+    # A_k counts up to the next column: its cost is the difference to that one's.
     ahead = np.where(_last(columns), 0.0, np.append(columns.pi_eur[1:], 0.0))
     return np.concatenate([columns.late_eur - waits[columns.job], columns.pi_eur - ahead]), float(waits.sum())
 
@@ -234,14 +231,14 @@ def _forced(columns: Columns, used: int) -> Rows:
     return Rows(np.zeros(len(last), dtype=np.intp), last, np.ones(len(last)), count, count)
 
 
+# Costs closer than this are the same, and the one in which more jobs stay is taken.
 SAME_EUR = 1e-6
-"""Costs closer than this are the same, and the one in which more jobs stay is taken."""
+# Costs are given to HiGHS in thousandths of a EUR, since its absolute gap is 1e-6 and an epoch may cost 1e-4 EUR.
 SCALE = 1000.0
-"""Costs are given to HiGHS in thousandths of a EUR, since its absolute gap is 1e-6 and an epoch may cost 1e-4 EUR."""
+# A single call by equation 1 alone.
 UNFORCED = ExactSettings(force_nodes=False)
-"""A single call by equation 1 alone."""
+# Status of `scipy.optimize.milp`.
 OUT_OF_TIME = 1
-"""Status of `scipy.optimize.milp`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +284,7 @@ def solve(view: EnergyView, settings: ExactSettings | None = None) -> Solved:
     if not len(columns.job):
         return _solved(view, settings, _as_is(view), np.inf)
     cost, constant = costs_of(view, columns, settings.rho)
+    # Of equal schedules the one in which jobs stay, by less than any real difference.
     cost[: len(columns.job)] -= _staying_eur(view) * columns.stays
     rows = rows_of(view, columns, nodes_to_use(view) if settings.force_nodes else None)
     chosen, bound = _cheapest(cost * SCALE, rows, until_s)
@@ -323,10 +321,12 @@ def _cheapest(cost: Floats, rows: Rows, until_s: float) -> tuple[Floats | None, 
         integrality=np.repeat([1, 0], n),
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(matrix, rows.low, rows.high),
+        # Never negative, however late it is.
         options={"time_limit": max(0.001, until_s - time.monotonic()), "mip_rel_gap": 0.0},
     )
     if answer.status > OUT_OF_TIME:
         raise DecisionError(f"policy exact: HiGHS does not solve the model: {answer.message}")
+    # HiGHS has no bound where time ended before the root was solved.
     bound = -np.inf if answer.mip_dual_bound is None else float(answer.mip_dual_bound)
     return (None if answer.x is None else np.rint(answer.x[:n])), bound
 

@@ -1,14 +1,7 @@
 """The best of many random schedules, compiled. Filippini et al.: ANDREAS, FiCloud 2021, section IV.B and Algorithm 1.
 
-Importing numba takes a second, so only what computes imports this file.
-
-A random construction of a schedule, compiled. Filippini et al.: ANDREAS, FiCloud 2021, Algorithm 1, lines 5 to 17.
-
-Importing numba takes a second, so only what computes imports this file.
-
-Local descent: one job at a time is moved or postponed while the objective falls; compiled.
-
-Nodes have their names here. Importing numba takes a second, so only what computes imports this file.
+First random constructions (lines 5 to 17), then local descents, in which one job at a time is moved or postponed while
+the objective falls, and nodes have their names. Importing numba takes a second, so only what computes imports this.
 """
 
 from functools import partial
@@ -39,17 +32,17 @@ from jobcast.schedulers.energy.greedy_state import (
     unclaim,
 )
 
+# Columns of ways to make a schedule: probabilities that a running job stays, that a job of the least weight goes back a
+# place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped.
 KEEP, SWAP, DRAW, ORDER, CAP = range(5)
-"""Columns of ways to make a schedule: probabilities that a running job stays, that a job of the least weight goes back
-a place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped."""
+# How many GPUs jobs get while there is another way: any number; at most so many, drawn once; drawn for each job.
 FREELY, ONE_CAP, CAPS = 0, 1, 2
-"""How many GPUs jobs get while there is another way: any number; at most so many, drawn once; drawn for each job."""
+# No job goes back a place for certain.
 MOST_SWAP = 0.9
-"""No job goes back a place for certain."""
+# SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
 GOLDEN, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-"""SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014."""
+# No cap.
 MOST_GPUS = 1 << 30
-"""No cap."""
 UNIT = 1.0 / (1 << 53)
 
 
@@ -95,6 +88,7 @@ def _try(queue: Any, draft: Any, job: Any, config: Any, where: Any) -> Any:
         node = own_room(queue, draft, queue.held_node[job], gpus, where)
     else:
         node = room_for(queue, draft, kind, gpus, where)
+        # No node of the kind has so many free, and within a construction none will: noted for all others.
         if node < 0 and where == ANYWHERE:
             draft.limit[kind] = gpus
     if node < 0:
@@ -117,9 +111,11 @@ def _try_all(queue: Any, draft: Any, job: Any, begin: Any, end: Any, where: Any,
 def _candidate(queue: Any, draft: Any, job: Any, draw: Any) -> Any:
     """The best configuration of a job, or with probability `draw` any of D*, the likelier the cheaper."""
     first = queue.first[job]
+    # No draw where none is asked for: plain constructions leave the stream alone.
     if draw <= 0.0 or _uniform(draft) >= draw:
         return first
     most, below = queue.chosen[job] - 1, _uniform(draft)
+    # Binary search in the cumulated probabilities.
     while first < most:
         middle = (first + most) // 2
         if queue.below[middle] > below:
@@ -141,6 +137,7 @@ def _assign(queue: Any, draft: Any, job: Any, turns: Any, draw: Any, cap: Any) -
     first, chosen, last = queue.first[job], queue.chosen[job], queue.last[job]
     if first == last:
         return
+    # From here on each job that is left has to open a node, or 4n cannot be met.
     forced = queue.least_nodes - draft.counts[OPENED] >= turns
     config = _candidate(queue, draft, job, draw)
     if queue.gpus[config] <= cap and _try(queue, draft, job, config, CLOSED_ONLY if forced else ANYWHERE):
@@ -179,12 +176,14 @@ def make(queue: Any, draft: Any, way: Any) -> None:
     n_jobs, most, order = len(queue.back), draft.head.shape[2] - 1, int(way[ORDER])
     cap, job = MOST_GPUS, queue.order[order, 0]
     for place in range(1, n_jobs + 1):
+        # Nothing is free any more: all that follow wait.
         if draft.counts[FREE] == 0:
             break
         turn = job
         if place < n_jobs:
             follower = queue.order[order, place]
             goes_back = way[SWAP] > 0.0 and _uniform(draft) < min(way[SWAP] * queue.back[job], MOST_SWAP)
+            # The one that goes back meets the next place again, and may go back further.
             turn, job = (follower, job) if goes_back else (job, follower)
         if way[CAP] == CAPS or (way[CAP] == ONE_CAP and place == 1):
             cap = 1 + int(_uniform(draft) * most)
@@ -215,8 +214,8 @@ def name_nodes(queue: Any, draft: Any) -> None:
         draft.try_config[job] = draft.config[job]
 
 
+# By which share an objective must be lower to count as lower; less is rounding.
 LEAST_GAIN = 1e-9
-"""By which share an objective must be lower to count as lower; less is rounding."""
 
 
 @inner
@@ -255,6 +254,7 @@ def _land(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
 def _lift(queue: Any, draft: Any, job: Any) -> None:
     """Take a job off its node."""
     node, config = draft.try_node[job], draft.try_config[job]
+    # The node's cost is worked out anew below, from who is left on it.
     draft.total_eur[0] += queue.waiting_eur[job] - queue.late_eur[config] - draft.first_eur[node]
     draft.try_node[job] = POSTPONED
     draft.free[node] += queue.gpus[config]
@@ -303,8 +303,10 @@ def _cheapest(queue: Any, draft: Any, job: Any, most_eur: Any, opens: Any) -> An
             empty = draft.used[node] == 0
             if draft.free[node] < gpus or (opens and not empty):
                 continue
+            # Where it runs with what it holds it stays, which is a configuration of its own.
             if (node == held and gpus == held_gpus) != (config == stay):
                 continue
+            # Empty nodes of a kind are alike: one is enough.
             if empty and tried:
                 continue
             tried = tried or empty
@@ -352,10 +354,10 @@ def descend(queue: Any, draft: Any, most: Any) -> None:
 types: Any = numba.types
 outer: Any = partial(numba.njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 INT, FLOAT = types.int64, types.float64
+# Ways from here on take turns; those before are of the first constructions.
 FIRST = 2
-"""Ways from here on take turns; those before are of the first constructions."""
+# Constructions are descended from that cost less than so many times the best. Ours.
 NEAR = 3.0
-"""Constructions are descended from that cost less than so many times the best. Ours."""
 
 
 @inner
@@ -402,6 +404,7 @@ def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any)
     for number in range(count):
         way = number if number < FIRST else FIRST + (number - FIRST) % (len(ways) - FIRST)
         make(queue, draft, ways[way])
+        # Half of the places, spread evenly, so that late constructions are descended from as well.
         spare = 2 * draft.counts[LOOKED] * count < most * (number + 1)
         near = spare and draft.total_eur[0] < NEAR * draft.best_eur[0]
         better = _betters(queue, draft)
@@ -428,8 +431,8 @@ def _compiled(sources: str) -> Any:
         Parameters
         ----------
         queue, draft : jobs and nodes; where schedules are made, as new
-        ways : (n_ways, 5) how each construction is made, see `greedy_construction`; from the third on they take turns
-            in the rows from 2 on
+        ways : (n_ways, 5) how each construction is made, see `KEEP` to `CAP`; from the third on they take turns in
+            the rows from 2 on
         count : MaxIt, how many constructions
         hold : by which share the first schedule must be bettered
         most : how many places descents may look at; 0: there are none
@@ -439,6 +442,7 @@ def _compiled(sources: str) -> Any:
         -------
         Its objective, EUR.
         """
+        # Never so; it makes the sources part of what Numba hashes.
         if not sources:
             return np.nan
         _search(queue, draft, ways, count, hold, most)

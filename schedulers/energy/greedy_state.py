@@ -1,8 +1,4 @@
-"""What the compiled greedy reads and writes, and the compiled types of it.
-
-Importing numba takes a second, so only what computes imports this file.
-
-Open nodes of a schedule that is being made, in lists by their room; compiled.
+"""What the compiled greedy reads and writes, and the open nodes of a schedule in the making, in lists by their room.
 
 Nodes of a kind are alike, so a construction opens nodes without a name and names them when a running job stays (its
 node is then the one it runs on) or at the end. GPUs of a named node that running jobs hold, whose turn is still to
@@ -22,22 +18,22 @@ from numpy.typing import NDArray
 
 from jobcast.domain.energy import POSTPONED, Floats, Ints
 
+# For what only compiled code calls: without the ways in from Python, which take longer to compile than it does.
+# `_nrt`: counting references to the arrays of a tuple takes ten times as long as the rest, and nothing is allocated
+# here.
 inner: Any = partial(numba.njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
-"""For what only compiled code calls: without the ways in from Python, which take longer to compile than it does.
 
-`_nrt`: counting references to the arrays of a tuple takes ten times as long as the rest, and nothing is allocated here.
-"""
-
+# Lists of open nodes: without a name by room; with one by room that nobody claims; with claims by room and claims.
 UNNAMED, NAMED, CLAIMED = 0, 1, 2
-"""Lists of open nodes: without a name by room; with one by room that nobody claims; with claims by room and claims."""
+# Where a job may be put: what nobody claims of open nodes, then closed nodes, then what is claimed; or one of two.
 ANYWHERE, OPEN_ONLY, CLOSED_ONLY = 0, 1, 2
-"""Where a job may be put: what nobody claims of open nodes, then closed nodes, then what is claimed; or one of two."""
 
 
 @inner
 def _link(draft: Any, which: Any, kind: Any, room: Any, node: Any) -> None:
     """Put a node at the front of a list."""
     row = 1 if which == CLAIMED else 0
+    # In front: of nodes with the same room the one used last is taken first.
     follower = draft.head[which, kind, room]
     draft.head[which, kind, room] = node
     draft.before[row, node] = -1
@@ -68,6 +64,7 @@ def _enlist(draft: Any, kind: Any, node: Any) -> None:
         return
     claims = draft.claims[name]
     _link(draft, NAMED, kind, max(free - claims, 0), node)
+    # In two lists at once: by what is free to all, and by what is free at the worst.
     if claims > 0:
         _link(draft, CLAIMED, kind, free, node)
 
@@ -132,6 +129,7 @@ def own_room(queue: Any, draft: Any, held: Any, gpus: Any, where: Any) -> Any:
         node = fitting(draft, UNNAMED, kind, draft.claims[held] + gpus)
     if node < 0:
         node = open_node(queue, draft, kind)
+    # All nodes are open: one that has room for this job alone will do.
     if node < 0:
         node = fitting(draft, UNNAMED, kind, gpus)
     if node >= 0:
@@ -169,6 +167,7 @@ def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     draft.config[job] = config
     total_eur, run_eur = queue.late_eur[config] - queue.waiting_eur[job], queue.run_eur[config]
     least_s, least_eur = draft.first_s[node], draft.first_eur[node]
+    # Only the first to end pays for the node; of those together the cheapest.
     if time_s < least_s or (time_s == least_s and run_eur < least_eur):
         total_eur += run_eur - least_eur
         draft.first_s[node] = time_s
@@ -177,8 +176,8 @@ def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
 
 
 types: Any = numba.types
+# Places in `Draft.counts`.
 FREE, MISSED, OPENED, LOOKED, LACKS = range(5)
-"""Places in `Draft.counts`."""
 
 
 class Queue(NamedTuple):

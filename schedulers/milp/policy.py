@@ -50,6 +50,7 @@ class Milp:
             job = self._jobs[self._order[self._next]]
             if self._due_s[job.seq] > view.now_s or job.gpus > free:  # no room: an end is late by a float's dust
                 break
+            # Counted along: several jobs of a pool may start in one decision.
             own = job.gpus <= view.pools[job.pool].quota - dedicated[job.pool]
             dedicated[job.pool] += job.gpus if own else 0
             free -= job.gpus
@@ -58,6 +59,7 @@ class Milp:
         if self._next == len(self._order):
             return Decision(starts)
         due_s = self._due_s[self._order[self._next]]
+        # Due but without room: an end of this very instant will ask again.
         return Decision(starts, due_s if due_s > view.now_s else inf)
 
     def figures(self) -> Mapping[str, float]:

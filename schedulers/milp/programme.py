@@ -1,13 +1,9 @@
 """Columns as a programme for HiGHS: every job starts once, and capacity is kept at every step. SIA, Figure 19.
 
-Possible starts of jobs, the columns of the programme: every step, or steps as far apart as the job is long.
-
-SIA, appendix A: variables exist only where a job may be active, and a job of ten hours has as many as one of ten
-minutes. A start is exact wherever it lies, so that capacity is too; only how many starts are offered differs.
-
-HiGHS: a programme in, values and bounds out.
-
-The linear relaxation over every step of the grid, by column generation: a bound, prices, and fractional starts.
+Then its linear relaxation by column generation, and HiGHS: a programme in, values and bounds out. Columns are
+possible starts of jobs: every step, or steps as far apart as the job is long. SIA, appendix A: variables exist only
+where a job may be active, and a job of ten hours has as many as one of ten minutes. A start is exact wherever it
+lies, so that capacity is too; only how many starts are offered differs.
 """
 
 from dataclasses import dataclass
@@ -20,8 +16,8 @@ from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints
 
+# Possible starts that an instance may have: about a gigabyte while they are priced.
 MOST_STARTS = 10_000_000
-"""Possible starts that an instance may have: about a gigabyte while they are priced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +106,7 @@ def with_tails(instance: Instance, steps: Steps, open_: Bools, reach: Ints) -> C
     chosen = np.flatnonzero(open_ & near)
     at = np.sort(np.concatenate([chosen, firsts]))
     job, start, tail = steps.job[at], steps.start[at], ~near[at]
+    # Between cut-off and first end all starts of the tail hold their GPUs.
     begin = np.where(tail, instance.cutoff[job], start)
     return Columns(job, start, begin, np.maximum(begin, start + instance.duration[job]), tail)
 
@@ -145,6 +142,7 @@ def build(instance: Instance, columns: Columns, beta: float = 0.0) -> Programme:
     """The programme of some columns; without `beta` only the capacities that may be exceeded and tell something new."""
     from scipy.sparse import bmat, coo_array, csc_array
 
+    # Between two begins or ends the same columns run: one row a stretch instead of one a step.
     segments = np.unique(np.concatenate([[0], columns.begin, columns.end]))
     at, length = segments[:-1], np.diff(segments)
     low = np.searchsorted(at, columns.begin)
@@ -185,6 +183,7 @@ def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count:
     width = instance.width[columns.job]
     same = np.concatenate([[False], columns.job[1:] == columns.job[:-1]])
     before = np.where(same, np.concatenate([[0], high[:-1]]), 0)
+    # A job's starts overlap: it counts once in a segment, however many of them run there.
     fresh = np.minimum(np.maximum(low, before), high)
     change = np.bincount(fresh, width, count + 1) - np.bincount(high, width, count + 1)
     over = np.cumsum(change)[:count] > instance.gpus
@@ -201,12 +200,12 @@ def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count:
     return binding
 
 
+# Below which HiGHS calls a solution optimal.
 RELATIVE_GAP = 1e-6
-"""Below which HiGHS calls a solution optimal."""
+# Costs, in steps of waiting, that count as equal: HiGHS answers to 1e-7.
 TOLERANCE = 1e-6
-"""Costs, in steps of waiting, that count as equal: HiGHS answers to 1e-7."""
+# Seeds that HiGHS knows.
 SEEDS = 2**31 - 1
-"""Seeds that HiGHS knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +262,7 @@ def branch_and_bound(programme: Programme, incumbent: Floats, time_limit_s: floa
     solver.run()
     info = solver.getInfo()
     found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    # HiGHS may repair an incumbent: what it then holds must not cost more.
     most = float(programme.cost @ np.asarray(start.col_value))
     accepted = found and info.objective_function_value <= most + RELATIVE_GAP * max(1.0, most)
     proved = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
@@ -296,8 +296,8 @@ def _solver(programme: Programme, time_limit_s: float, seed: int, whole: bool = 
     return solver
 
 
+# Starts of a job that join the programme in one round, the cheapest first.
 NEW_STARTS = 12
-"""Starts of a job that join the programme in one round, the cheapest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +334,11 @@ def linear_relaxation(instance: Instance, steps: Steps, first: Bools, beta: floa
         share = np.zeros(len(chosen))
         share[chosen] = relaxed.values[: programme.starts]
         bound += float(cheapest.sum())
+        # Any prices give a valid bound, and later ones need not be better.
         if bound >= best.bound:
             best = Relaxation(bound, price - cheapest[steps.job], share)
         gains = relaxed.prices[: len(instance)][steps.job] - price
+        # Columns that are in have no gain but rounding.
         gains[chosen] = 0.0
         if relaxed.cost - best.bound <= TOLERANCE or not (gains > TOLERANCE).any():
             return Relaxation(best.bound, best.reduced, share)

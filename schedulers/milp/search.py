@@ -1,7 +1,4 @@
-"""Schedules from rules of thumb: what branch and bound begins with.
-
-Loops of the search for schedules, compiled; imported only where a search is made.
-"""
+"""Schedules from rules of thumb and from a compiled search: what branch and bound begins with."""
 
 from collections.abc import Iterator
 
@@ -41,6 +38,7 @@ def insert(
         _hold(used, cutoff[job], cutoff[job] + duration[job], width[job])
     total = 0
     for job in order:
+        # It cannot be moved.
         if cutoff[job] == submit[job]:
             continue
         _hold(used, cutoff[job], cutoff[job] + duration[job], -width[job])
@@ -49,6 +47,7 @@ def insert(
             clash = _fits(used, begin, begin + duration[job], gpus - width[job])
             if clash < 0:
                 break
+            # Behind the last step in the way: all starts between would meet it too.
             begin = min(clash + 1, cutoff[job])
         start[job] = begin
         total += begin - submit[job]
@@ -75,6 +74,7 @@ def improve_order(
         wait = insert(submit, duration, width, cutoff, gpus, order, used, start)
         if wait < least:
             best[:] = start
+        # Equal ones are kept as well, so that the search can cross plateaus.
         if wait <= least:
             least = wait
         else:
@@ -109,6 +109,7 @@ def virtual_clock(submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus:
                 start[job] = now
                 left -= 1
                 _hold(used, now, now + duration[job], width[job])
+            # Who cannot start yet keeps its reservation, as in Figure 6.
             else:
                 _hold(used, cutoff[job], cutoff[job] + duration[job], width[job])
         later = len(used)
@@ -121,10 +122,10 @@ def virtual_clock(submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus:
     return start
 
 
+# Shares of a job after which the relaxation's start counts as its place in an order.
 PARTS = np.linspace(0.05, 1.0, 20)
-"""Shares of a job after which the relaxation's start counts as its place in an order."""
+# Mean number of places that a job is moved by in an order.
 REACH = 10.0
-"""Mean number of places that a job is moved by in an order."""
 
 
 def virtual_clock_starts(instance: Instance) -> Ints:

@@ -1,8 +1,6 @@
 """The oracle: a schedule of least total wait that starts no job after its cut-off, and a bound. SIA, appendix A.
 
-What is known so far: the best schedule and the best bound.
-
-Branch and bound on the programme: exact, in widening windows of starts, or on starts sized by duration.
+Branch and bound is exact, in widening windows of starts, or on starts sized by duration; a ledger keeps what is known.
 """
 
 from collections.abc import Sequence
@@ -43,6 +41,7 @@ def cost_of(instance: Instance, start: Ints, beta: float) -> float:
     held = np.zeros((len(instance.quotas), instance.steps + 1))
     np.add.at(held, (instance.pool, start), instance.width)
     np.add.at(held, (instance.pool, start + instance.duration), -instance.width)
+    # Pools without GPUs hold no share of anything.
     owned = instance.quotas > 0
     shares = np.cumsum(held, axis=1)[owned] / instance.quotas[owned, None]
     return wait + beta * float(shares.max(axis=0).sum())
@@ -92,6 +91,7 @@ class Ledger:
         """Nothing costs less than this, unless it is the best schedule itself."""
         if bound <= self.bound:
             return
+        # Waits are whole steps, so that a bound may be rounded up.
         whole = ceil(bound - TOLERANCE) if self.beta <= 0 else bound
         self.bound = min(float(whole), self.cost)
 
@@ -104,10 +104,10 @@ class Ledger:
         return solved
 
 
+# Steps of waiting a GPU of width that windows hold at first: wide jobs are those that wait.
 REACH_PER_GPU = 40
-"""Steps of waiting a GPU of width that windows hold at first: wide jobs are those that wait."""
+# A window that was too small becomes so many times and so many steps larger.
 WIDER, LONGER = 2, 5
-"""A window that was too small becomes so many times and so many steps larger."""
 
 
 def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
@@ -131,6 +131,7 @@ def solve_sized(
     offered &= worthwhile(ledger, steps, relaxation)
     offered[steps.at(ledger.start, ledger.instance)] = True
     columns = steps.columns(ledger.instance, offered)
+    # One start a job: nothing is left to decide.
     if len(columns) == len(ledger.instance) or (left_s := until - perf_counter()) <= 0:
         return
     programme = build(ledger.instance, columns, ledger.beta)
@@ -155,6 +156,7 @@ def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: f
         if solved.values is None:
             return
         late = _offer(ledger, columns, solved.values[: len(columns)])
+        # No tail was used: the relaxation is the programme itself.
         if solved.proved and not len(late):
             ledger.raise_bound(ledger.cost)
         reach[late] = WIDER * reach[late] + LONGER
@@ -256,10 +258,12 @@ def _solve(ledger: Ledger, steps: Steps, settings: Settings) -> float:
     """Better the best schedule and bound; the cost that branch and bound began with. The search has time of its own."""
     instance, began = ledger.instance, perf_counter()
     orders = list(plain_orders(instance))
+    # Column generation begins with starts of schedules, so that it is feasible at once.
     known = [instance.submit, ledger.start, *_offer_orders(ledger, orders)]
     first = np.zeros(len(steps.job), dtype=np.bool_)
     first[np.concatenate([steps.at(start, instance) for start in known])] = True
     relaxation = linear_relaxation(instance, steps, first, settings.beta, began + settings.time_limit_s)
+    # The search for incumbents is not charged to HiGHS.
     left_s = settings.time_limit_s - (perf_counter() - began)
     ledger.raise_bound(relaxation.bound)
     if relaxation.share is not None:

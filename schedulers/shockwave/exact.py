@@ -10,8 +10,8 @@ from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
+# Starts beyond the fewest possible that are told apart; more are charged as so many, so that the bound holds.
 PIECES = 3
-"""Starts beyond the fewest possible that are told apart; more are charged as so many, so that the bound holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
         return None
     cells = programme.jobs * programme.rounds
     found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
+    # Coefficients were rounded: the bound holds for the exact ones with this much added.
     rounding = ERROR * float(np.abs(columns.welfare).max(axis=1).sum())
     return Improved(found > 0.5, rounding - float(info.mip_dual_bound))
 
@@ -64,8 +65,10 @@ class _Columns:
         self.counts: Ints = np.repeat(np.arange(rounds + 1), extra + 1)
         more = np.tile(np.arange(extra + 1), rounds + 1)
         fewest = (self.counts[None, :] > 0) & ~programme.running[:, None]
+        # Nobody has more pieces than rounds.
         self.starts: Ints = np.minimum(more[None, :] + fewest, self.counts[None, :])
         self.extra = extra
+        # The last option stands for any number of further pieces.
         self.allowed: Ints = np.where(more[None, :] == extra, self.counts[None, :], self.starts)
         counts = np.broadcast_to(self.counts, self.starts.shape)
         self.welfare: Floats = rounded_all(programme.welfare_of(counts, self.starts))

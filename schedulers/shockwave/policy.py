@@ -62,6 +62,7 @@ class Budgets:
         total_s = left_s + np.array([active.run_s for active in state.active])
         rho = forecast_fairness(age_s, left_s, total_s, self.contention(state))
         kept = [self._kept.get(active.job.seq, 0.0) if active.running else 0.0 for active in state.active]
+        # Rounded before it is compared: what is kept was rounded too.
         rho = np.maximum(rounded_all(rho), kept)
         self._kept = {active.job.seq: float(one) for active, one in zip(state.active, rho, strict=True)}
         return rho
@@ -93,24 +94,24 @@ def best_left_s(active: ActiveJob) -> float:
     return (training.epochs - progress.epochs) * min(training.epoch_s.values())
 
 
+# Shockwave, section 6.1.
 EXPONENT = 5.0
-"""Shockwave, section 6.1."""
+# Shockwave, appendix G. Section 6.1 says 20, which stops jobs a quarter more often on generated traces.
 WINDOW_ROUNDS = 30
-"""Shockwave, appendix G. Section 6.1 says 20, which stops jobs a quarter more often on generated traces."""
+# Lambda, inside appendix G.2's range of 0.1 to 10. A round of D seconds of the job that decides the makespan is worth
+# lambda D / Z0; one of an average job, of run time Z0 / N, at most rho^k D / (Z0 M FLOOR). So while rho^k stays below
+# lambda M FLOOR, some hundreds, the deciding job goes first, and fairness arbitrates among the others; section 6.1's
+# 1e-3 would hardly be felt. On four generated workloads 3 kept makespans as short as 10 and treated fewer jobs
+# unfairly.
 MAKESPAN = 3.0
-"""Lambda, inside appendix G.2's range of 0.1 to 10. A round of D seconds of the job that decides the makespan is worth
-lambda D / Z0; one of an average job, of run time Z0 / N, at most rho^k D / (Z0 M FLOOR). So while rho^k stays below
-lambda M FLOOR, some hundreds, the deciding job goes first, and fairness arbitrates among the others; section 6.1's 1e-3
-would hardly be felt. On four generated workloads 3 kept makespans as short as 10 and treated fewer jobs unfairly.
-"""
+# Utility before the first epoch, where all epochs are 1: log((FLOOR + UTIL) / (FLOOR + 1)). Finite at no progress, and
+# never steep: a new job has no claim to a round at once, which costs a restart, and one near its end is not forsaken.
+# On the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs
+# unfairly.
 FLOOR = 3.0
-"""Utility before the first epoch, where all epochs are 1: log((FLOOR + UTIL) / (FLOOR + 1)). Finite at no progress, and
-never steep: a new job has no claim to a round at once, which costs a restart, and one near its end is not forsaken. On
-the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs unfairly.
-"""
 TIME_LIMIT_S = 60.0
+# Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers.
 MOST_WEIGHT = 1e100
-"""Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers."""
 REACTIVE = "reactive"
 
 
@@ -160,6 +161,7 @@ class Shockwave:
         self._budgets.observe(state)
         seqs = frozenset(active.job.seq for active in state.active)
         adapted = state.adapted and self._mode == REACTIVE
+        # A plan is of these very jobs; a lazy one lives with other batch sizes.
         if adapted or not self._planned or seqs != self._known:
             self._plan(state)
         self._known = seqs
@@ -200,9 +202,11 @@ class Shockwave:
         work = work_of([self._run_times.left(one) for one in active], epochs)
         rho = self._budgets.fairness(state, work.left_s)
         total_s = work.left_s + np.array([one.run_s for one in active])
+        # The makespan sees the slowest that a job may go, its load the fastest: see above.
         cautious_s = np.maximum(work.left_s, [present_left_s(one) for one in active])
         eager_s = np.minimum(work.left_s, [best_left_s(one) for one in active])
         widths = np.array([one.job.gpus for one in active], dtype=np.int64)
+        # Powers of unfairness may pass all numbers; they are cut right after.
         with np.errstate(over="ignore"):
             urgency = np.minimum(rho**self._k, MOST_WEIGHT)
         return Programme(
@@ -217,6 +221,7 @@ class Shockwave:
             rounds=self._window,
             round_s=state.round_s,
             restart_s=state.restart_s,
+            # Of nearly nothing left the price would be infinite.
             makespan_price=rounded(min(self._lam / max(float(total_s.sum()), 1.0 / MOST_WEIGHT), MOST_WEIGHT)),
         )
 

@@ -39,8 +39,8 @@ def majorant_slopes(values: Floats) -> Floats:
     return majorant
 
 
+# Halvings of the interval in which the longest time left lies: below a microsecond from any trace's length.
 CUTS = 40
-"""Halvings of the interval in which the longest time left lies: below a microsecond from any trace's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Relaxed:
 
 def relax(programme: Programme) -> Relaxed:
     """Solve the relaxation by bisection on the longest time left, then prove its prices."""
+    # First as if the longest job alone decided; the load only where it may bind.
     longest = found = _Search(programme, 0.0)
     mixtures = [(0.0, longest.mixture(0.0)), (1.0, np.zeros(programme.jobs))]
     if longest.load_share > 0.0:  # the load may bind: what is left of the mixture goes to it
@@ -91,6 +92,7 @@ class _Search:
         low = min(high, max(float(longest[-1]), load_s))
         self.candidates = [counts]
         self._tight = np.zeros(programme.jobs)  # GPUs of the jobs that no lower ceiling has room for
+        # Where nothing binds, the weight goes to the job that is longest in the end.
         self._tight[int(np.argmax(self._left_s[:, -1]))] = 1.0
         found = self._under(low)
         self.load_share = 0.0
@@ -118,6 +120,7 @@ class _Search:
         for _ in range(CUTS):
             middle = 0.5 * (low + high)
             found = self._under(middle)
+            # Too dear: the makespan is worth less than what the ceiling takes.
             if found is None or rounded(float(found[1].sum())) > 1.0:
                 low = middle
                 if found is not None:
@@ -175,6 +178,7 @@ def _fill(slopes: Floats, order: Ints, programme: Programme, forced: Ints, room:
         if free_gpus == 0:
             break
         width = int(programme.widths[row])
+        # Rounds of a job are taken in order: the next one only after those before it.
         if width <= free_gpus and column == taken[row]:
             taken[row] += 1
             free_gpus -= width

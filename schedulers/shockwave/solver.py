@@ -14,8 +14,8 @@ from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
 from jobcast.schedulers.shockwave.timetable import timetable
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
+# Repairs at most; each shortens the time left of one job.
 STEPS = 40
-"""Repairs at most; each shortens the time left of one job."""
 
 
 def repair(programme: Programme, runs: Bools, urgency: Floats, enough: float) -> tuple[Bools, float]:
@@ -41,6 +41,7 @@ def repair(programme: Programme, runs: Bools, urgency: Floats, enough: float) ->
         if not values:
             break
         best = int(np.argmax(rounded_all(np.array(values))))
+        # No repair gains more than rounding: this is a local best.
         if rounded(values[best]) <= rounded(value):
             break
         runs, value = changed[best], values[best]
@@ -61,13 +62,13 @@ def _with(programme: Programme, runs: Bools, job: int, column: int, urgency: Flo
     return changed
 
 
+# How many times as urgent as a job that runs another must be to be served before it where not all can wait; of the
+# timetables that each makes, the best is taken.
 HOLDS = (1.5, np.inf)
-"""How many times as urgent as a job that runs another must be to be served before it where not all can wait; of the
-timetables that each makes, the best is taken."""
+# Counts of rounds for which timetables are made.
 CANDIDATES = 2
-"""Counts of rounds for which timetables are made."""
+# Values that differ by less are the same.
 NOTHING = 1e-9
-"""Values that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     if improved is None:
         return solution
     value = programme.value(improved.runs)
+    # HiGHS counts with its own tolerances; what it found is priced by our own.
     better = rounded(value) > rounded(solution.value)
     runs, value = (improved.runs, value) if better else (solution.runs, solution.value)
     return Solution(runs, value, min(improved.bound, solution.bound), solution.slopes)
@@ -147,6 +149,7 @@ def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bool
     values = [programme.value(runs) for runs, _ in made]
     best = int(np.argmax(rounded_all(np.array(values))))
     enough = relaxed.bound - gap * abs(values[best])
+    # Within the gap already, and repairs cost time.
     if values[best] >= enough:
         return made[best][0], values[best]
     return max((repair(programme, *one, enough) for one in made), key=lambda one: rounded(one[1]))

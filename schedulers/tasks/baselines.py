@@ -75,8 +75,8 @@ from jobcast.schedulers.tasks.preemption import (
 )
 
 Words = NDArray[np.uint64]
+# Tasks in a word of a set of bits.
 WORD = 64
-"""Tasks in a word of a set of bits."""
 WORDS = types.Array(types.uint64, 2, "C")
 
 
@@ -93,7 +93,9 @@ def bits(word: np.uint64) -> float:
 @njit(types.void(INTS, INTS, BOOLS, types.int64, WORDS), cache=True)
 def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: Words) -> None:
     """Fill `after` (n_tasks of the job, n_words) with the tasks that come after each, the last task first."""
+    # From the last task on, so that those of a successor are complete.
     for edge in np.argsort(-edge_from, kind="mergesort"):
+        # Edges back are the exchange at the end of an iteration, on which none of it waits.
         if is_server[edge_from[edge]] or edge_to[edge] < edge_from[edge]:
             continue
         one, other = edge_from[edge] - begin, edge_to[edge] - begin
@@ -130,8 +132,8 @@ def descendants(jobs: TaskJobs) -> Floats:
 
 
 TINY = 1e-12
+# Scores that count as equal: their terms cancel out.
 SAME_SCORE = 1e-7
-"""Scores that count as equal: their terms cancel out."""
 
 
 class Graphene(TaskRule):
@@ -150,6 +152,7 @@ class Graphene(TaskRule):
         if not len(waiting):
             return decision()
         order = sorted_jobs(waiting, -np.rint(scores(view, waiting, self.settings) / SAME_SCORE))
+        # Told apart by identity: jobs are one tuple for a whole run.
         if self._of is not view.jobs:  # the same at all decisions of a run
             self._of, self._trouble = view.jobs, trouble(view.jobs, view.cluster)
         room, wants = room_of(view), wants_of(view, self._trouble)
@@ -186,9 +189,9 @@ def trouble(jobs: TaskJobs, cluster: TaskCluster) -> Floats:
     return rounded_all(descendants(jobs) / others + dominant)
 
 
+# Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
+# of what a task uses with what is free. Ties go to the server with the lowest number.
 AFFINITY, ALIGNMENT = range(2)
-"""Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
-of what a task uses with what is free. Ties go to the server with the lowest number."""
 COUNTS = types.Array(types.int64, 2, "C")
 
 
@@ -201,6 +204,7 @@ def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int
             whole = room.capacity[server, kind]
             dot += use[kind] / whole * max(0.0, whole - room.load[server, kind]) / whole
         return float(-dot)
+    # Overloaded servers are alike: the costs of the three groups must not overlap.
     used = min(1.0, float(room.load[server, GPU] / room.capacity[server, GPU]))
     tasks = here.sum()
     if tasks == 0:
@@ -228,6 +232,7 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
     """
     for job in order:
         tasks, done = waiting(room, wants, job), 0
+        # A cheap test first: most waiting jobs of a full cluster fail it.
         if not len(tasks) or not may_fit(room, limits, wants, tasks):
             continue
         for task in tasks:
@@ -241,6 +246,7 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
             for task in tasks[:done]:
                 counts[room.server_of[room.place[task]], group[job]] -= 1
                 put(room, wants, task, QUEUED)
+    # Nobody runs and the first does not fit: without this it never would.
     if len(order) and room.load.max() <= EPSILON:
         place_alone(room, wants, waiting(room, wants, order[0]))
 
@@ -254,8 +260,8 @@ def groups_of(view: TaskView, room: Room) -> tuple[Ints, Ints]:
     return group.astype(np.int64), counts
 
 
+# a of a job that has not ended an epoch: the whole range of an accuracy.
 UNSEEN = 1.0
-"""a of a job that has not ended an epoch: the whole range of an accuracy."""
 
 
 def epochs_seen(view: TaskView) -> Floats:
@@ -331,6 +337,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
     """
     risen = np.zeros(len(attained))
     if settings.promote > 0.0:
+        # One step up for each `promote` times the threshold that it waited.
         risen = np.floor(rounded_all(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s)))
     low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
     return low
@@ -339,6 +346,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
 def finished_gpu_s(view: TaskView) -> Floats:
     """GPU seconds that each job took which is over by now, in order of submission."""
     over = view.jobs.submit_s <= view.now_s
+    # Submitted and no longer active: it has ended.
     over[view.active] = False
     return attained_gpu_s(view)[over]
 
@@ -359,6 +367,7 @@ def gittins_index(finished: Floats, attained: Floats) -> Floats:
         if len(rest):
             ended = np.arange(1, len(rest) + 1)
             spent = np.cumsum(rest) + (len(rest) - ended) * rest
+            # Ratios change only where somebody ends, so that ends alone are tried.
             index[attained == service] = (ended / spent).max()
     return rounded_all(index)
 
@@ -444,6 +453,7 @@ def relieve(room: Room, wants: Wants, view: TaskView, gpu: int, most: float) -> 
         return
     task = int(here[np.argmin(rounded_all(wants.use[here, GPU]))])
     memory = room.capacity[:, MEMORY] - room.load[:, MEMORY]
+    # It is on this server already, and needs no memory more to change GPUs.
     memory[room.server_of[gpu]] = np.inf
     use = wants.use[task]
     fits = (room.gpu_load + use[GPU] <= most + EPSILON) & (memory[room.server_of] >= use[MEMORY])

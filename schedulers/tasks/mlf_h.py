@@ -55,8 +55,8 @@ from jobcast.schedulers.tasks.packing import (
 from jobcast.schedulers.tasks.preemption import HOLD, displace
 from jobcast.schedulers.tasks.priorities import Weights, job_order, task_priorities
 
+# p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1.
 SHARE = 0.1
-"""p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1."""
 
 
 @njit(INTS(ROOM, LIMITS, WANTS, types.float64, INTS), cache=True)
@@ -72,6 +72,7 @@ def candidates(room: Room, limits: Limits, wants: Wants, share: float, here: Int
     found, count = np.empty(len(here), dtype=np.int64), 0
     for task in here:
         gpu = room.place[task]
+        # A single user would overload any other GPU as well.
         if wants.use[task, GPU] > 0.0 and users[gpu] > 1 and room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
             found[count] = task
             count += 1
@@ -141,6 +142,7 @@ def choose(
             among = candidates(room, limits, wants, share, here)
             task = most_like_ideal(room, limits, wants, server, here, among, bandwidth, near)
             moving[task] = True
+            # Its load goes, its place stays: where it moves to is decided with the waiting jobs.
             shift(room, wants.use[task], room.place[task], -1.0)
             here = here[here != task]
 
@@ -162,6 +164,7 @@ def tasks_to_move(
     (n_tasks,)
     """
     moving = np.zeros(len(rank), dtype=np.bool_)
+    # Most decisions end here, before anything is copied.
     over = (view.load > limits.most * view.cluster.capacity * (1.0 + EPSILON)).any()
     if not over and not (view.gpu_load > limits.gpu * (1.0 + EPSILON)).any():
         return moving
@@ -171,8 +174,8 @@ def tasks_to_move(
     return moving
 
 
+# h_s. MLFS, section 4.1.
 OVERLOAD_DEGREE = 0.9
-"""h_s. MLFS, section 4.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,7 @@ def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:
         achieved, view.earlier[here], np.isfinite(achieved), view.final_mean[here], sd, sd, np.ones(len(here))
     )
     ends = settings.rule.decide(standing, jobs.target[here], option == OPT_STOP) != Stop.GO_ON
+    # Jobs of all iterations never end early, however busy the cluster.
     ended: Ints = here[ends & (option != ALL_ITERATIONS) & (view.done[here] < view.limit[here])]
     return ended
 
@@ -238,12 +242,13 @@ class LoadControl(TaskRule):
         """The policy's decision on the jobs that are left, with limits for those that end."""
         ended = jobs_to_end(view, self.settings)
         active = np.setdiff1d(view.active, ended, assume_unique=True)
+        # Who ends gives its GPUs back at once, so that the policy does not see it.
         left = self.policy.place(view._replace(active=active)) if len(active) else NOTHING
         return left._replace(limit=dict(zip(ended.tolist(), view.done[ended].tolist(), strict=True)) | dict(left.limit))
 
 
+# h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1.
 OVERLOAD = 0.9
-"""h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +307,7 @@ class MlfH(TaskRule):
         rank = rounded_all(task_priorities(view, self.settings.weights))
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
+        # One queue of waiting jobs and leaving tasks, section 3.3.2.
         order = job_order(view, rank)
         chosen, order = self.settings, order[waits[order]]
         room, wants = room_of(view), wants_of(view, rank)

@@ -57,6 +57,7 @@ def find_least(room: Room, server: int) -> None:
     first = room.gpu_from[server]
     least = first
     for gpu in range(first + 1, room.gpu_from[server + 1]):
+        # By more than rounding: of equal GPUs the first.
         if room.gpu_load[gpu] < room.gpu_load[least] - EPSILON:
             least = gpu
     room.least[server] = least
@@ -74,6 +75,7 @@ def shift(room: Room, use: Floats, gpu: int, sign: float) -> None:
     """Add a task's use to a GPU and its server, or take it away with a sign of -1."""
     server = room.server_of[gpu]
     for kind in range(KINDS):
+        # What is taken away again may leave dust below 0.
         room.load[server, kind] = max(0.0, room.load[server, kind] + sign * use[kind])
     room.gpu_load[gpu] = max(0.0, room.gpu_load[gpu] + sign * use[GPU])
     find_least(room, server)
@@ -103,6 +105,7 @@ def slots(room: Room, most: float, share: float, enough: int) -> int:
     count = 0
     for gpu in range(len(room.gpu_load)):
         free = int((most - room.gpu_load[gpu] + EPSILON) / share)
+        # An idle GPU takes any single task, whatever its share.
         count += max(free, 1) if room.gpu_load[gpu] <= EPSILON else max(free, 0)
         if count >= enough:
             break
@@ -145,6 +148,7 @@ def waiting(room: Room, wants: Wants, job: int) -> Ints:
     keys, tasks, count = np.empty(last - first), np.empty(last - first, dtype=np.int64), 0
     for task in range(first, last):
         if room.place[task] == QUEUED:
+            # A parameter server before all: the workers want to be near it.
             keys[count] = -np.inf if wants.is_server[task] else -wants.rank[task]
             tasks[count] = task
             count += 1
@@ -219,6 +223,7 @@ def place_task(
         server = plain_host(packing.rule, room, limits, use, together)
     if server < 0 or server == origin:
         return False
+    # Further from those it talks to, a move would slow every iteration.
     if origin >= 0 and not packing.part and near[server] < near[origin] - EPSILON:
         return False
     put(room, wants, task, room.least[server])
@@ -278,6 +283,7 @@ def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints
     """
     near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
     for job in order:
+        # Taken before the moves, so that an evicted job is not placed again in the same turn.
         tasks = waiting(room, wants, job)
         evicted = False
         for task in range(wants.task_of[job], wants.task_of[job + 1]):
@@ -328,6 +334,7 @@ def placement(view: TaskView, room: Room) -> Decision:
     changed = np.flatnonzero(room.place != view.gpu_of)
     back = np.unique(view.jobs.job_of[changed[room.place[changed] == QUEUED]])
     begins, ends = view.jobs.task_of[back], view.jobs.task_of[back + 1]
+    # A job stops only as a whole; single tasks just move.
     empty = [(room.place[begin:end] == QUEUED).all() for begin, end in zip(begins, ends, strict=True)]
     stop = back[np.array(empty, dtype=np.bool_)]
     tasks = changed[~np.isin(view.jobs.job_of[changed], stop)]

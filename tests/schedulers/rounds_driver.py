@@ -24,6 +24,9 @@ class Known:
     def total_s(self, active):
         return self.run_s[active.job.seq]
 
+    def left(self, active):
+        return ((1.0, max(1.0, self.remaining_s(active)), 1),)
+
 
 def job(seq, gpus=1, submit_s=0.0, weight=1.0, training=None):
     return Job(seq, str(seq), "p", submit_s, gpus, weight=weight, training=training)
@@ -39,8 +42,8 @@ def trained(seq, model, batch_size, epoch_s, gpus=1, at=None):
     return ActiveJob(job(seq, gpus, training=training), 0.0, 0.0, False, progress)
 
 
-def state(actives, gpus, now_s=0.0, changed=True):
-    return RoundState(now_s, int(now_s // ROUND_S), ROUND_S, RESTART_S, gpus, tuple(actives), changed)
+def state(actives, gpus, now_s=0.0, changed=True, adapted=False):
+    return RoundState(now_s, int(now_s // ROUND_S), ROUND_S, RESTART_S, gpus, tuple(actives), changed, adapted)
 
 
 def seqs(jobs):

@@ -12,7 +12,7 @@ from jobcast.schedulers.milp.policy import Milp
 from jobcast.schedulers.milp.solve import Settings, plan
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecast_sources import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload
 from tests.schedulers.milp.milp_cases import draw, known
@@ -58,12 +58,6 @@ def test_fractions_of_a_second_are_carried_out_too():
     policy = Milp(source, grid_s=0.7, time_limit_s=5.0)
     log = replay(workload, policy, source)
     assert log.start_s.sum() - log.submit_s.sum() == pytest.approx(policy.figures()["milp_wait_s"], abs=1e-3)
-
-
-def test_only_the_oracle_will_do():
-    workload, _ = draw(0)
-    with pytest.raises(ConfigError, match="pass --forecasts oracle"):
-        Milp(Conservative(workload))
 
 
 def test_a_workload_off_the_grid_is_refused():

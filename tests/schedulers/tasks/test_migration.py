@@ -85,12 +85,6 @@ def test_what_remains_is_within_limits_or_one_task(view):
         assert users.sum() <= 1 or view.task_load[users, GPU].sum() <= 0.9 + 1e-6
 
 
-@given(task_views())
-def test_choices_are_the_same_twice(view):
-    rank = -np.arange(len(view.gpu_of), dtype=float)
-    assert (tasks_to_move(view, rank, LIMITS) == tasks_to_move(view, rank, LIMITS)).all()
-
-
 @pytest.mark.parametrize("factor", [1.0, 1.5])
 def test_memory_moves_tasks_too(factor):
     jobs = jobs_of(*[TaskJob(memory=120.0, gpu=0.2)] * 2)
