@@ -107,9 +107,9 @@ def policy(
         def make(given: Any, own: Settings) -> Any:
             return made(given, **dict(own)) if asks else made(**dict(own))
 
-        told = summary or (made.__doc__ or "declared in this process").strip().splitlines()[0]
+        line = summary or (made.__doc__ or "declared in this process").strip().splitlines()[0]
         how: dict[str, Any] = {"settings": settings, "asks": asks, "scope": scope, "preempts": preempts}
-        DECLARED[name] = PolicySpec(name=name, kind=kind, make=make, summary=told, **how)
+        DECLARED[name] = PolicySpec(name=name, kind=kind, make=make, summary=line, **how)
         return made
 
     return register

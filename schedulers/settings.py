@@ -52,8 +52,8 @@ def read_settings(who: str, model: type[Model], settings: Mapping[str, object]) 
         # Pydantic would put each word in quotes.
         words = get_args(model.model_fields[name].annotation)
         raise ConfigError(f"{who}: setting {name} must be {' or '.join(words)}, got {settings[name]}")
-    told = str(first["ctx"]["error"]) if "error" in first.get("ctx", {}) else first["msg"]
-    raise ConfigError(f"{who}: setting {name} {told}" if name else f"{who}: {told}")
+    reason = str(first["ctx"]["error"]) if "error" in first.get("ctx", {}) else first["msg"]
+    raise ConfigError(f"{who}: setting {name} {reason}" if name else f"{who}: {reason}")
 
 
 def unknown_setting(name: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
@@ -88,8 +88,8 @@ def values_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """What values a setting takes, in words: what its reader says, or the words of a Literal."""
     if get_origin(annotation) is Literal:
         return or_list(get_args(annotation))
-    told = [one.what for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Reads)]
-    return next(iter(told), "") or next(filter(None, map(values_of, get_args(annotation))), "")
+    found = [one.what for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Reads)]
+    return next(iter(found), "") or next(filter(None, map(values_of, get_args(annotation))), "")
 
 
 class Reads(PlainValidator):
@@ -111,10 +111,10 @@ def number(what: str, holds: Callable[[float], bool]) -> Reads:
     """
 
     def read(value: object) -> float:
-        told = _number(value)
-        if not holds(told):
+        given = _number(value)
+        if not holds(given):
             raise ValueError(f"must be {what}, got {value}")
-        return told
+        return given
 
     return Reads(read, what)
 
@@ -157,12 +157,12 @@ def seconds(value: object) -> float:
     >>> seconds("300")
     300.0
     """
-    told = _number(value)
+    number_s = _number(value)
     # Also refuses what is no number: nan compares as false.
-    if not 0 < told <= LONGEST_S:
-        bound = f", at most {LONGEST_S:,.0f} (a century)" if told > LONGEST_S else ""
+    if not 0 < number_s <= LONGEST_S:
+        bound = f", at most {LONGEST_S:,.0f} (a century)" if number_s > LONGEST_S else ""
         raise ValueError(f"must be a positive number of seconds{bound}, got {value}")
-    return told
+    return number_s
 
 
 def round_length(value: object) -> float:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -148,14 +148,11 @@ def _rate(value: Any, place: str) -> float:
 
 
 def _number(value: Any, place: str) -> float:
-    # JSON's true would count as 1.
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ConfigError(f"{place}: {value!r} is no number; correct it")
     try:
-        number = float(value)
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(f"{place}: {value!r} is no number; correct it") from error
-    # nan, which compares unequal to itself.
-    if number != number:
+        # JSON's true would count as 1.
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else nan
+    except (ValueError, OverflowError):
+        number = nan
+    if isnan(number):
         raise ConfigError(f"{place}: {value!r} is no number; correct it")
     return number

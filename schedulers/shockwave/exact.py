@@ -1,6 +1,5 @@
 """Equation 11 as a mixed-integer programme, improved and bounded by HiGHS from an incumbent."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,10 @@ from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 PIECES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Improved:
-    """What HiGHS found: a timetable (n, rounds), and what none exceeds, whatever the rounding of its coefficients."""
-
-    runs: Bools
-    bound: float
-
-
-def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time_limit_s: float) -> Improved | None:
-    """Branch and bound from an incumbent (n, rounds), to a relative gap, within nodes and seconds.
+def improve(
+    programme: Programme, incumbent: Bools, gap: float, nodes: int, time_limit_s: float
+) -> tuple[Bools, float] | None:
+    """A timetable (n, rounds), and what none exceeds, by branch and bound from an incumbent to a relative gap.
 
     Columns: x, a job runs in a round (binary); s, it starts there; y, it runs so many rounds in so many pieces (one of
     them a job); H, the makespan. Utility and time left belong to a y, so that equation 7 is exact, concave or not.
@@ -48,7 +41,7 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
     found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
     # Coefficients were rounded: the bound holds for the exact ones with this much added.
     rounding = ERROR * float(np.abs(columns.welfare).max(axis=1).sum())
-    return Improved(found > 0.5, rounding - float(info.mip_dual_bound))
+    return found > 0.5, rounding - float(info.mip_dual_bound)
 
 
 class _Columns:

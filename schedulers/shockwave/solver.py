@@ -130,14 +130,15 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     solution = Solution(runs, value, relaxed.bound, relaxed.slopes)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
-    improved = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
-    if improved is None:
+    answer = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
+    if answer is None:
         return solution
-    value = programme.value(improved.runs)
+    improved, bound = answer
+    value = programme.value(improved)
     # HiGHS counts with its own tolerances; what it found is priced by our own.
     better = rounded(value) > rounded(solution.value)
-    runs, value = (improved.runs, value) if better else (solution.runs, solution.value)
-    return Solution(runs, value, min(improved.bound, solution.bound), solution.slopes)
+    runs, value = (improved, value) if better else (solution.runs, solution.value)
+    return Solution(runs, value, min(bound, solution.bound), solution.slopes)
 
 
 def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:

@@ -63,10 +63,10 @@ from jobcast.schedulers.tasks.policies import (
     TiresiasSettings,
 )
 from jobcast.schedulers.tasks.preemption import (
-    all_resources,
+    ALL_RESOURCES,
+    GPU_AND_MEMORY,
     attained_gpu_s,
     due,
-    gpu_and_memory,
     job_use,
     measured_iteration_s,
     place_or_swap,
@@ -156,7 +156,7 @@ class Graphene(TaskRule):
         if self._of is not view.jobs:  # the same at all decisions of a run
             self._of, self._trouble = view.jobs, trouble(view.jobs, view.cluster)
         room, wants = room_of(view), wants_of(view, self._trouble)
-        pack_by(ALIGNMENT, room, all_resources(), wants, order, *groups_of(view, room))
+        pack_by(ALIGNMENT, room, ALL_RESOURCES, wants, order, *groups_of(view, room))
         return placement(view, room)
 
 
@@ -297,7 +297,7 @@ class Slaq(TaskRule):
         speed = gain_speed(view)
         order = sorted_jobs(view.active, -speed)
         over = speed if due(view, self.settings.interval_s) else None
-        return place_or_swap(view, order, limits=gpu_and_memory(), rule=SPREAD, claim=over, hold=over)
+        return place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=SPREAD, claim=over, hold=over)
 
 
 def gain_speed(view: TaskView) -> Floats:
@@ -327,7 +327,7 @@ class Tiresias(TaskRule):
         if self.settings.index == "gittins":
             index[view.active] = gittins_index(finished_gpu_s(view), attained[view.active])
         order = sorted_jobs(view.active, low, -index)
-        return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=-low, hold=-low)
+        return place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=CONSOLIDATE, claim=-low, hold=-low)
 
 
 def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -> Bools:
@@ -386,7 +386,7 @@ class BorgFair(TaskRule):
         every_s = self.settings.interval_s
         over = -share if every_s > 0.0 and due(view, every_s) else None
         order = sorted_jobs(view.active, share)
-        return place_or_swap(view, order, limits=all_resources(), rule=BEST_FIT, claim=over, hold=over)
+        return place_or_swap(view, order, limits=ALL_RESOURCES, rule=BEST_FIT, claim=over, hold=over)
 
 
 def received_share(view: TaskView) -> Floats:
@@ -412,7 +412,7 @@ class HyperSched(TaskRule):
         gain = deadline_gain(view)
         claim = (gain >= self.settings.least_gain).astype(np.float64)
         order = sorted_jobs(view.active, -np.where(claim > 0.0, gain, 0.0))
-        return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=claim, hold=claim)
+        return place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=CONSOLIDATE, claim=claim, hold=claim)
 
 
 def deadline_gain(view: TaskView) -> Floats:
@@ -442,7 +442,7 @@ class Gandiva(TaskRule):
                 break
             relieve(room, wants, view, int(gpu), self.settings.overload)
         group, counts = groups_of(view, room)
-        pack_by(AFFINITY, room, gpu_and_memory(), wants, waiting_jobs(view), group, counts)
+        pack_by(AFFINITY, room, GPU_AND_MEMORY, wants, waiting_jobs(view), group, counts)
         return placement(view, room)
 
 

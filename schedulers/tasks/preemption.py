@@ -39,20 +39,10 @@ from jobcast.schedulers.tasks.packing import (
     wants_of,
 )
 
-# Servers and GPUs are filled up to their capacity, whatever the resource.
-ALL_RESOURCES = 1.0
-# Cores and bandwidth are not looked at, and may be overloaded.
-GPU_AND_MEMORY = (1.0, np.inf, 1.0, np.inf)
-
-
-def gpu_and_memory() -> Limits:
-    """Limits of a scheduler that deals out GPUs alone; memory cannot be passed in any case."""
-    return limits_of(GPU_AND_MEMORY)
-
-
-def all_resources() -> Limits:
-    """Limits of a scheduler that deals out all resources."""
-    return limits_of(ALL_RESOURCES)
+# Of a scheduler that deals out all resources: servers and GPUs are filled up to their capacity.
+ALL_RESOURCES = limits_of()
+# Of one that deals out GPUs alone: cores and bandwidth may be overloaded, memory cannot be passed in any case.
+GPU_AND_MEMORY = limits_of((1.0, np.inf, 1.0, np.inf))
 
 
 def running_jobs(view: TaskView) -> Ints:

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
+from jobcast.schedulers.packing import first_fit
+from jobcast.simulator.workload import Workload
 
 ROUND_S = 120.0
 RESTART_S = 20.0
@@ -115,3 +117,30 @@ def workloads(draw, most_jobs=12):
     jobs = [job(seq, gpus, float(at)) for seq, (gpus, _, at) in enumerate(sorted(rows, key=lambda row: row[2]))]
     run_s = {seq: float(length) for seq, (_, length, _) in enumerate(sorted(rows, key=lambda row: row[2]))}
     return jobs, run_s, draw(st.integers(8, 16))
+
+
+class InOrder:
+    """Runs jobs by `seq`, as they fit, and keeps the states that it was shown."""
+
+    def __init__(self):
+        self.states = []
+
+    def choose(self, now):
+        self.states.append(now)
+        return first_fit([one.job for one in now.active], now.total_gpus)
+
+
+class Equal:
+    """The same share for everybody."""
+
+    def shares(self, now):
+        return [min(1.0, now.total_gpus / max(1, len(now.active)))] * len(now.active)
+
+
+def gangs(rows, gpus, restart_s=RESTART_S, preemptible=True, nodes=()):
+    """A workload of rows (submit, duration, width), and whether each may be stopped where that differs."""
+    jobs = [
+        Job(seq, f"{seq:03d}", "all", float(at), wide, preemptible=may[0] if may else preemptible)
+        for seq, (at, _, wide, *may) in enumerate(rows)
+    ]
+    return Workload(jobs, [Outcome(float(row[1])) for row in rows], [Pool("all", gpus)], restart_s, servers=nodes)

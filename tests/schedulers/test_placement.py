@@ -7,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import DecisionError
-from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments.simulation import last_nodes
 from jobcast.schedulers.las import LeastAttained
-from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.placement import NodePlacement, nodes_needed, place
 from jobcast.schedulers.rounds import Rounds
 from jobcast.simulator.engine import replay
-from jobcast.simulator.workload import Workload
+from tests.schedulers.rounds_driver import InOrder, gangs
 
 
 def test_a_narrow_job_takes_the_node_that_it_fills_best():
@@ -195,13 +193,6 @@ def test_a_large_cluster_is_answered_without_trying_everything(width):
     assert (len(placed.moved), placed.spread) == ((3, ()) if width == 4 else (0, (1_000,)))
 
 
-class InOrder:
-    """Runs jobs by `seq`, as they fit."""
-
-    def choose(self, state):
-        return first_fit([one.job for one in state.active], state.total_gpus)
-
-
 class Greedy:
     """Runs everybody, whether they fit or not."""
 
@@ -226,21 +217,13 @@ class Watched(NodePlacement):
         return moved
 
 
-def workload(rows, gpus, preemptible=True, nodes=()):
-    """Rows (submit, duration, width); a start takes 20 s."""
-    jobs = [Job(i, f"{i:03d}", "all", float(at), wide, preemptible=preemptible) for i, (at, _, wide) in enumerate(rows)]
-    return Workload(
-        jobs, [Outcome(float(duration)) for _, duration, _ in rows], [Pool("all", gpus)], 20.0, servers=nodes
-    )
-
-
 # Two jobs a node; on each one ends within the first round, and the fifth wants a node for itself.
 HALVES = [(0, 50, 1), (0, 300, 1), (0, 50, 1), (0, 300, 1), (10, 100, 2)]
 
 
 def test_a_move_costs_a_restart_and_the_others_go_on():
     seats = NodePlacement([2, 2])
-    log = replay(workload(HALVES, 4, nodes=(2, 2)), Rounds(InOrder(), "in_order", seats=seats))
+    log = replay(gangs(HALVES, 4, nodes=(2, 2)), Rounds(InOrder(), "in_order", seats=seats))
     # The second leaves node 0 at 120 s, after 100 s of progress, and starts anew on node 1.
     assert log.end_s.tolist() == [70.0, 340.0, 70.0, 320.0, 240.0]
     assert log.preemptions.tolist() == [0, 1, 0, 0, 0]
@@ -250,7 +233,7 @@ def test_a_move_costs_a_restart_and_the_others_go_on():
 
 def test_a_job_that_may_not_be_stopped_is_not_moved():
     seats = NodePlacement([2, 2])
-    log = replay(workload(HALVES, 4, False, (2, 2)), Rounds(InOrder(), "in_order", seats=seats))
+    log = replay(gangs(HALVES, 4, preemptible=False, nodes=(2, 2)), Rounds(InOrder(), "in_order", seats=seats))
     assert log.end_s.tolist() == [70.0, 320.0, 70.0, 320.0, 240.0]
     assert log.preemptions.tolist() == [0, 0, 0, 0, 0]
     assert seats.figures() == {"moves": 0.0, "spread_pct": 20.0}  # one of five starts
@@ -259,14 +242,14 @@ def test_a_job_that_may_not_be_stopped_is_not_moved():
 
 def test_a_flat_cluster_has_no_figures_of_seats():
     policy = Rounds(InOrder(), "in_order")
-    log = replay(workload(HALVES, 4), policy)
+    log = replay(gangs(HALVES, 4), policy)
     assert log.end_s.tolist() == [70.0, 320.0, 70.0, 320.0, 240.0]
     assert policy.figures().keys() == {"rounds"}
 
 
 def test_more_than_the_nodes_hold_is_the_policys_mistake():
     with pytest.raises(DecisionError, match=r"policy greedy at 0\.0+ s: jobs of 6 GPUs .* nodes of 4 GPUs"):
-        replay(workload([(0, 50, 4), (0, 50, 2)], 4), Rounds(Greedy(), "greedy", seats=NodePlacement([2, 2])))
+        replay(gangs([(0, 50, 4), (0, 50, 2)], 4), Rounds(Greedy(), "greedy", seats=NodePlacement([2, 2])))
 
 
 rows = st.lists(
@@ -277,7 +260,7 @@ rows = st.lists(
 @given(rows, st.sampled_from([[4, 4], [8], [2, 2, 2, 2], [4, 3, 1], [5, 5]]), st.booleans())
 def test_every_round_is_seated_and_every_start_is_counted(rows, sizes, preemptible):
     seats = Watched(sizes)
-    work = workload(rows, 8, preemptible, sizes)
+    work = gangs(rows, 8, preemptible=preemptible, nodes=sizes)
     if sum(sizes) < 8:
         return
     log = replay(work, Rounds(LeastAttained(), "las", seats=seats))
@@ -288,5 +271,5 @@ def test_every_round_is_seated_and_every_start_is_counted(rows, sizes, preemptib
     assert seats._starts == len(set(zip(log.spans.job, log.spans.from_s, strict=True)))
     if sizes == [8]:
         assert figures == {"moves": 0.0, "spread_pct": 0.0}
-        flat = replay(workload(rows, 8, preemptible), Rounds(LeastAttained(), "las"))
+        flat = replay(gangs(rows, 8, preemptible=preemptible), Rounds(LeastAttained(), "las"))
         assert flat.end_s.tolist() == log.end_s.tolist()

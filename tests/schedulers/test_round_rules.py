@@ -37,7 +37,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(work=workloads())
 def test_every_job_ends_and_no_gpu_idles_in_vain(rule, work):
     jobs, run_s, gpus = work

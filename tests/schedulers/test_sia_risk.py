@@ -5,7 +5,7 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
@@ -41,6 +41,7 @@ def test_a_bin_that_just_as_many_jobs_outlive_is_the_median(chances, median):
     assert median_bin(chances) == median
 
 
+@settings(max_examples=30)
 @given(in_minutes(), st.booleans())
 def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload, ticks):
     oracle = Oracle(workload, HORIZONS_MIN)
@@ -50,12 +51,14 @@ def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload
     assert found.start_s.tolist() == starts(workload, Sia(oracle, tick_s), oracle)
 
 
+@settings(max_examples=30)
 @given(in_minutes(), st.sampled_from([0.0, 5.0]))
 def test_conservative_forecasts_give_fcfs(workload, budget_min):
     source = Conservative(workload, HORIZONS_MIN)
     assert starts(workload, SiaRisk(source, budget_min), source) == starts(workload, Fcfs())
 
 
+@settings(max_examples=30)
 @given(in_minutes())
 def test_switched_off_pools_lend_nothing(workload):
     oracle = Oracle(workload, HORIZONS_MIN)

@@ -117,7 +117,7 @@ def by_sorting(view):
     return held
 
 
-@examples(max_examples=300)
+@examples(max_examples=120)
 @given(views())
 def test_deals_as_sorting_after_each_grant_does(view):
     gpus = dealt(THEMIS, view)

@@ -178,30 +178,6 @@ def test_nothing_to_do():
     assert answer(view) == []
 
 
-def test_near_the_optimum_of_small_instances():
-    rng = np.random.default_rng(5)
-    gaps = []
-    for _ in range(15):
-        view = drawn(rng)
-        best = solve(view, ExactSettings(force_nodes=True)).objective
-        found = andreas(force_nodes=True, thorough=True).best(view)[1]
-        assert found >= best - 1e-6 * abs(best)
-        gaps.append(found / best - 1.0)
-    assert np.mean(gaps) < 0.03
-
-
-def drawn(rng):
-    """Six waiting jobs of 1 to 10 h and three nodes, as in the simulated campaign."""
-    cluster = cluster_of((2, V100), (1, T4))
-    rows = []
-    for _ in range(6):
-        hours, power, slower = rng.uniform(1.0, 10.0), rng.uniform(0.6, 0.95), rng.uniform(2.0, 4.0)
-        times = ((36.0 * hours, 36.0 * hours / 2**power), (36.0 * hours * slower,))
-        due_s = rng.uniform(1.2, 3.0) * 3600.0 * hours / 2**power
-        rows.append(EnergyJob(due_s=due_s, weight=float(rng.integers(1, 6)), epochs=100.0, epoch_s=times))
-    return view_of(jobs_of(*rows), cluster)
-
-
 def gaps(views, forced, **settings):
     """Shares by which schedules cost more than the optimum, which is above 0."""
     best = np.array([solve(view, ExactSettings(force_nodes=forced)).objective for view in views])
@@ -213,7 +189,7 @@ def gaps(views, forced, **settings):
 @pytest.mark.parametrize("forced", [False, True])
 def test_thorough_schedules_are_near_the_optimum(forced):
     # The bar: 3 % in the mean. The plain greedy is far above, so the instances are not easy.
-    views = [small(seed) for seed in range(1000, 1040)]
+    views = [small(seed) for seed in range(1000, 1020)]
     found = gaps(views, forced, thorough=True)
     assert (found >= -1e-6).all()
     assert found.mean() <= 0.03

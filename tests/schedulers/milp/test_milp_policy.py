@@ -18,7 +18,7 @@ from jobcast.simulator.workload import Workload
 from tests.schedulers.milp.milp_cases import draw, known
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_plan_is_carried_out_and_nobody_is_slowed(seed, exact):
     workload, _ = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
@@ -32,7 +32,7 @@ def test_the_plan_is_carried_out_and_nobody_is_slowed(seed, exact):
     assert against(log, replay(workload, make_policy("fcfs", None, {})))["slowed_pct"] == 0
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6))
 def test_dedicated_jobs_stay_within_their_quotas(seed):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)

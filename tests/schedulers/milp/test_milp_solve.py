@@ -55,7 +55,7 @@ def test_as_good_as_the_best_of_all_schedules(name, beta, seed):
     assert GRID_S * cost(instance, steps(found, instance), beta) == pytest.approx(found.objective_s)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.5]), st.booleans())
 def test_every_plan_keeps_cut_offs_and_capacity(seed, beta, exact):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
@@ -70,7 +70,7 @@ def test_every_plan_keeps_cut_offs_and_capacity(seed, beta, exact):
     assert found.accepted
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(0, 10**6))
 def test_a_lower_bound_on_the_wait_under_every_policy_that_slows_nobody(seed):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
