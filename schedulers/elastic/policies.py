@@ -45,7 +45,7 @@ def _of_rule(name: str, place: str, *, preemptive: bool = True) -> Make:
 
         from jobcast.domain.elastic import ElasticPolicy
 
-        # Only rules of equal shares can deal out parts of GPUs.
+        # Of these rules only equal shares can deal out parts of GPUs.
         whole = getattr(own, "whole_gpus", True)
         numbers = np.array([float(isinstance(own, FairSettings) and whole)])
         rule, lease_s = resolve_name(f"jobcast.schedulers.elastic.{place}"), getattr(own, "lease_s", 0.0)

@@ -117,7 +117,7 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, told: Floats,
     origin = room.server_of[gpu] if gpu != QUEUED else -1
     count, nearest, least = 0, 0.0, np.full(KINDS, np.inf)
     for server in range(many):
-        # Its own server has room for it by definition, even when overloaded.
+        # Its own server counts as a host even when overloaded: the task may stay.
         if server != origin and not hosts(room, limits, use, server):
             continue
         row = rows[count]

@@ -283,7 +283,7 @@ def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints
     """
     near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
     for job in order:
-        # Taken before the moves, so that an evicted job is not placed again in the same turn.
+        # Those in the queue now: a task that moves never passes through it.
         tasks = waiting(room, wants, job)
         evicted = False
         for task in range(wants.task_of[job], wants.task_of[job + 1]):
