@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.run_times import RunTimes
 
 
 class AlloX:
@@ -32,9 +32,7 @@ class AlloX:
     name = "allox"
     memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
-    def __init__(self, estimates: Estimates, filter: float = 1.0) -> None:
-        if not 0 < filter <= 1:
-            raise ValueError(f"filter must be in (0, 1], got {filter}")
+    def __init__(self, estimates: RunTimes, filter: float = 1.0) -> None:
         self._estimates = estimates
         self._filter = filter
 
@@ -42,17 +40,21 @@ class AlloX:
         """Heads of the queues, then later places, then jobs that the filter left out."""
         if not state.active:
             return []
+        # Fairness is filtered by first: who had least of its time is matched, whatever its length.
         poorest = sorted(
             state.active, key=lambda active: (rounded(attained_share(active, state.now_s)), active.job.seq)
         )
+        # Fewer matched jobs than GPUs would leave the choice of the rest to the filter order alone.
         count = max(int(self._filter * len(poorest)), min(state.total_gpus, len(poorest)))
         times = np.array([self._gpu_s(active, state) for active in poorest[:count]])
         places = queue_places(times, state.total_gpus)
+        # The highest place of a queue is its head, since places count from the end.
         order = sorted(range(count), key=lambda index: (-places[index], times[index], poorest[index].job.seq))
         matched = [poorest[index].job for index in order]
         return first_fit([*matched, *(active.job for active in poorest[count:])], state.total_gpus)
 
     def _gpu_s(self, active: ActiveJob, state: RoundState) -> float:
+        # A waiting job would pay its restart, so that a running one of like length goes first.
         restart_s = 0.0 if active.running else state.restart_s
         return rounded(active.job.gpus * (self._estimates.remaining_s(active) + restart_s))
 

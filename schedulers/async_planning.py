@@ -9,9 +9,10 @@ from dataclasses import replace
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.rounds import figures_of
 
+# Share of its epochs that a job is expected to have done, at most, while nobody has seen it end.
 UNFINISHED = 1.0 - 1e-9
-"""Share of its epochs that a job is expected to have done, at most, while nobody has seen it end."""
 
 Fill = Callable[[RoundState], Sequence[Job]]
 
@@ -40,19 +41,20 @@ class OneRoundLate:
         """The jobs planned in the round before that are still there, and beside them whoever fills what is free."""
         here = {one.job.seq for one in state.active}
         chosen = first_fit((job for job in self._planned if job.seq in here), state.total_gpus)
+        # At first, and after idle times, no plan is there: the one round is planned as if it took no time.
         if not chosen:
             chosen = list(self._policy.choose(state))
             self._planned = chosen
             return chosen
         chosen += self._filling(state, chosen)
         later = expected(state, chosen)
+        # Policies divide by GPUs and jobs, and are not asked where there is neither.
         self._planned = self._policy.choose(later) if later.active and later.total_gpus > 0 else ()
         return chosen
 
     def figures(self) -> dict[str, float]:
         """What the policy says of its own work."""
-        own = getattr(self._policy, "figures", None)
-        return own() if own is not None else {}
+        return figures_of(self._policy)
 
     def _filling(self, state: RoundState, chosen: Sequence[Job]) -> Sequence[Job]:
         taken = {job.seq for job in chosen}
@@ -85,10 +87,12 @@ def expected(state: RoundState, chosen: Sequence[Job]) -> RoundState:
 
 
 def _advanced(one: ActiveJob, state: RoundState) -> ActiveJob:
+    # Who starts pays the restart out of the round, as the law will charge it.
     run_s = state.round_s if one.running else max(0.0, state.round_s - state.restart_s)
     training, progress = one.job.training, one.progress
     if training is not None and progress is not None:
         epoch_s, last = training.epoch_s[progress.batch_size], progress.regimes[-1]
+        # Nobody has seen it end: a forecast of a job past its end would have no regime left.
         epochs = min(run_s / epoch_s, max(0.0, training.epochs * UNFINISHED - progress.epochs))
         run_s = epochs * epoch_s
         now = replace(last, epochs=last.epochs + epochs)

@@ -9,7 +9,7 @@ from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 
-EQUAL, WIDTH = "equal", "width"
+WIDTH = "width"
 
 
 class GandivaFair:
@@ -36,8 +36,6 @@ class GandivaFair:
     name = "gandiva_fair"
 
     def __init__(self, tickets: str = WIDTH, lottery: bool = False, seed: int = 0) -> None:
-        if tickets not in (EQUAL, WIDTH):
-            raise ValueError(f"tickets must be {EQUAL} or {WIDTH}, got {tickets}")
         self._by_width = tickets == WIDTH
         self._lottery = lottery
         self._seed = seed
@@ -65,12 +63,14 @@ class GandivaFair:
         grown = [active.held_s * active.job.gpus / self._tickets(active) for active in state.active]
         seqs = [active.job.seq for active in state.active]
         present = [self._began[seq] + more for seq, more in zip(seqs, grown, strict=True) if seq in self._began]
+        # Who comes begins where the furthest behind stands: time before its arrival is not made up for.
         entry = min(present, default=0.0)
         self._began = {seq: self._began.get(seq, entry) for seq in seqs}
         return [rounded(self._began[seq] + more) for seq, more in zip(seqs, grown, strict=True)]
 
     def _drawn(self, state: RoundState) -> list[float]:
         """Exponential draws at the rates of the tickets, (n_active,): their order is a lottery without replacement."""
+        # The round is part of the seed: draws do not depend on how often somebody asked before.
         rng = np.random.default_rng([self._seed, state.index])
         draws = rng.exponential(size=len(state.active))
         tickets = np.array([self._tickets(active) for active in state.active])
@@ -79,4 +79,5 @@ class GandivaFair:
 
     def _tie(self, active: ActiveJob) -> tuple[bool, float, int]:
         """Running jobs first, then a number drawn for the job, then submission."""
+        # Drawn by job and not by position, so that a tie falls the same way in every round.
         return not active.running, float(np.random.default_rng([self._seed, active.job.seq]).random()), active.job.seq

@@ -37,8 +37,6 @@ class Gavel:
     name = "gavel"
 
     def __init__(self, fill: str = CENTRE) -> None:
-        if fill not in _FILLS:
-            raise ValueError(f"fill must be {' or '.join(_FILLS)}, got {fill}")
         self._fill = _FILLS[fill]
 
     def shares(self, state: RoundState) -> Sequence[float]:
@@ -67,6 +65,7 @@ def water(widths: Floats, weights: Floats, gpus: float) -> Floats:
     left, claims = gpus, float(weights.sum())
     for place, index in enumerate(order):
         level = left / claims
+        # From here on nobody is bound by its whole time: the rest share what is left at one level.
         if widths[index] >= weights[index] * level:
             rest = order[place:]
             shares[rest] = weights[rest] * level / widths[rest]
@@ -94,6 +93,7 @@ def centre(widths: Floats, weights: Floats, gpus: float) -> Floats:
     floors: Floats = np.minimum(weights * level / widths, 1.0)
     free = floors < 1.0 - TIGHT
     spare = gpus - float(widths @ floors)
+    # No face: the floors are the one optimum.
     if spare <= TIGHT * gpus or not free.any():
         return floors
     shares: Floats = floors.copy()
@@ -106,6 +106,7 @@ def _between(floors: Floats, widths: Floats, spare: float) -> Floats:
     low, high = 0.0, spare
     for _ in range(HALVINGS):
         idle = 0.5 * (low + high)
+        # What is used falls as the price rises, and with it as idle GPUs fall: so halving finds it.
         used = float(widths @ (_central(floors, widths / idle) - floors))
         low, high = (low, idle) if used + idle > spare else (idle, high)
     return _central(floors, widths / high)

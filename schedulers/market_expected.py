@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.market import check_wants, checked_budgets, cvxpy, maximize_welfare
 
+# Rounds x joint states x allocations: beyond, toys end and minutes begin.
 LARGEST_PROGRAMME = 50_000
-"""Rounds x joint states x allocations: beyond, toys end and minutes begin."""
+# Probabilities below are the solver's dust; given ones may miss a sum of 1 by this.
 SURE = 1e-6
-"""Probabilities below are the solver's dust; given ones may miss a sum of 1 by this."""
 
 Floats = NDArray[np.float64]
 Joint = tuple[int, ...]
@@ -142,6 +142,7 @@ def _joint_rewards(chains: Sequence[Chain], states: Sequence[Joint], allocations
 def _most(chain: Chain, rounds: int) -> float:
     """Expected utility of a job that may take whatever it likes: backward induction."""
     ahead = np.zeros(len(chain.initial))
+    # Backwards from the last round: the best of each state, whatever the others do.
     for _ in range(rounds):
         ahead = (chain.rewards + chain.transitions @ ahead).max(axis=1)
     return float(chain.initial @ ahead)

@@ -33,8 +33,6 @@ class MaxSumThroughput:
     name = "mst"
 
     def __init__(self, unit: str = EPOCHS) -> None:
-        if unit not in (EPOCHS, STEPS):
-            raise ValueError(f"unit must be {EPOCHS} or {STEPS}, got {unit}")
         self._unit = unit
 
     def shares(self, state: RoundState) -> Sequence[float]:
@@ -63,6 +61,7 @@ def fractional_knapsack(values: Floats, widths: Floats, gpus: float) -> Floats:
     shares = np.zeros(len(values))
     density = values / widths
     order = np.argsort(-density, kind="stable")
+    # Where the rate falls by more than rounding a new group of equals begins.
     falls = np.flatnonzero(np.diff(density[order]) < -ALIKE * np.abs(density[order][:-1])) + 1
     left = gpus
     for alike in np.split(order, falls):

@@ -19,6 +19,7 @@ def first_fit(ordered: Iterable[Job], free_gpus: int) -> list[Job]:
     """
     chosen = []
     for job in ordered:
+        # Widths are at least 1, so that nobody behind can fit either.
         if free_gpus <= 0:
             break
         if job.gpus <= free_gpus:
@@ -48,7 +49,9 @@ def most_valuable(values: Sequence[float], widths: Sequence[int], free_gpus: int
     for index, (value, width) in enumerate(zip(values, widths, strict=True)):
         if width > free_gpus:
             continue
+        # From the row before: each item is taken once at most.
         with_it = best[:-width] + value
+        # Strictly greater: of equal sets the one with earlier items stays.
         taken[index, width:] = with_it > best[width:]
         best[width:] = np.maximum(best[width:], with_it)
     return _trace_back(taken, widths, free_gpus)

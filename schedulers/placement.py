@@ -8,11 +8,62 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
+from jobcast.domain.cells import ANYWHERE, Cell
+from jobcast.domain.errors import DecisionError
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Grant
+
+
+class NodePlacement:
+    """Where jobs sit, where they sat last, and how well that went.
+
+    Parameters
+    ----------
+    nodes : GPUs of each node
+
+    """
+
+    def __init__(self, nodes: Sequence[int]) -> None:
+        self._nodes = tuple(nodes)
+        self._seats: Mapping[int, Seat] = {}
+        self._moves = self._starts = self._spread = 0
+
+    def settle(self, staying: Sequence[Job], coming: Sequence[Job]) -> dict[int, Grant]:
+        """Seat the jobs of a round; what those that come and those that move hold. Others give up their seats.
+
+        Raises DecisionError when they need more GPUs than the nodes have.
+        """
+        stay = {job.seq: job for job in staying}
+        placed = place(
+            self._nodes,
+            {seq: self._seats[seq] for seq in stay},
+            {job.seq: job.gpus for job in coming},
+            frozenset(job.seq for job in staying if not job.preemptible),
+        )
+        if placed.unseated:
+            asked = sum(job.gpus for job in (*staying, *coming))
+            raise DecisionError(f"jobs of {asked} GPUs are to run on nodes of {sum(self._nodes)} GPUs")
+        self._seats = placed.seats
+        started = [*(job.seq for job in coming), *placed.moved]
+        self._moves += len(placed.moved)
+        self._starts += len(started)
+        self._spread += len(placed.spread)
+        gpus = {job.seq: job.gpus for job in (*staying, *coming)}
+        return {
+            seq: Grant(gpus[seq], tuple(Cell(node, ANYWHERE, held) for node, held in placed.seats[seq]))
+            for seq in started
+        }
+
+    def figures(self) -> dict[str, float]:
+        """Jobs moved while they ran, and the share of starts, moves included, on more nodes than needed, percent."""
+        return {"moves": float(self._moves), "spread_pct": 100.0 * self._spread / max(1, self._starts)}
+
+
+# Where a job sits: (node, GPUs of it), nodes ascending.
 Seat = tuple[tuple[int, int], ...]
-"""Where a job sits: (node, GPUs of it), nodes ascending."""
+# Jobs that leave a node for one that comes, at most: all that nodes of four GPUs hold. On larger ones a job is rather
+# spread than half a dozen others restarted.
 MOST_LEAVING = 4
-"""Jobs that leave a node for one that comes, at most: all that nodes of four GPUs hold. On larger ones a job is rather
-spread than half a dozen others restarted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +113,15 @@ def place(
     """
     room = _Room(nodes, staying, fixed)
     late = []
+    # The widest first: whole nodes are gone once narrow jobs lie on them.
     for job, width in sorted(coming.items(), key=lambda item: (-item[1], item[0])):
-        if not (room.seat_well(job, width) or room.make_room(job, width)):
+        if not (room.seat(job, width) or room.make_room(job, width)):
             late.append((job, width))
     spread: list[int] = []
     unseated: list[int] = []
     for job, width in late:
-        if room.seat_well(job, width):
-            continue
-        (spread if room.seat_anyhow(job, width) else unseated).append(job)
+        if not room.seat(job, width):
+            (spread if room.seat(job, width, anyhow=True) else unseated).append(job)
     return Placement(dict(sorted(room.seats.items())), tuple(room.moved), tuple(spread), tuple(unseated))
 
 
@@ -109,20 +160,13 @@ class _Room:
                 if job not in fixed:
                     self._on[node].add(job)
 
-    def seat_well(self, job: int, width: int) -> bool:
-        """Seat a job on as few nodes as its width needs, if they have room."""
+    def seat(self, job: int, width: int, anyhow: bool = False) -> bool:
+        """Seat a job on the fewest nodes that have room; unless `anyhow`, only on as few as its width needs."""
         seat = _fewest(self._free, width)
-        if seat is None or len(seat) > nodes_needed(self._nodes, width):
+        if seat is None or (not anyhow and len(seat) > nodes_needed(self._nodes, width)):
             return False
-        self._take(job, seat)
-        return True
-
-    def seat_anyhow(self, job: int, width: int) -> bool:
-        """Seat a job on the fewest nodes that have room, if there is room."""
-        seat = _fewest(self._free, width)
-        if seat is None:
-            return False
-        self._take(job, seat)
+        _shift(self._free, seat, -1)
+        self.seats[job] = seat
         return True
 
     def make_room(self, job: int, width: int) -> bool:
@@ -130,6 +174,7 @@ class _Room:
         if width > sum(self._free):
             return False
         free, seats = list(self._free), dict(self.seats)
+        # On copies: either all parts find a node or nothing has changed.
         taken: dict[int, int] = {}
         gone: list[int] = []
         for part in _parts(self._nodes, width):
@@ -139,7 +184,10 @@ class _Room:
                 if found is None:
                     return False
                 node, new = found
-                _reseat(free, seats, new)
+                for other, seat in new.items():
+                    _shift(free, seats[other], 1)
+                    _shift(free, seat, -1)
+                    seats[other] = seat
                 gone += new
             free[node] -= part
             taken[node] = part
@@ -156,11 +204,13 @@ class _Room:
         Nodes that parts of the job have been promised are not touched, nor are jobs that have been moved for it.
         """
         sizes = [node for node, size in enumerate(self._nodes) if size >= part and node not in taken]
+        # The fewest moves win, so that sets of two are looked at only where no single job will do.
         for count in range(1, MOST_LEAVING + 1):
             found: list[tuple[int, int, int, dict[int, Seat]]] = []
             for node in sizes:
                 jobs = [other for other in self._on[node] if other not in gone]
                 for leaving in _unlike(jobs, seats, count):
+                    # A leaving job may lie on several nodes; only what it holds of this one counts.
                     freed = free[node] + sum(gpus for other in leaving for at, gpus in seats[other] if at == node)
                     if freed < part:
                         continue
@@ -181,22 +231,20 @@ class _Room:
         """
         left = list(free)
         for other in leaving:
-            _give_back(left, seats[other])
+            _shift(left, seats[other], 1)
+        # No room on the node that is cleared, or they would move back to where they left.
         for node in barred:
             left[node] = 0
         new = {}
+        # Decreasing widths pack best, as in `place`.
         for other in sorted(leaving, key=lambda one: (-_width(seats[one]), one)):
             width = _width(seats[other])
             seat = _fewest(left, width)
             if seat is None or len(seat) > nodes_needed(self._nodes, width):
                 return None
-            _hold(left, seat)
+            _shift(left, seat, -1)
             new[other] = seat
         return new
-
-    def _take(self, job: int, seat: Seat) -> None:
-        _hold(self._free, seat)
-        self.seats[job] = seat
 
 
 def _fewest(free: Sequence[int], width: int) -> Seat | None:
@@ -208,8 +256,10 @@ def _fewest(free: Sequence[int], width: int) -> Seat | None:
         if last is not None:
             parts[last] = width
             return tuple(sorted(parts.items()))
+        # Nodes by falling room: behind this one there is none either.
         if free[node] <= 0:
             return None
+        # No single node holds the rest, so the roomiest one is filled.
         parts[node] = free[node]
         width -= free[node]
     return None
@@ -226,6 +276,7 @@ def _unlike(jobs: Sequence[int], seats: Mapping[int, Seat], count: int) -> Itera
     alike: dict[Seat, list[int]] = {}
     for job in sorted(jobs):
         alike.setdefault(seats[job], []).append(job)
+    # Jobs with equal seats are alike to who needs room: one set of each kind is enough.
     for kinds in combinations_with_replacement(sorted(alike), count):
         counts = Counter(kinds)
         if all(many <= len(alike[kind]) for kind, many in counts.items()):
@@ -236,18 +287,7 @@ def _width(seat: Seat) -> int:
     return sum(gpus for _, gpus in seat)
 
 
-def _reseat(free: list[int], seats: dict[int, Seat], new: Mapping[int, Seat]) -> None:
-    for job, seat in new.items():
-        _give_back(free, seats[job])
-        _hold(free, seat)
-        seats[job] = seat
-
-
-def _hold(free: list[int], seat: Seat) -> None:
+def _shift(free: list[int], seat: Seat, sign: int) -> None:
+    """Give a seat's GPUs back to their nodes, or with a sign of -1 take them."""
     for node, gpus in seat:
-        free[node] -= gpus
-
-
-def _give_back(free: list[int], seat: Seat) -> None:
-    for node, gpus in seat:
-        free[node] += gpus
+        free[node] += sign * gpus

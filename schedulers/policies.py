@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, create_model, model_validator
+from pydantic import PlainValidator, create_model, model_validator
 
 from jobcast.domain import law as laws
 from jobcast.domain.errors import ConfigError
@@ -24,74 +24,73 @@ from jobcast.schedulers.settings import (
     Text,
     Whole,
     read_settings,
+    setting,
     unknown_setting,
 )
 
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
+# Kinds: which engine carries a policy out.
 POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY = "pools", "rounds", "goodput", "elastic", "tasks", "energy"
-"""Kinds: which engine carries a policy out."""
+# Kinds whose jobs are those of `simulator.workload`, whole and listed one by one.
 WHOLE_JOBS = (POOLS, ROUNDS, GOODPUT)
-"""Kinds whose jobs are those of `simulator.workload`, whole and listed one by one."""
+# Facts that a policy cannot do without: step times and noise by application; tasks, edges and curves; seconds an epoch
+# by GPU type and number; what nodes draw.
 GOODPUT_TABLES, TASK_GRAPHS, EPOCH_TIMES, WATTS = "goodput", "tasks", "epochs", "watts"
-"""Facts that a policy cannot do without: step times and noise by application; tasks, edges and curves; seconds an epoch
-by GPU type and number; what nodes draw."""
 ARRIVALS, LOADS, DURATIONS, REGIMES, SIZES = "arrivals", "loads", "durations", "regimes", "sizes"
 ACCURACIES, TIMES, FUTURE, ANYTHING = "accuracies", "epoch times", "every job's future", "whatever it asks"
+# What a policy asks of forecasts: whether jobs arrive and with what load, run times of jobs that were submitted, batch
+# sizes to come, declared sizes, final accuracies, seconds an epoch, goodput on other numbers of GPUs; of the oracle
+# alone all that will come; a plug-in that does not say.
 GOODPUTS = "goodput"
-"""What a policy asks of forecasts: whether jobs arrive and with what load, run times of jobs that were submitted, batch
-sizes to come, declared sizes, final accuracies, seconds an epoch, goodput on other numbers of GPUs; of the oracle alone
-all that will come; a plug-in that does not say."""
+# Scopes: one quota each, or the cluster as one, quotas ignored.
 POOL, CLUSTER = "pool", "cluster"
-"""Scopes: one quota each, or the cluster as one, quotas ignored."""
+# From what a policy is given (forecasts, run times, GPU types, learned networks, by its kind) and its settings.
 Make = Callable[[Any, Any], Any]
-"""From what a policy is given (forecasts, run times, GPU types, learned networks, by its kind) and its settings."""
 
 
 class TrainingFiles(Settings):
     """What training jobs do, and how they scale."""
 
-    throughputs: File | None = Field(default=None, description="steps a second: gpu_type, model, batch_size, gpus")
-    regimes: File | None = Field(default=None, description="true batch sizes: job_id, epoch, batch_size")
-    datasets: File | None = Field(default=None, description="sizes of data sets: model, samples")
-    gpu_type: Text | None = Field(default=None, description="whose throughputs count")
-    planned: File | None = Field(default=None, description="batch sizes as planned, by which fairness is measured")
-    step_times: File | None = Field(default=None, description="step times by application, of jobs that scale")
-    training_curves: File | None = Field(default=None, description="progress and noise by application and batch size")
-    scale_to: Text = Field(default="cluster", description="how far jobs scale: cluster, or as many GPUs as asked for")
+    throughputs: File | None = setting(None, "steps a second: gpu_type, model, batch_size, gpus")
+    regimes: File | None = setting(None, "true batch sizes: job_id, epoch, batch_size")
+    datasets: File | None = setting(None, "sizes of data sets: model, samples")
+    gpu_type: Text | None = setting(None, "whose throughputs count")
+    planned: File | None = setting(None, "batch sizes as planned, by which fairness is measured")
+    step_times: File | None = setting(None, "step times by application, of jobs that scale")
+    training_curves: File | None = setting(None, "progress and noise by application and batch size")
+    scale_to: Text = setting("cluster", "how far jobs scale: cluster, or as many GPUs as asked for")
 
 
 class SizeFiles(Settings):
     """How elastic jobs scale, and how wrong their sizes are declared."""
 
-    speedups: File | None = Field(default=None, description="speedup by number of GPUs: model, gpus, speedup")
-    noise: AtLeastZero = Field(default=0.0, description="share by which declared sizes are wrong at most")
-    noise_seed: Whole = Field(default=0, description="of that draw")
+    speedups: File | None = setting(None, "speedup by number of GPUs: model, gpus, speedup")
+    noise: AtLeastZero = setting(0.0, "share by which declared sizes are wrong at most")
+    noise_seed: Whole = setting(0, "of that draw")
 
 
 class TaskFiles(Settings):
     """What jobs of tasks consist of."""
 
-    tasks: File | None = Field(default=None, description="tasks of each job, and what they send to each other")
-    curves: File | None = Field(default=None, description="true accuracies")
+    tasks: File | None = setting(None, "tasks of each job, and what they send to each other")
+    curves: File | None = setting(None, "true accuracies")
 
 
 class ProfileFiles(Settings):
     """How long epochs take."""
 
-    profiles: File | None = Field(default=None, description="true seconds an epoch by GPU type and number")
-    known: File | None = Field(default=None, description="the few measurements that forecasts go by")
-    segments: Text | None = Field(default=None, description="where to write who held what when")
+    profiles: File | None = setting(None, "true seconds an epoch by GPU type and number")
+    known: File | None = setting(None, "the few measurements that forecasts go by")
+    segments: Text | None = setting(None, "where to write who held what when")
 
 
 class RoundMechanism(Settings):
     """How rounds are carried out."""
 
-    round_s: Seconds = Field(default=120.0, description="length of a round; Shockwave, section 6.1")
-    restart_s: Delay = Field(default=20.0, description="what a start after an absence costs")
-    mechanism: Literal["rounds", "gavel"] = Field(default="rounds", description="the engine's, or Gavel's as published")
-    solve: Literal["before", "beside"] = Field(
-        default="before", description="plan before a round, or beside the one before"
-    )
+    round_s: Seconds = setting(120.0, "length of a round; Shockwave, section 6.1")
+    restart_s: Delay = setting(20.0, "what a start after an absence costs")
+    mechanism: Literal["rounds", "gavel"] = setting("rounds", "the engine's, or Gavel's as published")
+    solve: Literal["before", "beside"] = setting("before", "plan before a round, or beside the one before")
 
     @model_validator(mode="after")
     def _go_together(self) -> "RoundMechanism":
@@ -106,45 +105,39 @@ class RoundMechanism(Settings):
 class ElasticMechanism(Settings):
     """What a change of GPUs costs elastic jobs."""
 
-    preempt_s: AtLeastZero = Field(
-        default=0.0, description="seconds of progress that a change of a running job's GPUs costs"
-    )
-    pending_lease: Flag = Field(default=True, description="forecasts keep the lease that runs when they are made")
+    preempt_s: AtLeastZero = setting(0.0, "seconds of progress that a change of a running job's GPUs costs")
+    pending_lease: Flag = setting(True, "forecasts keep the lease that runs when they are made")
 
 
 class TaskMechanism(Settings):
     """How servers of tasks run."""
 
-    round_s: Seconds = Field(default=60.0, description="between two decisions")
-    fluctuation: AtLeastZero = Field(default=0.2, description="standard deviation of what a task uses over its mean")
-    restart_s: Delay = Field(
-        default=10.0, description="that a job stands still when a task of it moved, or after a stop"
-    )
-    forecast_every: Share = Field(
-        default=0.1, description="share of a job's epochs between two forecasts of its accuracy"
-    )
+    round_s: Seconds = setting(60.0, "between two decisions")
+    fluctuation: AtLeastZero = setting(0.2, "standard deviation of what a task uses over its mean")
+    restart_s: Delay = setting(10.0, "that a job stands still when a task of it moved, or after a stop")
+    forecast_every: Share = setting(0.1, "share of a job's epochs between two forecasts of its accuracy")
 
 
 class EnergyMechanism(Settings):
     """When energy policies are asked, and what an interruption costs."""
 
-    period_s: Seconds = Field(default=300.0, description="between two calls at the latest; ANDREAS, appendix B")
-    on_events: Flag = Field(default=True, description="also called at submissions and completions")
-    snapshot_epochs: Count = Field(default=1, description="whole epochs between two snapshots")
-    restart_s: Delay = Field(default=0.0, description="that a job holds its GPUs without progress when it starts anew")
+    period_s: Seconds = setting(300.0, "between two calls at the latest; ANDREAS, appendix B")
+    on_events: Flag = setting(True, "also called at submissions and completions")
+    snapshot_epochs: Count = setting(1, "whole epochs between two snapshots")
+    restart_s: Delay = setting(0.0, "that a job holds its GPUs without progress when it starts anew")
 
 
 class LocalitySite(Settings):
     """Where whole jobs are placed."""
 
-    locality: Flag = Field(default=False, description="place jobs in cells of servers; docs/locality.md tells who can")
+    locality: Flag = setting(False, "place jobs in cells of servers; docs/locality.md tells who can")
 
 
 class PowerSite(Settings):
     """What energy costs; the cluster file's where it is not set."""
 
-    price_eur_kwh: AtLeastZero | None = Field(default=None, description="tariff, EUR a kWh")
-    pue: AtLeastOne | None = Field(default=None, description="energy of the site over that of its nodes")
+    price_eur_kwh: AtLeastZero | None = setting(None, "tariff, EUR a kWh")
+    pue: AtLeastOne | None = setting(None, "energy of the site over that of its nodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +261,10 @@ def split_settings(spec: PolicySpec, settings: Mapping[str, object] = NO_SETTING
     models = spec.parts(local)
     bag: dict[str, dict[str, object]] = {part: {} for part in models}
     who = f"policy {spec.name} with locality" if local else f"policy {spec.name}"
+    # A plug-in of `AnySettings` reads its own: what nobody else knows is handed to it.
     anything = models["own"].model_config["extra"] == "allow"
     for name, value in settings.items():
+        # No name is in two parts, which a test holds for all policies of ours.
         part = next((part for part, model in models.items() if name in model.model_fields), None)
         if part is None and not anything:
             known = [field for one in ("own", "cells", "mechanism") for field in models[one].model_fields]
@@ -329,6 +324,7 @@ def adopted(name: str, factory: Callable[..., Any]) -> PolicySpec:
         readers = {**factory.settings, **factory.scenario}
         fields: dict[str, Any] = {one: (Annotated[Any, PlainValidator(read)], None) for one, read in readers.items()}
         settings = create_model("Theirs", __base__=Settings, **fields)
+    # What an old factory asks is not known beforehand, so that all forecasts are made.
     asks = (FUTURE,) if getattr(factory, "every_job", False) else (ANYTHING,)
     return PolicySpec(
         name=name,

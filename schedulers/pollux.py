@@ -22,8 +22,8 @@ _STEP = types.Tuple((types.float64, types.int64))
 P = -1.0  # Pollux (OSDI 2021): its default
 ROUND_S = 60.0  # Pollux: the interval of its scheduler
 RESTART_S = 30.0  # Pollux: what it assumes a change of GPUs to cost
+# Speedup that a waiting job counts with: none would make every division of too few GPUs equally bad.
 LEAST_SPEEDUP = 0.01
-"""Speedup that a waiting job counts with: none would make every division of too few GPUs equally bad."""
 
 
 class Pollux:
@@ -44,8 +44,6 @@ class Pollux:
     name = "pollux"
 
     def __init__(self, p: float = P, restart_s: float = RESTART_S, round_s: float = ROUND_S) -> None:
-        if p >= 1 or p == 0:
-            raise ValueError(f"p must be below 1 and not 0, got {p}")
         self._p = p
         self._restart_s = restart_s
         self.trigger = Trigger(on_events=False, period_s=round_s)
@@ -73,8 +71,10 @@ class Pollux:
 
     def _plan(self, worth: Sequence[Floats], had: Sequence[int], total_gpus: int) -> Sequence[int]:
         """GPUs for each job, (n_jobs,)."""
+        # A job may hold more than its table has: it grew where it cannot any more.
         held = [min(gpus, len(values) - 1) for gpus, values in zip(had, worth, strict=True)]
         none = [0] * len(worth)
+        # Where GPUs have gone, what is held is no plan to start from.
         starts = [none] if sum(held) > total_gpus else [held, none]
         most = np.array([len(values) - 1 for values in worth])
         table = np.zeros((len(worth), int(most.max()) + 1))
@@ -85,23 +85,16 @@ class Pollux:
             plans, key=lambda plan: rounded(sum(float(values[gpus]) for values, gpus in zip(worth, plan, strict=True)))
         )
 
-    def fitness(self, speedups: Sequence[float]) -> float:
-        """Generalised mean with exponent p of speedups, (n,).
-
-        >>> round(Pollux().fitness([1.0, 0.5]), 3)
-        0.667
-        """
-        floored = np.maximum(np.array(speedups), LEAST_SPEEDUP)
-        return float((floored**self._p).mean() ** (1.0 / self._p))
-
     def _worth(self, goodput: Floats, held: int, fair: int, kept: float) -> Floats:
         """By GPUs, from none on, what a job adds to the sum that grows with the fitness."""
         speedup = goodput / goodput[min(fair, len(goodput) - 1)]
         if held > 0:
             here = min(held, len(speedup) - 1)
+            # Staying as it is costs nothing; any other number is a restart.
             unchanged = speedup[here]
             speedup = speedup * kept
             speedup[here] = unchanged
+        # For p < 0 the mean grows as the sum of powers falls, hence the sign.
         powers = rounded_all(np.maximum(speedup, LEAST_SPEEDUP) ** self._p)
         return powers if self._p > 0 else -powers
 
@@ -112,6 +105,7 @@ def _best_step(values: Floats, now: int, most: int) -> tuple[float, int]:
     best, step = 0.0, 0
     for up in range(1, most - now + 1):
         gain = rounded_in((values[now + up] - values[now]) / up)
+        # The first step counts even as a loss; of equal gains the smaller step.
         if up == 1 or gain > best:
             best, step = gain, up
     return best, step
@@ -133,6 +127,7 @@ def _greedy(worth: Floats, most: Ints, start: Ints, free: int) -> Ints:
         gpus[index] += steps[index]
         free -= steps[index]
         for job in range(len(start)):
+            # Gains of others stay: only the winner moved, and steps wider than what is left shrink.
             if job == index or steps[job] > free:
                 gains[job], steps[job] = _best_step(worth[job], gpus[job], min(most[job], gpus[job] + free))
     return gpus

@@ -82,6 +82,7 @@ class ReadAggregates:
         """See `PoolAggregates`."""
         best = inf
         for pool in self._pools.values():
+            # Each find must be narrower than the last, so that a pool is asked few times.
             while (job := pool.pending.first(best - 1, max_lane)) is not None:
                 best = job.gpus
         return best

@@ -2,8 +2,6 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
-
 from jobcast.domain.switches import ALL_SHARE
 from jobcast.schedulers.policies import (
     ARRIVALS,
@@ -29,89 +27,82 @@ from jobcast.schedulers.settings import (
     Share,
     Switches,
     Whole,
+    setting,
 )
 
 
 class QueueSettings(Settings):
     """Of queues."""
 
-    backfill: Flag = Field(default=False, description="start what fits behind a job that does not")
+    backfill: Flag = setting(False, "start what fits behind a job that does not")
 
 
 class MmfsSettings(Settings):
     """Of max-min fairness."""
 
-    strict: Flag = Field(default=False, description="the first pool blocks the others if its head does not fit")
+    strict: Flag = setting(False, "the first pool blocks the others if its head does not fit")
 
 
 class ThemisSettings(Settings):
     """Of Themis without preemption."""
 
-    filter: Share = Field(default=0.2, description="share of the pending jobs that idle GPUs are offered to")
+    filter: Share = setting(0.2, "share of the pending jobs that idle GPUs are offered to")
 
 
 class Lending(Settings):
     """Of all that lend."""
 
-    tick_s: Seconds | None = Field(
-        default=None, description="ask again after so long while jobs are pending and GPUs idle"
-    )
-    switches: Switches = Field(default=ALL_SHARE, description="where sharing is off: pool, horizon, from")
+    tick_s: Seconds | None = setting(None, "ask again after so long while jobs are pending and GPUs idle")
+    switches: Switches = setting(ALL_SHARE, "where sharing is off: pool, horizon, from")
 
 
 class SiaSettings(Lending):
     """Of SIA; its tunables, end of section 5.3."""
 
-    windows_min: Minutes | None = Field(default=None, description="horizons used as windows; all")
-    slack: From0To1 = Field(
-        default=0.0, description="share of each quota kept free beside what is pending and forecast"
+    windows_min: Minutes | None = setting(None, "horizons used as windows; all")
+    slack: From0To1 = setting(0.0, "share of each quota kept free beside what is pending and forecast")
+    order: Literal["share", "submission", "shortest", "narrow"] = setting(
+        "share", "who gets spare GPUs first: smallest share, first job, shortest bin, fewest GPUs"
     )
-    order: Literal["share", "submission", "shortest", "narrow"] = Field(
-        default="share", description="who gets spare GPUs first: smallest share, first job, shortest bin, fewest GPUs"
-    )
-    adapt: Flag = Field(
-        default=False, description="the run switches sharing off by itself where the gate misses too many arrivals"
-    )
+    adapt: Flag = setting(False, "the run switches sharing off by itself where the gate misses too many arrivals")
 
 
 class SiaRiskSettings(Lending):
     """Of SIA with priced risks."""
 
-    budget_min: AtLeastZero = Field(
-        default=6.0, description="minutes of slowdown that a borrower may be expected to cause"
-    )
-    relief_min: AtLeastOne = Field(default=60.0, description="mean minutes until others give GPUs back")
+    budget_min: AtLeastZero = setting(6.0, "minutes of slowdown that a borrower may be expected to cause")
+    relief_min: AtLeastOne = setting(60.0, "mean minutes until others give GPUs back")
 
 
 class SiaPreemptSettings(Settings):
     """Of SIA with preemption."""
 
-    resume_s: AtLeastZero = Field(default=0.0, description="seconds that a job loses which goes on after a stop")
-    preemptible_share: From0To1 | None = Field(default=None, description="share of the jobs drawn that may be stopped")
+    resume_s: AtLeastZero = setting(0.0, "seconds that a job loses which goes on after a stop")
+    preemptible_share: From0To1 | None = setting(None, "share of the jobs drawn that may be stopped")
 
 
 class MilpSettings(Settings):
     """Of the exact schedule."""
 
-    grid_s: Seconds = Field(default=60.0, description="a time step; submissions and run times must lie on this grid")
-    beta: AtLeastZero = Field(default=0.0, description="weight of fairness between pools")
-    time_limit_s: Seconds = Field(default=60.0, description="of the solver")
-    exact: Flag = Field(default=False, description="offer every step as a start")
-    starts_per_duration: Count = Field(default=4, description="starts offered in a stretch as long as the job")
-    search_tries: Whole = Field(default=50_000, description="changes tried on the orders of the incumbents")
-    seed: Whole = Field(default=0, description="of the local search")
+    grid_s: Seconds = setting(60.0, "a time step; submissions and run times must lie on this grid")
+    beta: AtLeastZero = setting(0.0, "weight of fairness between pools")
+    time_limit_s: Seconds = setting(60.0, "of the solver")
+    exact: Flag = setting(False, "offer every step as a start")
+    starts_per_duration: Count = setting(4, "starts offered in a stretch as long as the job")
+    search_tries: Whole = setting(50_000, "changes tried on the orders of the incumbents")
+    seed: Whole = setting(0, "of the local search")
 
 
 class TurnSettings(Settings):
     """Of cells by turns."""
 
-    follow: Flag = Field(default=True, description="pools whose jobs started early keep to their private schedule")
+    follow: Flag = setting(True, "pools whose jobs started early keep to their private schedule")
 
 
 class PartSettings(TurnSettings):
     """The same where parts of cells are lent that are in use."""
 
-    apart: Literal["cell", "buddy", "none"] = Field(default="buddy", description="what spare jobs keep away from")
+    apart: Literal["cell", "buddy", "none"] = setting("buddy", "what spare jobs keep away from")
 
 
 SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)

@@ -6,10 +6,10 @@ from math import floor, inf
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, PoolView, RunningJob, View
-from jobcast.schedulers.tentative_allocation import Counts, TentativeAllocation
+from jobcast.schedulers.tentative_allocation import Placer, TentativeAllocation
 
+# Of a pool: GPUs that its future load asks for, and the share of what that leaves free that errors ask for.
 Expected = Callable[[PoolView], tuple[float, float]]
-"""Of a pool: GPUs that its future load asks for, and the share of what that leaves free that errors ask for."""
 
 
 class Recalls(TentativeAllocation):
@@ -68,7 +68,9 @@ class RecallAllocation(Recalls):
     def recall(self, gpus: float) -> None:
         """Stop the jobs that started last until so many GPUs are idle."""
         runs = [run for mine in self.recallable.values() for run in mine]
+        # Who started last has the least to lose.
         for run in sorted(runs, key=lambda run: (-run.start_s, -run.job.seq)):
+            # Never more than is needed is stopped.
             if self.free >= gpus:
                 return
             self._take(run)
@@ -77,6 +79,7 @@ class RecallAllocation(Recalls):
 
     def promote(self, run: RunningJob) -> None:
         """Count a running spare job against its pool's quota from now on; one that was stopped goes on."""
+        # Stopped in this very decision: it goes on as if nothing had happened.
         if run in self.stopped.get(run.job.pool, ()):
             self.recall(run.job.gpus)
             self.stopped[run.job.pool].remove(run)
@@ -102,6 +105,7 @@ class RecallAllocation(Recalls):
         for pool in self._view.pools.values():
             run = self._turn(pool)
             if run is not None and run.job.gpus <= self.unused_quota(pool):
+                # A job that runs needs no room; one that was stopped needs its GPUs back.
                 there = run in self.recallable.get(pool.name, ())
                 if there or run.job.gpus <= self.free + self.recallable_gpus:
                     self.promote(run)
@@ -128,6 +132,7 @@ class RecallAllocation(Recalls):
         """
         unused = self.unused_quota(pool)
         pending = self.pending_gpus(pool) + self.claimed(pool.name)
+        # No forecast is asked for where pending jobs claim the whole quota.
         if pending >= unused:
             return unused
         future, share = expected(pool)
@@ -143,11 +148,11 @@ class RecallAllocation(Recalls):
         self.recallable_gpus -= run.job.gpus
 
 
-class RecallCounts(Counts):
-    """As `Counts`, with drafts that stop spare jobs."""
+class RecallPlacer(Placer):
+    """As `Placer`, with drafts that stop spare jobs."""
 
     def draft(self, view: View) -> TentativeAllocation:
-        """See `draft.Placer`."""
+        """See `tentative_allocation.Placer`."""
         return RecallAllocation(view)
 
 

@@ -21,7 +21,6 @@ from jobcast.schedulers.policies import (
     ROUNDS,
     Local,
     PolicySpec,
-    Split,
     adopted,
     split_settings,
 )
@@ -35,6 +34,7 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 BUILT_IN: Mapping[str, PolicySpec] = MappingProxyType(
     {spec.name: spec for spec in (*POOL_POLICIES, *ROUND_POLICIES, *ELASTIC_POLICIES, *TASK_POLICIES, *ENERGY_POLICIES)}
 )
+# Names that papers share -> what they may stand for; the first one where a trace by itself is elastic.
 SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "fifo": ("elastic_fifo", "energy_fifo", "fcfs"),
@@ -43,11 +43,10 @@ SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fair": ("elastic_fair", "borg_fair", "gandiva_fair"),
     }
 )
-"""Names that papers share -> what they may stand for; the first one where a trace by itself is elastic."""
 
 
+# Policies of this process alone, that the decorator `policy` registered.
 DECLARED: dict[str, PolicySpec] = {}
-"""Policies of this process alone, that the decorator `policy` registered."""
 _OURS: Mapping[str, PolicySpec] = ChainMap(DECLARED, dict(BUILT_IN))
 _installed = points_of(ENTRY_POINTS)
 
@@ -62,8 +61,9 @@ def _loaded(point: EntryPoint) -> PolicySpec:
     return adopted(point.name, found)
 
 
+# Our policies, those declared, then installed ones.
+# `_installed` is looked up at each call, so that tests may put another in its place.
 POLICIES: Mapping[str, PolicySpec] = WithInstalled(_OURS, lambda name: _OURS[name], lambda: _installed(), _loaded)
-"""Our policies, those declared, then installed ones."""
 
 
 def policy(
@@ -97,6 +97,7 @@ def policy(
     ConfigError
         The name is taken, or there is no such kind.
     """
+    # Declared ones may be declared anew: a cell of a notebook is run many times.
     if name in BUILT_IN or name in _installed():
         raise ConfigError(f"policy {name}: there is one of that name; choose another")
     if kind not in KINDS:
@@ -106,9 +107,9 @@ def policy(
         def make(given: Any, own: Settings) -> Any:
             return made(given, **dict(own)) if asks else made(**dict(own))
 
-        told = summary or (made.__doc__ or "declared in this process").strip().splitlines()[0]
+        line = summary or (made.__doc__ or "declared in this process").strip().splitlines()[0]
         how: dict[str, Any] = {"settings": settings, "asks": asks, "scope": scope, "preempts": preempts}
-        DECLARED[name] = PolicySpec(name=name, kind=kind, make=make, summary=told, **how)
+        DECLARED[name] = PolicySpec(name=name, kind=kind, make=make, summary=line, **how)
         return made
 
     return register
@@ -125,6 +126,7 @@ def plugin_named(name: str) -> Iterator[None]:
     """
     try:
         yield
+    # Errors of ours say what to do already; a lack of memory is nobody's fault.
     except (JobcastError, MemoryError):
         raise
     except Exception as error:
@@ -145,6 +147,7 @@ def find_policy(name: str) -> PolicySpec:
             f"{first} where the trace's own columns make jobs elastic"
             + (f", and for {others[0]} with --set profiles=FILE" if name == "fifo" else "")
         )
+    # Somebody who forgets the comma gets the whole line right at once.
     words = name.replace(",", " ").split()
     if len(words) > 1 and all(word in POLICIES for word in words):
         raise ConfigError(f"unknown policy {name}; write commas between policies: {','.join(words)}")
@@ -182,6 +185,7 @@ def resolve_policy(name: str, *, elastic: bool = False, profiles: bool = False) 
     Raises ConfigError as `find_policy`.
     """
     meant = name
+    # Profiles are asked for on the command line, elastic columns just happen to be in a trace.
     if name == "fifo" and profiles:
         meant = "energy_fifo"
     elif name in SHORT and elastic:
@@ -202,7 +206,7 @@ def make_rule(name: str, given: Any = None, settings: Mapping[str, object] = NO_
     Raises ConfigError for an unknown name or setting, lacking forecasts, and an installed policy that makes none.
     """
     spec = find_policy(name)
-    return _rule(spec, given, split_settings(spec, settings))
+    return _rule(spec, given, split_settings(spec, settings).own)
 
 
 def make_policy(
@@ -219,18 +223,15 @@ def make_policy(
     """
     spec = find_policy(name)
     split = split_settings(spec, settings, local=cells is not None)
-    rule = _rule(spec, given, split)
+    rule = _rule(spec, given, split.own)
     if cells is not None:
+        # Set on the instance, over the class's own: other runs of the same policy stay without cells.
         rule.placer = local_of(name).placer(cells, split.cells)
     if spec.kind == ROUNDS:
         return by_rounds(rule, name, split.mechanism, nodes)
     if spec.kind == ENERGY:
         return by_calls(rule, name, split.mechanism)
     return rule
-
-
-def _rule(spec: PolicySpec, given: Any, split: Split) -> Any:
-    return _made(spec, given, lambda: spec.make(given, split.own), KINDS[spec.kind].methods)
 
 
 def local_of(name: str) -> Local:
@@ -247,19 +248,19 @@ def local_policies() -> tuple[str, ...]:
     return tuple(name for name, spec in BUILT_IN.items() if spec.local is not None)
 
 
-def _made(spec: PolicySpec, given: Any, make: Any, methods: tuple[str, ...]) -> Any:
+def _rule(spec: PolicySpec, given: Any, own: Settings) -> Any:
     if spec.kind in (POOLS, ROUNDS) and spec.asks and given is None:
         raise ConfigError(f"policy {spec.name} needs forecasts; pass --forecasts, such as oracle")
     if spec.name in _OURS:
-        return make()
+        return spec.make(given, own)
     point = _installed()[spec.name]
     try:
-        policy = make()
+        policy = spec.make(given, own)
     except (JobcastError, MemoryError):
         raise
     except Exception as error:  # another package's code may fail in any way
         raise broken(KIND, point, f"cannot be made ({type(error).__name__}: {error})") from error
-    lacking = [part for part in methods if not callable(getattr(policy, part, None))]
+    lacking = [part for part in KINDS[spec.kind].methods if not callable(getattr(policy, part, None))]
     if lacking:
         raise broken(KIND, point, f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
     return policy

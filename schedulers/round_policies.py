@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
 from jobcast.schedulers.policies import (
     DURATIONS,
     GOODPUT,
@@ -28,6 +26,7 @@ from jobcast.schedulers.settings import (
     Settings,
     Share,
     Whole,
+    setting,
 )
 
 if TYPE_CHECKING:
@@ -37,79 +36,71 @@ if TYPE_CHECKING:
 class NoiseSettings(Settings):
     """Of all that ask for run times: how wrong these are made. Shockwave, section 8.10."""
 
-    noise: AtLeastZero = Field(default=0.0, description="share by which run times are wrong at most")
-    noise_seed: Whole = Field(default=0, description="of that draw")
+    noise: AtLeastZero = setting(0.0, "share by which run times are wrong at most")
+    noise_seed: Whole = setting(0, "of that draw")
 
 
 class ShockwaveSettings(NoiseSettings):
     """Of Shockwave."""
 
-    k: AtLeastZero = Field(default=5.0, description="exponent of the fairness in the weights")
-    lam: AtLeastZero = Field(default=3.0, description="weight of the makespan")
-    window: Count = Field(default=30, description="rounds to plan")
-    mode: Literal["reactive", "lazy"] = Field(
-        default="reactive", description="plan anew when a batch size changes, or not"
-    )
-    time_limit_s: Seconds = Field(default=60.0, description="of the solver, a guard")
+    k: AtLeastZero = setting(5.0, "exponent of the fairness in the weights")
+    lam: AtLeastZero = setting(3.0, "weight of the makespan")
+    window: Count = setting(30, "rounds to plan")
+    mode: Literal["reactive", "lazy"] = setting("reactive", "plan anew when a batch size changes, or not")
+    time_limit_s: Seconds = setting(60.0, "of the solver, a guard")
 
 
 class OsspSettings(NoiseSettings):
     """Of the open shop."""
 
-    window: Count = Field(default=10, description="rounds to plan")
-    gap: AtLeastZero = Field(
-        default=0.01, description="share of the makespan that may be lost before the solver is asked"
-    )
+    window: Count = setting(10, "rounds to plan")
+    gap: AtLeastZero = setting(0.01, "share of the makespan that may be lost before the solver is asked")
 
 
 class AlloxSettings(NoiseSettings):
     """Of AlloX."""
 
-    filter: Share = Field(default=1.0, description="share of the jobs, the worst off, that are scheduled")
+    filter: Share = setting(1.0, "share of the jobs, the worst off, that are scheduled")
 
 
 class FilterSettings(NoiseSettings):
     """Of Themis."""
 
-    filter: Share = Field(default=0.2, description="share of the jobs, the worst off, that a round is offered to")
+    filter: Share = setting(0.2, "share of the jobs, the worst off, that a round is offered to")
 
 
 class SrptSettings(NoiseSettings):
     """Of the shortest remaining time."""
 
-    gpu_time: Flag = Field(default=False, description="rank by GPUs x time left")
+    gpu_time: Flag = setting(False, "rank by GPUs x time left")
 
 
 class GavelSettings(Settings):
     """Of Gavel."""
 
-    fill: Literal["centre", "water"] = Field(
-        default="centre", description="which of the fair shares: their centre, or filled"
-    )
+    fill: Literal["centre", "water"] = setting("centre", "which of the fair shares: their centre, or filled")
 
 
 class MstSettings(Settings):
     """Of the greatest throughput."""
 
-    unit: Literal["epochs", "steps"] = Field(default="epochs", description="of throughput")
+    unit: Literal["epochs", "steps"] = setting("epochs", "of throughput")
 
 
 class GandivaFairSettings(Settings):
     """Of Gandiva_fair."""
 
-    tickets: Literal["equal", "width"] = Field(
-        default="width", description="of a job: all the same, or as many as GPUs"
-    )
-    lottery: Flag = Field(default=False, description="draw by tickets, else by strides")
-    seed: Whole = Field(default=0, description="of the lottery")
+    tickets: Literal["equal", "width"] = setting("width", "of a job: all the same, or as many as GPUs")
+    lottery: Flag = setting(False, "draw by tickets, else by strides")
+    seed: Whole = setting(0, "of the lottery")
 
 
 class PolluxSettings(Settings):
     """Of Pollux."""
 
-    p: Exponent = Field(default=-1.0, description="exponent of the mean of speedups")
-    round_s: RoundLength = Field(default=60.0, description="length of a round")
-    restart_s: Delay = Field(default=30.0, description="what a change of GPUs costs")
+    p: Exponent = setting(-1.0, "exponent of the mean of speedups")
+    round_s: RoundLength = setting(60.0, "length of a round")
+    restart_s: Delay = setting(30.0, "what a change of GPUs costs")
 
 
 def _of_run_times(place: str) -> Make:
@@ -133,11 +124,13 @@ def _pollux(given: Any, own: PolluxSettings) -> Any:
 def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":
     """A rule as the engine can ask it; it seats jobs on nodes where their GPUs are given."""
     from jobcast.schedulers.async_planning import OneRoundLate
-    from jobcast.schedulers.node_placement import NodePlacement
+    from jobcast.schedulers.placement import NodePlacement
     from jobcast.schedulers.rounds import Rounds, ShareRounds
 
+    # Some rules can do both, such as Gandiva_fair: their own choice goes before their shares.
     chooser = rule if hasattr(rule, "choose") else ShareRounds(rule)
     if mechanism.solve == "beside":
+        # Only who keeps nothing between rounds may be asked about free GPUs in between.
         memoryless = getattr(chooser, "memoryless", False)
         chooser = OneRoundLate(chooser, chooser.choose if memoryless else getattr(chooser, "fill", None))
     return Rounds(chooser, name, mechanism.round_s, mechanism.restart_s, NodePlacement(nodes) if nodes else None)
@@ -166,7 +159,7 @@ ROUND_POLICIES = (
         *("gandiva_fair", "gandiva_fair:GandivaFair", GandivaFairSettings, "rounds in proportion to tickets"),
         "Gandiva_fair (EuroSys 2020)",
     ),
-    _spec("srpt", "srpt:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
+    _spec("srpt", "las:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
     _spec("las", "las:LeastAttained", Settings, "the least GPU time held for its weight first", "Tiresias (NSDI 2019)"),
     PolicySpec(
         name="pollux",

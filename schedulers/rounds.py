@@ -4,21 +4,21 @@ Shockwave, section 7: rounds of fixed length; a job that goes on keeps its GPUs,
 freed within a round are used again from the next one on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
-from jobcast.schedulers.node_placement import NodePlacement
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.placement import NodePlacement
 
+# Shockwave, section 6.1.
 ROUND_S = 120.0
-"""Shockwave, section 6.1."""
+# What a start after an absence takes: Gavel's published simulator.
 RESTART_S = 20.0
-"""What a start after an absence takes: Gavel's published simulator."""
+# Rounds owed that count as equal: their sums round off.
 SAME_ROUNDS = 1e-6
-"""Rounds owed that count as equal: their sums round off."""
 
 
 class Rounds:
@@ -60,6 +60,7 @@ class Rounds:
         stuck = state.active and state.total_gpus <= 0  # jobs that may not be stopped hold all GPUs
         chosen = () if stuck else self._policy.choose(state)
         self.rounds += 1
+        # Taken after the choice: `changed` compares with what the policy saw last.
         self._seen = {one.job.seq: _shown(one) for one in state.active}
         run_on = {job.seq for job in chosen}
         starts = [job for job in chosen if job.seq not in view.running]
@@ -74,15 +75,15 @@ class Rounds:
 
     def figures(self) -> dict[str, float]:
         """Rounds in which somebody was active, what the policy says of its own work, and how jobs were seated."""
-        own = getattr(self._policy, "figures", None)
         seated = self.seats.figures() if self.seats is not None else {}
-        return {"rounds": float(self.rounds)} | (own() if own is not None else {}) | seated
+        return {"rounds": float(self.rounds)} | figures_of(self._policy) | seated
 
     def _state(self, view: View) -> RoundState:
         if self._first_s is None:
             self._first_s = view.now_s
         active, total_gpus = [], view.total_gpus
         for job in view.active.values():
+            # Its GPUs are out of reach for the whole of its life, so they are not dealt out.
             if job.seq in view.running and not job.preemptible:
                 total_gpus -= job.gpus
                 continue
@@ -92,6 +93,7 @@ class Rounds:
         adapted = any(shown[seq] != count for seq, count in self._seen.items() if seq in shown)
         return RoundState(
             now_s=view.now_s,
+            # Rounded: instants are sums of rounds, whose dust must not shift a number.
             index=round((view.now_s - self._first_s) / self._round_s),
             round_s=self._round_s,
             restart_s=self._restart_s,
@@ -125,6 +127,7 @@ class ShareRounds:
             shares = self._policy.shares(state)
             self._shares = {one.job.seq: share for one, share in zip(state.active, shares, strict=True)}
         for one in state.active:
+            # What is owed stays when shares are worked out anew: who waited long keeps its claim.
             self._owed[one.job.seq] = self._owed.get(one.job.seq, 0.0) + self._shares[one.job.seq]
         ranked = sorted(state.active, key=self._rank)
         chosen = first_fit([one.job for one in ranked], state.total_gpus)
@@ -138,14 +141,20 @@ class ShareRounds:
 
     def figures(self) -> dict[str, float]:
         """What the share policy says of its own work."""
-        own = getattr(self._policy, "figures", None)
-        return own() if own is not None else {}
+        return figures_of(self._policy)
 
     def _rank(self, one: ActiveJob) -> tuple[int, bool, int]:
         seq = one.job.seq
+        # Given less owed, so that the smallest comes first; in units, for sums of shares round off.
         owed = self._given.get(seq, 0.0) - self._owed.get(seq, 0.0)
         return round(owed / SAME_ROUNDS), not one.running, seq
 
 
 def _shown(one: ActiveJob) -> int:
     return len(one.progress.regimes) if one.progress is not None else 0
+
+
+def figures_of(policy: object) -> dict[str, float]:
+    """What a policy says of its own work; nothing of one that keeps no figures."""
+    own: Callable[[], dict[str, float]] | None = getattr(policy, "figures", None)
+    return own() if own is not None else {}

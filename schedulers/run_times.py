@@ -6,12 +6,12 @@ from jobcast.domain.forecasts import WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob
 
+# No noise takes all of a job away.
 LEAST_FACTOR = 0.01
-"""No noise takes all of a job away."""
+# What is left of a job that has outrun its forecast, seconds.
 LEAST_S = 1.0
-"""What is left of a job that has outrun its forecast, seconds."""
+# Epochs, seconds an epoch, batch size.
 Stretch = tuple[float, float, int]
-"""Epochs, seconds an epoch, batch size."""
 
 
 class RunTimes:
@@ -48,6 +48,7 @@ class RunTimes:
             if regime.epochs > 0
         )
         epoch_s = training.epoch_s[progress.batch_size]
+        # A job that outruns its forecast is about to end, yet must not count as done.
         return found or ((LEAST_S / epoch_s, epoch_s, progress.batch_size),)
 
     def remaining_s(self, active: ActiveJob) -> float:
@@ -66,5 +67,6 @@ class RunTimes:
 
 def noise_factor(job: Job, noise: float, seed: int) -> float:
     """What is left of a job as it is told over what was forecast. Shockwave, section 8.10."""
+    # By job, not in the order of asking: every policy is told the same wrong numbers.
     drawn = np.random.default_rng([seed, job.seq]).uniform(-1.0, 1.0)
     return max(LEAST_FACTOR, 1.0 + noise * float(drawn))

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switches as SwitchRows
@@ -26,6 +26,11 @@ class Settings(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
+def setting(default: Any, description: str) -> Any:
+    """A field of a model: its default, and in words what it does."""
+    return Field(default=default, description=description)
+
+
 class AnySettings(Settings, extra="allow"):
     """Settings of a plug-in that reads them itself."""
 
@@ -37,16 +42,18 @@ def read_settings(who: str, model: type[Model], settings: Mapping[str, object]) 
     """Settings as values. Raises ConfigError for the first that is not known or cannot be read; `who` asks for it."""
     try:
         return model.model_validate(dict(settings))
+    # One line for one mistake: the others show when this one is mended.
     except ValidationError as error:
         first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
         raise ConfigError(f"{who}: {unknown_setting(name, model.model_fields)}")
     if first["type"] == "literal_error":
+        # Pydantic would put each word in quotes.
         words = get_args(model.model_fields[name].annotation)
         raise ConfigError(f"{who}: setting {name} must be {' or '.join(words)}, got {settings[name]}")
-    told = str(first["ctx"]["error"]) if "error" in first.get("ctx", {}) else first["msg"]
-    raise ConfigError(f"{who}: setting {name} {told}" if name else f"{who}: {told}")
+    reason = str(first["ctx"]["error"]) if "error" in first.get("ctx", {}) else first["msg"]
+    raise ConfigError(f"{who}: setting {name} {reason}" if name else f"{who}: {reason}")
 
 
 def unknown_setting(name: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
@@ -61,6 +68,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("slak", ["slack", "order"]), did_you_mean("zzz", ["slack"])
     ('did you mean slack? ', '')
     """
+    # `RHO` is near `rho`, which a comparison by letters does not see.
     names = {name.lower(): name for name in known}
     near = [names[one] for one in get_close_matches(word.lower(), names, cutoff=0.65)]
     return f"did you mean {or_list(near)}? " if near else ""
@@ -80,8 +88,8 @@ def values_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """What values a setting takes, in words: what its reader says, or the words of a Literal."""
     if get_origin(annotation) is Literal:
         return or_list(get_args(annotation))
-    told = [one.what for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Reads)]
-    return next(iter(told), "") or next(filter(None, map(values_of, get_args(annotation))), "")
+    found = [one.what for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Reads)]
+    return next(iter(found), "") or next(filter(None, map(values_of, get_args(annotation))), "")
 
 
 class Reads(PlainValidator):
@@ -90,6 +98,7 @@ class Reads(PlainValidator):
     what: str
 
     def __init__(self, read: Callable[[object], Any], what: str) -> None:
+        # `PlainValidator` is a frozen dataclass, so that `what` is set around it.
         super().__init__(read)
         object.__setattr__(self, "what", what)
 
@@ -102,10 +111,10 @@ def number(what: str, holds: Callable[[float], bool]) -> Reads:
     """
 
     def read(value: object) -> float:
-        told = _number(value)
-        if not holds(told):
+        given = _number(value)
+        if not holds(given):
             raise ValueError(f"must be {what}, got {value}")
-        return told
+        return given
 
     return Reads(read, what)
 
@@ -122,6 +131,7 @@ def _whole(least: int) -> Reads:
 
     def read(value: object) -> int:
         text = str(value)
+        # `int` alone takes 1_000, blanks and digits of other scripts.
         if not (text.isascii() and text.isdecimal() and int(text) >= least):
             raise ValueError(f"must be {what}, got {value}")
         return int(text)
@@ -147,11 +157,12 @@ def seconds(value: object) -> float:
     >>> seconds("300")
     300.0
     """
-    told = _number(value)
-    if not 0 < told <= LONGEST_S:
-        bound = f", at most {LONGEST_S:,.0f} (a century)" if told > LONGEST_S else ""
+    number_s = _number(value)
+    # Also refuses what is no number: nan compares as false.
+    if not 0 < number_s <= LONGEST_S:
+        bound = f", at most {LONGEST_S:,.0f} (a century)" if number_s > LONGEST_S else ""
         raise ValueError(f"must be a positive number of seconds{bound}, got {value}")
-    return told
+    return number_s
 
 
 def round_length(value: object) -> float:
@@ -215,8 +226,8 @@ BelowOne = Annotated[float, number("a number from 0 to below 1", lambda x: 0 <= 
 Chance = Annotated[float, number("a probability from 0 to 1", lambda x: 0 <= x <= 1)]
 Belief = Annotated[float, number("a probability from 0.5 to below 1", lambda x: 0.5 <= x < 1)]
 Share = Annotated[float, number("a share in (0, 1]", lambda x: 0 < x <= 1)]
+# Below -100 the powers of small speedups leave the range of numbers; the worst-off job alone counts long before.
 Exponent = Annotated[float, number("a number from -100 to below 1 and not 0", lambda x: -100 <= x < 1 and x != 0)]
-"""Below -100 the powers of small speedups leave the range of numbers; the worst-off job alone counts long before."""
 Count = Annotated[int, _whole(1)]
 Whole = Annotated[int, _whole(0)]
 Minutes = Annotated[tuple[float, ...], Reads(minutes, "minutes between commas, such as 5,60")]

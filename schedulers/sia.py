@@ -1,22 +1,145 @@
 """SIA: dedicated resources in order, spare ones out of order and only as far ahead as forecasts reach.
 
 SIA, section 5.3, Figures 7 and 8. A job is dedicated or spare for life.
+
+Who gets spare GPUs first, by name. SIA, section 5.3, leaves it to the operator.
+
+Switches of sharing that a run throws itself, by what its gate has missed so far. SIA, section 5.3.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, View
-from jobcast.domain.switches import ALL_SHARE, Switches, SwitchRule
-from jobcast.schedulers.live_switches import LiveSwitches
-from jobcast.schedulers.spare_orders import SHARE, SPARE_ORDERS, of_smallest_share
+from jobcast.domain.policy import Decision, PoolView, View
+from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switch, Switches, SwitchRule
 from jobcast.schedulers.tentative_allocation import Loads, Placed, TentativeAllocation
 
-MINUTE_S = 60.0
+# The default, by which dedicated GPUs are given out too.
+SHARE = "share"
+
+
+def by_share(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
+    """First job that fits of the pool with the smallest allocation / quota; ties go by name. SIA, Figure 8."""
+    return of_smallest_share(draft, draft.firsts(usable, max_lane))
+
+
+def by_submission(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
+    """The job that was submitted first of all that fit."""
+    return min((job for _, job in draft.firsts(usable, max_lane)), key=lambda job: job.seq, default=None)
+
+
+def by_bin(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
+    """A job of the smallest duration bin; ties go by share."""
+    for lane in range(max_lane + 1):
+        job = by_share(draft, usable, lane)
+        if job is not None:
+            return job
+    return None
+
+
+def by_width(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
+    """A job of the fewest GPUs; ties go by share."""
+    # A list, as it is gone through twice.
+    rows = list(_narrowest(draft, usable, max_lane))
+    least = min((job.gpus for _, job in rows), default=0)
+    return of_smallest_share(draft, ((pool, job) for pool, job in rows if job.gpus == least))
+
+
+# Chooses among the jobs at most so wide in lanes up to another number; None where there is none.
+SpareOrder = Callable[[TentativeAllocation, float, int], Job | None]
+
+SPARE_ORDERS: Mapping[str, SpareOrder] = {
+    SHARE: by_share,
+    "submission": by_submission,
+    "shortest": by_bin,
+    "narrow": by_width,
+}
+
+
+def of_smallest_share(draft: TentativeAllocation, jobs: Iterable[tuple[PoolView, Job]]) -> Job | None:
+    """The job of the pool with the smallest allocation / quota; ties go by name."""
+    # By name before job: pools of equal share never compare jobs.
+    best = min(((draft.share(pool), pool.name, job) for pool, job in jobs), default=None)
+    return None if best is None else best[2]
+
+
+def _narrowest(draft: TentativeAllocation, usable: float, max_lane: int) -> Iterator[tuple[PoolView, Job]]:
+    """Of each pool the first of its narrowest jobs."""
+    for pool, first in draft.firsts(usable, max_lane):
+        job = first
+        while (narrower := draft.first(pool, job.gpus - 1, max_lane)) is not None:
+            job = narrower
+        yield pool, job
+
+
+DAY_S = 86400.0
+
+
+@dataclass(slots=True)
+class _Window:
+    """A forecast that is held until its window is over: since when, whether it was of arrivals, whether any came."""
+
+    from_s: float
+    forecast: bool
+    came: bool = False
+
+
+class LiveSwitches:
+    """By pool and window, whether GPUs may be lent, from the forecasts that were used and what then arrived.
+
+    One forecast a pool and window is held at a time and scored when its window is over, so that windows do not overlap;
+    those of the rule's last days count. The rule is the one by which `jobcast drift` writes its file.
+
+    Parameters
+    ----------
+    rule : what may be missed
+
+    Attributes
+    ----------
+    rows : switches thrown so far
+    """
+
+    def __init__(self, rule: SwitchRule) -> None:
+        self._rule = rule
+        self._open: dict[str, dict[float, _Window]] = {}
+        self._past: dict[tuple[str, float], deque[tuple[float, bool]]] = {}  # since when, whether missed
+        self._off: set[tuple[str, float]] = set()
+        self.rows: list[Switch] = []
+
+    def arrived(self, job: Job) -> None:
+        """A job is submitted."""
+        for horizon_s, window in self._open.get(job.pool, {}).items():
+            if job.submit_s <= window.from_s + horizon_s:
+                window.came = True
+
+    def shares(self, pool: str, horizon_s: float, now_s: float, forecast: bool) -> bool:
+        """Whether GPUs of a pool may be lent for a window at an instant at which arrivals are forecast, or none are."""
+        windows = self._open.setdefault(pool, {})
+        window = windows.get(horizon_s)
+        # Windows without an arrival tell nothing of what a gate misses: only those with one are scored.
+        if window is None or now_s > window.from_s + horizon_s:
+            if window is not None and window.came:
+                self._score(pool, horizon_s, window, now_s)
+            windows[horizon_s] = _Window(now_s, forecast)
+        return (pool, horizon_s) not in self._off
+
+    def _score(self, pool: str, horizon_s: float, window: _Window, now_s: float) -> None:
+        key = pool, horizon_s
+        past = self._past.setdefault(key, deque())
+        past.append((window.from_s, not window.forecast))
+        while past and past[0][0] < now_s - DAY_S * self._rule.days:
+            past.popleft()
+        sharing = self._rule.shares(sum(missed for _, missed in past), len(past))
+        # Only turns are noted, so that a quiet run has no rows.
+        if sharing != (key not in self._off):
+            (self._off.discard if sharing else self._off.add)(key)
+            self.rows.append(Switch(pool, horizon_s / MINUTE_S, now_s, sharing))
 
 
 class Sia(Placed):
@@ -43,7 +166,7 @@ class Sia(Placed):
     Raises
     ------
     ConfigError
-        A window is no horizon of the forecasts, none is given, or the slack or the order cannot be.
+        A window is no horizon of the forecasts, or none is given.
     """
 
     name = "sia"
@@ -58,10 +181,6 @@ class Sia(Placed):
         order: str = SHARE,
         adapt: bool = False,
     ) -> None:
-        if not 0.0 <= slack <= 1.0:
-            raise ConfigError(f"policy {self.name}: slack must be a share from 0 to 1, got {slack}")
-        if order not in SPARE_ORDERS:
-            raise ConfigError(f"policy {self.name}: order must be one of {', '.join(SPARE_ORDERS)}, got {order}")
         self._forecasts = forecasts
         self._switches = switches
         self._horizons_s = [MINUTE_S * horizon for horizon in forecasts.horizons_min]
@@ -104,10 +223,12 @@ class Sia(Placed):
     def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
         """AllocateSpareResources, Figure 8, for one window after another; no forecast is asked for in vain."""
         last = self._windows[-1][0]
+        # The cheap questions first: most decisions end here, before any forecast is made.
         if draft.narrowest(last) > draft.free or not draft.anybody(draft.free - draft.pledged(self._slack), last):
             return
         ask = partial(self._future_gpus, view)
         for lane, horizon_s in self._windows:
+            # One table a window: loans change what is idle, not what is forecast.
             loads = Loads(horizon_s, ask)
             while (job := self._next_spare(draft, lane, loads)) is not None:
                 draft.lend(job)
@@ -122,11 +243,13 @@ class Sia(Placed):
 
     def _future_gpus(self, view: View, pool: str, horizon_s: float) -> float:
         """TotalNewLoad, section 5.4.1, and the slack; without bound where sharing is switched off."""
+        # Asked before the forecast: a pool that is off is not worth a prediction.
         if not self._switches.shares(pool, horizon_s, view.now_s):
             return inf
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
         if self._live is not None and not self._live.shares(pool, horizon_s, view.now_s, arrives):
             return inf
+        # The gate decides whether the load counts at all, as in Figure 8.
         future = self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
         return future + self._slack * view.pools[pool].quota if self._slack > 0 else future
 

@@ -11,19 +11,77 @@ asked for after all in past windows (`ObservedErrors`). Of that
 A dedicated job that fits its quota stops preemptible spare jobs where idle GPUs do not do. Before a later job of its
 pool starts on dedicated GPUs a preemptible spare job is made dedicated itself, as it would have been without sharing,
 so that being stopped costs it no more than its turn and `resume_s`.
+
+How much more load arrives than was forecast, as a scheduler sees it.
 """
+
+from dataclasses import dataclass
 
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import PoolView, View
-from jobcast.schedulers.observed_errors import ObservedErrors
-from jobcast.schedulers.recall import RecallCounts, Recalls
-from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.spare_orders import of_smallest_share
+from jobcast.schedulers.recall import RecallPlacer, Recalls
+from jobcast.schedulers.sia import Sia, of_smallest_share
 from jobcast.schedulers.tentative_allocation import Placer, TentativeAllocation
 
+
+@dataclass(slots=True)
+class _Window:
+    """What is known of a pool and length of window: the forecast that is held, and sums over those that are past."""
+
+    until_s: float
+    gpus: float
+    quota: float
+    came: float = 0.0
+    asked: float = 0.0
+    left: float = 0.0
+
+    def close(self) -> None:
+        # Beyond the quota the pool could not have claimed anything.
+        self.asked += max(0.0, min(self.came, self.quota) - self.gpus)
+        self.left += max(0.0, self.quota - self.gpus)
+
+
+class ObservedErrors:
+    """By pool and window, which share of the GPUs that a forecast left free was asked for within the window after all.
+
+    One forecast a pool and window is held at a time and scored when its window is over, so that windows do not
+    overlap; shares are of sums over all that were scored, 0 before the first.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, dict[float, _Window]] = {}
+
+    def arrived(self, job: Job) -> None:
+        """A job is submitted."""
+        for window in self._open.get(job.pool, {}).values():
+            if job.submit_s <= window.until_s:
+                window.came += job.gpus
+
+    def forecast(self, pool: str, horizon_s: float, now_s: float, gpus: float, quota: float) -> None:
+        """A forecast is used: so many GPUs in (now, now + horizon_s]. Scores the one that was held, if its time is up.
+
+        Parameters
+        ----------
+        quota : of the pool; what is asked for beyond it counts for nothing
+        """
+        windows = self._open.setdefault(pool, {})
+        window = windows.get(horizon_s)
+        if window is None:
+            windows[horizon_s] = _Window(now_s + horizon_s, min(gpus, quota), quota)
+        # Scored when asked again, so that windows of one pool never overlap.
+        elif now_s >= window.until_s:
+            window.close()
+            window.until_s, window.gpus, window.came = now_s + horizon_s, min(gpus, quota), 0.0
+
+    def share(self, pool: str, horizon_s: float) -> float:
+        """Share in [0, 1] of what forecasts left free that was asked for."""
+        window = self._open.get(pool, {}).get(horizon_s)
+        return window.asked / window.left if window is not None and window.left > 0 else 0.0
+
+
+# Lane of the jobs that may be stopped.
 STOPPABLE = 0
-"""Lane of the jobs that may be stopped."""
 
 
 class SiaPreempt(Sia):
@@ -36,7 +94,7 @@ class SiaPreempt(Sia):
     """
 
     name = "sia_preempt"
-    placer: Placer = RecallCounts()
+    placer: Placer = RecallPlacer()
 
     def __init__(self, forecasts: Forecasts, resume_s: float = 0.0) -> None:
         super().__init__(forecasts)
@@ -46,6 +104,7 @@ class SiaPreempt(Sia):
     def lane(self, job: Job) -> int:
         """1 + the bin of its duration; 0 for a job that may be stopped, which fits any window."""
         self._errors.arrived(job)
+        # Lane 0 is below all windows: who can be stopped may borrow for any of them.
         return STOPPABLE if job.preemptible else 1 + self._forecasts.duration_bin(job)
 
     def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
@@ -64,6 +123,7 @@ class SiaPreempt(Sia):
             self._errors.forecast(pool.name, horizon_s, now_s, future, pool.quota)
             return future, self._errors.share(pool.name, horizon_s)
 
+        # A job loses `resume_s` at most once a window, hence the share of it.
         rigid, loose = draft.rooms(horizon_s, expected, min(1.0, self._resume_s / horizon_s))
         fitting = ((pool, _first_of(draft, pool, rigid, 1 + lane, loose)) for pool in draft.waiting())
         return of_smallest_share(draft, [(pool, job) for pool, job in fitting if job is not None])

@@ -18,42 +18,230 @@ constant rate, once in `relief`. The job is started if the expected time until o
 
 With exact forecasts and a budget of 0 it lends exactly what SIA lends, and slows nobody. With forecasts that always
 expect the worst it equals `fcfs` at any budget below the relief (or the run times of the last bin, if shorter).
+
+How soon lent GPUs may be missed, and the first job that may borrow them, is worked out by compiled code.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from math import inf
+from typing import Any
 
+import numba
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
 from jobcast.domain.switches import ALL_SHARE, Switches
-from jobcast.schedulers.candidates import Candidates
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
-BUDGET_MIN = 6.0
-"""Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
-with quotas at loads 0.8, 0.9 and 1.0: of the pairs that slowed under 0.1 % of the jobs at each load and came within
-1 % of the largest speedup over the three, the one that slowed least; `benchmarks/choose_sia_risk.py`."""
-EDGE_RATIO = 12.0
-"""From the first bin's edge down and the last one's up: as from one horizon to the next in SIA, section 5.4.1."""
-RELIEF_MIN = 60.0
-"""Mean time until others give back the GPUs that somebody misses; see `BUDGET_MIN`."""
-STEPS = 128
-"""Of the midpoint rule, for run times and for instants."""
-ENDLESS = 1e6
-"""Longest run times after which relief that never comes would come."""
-EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
-"""Shares of the load's distribution, denser where little is likely to be missed."""
-LEVELS = tuple((low + high) / 2 for low, high in pairwise(EDGES))
-"""Level that stands for each share."""
-MINUTE_S = 60.0
+FIRST_ROOM = 64
 Floats = NDArray[np.float64]
+
+
+class Candidates:
+    """Jobs in order of submission, as columns; those that are gone are cut out when they are half of it.
+
+    Parameters
+    ----------
+    bins : duration bins that a job has probabilities of
+    """
+
+    __slots__ = ("_begin", "_chances", "_end", "_gpus", "_jobs", "_lanes", "_rows", "_widths")
+
+    def __init__(self, bins: int) -> None:
+        self._gpus, self._lanes = np.zeros(FIRST_ROOM, np.int64), np.zeros(FIRST_ROOM, np.int64)
+        self._chances = np.zeros((FIRST_ROOM, bins))
+        self._jobs: list[Job | None] = [None] * FIRST_ROOM
+        self._rows: dict[int, int] = {}  # seq -> row
+        self._widths: dict[int, int] = {}  # width -> jobs
+        self._begin = self._end = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def narrowest(self) -> float:
+        """Smallest width, infinite without jobs."""
+        return min(self._widths, default=inf)
+
+    def add(self, job: Job, lane: int, chances: Sequence[float]) -> None:
+        """File a job behind all others."""
+        if self._end == len(self._jobs):
+            self._make_room()
+        row = self._end
+        self._gpus[row], self._lanes[row], self._chances[row], self._jobs[row] = job.gpus, lane, chances, job
+        self._rows[job.seq] = row
+        self._widths[job.gpus] = self._widths.get(job.gpus, 0) + 1
+        self._end += 1
+
+    def take(self, job: Job) -> None:
+        """Take out a job, if it is in."""
+        row = self._rows.pop(job.seq, None)
+        if row is None:
+            return
+        self._gpus[row], self._jobs[row] = 0, None
+        self._widths[job.gpus] -= 1
+        if not self._widths[job.gpus]:
+            del self._widths[job.gpus]
+        # Jobs leave mostly from the front: skipping the gap there keeps the search short.
+        while self._begin < self._end and self._jobs[self._begin] is None:
+            self._begin += 1
+
+    def first(self, max_lane: int, overstay: Floats, budget_min: float) -> Job | None:
+        """First job in lanes up to `max_lane` whose expected overstay keeps to the budget; see the kernel."""
+
+        row = first_within(
+            self._begin, self._end, self._gpus, self._lanes, self._chances, max_lane, overstay, budget_min
+        )
+        return None if row == NOBODY else self._jobs[row]
+
+    def _make_room(self) -> None:
+        """Close the gaps, and double the columns where that frees less than half of them."""
+        # A width of 0 marks who is gone.
+        kept = np.flatnonzero(self._gpus[: self._end])
+        room = len(self._jobs) if 2 * len(kept) <= len(self._jobs) else 2 * len(self._jobs)
+        jobs = [self._jobs[row] for row in kept.tolist()]
+        for name in ("_gpus", "_lanes", "_chances"):
+            old = getattr(self, name)
+            new = np.zeros((room, *old.shape[1:]), old.dtype)
+            new[: len(kept)] = old[kept]
+            setattr(self, name, new)
+        self._jobs = [*jobs, *([None] * (room - len(jobs)))]
+        self._rows = {job.seq: row for row, job in enumerate(jobs) if job is not None}
+        self._begin, self._end = 0, len(jobs)
+
+
+njit: Any = numba.njit
+Ints = NDArray[np.int64]
+_FLOATS = types.Array(types.float64, 1, "C")
+_FLOATS_2D = types.Array(types.float64, 2, "C")
+_FLOATS_3D = types.Array(types.float64, 3, "C")
+_INTS = types.Array(types.int64, 1, "C")
+NOBODY = -1
+# Minutes and GPUs that rounding may add.
+TOLERANCE = 1e-9
+
+
+@njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
+def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, weights: Floats) -> Floats:
+    """Distribution of the GPUs needed by some pools and one more, independent of them; both (free + 2,).
+
+    Position n holds the chance of n GPUs, the last one that of any number beyond what is free. The pool needs
+    min(pending + load, unused) with the load's `weights`; `loads` ascend.
+    """
+    # More than what is free is one case: somebody misses GPUs.
+    last, more = len(chances) - 1, np.zeros_like(chances)
+    i = 0
+    while i < len(loads):
+        need, weight = min(pending + loads[i], unused), 0.0
+        j = i
+        # Loads ascend, so that equal needs lie side by side and are added up once.
+        while j < len(loads) and min(pending + loads[j], unused) == need:
+            weight += weights[j]
+            j += 1
+        if i == 0 and j == len(loads):
+            weight = 1.0  # without rounding: a certain need stays certain
+        # GPUs are whole; dust of sums must not ask for one more.
+        shift = min(int(np.ceil(need - TOLERANCE)), last)
+        for n in range(last + 1):
+            if chances[n] > 0.0:
+                more[min(n + shift, last)] += weight * chances[n]
+        i = j
+    return more
+
+
+@njit([_FLOATS_2D(_FLOATS, _FLOATS, _FLOATS_3D, _FLOATS, types.int64, _FLOATS_2D)], cache=True)
+def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, free: int, minutes: Floats) -> Floats:
+    """Expected overstay in minutes by the job's width and duration bin, (free + 1, bins).
+
+    Parameters
+    ----------
+    pending, unused : (pools,) GPUs that pending jobs ask for, and quota that is not in use
+    loads : (pools, horizons, atoms) GPUs to arrive within each horizon, ascending by atom
+    weights : (atoms,) chance of each atom
+    free : idle GPUs
+    minutes : (bins, horizons + 2) minutes at risk for a chance of 1 of being missed at once, within each horizon,
+        and later
+    """
+    horizons, bins = loads.shape[1], minutes.shape[0]
+    missed = np.zeros((horizons + 2, free + 1))  # by horizon and GPUs left to others: chance that these need more
+    nothing, certain = np.zeros(1), np.ones(1)
+    for step in range(horizons + 1):
+        # Pools are independent: one convolution a pool.
+        chances = np.zeros(free + 2)
+        chances[0] = 1.0
+        for pool in range(len(pending)):
+            if step == 0 or pending[pool] >= unused[pool]:
+                chances = with_pool(chances, pending[pool], unused[pool], nothing, certain)
+            else:
+                chances = with_pool(chances, pending[pool], unused[pool], loads[pool, step - 1], weights)
+        beyond = chances[free + 1]
+        # From the top down, so that `beyond` gathers the chances of all larger needs.
+        for left in range(free, -1, -1):
+            # A chance never falls with the horizon, although forecasts of two horizons may say so.
+            missed[step, left] = beyond if step == 0 else max(beyond, missed[step - 1, left])
+            beyond += chances[left]
+    missed[horizons + 1, :] = 1.0
+    found = np.full((free + 1, bins), np.inf)
+    for gpus in range(free + 1):
+        for one in range(bins):
+            total = 0.0
+            for step in range(horizons + 2):
+                total += minutes[one, step] * missed[step, free - gpus]
+            found[gpus, one] = total
+    return found
+
+
+@njit(
+    [types.int64(types.int64, types.int64, _INTS, _INTS, _FLOATS_2D, types.int64, _FLOATS_2D, types.float64)],
+    cache=True,
+)
+def first_within(
+    begin: int, end: int, gpus: Ints, lanes: Ints, chances: Floats, max_lane: int, overstay: Floats, budget: float
+) -> int:
+    """Position in [begin, end) of the first job of the lanes whose expected overstay keeps to the budget, or NOBODY.
+
+    Parameters
+    ----------
+    gpus, lanes : (n,) widths, 0 for jobs that are gone, and duration bins
+    chances : (n, bins) of each duration bin
+    overstay : as `overstays` gives it; wider jobs than it has rows do not fit
+    """
+    widest = overstay.shape[0] - 1
+    for i in range(begin, end):
+        if 0 < gpus[i] <= widest and lanes[i] <= max_lane:
+            expected = 0.0
+            for one in range(overstay.shape[1]):
+                if chances[i, one] > 0.0:
+                    expected += chances[i, one] * overstay[gpus[i], one]
+            if expected <= budget + TOLERANCE:
+                return i
+    return NOBODY
+
+
+# Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
+# with quotas at loads 0.8, 0.9 and 1.0: of the pairs that slowed under 0.1 % of the jobs at each load and came within 1
+# % of the largest speedup over the three, the one that slowed least; `benchmarks/choose_sia_risk.py`.
+BUDGET_MIN = 6.0
+# From the first bin's edge down and the last one's up: as from one horizon to the next in SIA, section 5.4.1.
+EDGE_RATIO = 12.0
+# Mean time until others give back the GPUs that somebody misses; see `BUDGET_MIN`.
+RELIEF_MIN = 60.0
+# Of the midpoint rule, for run times and for instants.
+STEPS = 128
+# Longest run times after which relief that never comes would come.
+ENDLESS = 1e6
+# Shares of the load's distribution, denser where little is likely to be missed.
+EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
+# Level that stands for each share.
+LEVELS = tuple((low + high) / 2 for low, high in pairwise(EDGES))
+MINUTE_S = 60.0
 
 
 class SiaRisk(Sia):
@@ -97,6 +285,7 @@ class SiaRisk(Sia):
         """The median of its duration bins; asked once, when the job is submitted."""
         chances = self._uncertain.duration_probabilities(job)
         lane = median_bin(chances)
+        # Jobs beyond the last horizon never borrow, so they are not kept.
         if lane < len(self._horizons_s):
             if job.pool not in self._candidates:
                 self._candidates[job.pool] = Candidates(len(chances))
@@ -114,6 +303,7 @@ class SiaRisk(Sia):
         overstay = self._overstay(draft, view)
         for lane in range(len(self._horizons_s)):
             while (job := self._next_borrower(draft, lane, overstay)) is not None:
+                # On servers there may be GPUs enough and no cell: then the risks are of no use any more.
                 if not draft.lend(job, self._expected(lane, view.now_s)):
                     break
                 self._started(job)
@@ -156,10 +346,10 @@ class SiaRisk(Sia):
         pending, unused, loads = np.zeros(len(pools)), np.zeros(len(pools)), np.zeros_like(self._loads)
         for i, pool in enumerate(pools):
             pending[i], unused[i], _ = draft.claims(pool, self._loads[i])
+            # Where pending jobs take the whole quota no forecast changes the need.
             if pending[i] < unused[i]:
                 self._ask(i, pool.name, view.now_s)
                 loads[i] = draft.claims(pool, self._loads[i])[2]
-        from jobcast.schedulers.sia_risk_kernels import overstays  # numba takes a second to import
 
         table: Floats = overstays(pending, unused, loads, self._weights, free, self._risks)
         return table if isinstance(costs, range) else table[costs]
@@ -172,6 +362,7 @@ class SiaRisk(Sia):
                 self._loads[number, i] = inf
                 continue
             told = self._uncertain.load_quantiles(pool, horizon_s, LEVELS)
+            # Forecasts hand out the same tuple until it changes: identity saves the copy.
             if told is not self._known.get((pool, horizon_s)):
                 self._known[pool, horizon_s] = told
                 self._loads[number, i] = told
@@ -213,6 +404,7 @@ def minutes_at_risk(horizons_min: Sequence[float], relief_min: float = RELIEF_MI
     """
     knots = [0.0, *horizons_min]
     edges = [horizons_min[0] / EDGE_RATIO, *horizons_min, horizons_min[-1] * EDGE_RATIO]
+    # Infinite relief would make the integral 0 x inf.
     relief_min = min(relief_min, ENDLESS * edges[-1])
     shares = (np.arange(STEPS) + 0.5) / STEPS
     made = np.zeros((len(knots), len(knots) + 1))

@@ -7,7 +7,6 @@ servers. A policy asks its placer for one (`Placed`), and so decides the same wa
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +39,7 @@ class TentativeAllocation:
     free : idle GPUs left
     """
 
+    # Made at every decision, of which a replay has hundreds of thousands.
     __slots__ = (
         *("_allocated", "_changes", "_dedicated", "_narrowest", "_pending", "_started", "_tally", "_view", "_waiting"),
         "free",
@@ -75,6 +75,7 @@ class TentativeAllocation:
 
     def ready(self) -> Iterator[tuple[PoolView, Job]]:
         """Pools whose first pending job fits their unused quota, and that job; in any order."""
+        # The tally is of before the first start: pools that changed are worked out by hand.
         changed = self._changed()
         for name, pool in self.tally.ready.items():
             if name not in changed and (job := pool.pending.head()) is not None:
@@ -97,6 +98,7 @@ class TentativeAllocation:
         total = self.tally.pledged
         for pool in self._changed().values():
             total += min(self.pending_gpus(pool), self.unused_quota(pool))
+            # What the tally counted for them is taken out again.
             total -= min(pool.pending.gpus, pool.quota - pool.dedicated)
         return total + sum(min(slack * pool.quota, room) for pool, room in self.roomy()) if slack > 0 else total
 
@@ -108,9 +110,11 @@ class TentativeAllocation:
         """
         reserved = self.pledged()
         for pool, room in self.roomy():
+            # Each pool only adds to it, so that the rest need not be forecast.
             if reserved > most:
                 break
             gpus = loads[pool.name]
+            # Beyond its room a pool has no claim, however much is forecast.
             reserved += gpus if gpus < room else room
         return self.free - reserved
 
@@ -228,6 +232,7 @@ class TentativeAllocation:
 
         `strict`: the first pool whose head cannot be started blocks the others.
         """
+        # A heap: after a start only one pool's share has changed.
         heads = [(self.share(pool), pool.name, pool) for pool in self.waiting()]
         heapify(heads)
         while heads and self.free > 0:
@@ -235,6 +240,7 @@ class TentativeAllocation:
             job = self.head(pool)
             if job is not None and job.gpus <= self.free and start(job):
                 heapreplace(heads, (self.share(pool), name, pool))
+            # A pool whose head does not fit is dropped for good: idle GPUs only shrink within a decision.
             elif job is not None and strict:
                 return
             else:
@@ -249,6 +255,7 @@ class TentativeAllocation:
         left = self._pending[pool] = self._pending.get(pool, 0.0) - job.gpus
         if grant.dedicated:
             self._dedicated[pool] = self._dedicated.get(pool, 0.0) + job.gpus
+        # Kept up to date where it was asked for once, instead of gone through again.
         if self._waiting is not None and self._view.pools[pool].pending.gpus + left <= 0:
             self._waiting = [other for other in self._waiting if other.name != pool]
 
@@ -264,33 +271,18 @@ class TentativeAllocation:
         return {name: pools[name] for name in (*self._pending, *self._dedicated)}
 
 
-class Placer(Protocol):
-    """What makes drafts, and so says which GPUs jobs are given."""
+class Placer:
+    """What makes drafts, and so says which GPUs jobs are given; here they are all alike, and jobs lie anywhere."""
 
     def submitted(self, job: Job) -> None:
         """A job joins its pool's queue; told by policies that lend."""
-        ...
 
     def draft(self, view: View) -> TentativeAllocation:
         """The scratch of one decision."""
-        ...
-
-
-class Counts:
-    """Places nothing: GPUs are all alike, and jobs lie anywhere."""
-
-    def submitted(self, job: Job) -> None:
-        """See `Placer`."""
-
-    def draft(self, view: View) -> TentativeAllocation:
-        """See `Placer`."""
         return TentativeAllocation(view)
-
-
-COUNTS = Counts()
 
 
 class Placed:
     """A policy over pools that starts gangs where its placer finds room."""
 
-    placer: Placer = COUNTS
+    placer: Placer = Placer()

@@ -6,11 +6,11 @@ from math import ceil, log
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit, most_valuable
+from jobcast.schedulers.run_times import RunTimes
 
+# Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020).
 FILTER = 0.2
-"""Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""
 
 
 class ThemisFilter:
@@ -31,9 +31,7 @@ class ThemisFilter:
     name = "themis_filter"
     memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
-    def __init__(self, estimates: Estimates, filter: float = FILTER) -> None:
-        if not 0 < filter <= 1:
-            raise ValueError(f"filter must be in (0, 1], got {filter}")
+    def __init__(self, estimates: RunTimes, filter: float = FILTER) -> None:
         self._estimates = estimates
         self._filter = filter
 
@@ -41,6 +39,7 @@ class ThemisFilter:
         """Winners among the filtered, then whoever fits, worst treated first."""
         if not state.active:
             return []
+        # Below one job a GPU nobody waits, so that sharing slows nobody.
         contention = max(1.0, len(state.active) / state.total_gpus)
         ordered = sorted(state.active, key=lambda active: self._rank(active, state.now_s, contention))
         offered = ordered[: ceil(self._filter * len(ordered))]
@@ -60,5 +59,6 @@ class ThemisFilter:
         return -rounded(unfairness), not active.running, active.job.seq
 
     def _gain(self, active: ActiveJob, state: RoundState, contention: float) -> float:
+        # At least a round, so that a job which is about to end has no infinite gain.
         completion_s = max(self._completion_s(active, state.now_s, contention), state.round_s)
         return rounded(active.job.weight * log((completion_s + state.round_s) / completion_s))

@@ -2,6 +2,7 @@
 
 from heapq import heappop, heappush
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,11 @@ from jobcast.schedulers.tentative_allocation import Placed
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# Share of the jobs that idle GPUs are offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020).
 FILTER = 0.2
-"""Share of the jobs that idle GPUs are offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""
+COLUMNS = [("seq", np.int64), ("gpus", np.int64), ("submit_s", np.float64), ("duration_s", np.float64)]
+# Pending jobs that there is room for at first; it doubles when they are more.
 FIRST_ROOM = 1024
-"""Pending jobs that there is room for at first; it doubles when they are more."""
 
 
 class ThemisNp(Placed):
@@ -43,18 +45,11 @@ class ThemisNp(Placed):
     ----------
     forecasts : tells run times
     filter : share of the pending jobs that idle GPUs are offered to
-
-    Raises
-    ------
-    ValueError
-        `filter` is not in (0, 1].
     """
 
     name = "themis_np"
 
     def __init__(self, forecasts: Forecasts, filter: float = FILTER) -> None:
-        if not 0 < filter <= 1:
-            raise ValueError(f"filter must be in (0, 1], got {filter}")
         self._forecasts = forecasts
         self._filter = filter
         self._pending = _Pending()
@@ -73,7 +68,9 @@ class ThemisNp(Placed):
         if draft.free <= 0 or not len(pending):
             return NOTHING
         self._chosen = chosen = self._auction(view, int(draft.free))
-        for seq, duration_s in zip(pending.seq[chosen].tolist(), pending.duration_s[chosen].tolist(), strict=True):
+        for seq, duration_s in zip(
+            pending["seq"][chosen].tolist(), pending["duration_s"][chosen].tolist(), strict=True
+        ):
             if draft.start(view.active[seq]):
                 heappush(self._ends, (view.now_s + duration_s, seq))
         return draft.decision()
@@ -81,22 +78,25 @@ class ThemisNp(Placed):
     def _forget_started(self, view: View) -> None:
         """Drop those who won the last auction, but for who found no place for all its GPUs."""
         pending, places = self._pending, np.array(self._chosen, dtype=np.int64)
-        started = [seq in view.running or seq not in view.active for seq in pending.seq[places].tolist()]
+        started = [seq in view.running or seq not in view.active for seq in pending["seq"][places].tolist()]
         pending.remove(places[started].tolist())
         self._chosen = []
 
     def _auction(self, view: View, free: int) -> list[int]:
         """Places of the jobs to start, winners first."""
         pending = self._pending
-        gpus, completion_s = pending.gpus, view.now_s - pending.submit_s + pending.duration_s
+        gpus, completion_s = pending["gpus"], view.now_s - pending["submit_s"] + pending["duration_s"]
+        # All fit: nobody has to be chosen.
         if gpus.sum() <= free:
             return list(range(len(pending)))
-        rho = rounded_all(completion_s / pending.duration_s)
+        rho = rounded_all(completion_s / pending["duration_s"])
+        # Those too wide for what idles drop out after the filter: the offer was made to them.
         offered = _largest(rho, ceil(self._filter * len(pending)))
         chosen = self._winners(offered[gpus[offered] <= free], completion_s, self._delay_s(view), free)
         free -= int(gpus[chosen].sum())
         if free > 0:
             others = gpus <= free
+            # The rest, offered or not, compete for the leftovers alike.
             others[chosen] = False
             chosen += _first_fit(np.flatnonzero(others), rho, gpus, free)
         return chosen
@@ -104,7 +104,7 @@ class ThemisNp(Placed):
     def _winners(self, offered: Ints, completion_s: Floats, delay_s: float, free: int) -> list[int]:
         """The offered places of the greatest gain that fit together."""
         gains = rounded_all(np.log1p(delay_s / completion_s[offered]))
-        widths = self._pending.gpus[offered]
+        widths = self._pending["gpus"][offered]
         if widths.sum() > free:
             useful = _useful(gains, widths, free)
             won = most_valuable(gains[useful].tolist(), widths[useful].tolist(), free)
@@ -115,59 +115,39 @@ class ThemisNp(Placed):
     def _delay_s(self, view: View) -> float:
         """Seconds until GPUs are auctioned again; a job that has outrun its forecast may end at any moment or never."""
         ends = self._ends
+        # A job past its forecast may end at any moment: it says nothing of when.
         while ends and (ends[0][0] <= view.now_s or ends[0][1] not in view.running):
             heappop(ends)
-        return ends[0][0] - view.now_s if ends else float(self._pending.duration_s.min())
+        return ends[0][0] - view.now_s if ends else float(self._pending["duration_s"].min())
 
 
 class _Pending:
-    """Pending jobs as columns, in order of submission."""
+    """Pending jobs as rows of `COLUMNS`, in order of submission."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._seq, self._gpus = np.empty(FIRST_ROOM, dtype=np.int64), np.empty(FIRST_ROOM, dtype=np.int64)
-        self._submit_s, self._duration_s = np.empty(FIRST_ROOM), np.empty(FIRST_ROOM)
+        self._room, self._count = np.empty(FIRST_ROOM, dtype=COLUMNS), 0
 
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def seq(self) -> Ints:
-        return self._seq[: self._count]
-
-    @property
-    def gpus(self) -> Ints:
-        return self._gpus[: self._count]
-
-    @property
-    def submit_s(self) -> Floats:
-        return self._submit_s[: self._count]
-
-    @property
-    def duration_s(self) -> Floats:
-        return self._duration_s[: self._count]
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self._room[column][: self._count]
 
     def add(self, job: Job, duration_s: float) -> None:
-        place = self._count
-        if place == len(self._seq):
-            self._seq, self._gpus = np.resize(self._seq, 2 * place), np.resize(self._gpus, 2 * place)
-            self._submit_s = np.resize(self._submit_s, 2 * place)
-            self._duration_s = np.resize(self._duration_s, 2 * place)
-        self._seq[place], self._gpus[place] = job.seq, job.gpus
-        self._submit_s[place], self._duration_s[place] = job.submit_s, duration_s
-        self._count = place + 1
+        if self._count == len(self._room):
+            self._room = np.resize(self._room, 2 * self._count)
+        self._room[self._count] = (job.seq, job.gpus, job.submit_s, duration_s)
+        self._count += 1
 
     def remove(self, places: list[int]) -> None:
-        left = np.ones(self._count, dtype=np.bool_)
-        left[places] = False
-        count = self._count - len(places)
-        for column in (self._seq, self._gpus, self._submit_s, self._duration_s):
-            column[:count] = column[: self._count][left]
-        self._count = count
+        left = np.delete(self._room[: self._count], places)
+        self._count = len(left)
+        self._room[: self._count] = left
 
 
 def _largest(values: Floats, count: int) -> Ints:
     """Places of the `count` largest, largest first; the first of equal ones."""
+    # A partition, not a sort: the filter keeps a fifth of thousands.
     least = np.partition(values, len(values) - count)[len(values) - count]
     above = np.flatnonzero(values > least)
     equal = np.flatnonzero(values == least)[: count - len(above)]
@@ -196,6 +176,7 @@ def _first_fit(places: Ints, ranks: Floats, widths: Ints, free: int) -> list[int
         if fitting:
             taken += left[:fitting].tolist()
             free -= int(used[fitting - 1])
+        # The one that did not fit is passed over, and all that are wider than what is left.
         left = left[fitting + 1 :]
         left = left[widths[left] <= free]
     return taken

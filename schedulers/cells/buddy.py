@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from jobcast.domain.cells import Cell
 
+# Of a root: roots with the smaller rank are taken first, where the cells are alike otherwise.
 Rank = Callable[[int], tuple[float, ...]]
-"""Of a root: roots with the smaller rank are taken first, where the cells are alike otherwise."""
 
 
 class Buddies:
@@ -66,11 +66,13 @@ class Buddies:
         fitting = [size for size, blocks in self._free.items() if size >= sizes[0] and blocks]
         if not fitting:
             return None
+        # The smallest size that fits: larger blocks stay whole for who needs them.
         blocks = self._free[min(fitting)]
         root, first = blocks[0] if rank is None else min(blocks, key=lambda block: (*rank(block[0]), *block))
         return (Cell(root, first, sizes[0]),)
 
     def _find_roots(self, sizes: Sequence[int], rank: Rank | None) -> tuple[Cell, ...] | None:
+        # A free block of that size may be half of a larger root: only whole roots will do.
         whole = [block for block in self._free.get(sizes[0], ()) if self.roots[block[0]] == sizes[0]]
         if len(whole) < len(sizes):
             return None
@@ -85,6 +87,7 @@ class Buddies:
             if around is None:
                 raise ValueError(f"not free: {cell}")
             size, first = around
+            # Halved until it is the cell; the halves left over become free blocks.
             self._drop(size, cell.server, first)
             while size > cell.gpus:
                 size //= 2
@@ -98,6 +101,7 @@ class Buddies:
         """Cells are free again, and merge with their free buddies."""
         for cell in cells:
             size, first = cell.gpus, cell.first
+            # The buddy of a block differs from it in one bit of its position.
             while size < self.roots[cell.server] and self._has(size, cell.server, first ^ size):
                 self._drop(size, cell.server, first ^ size)
                 first &= ~size
@@ -149,6 +153,7 @@ class Covered:
         """Cells are covered once more."""
         for cell in cells:
             covers, end = self._covers[cell.server], cell.first + cell.gpus
+            # Only what nobody covered before leaves the free blocks.
             self.free.take(_runs(covers, cell, 0))
             covers[cell.first : end] = [count + 1 for count in covers[cell.first : end]]
 
@@ -157,6 +162,7 @@ class Covered:
         for cell in cells:
             covers, end = self._covers[cell.server], cell.first + cell.gpus
             covers[cell.first : end] = [count - 1 for count in covers[cell.first : end]]
+            # And only what nobody covers any more comes back.
             self.free.give(_runs(covers, cell, 0))
 
 

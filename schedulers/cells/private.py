@@ -10,8 +10,8 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import RunningJob
 from jobcast.schedulers.cells.buddy import Buddies, sizes_of
 
+# An end that the schedule is told of within so many seconds is an end of that instant.
 PROMPT_S = 1e-3
-"""An end that the schedule is told of within so many seconds is an end of that instant."""
 
 
 class PrivateCluster:
@@ -51,6 +51,7 @@ class PrivateCluster:
             return
         whole: set[int] = set()
         for block in list(tree.blocks(sizes[0])):
+            # Whole cells of one size are alike: one try tells of all.
             if block.gpus == tree.roots[block.server]:
                 if block.gpus in whole:
                     continue
@@ -116,6 +117,7 @@ class PrivateSchedule:
         turn_s, ran_s = self._turn_s.pop(job.seq, None), self._ran_s.pop(job.seq, 0.0)
         if turn_s is not None:
             end_s = min(now_s, start_s + (lasted_s - ran_s))
+            # One that started early ran before its turn: here it ends as late as if it had begun then.
             here_s = end_s if start_s >= turn_s and not ran_s else max(end_s, turn_s + lasted_s)
             heappush(self._ends, (here_s, job.seq))
         elif job.seq in self._early:
@@ -127,6 +129,7 @@ class PrivateSchedule:
         Returns its place where its turn has come already. One that was left out has a turn again, as submitted.
         """
         self._ran_s[job.seq] = self._ran_s.get(job.seq, 0.0) + (end_s - start_s)
+        # It was left out to catch up, so that its turn is still to come.
         if self._early.pop(job.seq, None) is None:
             self.queue.insert(sum(other.seq < job.seq for other in self.queue), job)
             self.queued_gpus += sum(self.cluster.sizes(job))
@@ -137,6 +140,7 @@ class PrivateSchedule:
 
         Where no job was left nobody was asked for a while: turns of then are taken as of then.
         """
+        # Ends between two calls, one after the other, each with the turns that it made possible.
         while self.queue and self._ends and self._ends[0][0] < now_s - PROMPT_S:
             yield from self._turns(self._ends[0][0])
         yield from self._turns(now_s)
@@ -155,6 +159,7 @@ class PrivateSchedule:
         """Places of jobs that are over here by now."""
         while self._ends and self._ends[0][0] <= now_s:
             seq = heappop(self._ends)[1]
+            # Stale ends are of jobs that were forgotten.
             if seq in self.cluster.cells:
                 self.cluster.release(seq)
                 self._early.pop(seq, None)
@@ -189,6 +194,7 @@ class PrivateSchedule:
         """
         ends_s = {seq: end_s for end_s, seq in self._ends}
         for seq, cells in self.cluster.cells.items():
+            # Who runs in its place needs it; who may be stopped may come back to it.
             if seq not in self._early or seq in back:
                 continue
             if seq in self._turn_s and seq in running:

@@ -1,24 +1,15 @@
 """Quotas as cells: which cells a pool owns, whether they fit the servers, and which jobs fit them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from jobcast.domain.errors import PoolsError, TraceError
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import PoolView
 from jobcast.schedulers.cells.buddy import sizes_of
 
+# Pool -> GPUs of each of its cells, the largest first.
 Cells = Mapping[str, tuple[int, ...]]
-"""Pool -> GPUs of each of its cells, the largest first."""
 NO_CELLS: Cells = {}
-
-
-class HasQuota(Protocol):
-    """A pool of a workload or of a view."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def quota(self) -> int: ...  # noqa: D102
 
 
 def default_cells(quota: int, server_gpus: int) -> tuple[int, ...]:
@@ -28,6 +19,7 @@ def default_cells(quota: int, server_gpus: int) -> tuple[int, ...]:
     (8, 8, 4, 1)
     """
     whole, rest = divmod(quota, server_gpus)
+    # The binary digits of the rest, the largest first.
     powers = (1 << bit for bit in reversed(range(server_gpus.bit_length())))
     return (server_gpus,) * whole + tuple(power for power in powers if rest & power)
 
@@ -43,7 +35,9 @@ def server_size(servers: Sequence[int]) -> int:
     return sizes[0]
 
 
-def cells_of(pools: Iterable[HasQuota], servers: Sequence[int], given: Cells = NO_CELLS) -> dict[str, tuple[int, ...]]:
+def cells_of(
+    pools: Iterable[Pool | PoolView], servers: Sequence[int], given: Cells = NO_CELLS
+) -> dict[str, tuple[int, ...]]:
     """The cells of each pool, the largest first.
 
     Cells of powers of two, none larger than a server, fit on servers of one size just if their GPUs do.
@@ -73,6 +67,7 @@ def cells_of(pools: Iterable[HasQuota], servers: Sequence[int], given: Cells = N
                 f"pool {pool.name}: its cells have {sum(mine)} GPUs, its quota is {pool.quota}; make them agree"
             )
         cells[pool.name] = mine
+    # Powers of two on servers of one power of two always pack: the sum decides.
     asked, there = sum(map(sum, cells.values())), sum(servers)
     if asked > there:
         raise PoolsError(
@@ -82,7 +77,7 @@ def cells_of(pools: Iterable[HasQuota], servers: Sequence[int], given: Cells = N
     return cells
 
 
-def servers_for(pools: Iterable[HasQuota], server_gpus: int = 8) -> tuple[int, ...]:
+def servers_for(pools: Iterable[Pool | PoolView], server_gpus: int = 8) -> tuple[int, ...]:
     """The fewest servers that hold the quotas of pools as cells: GPUs of each. SIA, section 6.4: eight.
 
     >>> from jobcast.domain.jobs import Pool

@@ -22,7 +22,7 @@ class RecallPlacer(TurnPlacer):
     """Gives jobs their places by turns, and has cells back from spare jobs that may be stopped; see `TurnPlacer`."""
 
     def draft(self, view: View) -> TentativeAllocation:
-        """See `draft.Placer`."""
+        """See `tentative_allocation.Placer`."""
         self._follow(view)
         return RecallTurnAllocation(view, self)
 
@@ -53,6 +53,7 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
         if not self._aside:
             self._step_aside()
         rows = super().due()
+        # Stopped jobs may be due at once, which makes new rows.
         while not rows and self._stop_displaced():
             rows = super().due()
         if not rows:
@@ -88,6 +89,7 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
     def decision(self, wake_s: float = inf) -> Decision:
         """Stops, then the starts in the order in which they were made."""
         made = super().decision(wake_s)
+        # Stops come first, or starts would find their GPUs held.
         stops = {seq: None for seq, grant in made.change.items() if grant is None}
         return made._replace(change={**stops, **made.change}) if stops else made
 
@@ -107,6 +109,7 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
         """Stop jobs in whose cells others have started; whether there were any."""
         placer, idle = self._placer, self._placer.floor.idle
         displaced = [held for held in self._recallable.values() if not all(map(idle.is_free, held.cells))]
+        # Only who becomes due by this is new: the others were asked before.
         waited = set(placer.due)
         for held in displaced:
             job = held.job
@@ -126,10 +129,11 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
         for mine in cells:
             floor_.step_aside(mine)
         kept = floor_.reserve(sizes)
-        floor_.clear(kept or ())
+        # Taken back before the spare jobs return, since it may lie on their cells.
+        floor_.covered.uncover(kept or ())
         for mine in cells:
             floor_.go_on(mine)
-        floor_.hold(kept or ())
+        floor_.covered.cover(kept or ())
         return kept
 
     def _startable(self, pool: PoolView) -> float:

@@ -2,26 +2,97 @@
 
 SIA, section 5.5, Figures 7 and 8: quotas in cells, reservations as cells given to nobody. With exact coarse forecasts,
 and widths that are powers of two or whole servers, no job starts later than without sharing.
+
+What turns within a window may need of a quota, and what they cannot need, rests on one count. Let turns of L GPUs
+come in a window, in cells of powers of two, each in the smallest free block that holds it and there at the lowest
+place, while others end as they like. A block of `s` GPUs that was not entered before is entered only when those
+entered before have no room. So the turns enter at most ceil(L / s) blocks of `s` GPUs, and of a block of more than
+`s` >= L GPUs (`s` a power of two) the first `s` GPUs alone.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from math import inf
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from math import ceil, inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.schedulers.cells.buddy import Buddies, buddy_of, sizes_of
-from jobcast.schedulers.cells.placer import CellAllocation, CellPlacer, Held
+from jobcast.schedulers.cells.placer import CellAllocation, CellPlacer, Held, inside
 from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
-from jobcast.schedulers.cells.reservation import Floats, Sizes, may_be_bound, out_of_reach, reserved, reserved_gpus
-from jobcast.schedulers.cells.server_map import inside
 from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
+Floats = NDArray[np.float64]
+
+# GPUs of a cell, how many such there are, and how many of them turns have entered.
+Sizes = list[tuple[int, int, int]]
+
+
+def may_be_bound(tree: Buddies, unbound: Sequence[int], due: Set[int]) -> tuple[list[int], Sizes]:
+    """Cells of a quota that are not bound: GPUs of those that have to be, and by size those that may have to be.
+
+    Parameters
+    ----------
+    tree : the quota's cells, and what is taken of them in the private schedule
+    unbound : positions of the cells that are not bound
+    due : positions of cells in which jobs have their turn already; all of these are needed
+    """
+    roots = tree.roots
+    others = [own for own in unbound if own not in due]
+    sizes = []
+    for gpus in sorted({roots[own] for own in others}, reverse=True):
+        mine = [own for own in others if roots[own] == gpus]
+        sizes.append((gpus, len(mine), sum(not tree.is_whole(own) for own in mine)))
+    return [roots[own] for own in unbound if own in due], sizes
+
+
+def reserved(needed: Sequence[int], sizes: Sizes, turns_gpus: float, starts_gpus: float) -> list[int]:
+    """GPUs of the cells that are reserved for a window, of what `may_be_bound` tells.
+
+    Parameters
+    ----------
+    turns_gpus : GPUs of the jobs whose turn may come: those in the private queue, and those forecast
+    starts_gpus : GPUs of the jobs that may truly start: those pending, and those forecast
+    """
+    made = list(needed)
+    for gpus, count, entered in sizes:
+        made += [gpus] * int(min(float(count), entered + _ceil(turns_gpus / gpus), _ceil(starts_gpus)))
+    return made
+
+
+def reserved_gpus(needed: Sequence[int], sizes: Sizes, turns_gpus: Floats, starts_gpus: Floats) -> Floats:
+    """GPUs of all `reserved` cells, for any number of forecasts at once."""
+    total = np.full(turns_gpus.shape, float(sum(needed)))
+    for gpus, count, entered in sizes:
+        touched = np.minimum(entered + np.ceil(turns_gpus / gpus), np.ceil(starts_gpus))
+        total += gpus * np.minimum(float(count), touched)
+    return total
+
+
+def out_of_reach(tree: Buddies, turns_gpus: float) -> Iterator[Cell]:
+    """Parts of the free blocks of a private cluster that turns of so many GPUs do not come to."""
+    if turns_gpus == inf:
+        return
+    # The next power of two: turns fill the lowest places first.
+    reach = 1 << (ceil(turns_gpus) - 1).bit_length() if turns_gpus > 0 else 0
+    for block in tree.blocks(max(1, reach)):
+        if not reach:
+            yield block
+        size = reach
+        while reach and size < block.gpus:
+            yield Cell(block.server, block.first + size, size)
+            size *= 2
+
+
+def _ceil(number: float) -> float:
+    return number if number == inf else float(ceil(number))
+
+
+# GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of.
 Part = tuple[int, Cell, tuple[str, int]]
-"""GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of."""
 
 
 class TurnPlacer(CellPlacer):
@@ -58,7 +129,7 @@ class TurnPlacer(CellPlacer):
         self._submitted.append(job)
 
     def draft(self, view: View) -> TentativeAllocation:
-        """See `draft.Placer`."""
+        """See `tentative_allocation.Placer`."""
         self._follow(view)
         return TurnAllocation(view, self)
 
@@ -67,6 +138,7 @@ class TurnPlacer(CellPlacer):
         for job in self._submitted:
             self.schedules[job.pool].submit(job)
         self._submitted.clear()
+        # As in section 5.3: nobody who started early counts against the quota.
         if not self._follow_turns:
             self.forget_early(self.schedules)
 
@@ -105,6 +177,7 @@ class TurnAllocation(CellAllocation):
 
     def due(self) -> Iterable[tuple[PoolView, Job]]:
         """Jobs whose turn has come, the first of each pool, each once; more where a pool that is behind catches up."""
+        # Leaving early jobs out may bring turns forward; as long as that does, go on.
         while (not self._left or self.free <= 0) and self._catch_up():
             pass
         firsts: dict[str, Job] = {}
@@ -125,12 +198,14 @@ class TurnAllocation(CellAllocation):
         _, own = self._left.pop(job.seq)
         there = job.gpus <= self.free and (self._bind(job, own) or self._squeeze_in(job))
         if there:
+            # Else it stays due, and is tried again at the next decision.
             del self._placer.due[job.seq]
         return there
 
     def _squeeze_in(self, job: Job) -> bool:
         """Start a job that spare ones keep from its place: elsewhere in its quota, beside them, or anywhere idle."""
         schedule = self._placer.schedules[job.pool]
+        # Another place in the quota first: it changes nobody else's turn.
         for own in schedule.cluster.places(job):
             if self._bind(job, own, crowded=True):
                 schedule.move(job, own)
@@ -145,11 +220,13 @@ class TurnAllocation(CellAllocation):
         """Width of the widest job that may be lent cells for a window, 0 where a reservation cannot be met."""
         floor = self._placer.floor
         kept = self._reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
+        # Not even without a loan is there room for all that may be needed.
         if kept is None:
             return 0.0
         self._reserved, self._parts = kept, self._idle_parts(loads)
-        room = floor.free.widest(self._placer.server_gpus)
-        floor.clear(kept)
+        room = floor.covered.free.widest(self._placer.server_gpus)
+        # The reservation is put up only while it is looked for room beside it.
+        floor.covered.uncover(kept)
         return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
 
     def _reserve(self, sizes: Sequence[int]) -> list[Cell] | None:
@@ -160,11 +237,12 @@ class TurnAllocation(CellAllocation):
         floor, sizes = self._placer.floor, self._sizes(job)
         if windows and not any(self.usable(loads) >= job.gpus for loads in windows):
             return False
+        # Parts first: they are of use to nobody else in this window.
         part = next((part for part in self._parts if part[0] >= sum(sizes)), None)
         if part is None:
-            floor.hold(self._reserved)
+            floor.covered.cover(self._reserved)
             cells, within = floor.to_lend(sizes), None
-            floor.clear(self._reserved)
+            floor.covered.uncover(self._reserved)
         else:
             _, cell, within = part
             cells = (Cell(cell.server, cell.first, sizes[0]),)
@@ -213,10 +291,10 @@ class TurnAllocation(CellAllocation):
         floor, server_gpus = self._placer.floor, self._placer.server_gpus
         unbound = (self._unbound(pool) for pool in self._view.pools.values())
         block = max((gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes))), default=1)
-        free = [cell.gpus for cell in floor.free.blocks(1)]
+        free = [cell.gpus for cell in floor.covered.free.blocks(1)]
         pieces = max((gpus for gpus in free if gpus < block), default=0)
         costs = [0] * (pieces + 1)
-        for width in range(pieces + 1, floor.free.widest(server_gpus) + 1):
+        for width in range(pieces + 1, floor.covered.free.widest(server_gpus) + 1):
             costs.append(-(-sum(sizes_of(width, server_gpus)) // block) * block)
         return sum(gpus for gpus in free if gpus >= block), costs
 
@@ -227,6 +305,7 @@ class TurnAllocation(CellAllocation):
             avoid = self._avoided(pool.name)
             for place in self._out_of_reach(pool, loads):
                 base = self._placer.floor.base(pool.name, place.server)
+                # Unbound cells are no place on any server yet.
                 if base is not None and not any(_covers(buddy, place) for buddy in avoid):
                     idle = _idle(self._placer.floor.idle, inside(base, place))
                     found += ((cell.gpus, cell, (pool.name, place.server)) for cell in idle)

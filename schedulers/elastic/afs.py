@@ -50,6 +50,7 @@ def _first_round(view: ElasticView, first: Floats, held: Floats, free: float) ->
     While such jobs are left, the tournament comes to the same if no second GPU doubles a job's speed: a job without
     GPUs then wins against every other, and among themselves the larger rate wins.
     """
+    # Ascending and stable, gone through from the back: of equal rates the later job wins.
     order = np.argsort(first, kind="mergesort")
     for k in range(view.count - 1, -1, -1):
         i = order[k]
@@ -78,6 +79,7 @@ def _tournaments(view: ElasticView, first: Floats, held: Floats, free: float) ->
             members[count] = i
             count += 1
     winners = np.empty(count, dtype=np.int64)
+    # Each tournament goes on from where the last winner stood, which saves most comparisons.
     begin = 0
     while count > 0 and free > EPSILON:
         for place in range(begin, count):
@@ -88,6 +90,7 @@ def _tournaments(view: ElasticView, first: Floats, held: Floats, free: float) ->
         begin = winners[count - 1]
         i = members[begin]
         step = _step(view, view.active[i], held[i])
+        # Its least does not fit any more, and free GPUs only shrink.
         leaves = step > free + EPSILON
         if not leaves:
             held[i] += step
@@ -113,6 +116,7 @@ def afs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         step = _step(view, job, 0.0)
         speed = speed_on(view, job, step)
         first[i] = rounded(speed / view.left_s[job])
+        # A second GPU that more than doubles the speed may beat a first one: then no shortcut.
         doubles |= rounded(speed_on(view, job, step + _step(view, job, step))) > 2.0 * rounded(speed)
         usable += view.most[job]
     free = view.capacity.copy()

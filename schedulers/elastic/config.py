@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.domain.errors import ConfigError
 
+# Characters of a weight that is written as a fraction.
 LONGEST_FRACTION = 40
-"""Characters of a weight that is written as a fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ def parse_config(told: Any, place: str) -> WfqConfig:
     """
     if not isinstance(told, Mapping):
         raise ConfigError(f"config {place}: a JSON object is expected, with num_classes, class_thresholds, class_rates")
+    # The published file holds one object for each workload.
     if "class_thresholds" not in told and any(
         isinstance(v, Mapping) and "class_thresholds" in v for v in told.values()
     ):
@@ -147,12 +148,11 @@ def _rate(value: Any, place: str) -> float:
 
 
 def _number(value: Any, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ConfigError(f"{place}: {value!r} is no number; correct it")
     try:
-        number = float(value)
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(f"{place}: {value!r} is no number; correct it") from error
-    if number != number:
+        # JSON's true would count as 1.
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else nan
+    except (ValueError, OverflowError):
+        number = nan
+    if isnan(number):
         raise ConfigError(f"{place}: {value!r} is no number; correct it")
     return number

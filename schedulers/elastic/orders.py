@@ -1,13 +1,133 @@
-"""Rules that serve jobs one after another: each takes all that it can use of what those before it left."""
+"""Rules that serve jobs one after another: each takes all that it can use of what those before it left.
+
+Beside them max-min fairness: equal shares, and what some cannot use goes to the others in equal shares again. Themis:
+those whom sharing has delayed most take GPUs first, until the next lease. PCS, section 5.1; Themis, 5.
+"""
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticView, Floats
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic import ElasticView, Floats, Ints
+from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
 from jobcast.domain.rounding_kernels import rounded
 
+
+@njit(types.float64(FLOATS, FLOATS, types.float64), cache=True)
+def level(least: Floats, most: Floats, gpus: float) -> float:
+    """The share of a job bound by neither its least nor its most, so that all shares add up to `gpus`.
+
+    With such a level L a job holds min(max(L, least), most). `gpus` lies between the sums of `least` and of `most`.
+    """
+    steps = np.sort(np.concatenate((least, most)))
+    used, low = least.sum(), steps[0]
+    for high in steps[1:]:
+        rising = 0
+        for i in range(len(least)):
+            if least[i] <= low and most[i] >= high and most[i] > least[i]:
+                rising += 1
+        # The level lies in the stretch in which the sum passes what there is.
+        if rising > 0 and used + rising * (high - low) >= gpus:
+            return float(low + max(gpus - used, 0.0) / rising)
+        used += rising * (high - low)
+        low = high
+    return float(low)
+
+
+@njit(RULE, cache=True)
+def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """The same number of GPUs for every job, none more than it can use; with numbers[0] whole GPUs only.
+
+    Jobs are admitted in order of submission while the least of them all fits. Of whole GPUs, those that are left over
+    when the level is rounded down go one by one to the jobs at that level, in order of submission.
+    """
+    free = view.capacity.copy()
+    total, admitted = free.sum(), 0
+    jobs = np.empty(view.count, dtype=np.int64)
+    least, most = np.empty(view.count), np.empty(view.count)
+    needed, usable = 0.0, 0.0
+    for i in range(view.count):
+        job = view.active[i]
+        # Nobody shrinks below its least, so that a late job with a large one may be left out.
+        if needed + view.jobs.least[job] <= total + EPSILON:
+            jobs[admitted], least[admitted] = job, view.jobs.least[job]
+            most[admitted] = max(view.most[job], view.jobs.least[job])
+            needed, usable = needed + least[admitted], usable + most[admitted]
+            admitted += 1
+    if admitted == 0:
+        return
+    least, most = least[:admitted].copy(), most[:admitted].copy()
+    height = np.inf if usable <= total else level(least, most, total)
+    spare = 0.0
+    if numbers[0] > 0.0 and height < np.inf:
+        # Rounded down, so that all fit; what is left goes out one by one.
+        height = np.floor(height + EPSILON)
+        spare = total - np.minimum(np.maximum(height, least), most).sum()
+    for i in range(admitted):
+        wanted = min(max(height, least[i]), most[i])
+        if spare >= 1.0 - EPSILON and least[i] <= height and most[i] >= height + 1.0:
+            wanted += 1.0
+            spare -= 1.0
+        grant(view, jobs[i], free, wanted, gpus)
+
+
+@njit(types.float64(VIEW, types.int64, types.float64), cache=True)
+def _rho(view: ElasticView, job: int, free: float) -> float:
+    """Time that a job takes if it gets what is free, over the time that its share of the cluster would have taken.
+
+    Its share is that of as many jobs as it has met on average, over events. On g GPUs it is held to be g times as fast
+    as on one, whatever its speedup.
+    """
+    share = min(view.capacity.sum() / view.contention[job], view.jobs.most[job])
+    shared_s = view.now_s - view.jobs.submit_s[job] + view.left_s[job] / min(free, view.most[job])
+    return float(rounded(shared_s / (view.jobs.size_s[job] / share)))
+
+
+@njit(types.void(INTS, FLOATS, types.int64), cache=True)
+def _settle(order: Ints, rho: Floats, begin: int) -> None:
+    """Sort what is nearly sorted, order[begin:] by `rho`, highest first; equal ones stay as they are."""
+    for i in range(begin + 1, len(order)):
+        job, k = order[i], i
+        while k > begin and rho[order[k - 1]] < rho[job]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = job
+
+
+@njit(RULE, cache=True)
+def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """The job of the highest rho takes all that it can use, then the highest of what is left of the others, and so on.
+
+    rho depends on what is left as soon as that is less than a job can use. Equal ones stay as they were sorted before,
+    at first in order of submission. Whole GPUs.
+    """
+    free = view.capacity.copy()
+    left, usable, widest = free.sum(), 0.0, 0.0
+    for i in range(view.count):
+        usable += view.most[view.active[i]]
+        widest = max(widest, view.most[view.active[i]])
+    # Everybody gets all that it can use, in whatever order.
+    if usable <= left:
+        for i in range(view.count):
+            grant(view, view.active[i], free, view.most[view.active[i]], gpus)
+        return
+    rho = np.empty(view.count)
+    for i in range(view.count):
+        rho[i] = _rho(view, view.active[i], left)
+    order = np.argsort(-rho, kind="mergesort")
+    for k in range(view.count):
+        # Only now does somebody get less than it can use, and its rho with it.
+        if left < widest:
+            for i in order[k:]:
+                if view.most[view.active[i]] > left:
+                    rho[i] = _rho(view, view.active[i], left)
+            _settle(order, rho, k)
+        job = view.active[order[k]]
+        left -= grant(view, job, free, view.most[job], gpus)
+        if left <= EPSILON:
+            return
+
+
+# Attained service that counts as equal, GPU-seconds: less than any event is apart, more than sums round off.
 SAME_GPU_S = 1e-3
-"""Attained service that counts as equal, GPU-seconds: less than any event is apart, more than sums round off."""
 
 
 @njit(types.void(VIEW, FLOATS, FLOATS_2D), cache=True)

@@ -12,22 +12,22 @@ from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.elastic.config import WfqConfig
 
+# Step by which a cap is relaxed, `WfqConfig`'s own, where none is given.
 DELTA = 0.1
-"""Step by which a cap is relaxed, `WfqConfig`'s own, where none is given."""
+# Steps that are searched. They are no parameter of WFQ(T, W, zeta_min), but the published configurations, with 0.17 to
+# 0.50, were searched over them too.
 DELTAS = (0.01, 1.0)
-"""Steps that are searched. They are no parameter of WFQ(T, W, zeta_min), but the published configurations, with 0.17 to
-0.50, were searched over them too."""
+# Queues of the smallest T that is searched: more do not come closer to shortest-first, but cost time.
 MOST_QUEUES = 20
-"""Queues of the smallest T that is searched: more do not come closer to shortest-first, but cost time."""
+# Largest W that is searched, twice that of the published configurations, whose weights fall by e^-2.8 to e^-3.2.
 MOST_DISPARITY = 6.0
-"""Largest W that is searched, twice that of the published configurations, whose weights fall by e^-2.8 to e^-3.2."""
+# Values of T that are tried to find the smallest one to be searched.
 VARIATIONS = 200
-"""Values of T that are tried to find the smallest one to be searched."""
+# Where they begin, over the C^2 of all sizes.
 SMALLEST_SHARE = 1e-6
-"""Where they begin, over the C^2 of all sizes."""
 ROUNDING = 1e-9
+# Bounds of the space of raw numbers; the published configurations, 3 queues and weights from 0.002 on, lie inside.
 MOST_RAW_QUEUES, LEAST_RAW_WEIGHT = 10, 1e-3
-"""Bounds of the space of raw numbers; the published configurations, 3 queues and weights from 0.002 on, lie inside."""
 
 
 class Space(Protocol):
@@ -64,7 +64,9 @@ class SizeTable:
         told = np.asarray(sizes, dtype=np.float64)
         if not len(told) or not (np.isfinite(told) & (told > 0)).all():
             raise ConfigError("sizes of jobs must be finite and more than 0, at least one of them; correct the trace")
+        # Equal sizes share a queue, so that cuts lie between distinct ones.
         self.values, counts = np.unique(told, return_counts=True)
+        # Squares of seconds would lose digits in their sums.
         scaled = self.values / self.values[-1]
         zero = np.zeros(1)
         self._count = np.concatenate([zero, np.cumsum(counts, dtype=np.float64)])
@@ -94,6 +96,7 @@ class SizeTable:
         tried = self.variation * np.geomspace(1.0, SMALLEST_SHARE, VARIATIONS)
         least = float(tried[0])
         for one in tried:
+            # The number of queues grows as T falls, so the first one beyond ends the search.
             if len(self.thresholds(float(one))) > queues:
                 break
             least = float(one)
@@ -105,6 +108,7 @@ class SizeTable:
         mean = (self._sum[begin + 1 :] - self._sum[begin]) / count
         square = (self._squares[begin + 1 :] - self._squares[begin]) / count
         varied: Floats = np.maximum(square / mean**2 - 1.0, 0.0)
+        # A single size varies by nothing, whatever the differences of sums round to.
         varied[0] = 0.0
         return varied
 
@@ -211,6 +215,7 @@ class RawSpace:
         """The configuration at a point."""
         queues = min(int(point[0] * MOST_RAW_QUEUES) + 1, MOST_RAW_QUEUES)
         low, high = float(self.sizes.values[0]), float(self.sizes.values[-1])
+        # Any point of the cube is a configuration: thresholds are sorted, weights normalised.
         cuts = sorted(_between(low, high, one) for one in point[1:queues])
         first = MOST_RAW_QUEUES
         rates = []
@@ -237,8 +242,8 @@ def raw_space(sizes: SizeTable, gpu_types: Sequence[str] = ("",)) -> Space:
     return RawSpace(sizes, tuple(gpu_types))
 
 
+# Spaces to search in, by name.
 SPACES: Mapping[str, Any] = {"parameters": parameter_space, "raw": raw_space}
-"""Spaces to search in, by name."""
 
 
 def _between(low: float, high: float, share: float) -> float:

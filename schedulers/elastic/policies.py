@@ -4,35 +4,30 @@ from collections.abc import Sequence
 from pkgutil import resolve_name
 from typing import Any, Literal
 
-from pydantic import Field
-
 from jobcast.schedulers.policies import ELASTIC, SIZES, Make, PolicySpec
-from jobcast.schedulers.settings import File, Flag, Seconds, Settings
+from jobcast.schedulers.settings import File, Flag, Seconds, Settings, setting
 
 
 class PcsSettings(Settings):
     """Of PCS."""
 
-    config: File | None = Field(
-        default=None, description="a configuration; without one queue without caps. PCS, section 3.2"
-    )
-    whole_gpus: Flag = Field(default=False, description="deal out whole GPUs only")
-    caps: Literal["crossing", "monotone"] = Field(
-        default="crossing",
-        description="a demand cap reaches to the first number of GPUs that is not efficient, or the last is",
+    config: File | None = setting(None, "a configuration; without one queue without caps. PCS, section 3.2")
+    whole_gpus: Flag = setting(False, "deal out whole GPUs only")
+    caps: Literal["crossing", "monotone"] = setting(
+        "crossing", "a demand cap reaches to the first number of GPUs that is not efficient, or the last is"
     )
 
 
 class ThemisSettings(Settings):
     """Of Themis."""
 
-    lease_s: Seconds = Field(default=600.0, description="length of a lease; PCS, section 5.1")
+    lease_s: Seconds = setting(600.0, "length of a lease; PCS, section 5.1")
 
 
 class FairSettings(Settings):
     """Of equal shares."""
 
-    whole_gpus: Flag = Field(default=False, description="deal out whole GPUs only")
+    whole_gpus: Flag = setting(False, "deal out whole GPUs only")
 
 
 def _pcs(gpu_types: Sequence[str] | None, own: PcsSettings) -> Any:
@@ -50,6 +45,7 @@ def _of_rule(name: str, place: str, *, preemptive: bool = True) -> Make:
 
         from jobcast.domain.elastic import ElasticPolicy
 
+        # Of these rules only equal shares can deal out parts of GPUs.
         whole = getattr(own, "whole_gpus", True)
         numbers = np.array([float(isinstance(own, FairSettings) and whole)])
         rule, lease_s = resolve_name(f"jobcast.schedulers.elastic.{place}"), getattr(own, "lease_s", 0.0)
@@ -86,10 +82,10 @@ ELASTIC_POLICIES = (
         asks=(SIZES,),
     ),
     _spec(
-        *("elastic_themis", "themis:themis", "those whom sharing has delayed most, for a lease"),
+        *("elastic_themis", "orders:themis", "those whom sharing has delayed most, for a lease"),
         paper="Themis (NSDI 2020)",
         settings=ThemisSettings,
         asks=(SIZES,),
     ),
-    _spec(*("elastic_fair", "fair:fair", "equal shares of GPUs"), paper="PCS", settings=FairSettings),
+    _spec(*("elastic_fair", "orders:fair", "equal shares of GPUs"), paper="PCS", settings=FairSettings),
 )

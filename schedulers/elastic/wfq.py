@@ -17,12 +17,12 @@ from jobcast.domain.elastic_kernels import (
 )
 from jobcast.domain.rounding_kernels import rounded
 
+# Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper.
 HEAD = 5
-"""Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper."""
+# GPUs that adding shares up may leave over; less is nobody's.
 DUST = 1e-7
-"""GPUs that adding shares up may leave over; less is nobody's."""
+# Rests of shares that count as equal.
 SAME_GPUS = 1e-6
-"""Rests of shares that count as equal."""
 
 
 @njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)
@@ -66,6 +66,7 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
                 shares[queue] += part
                 given += part
         left -= given
+        # Nobody was filled, so that all of it was given out.
         if not full:
             return
 
@@ -73,6 +74,7 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
 @njit(types.void(FLOATS, FLOATS, types.float64), cache=True)
 def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
     """Whole GPUs by largest remainder, none more than its demand."""
+    # In units, or the order of equal rests would turn on their last bits.
     rests = np.rint((shares - np.floor(shares + EPSILON)) / SAME_GPUS)
     for queue in range(len(shares)):
         shares[queue] = np.floor(shares[queue] + EPSILON)
@@ -99,8 +101,10 @@ def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, 
                 job = view.active[i]
                 usable += min(view.most[job], caps[view.jobs.model[job]])
                 most += view.most[job]
+        # Caps stay as tight as the queue can bear without idling.
         if usable >= min(total, most) - EPSILON or efficiency <= 0.0:
             break
+        # Without a step the caps are dropped at once, or it would never end.
         efficiency = efficiency - step if step > 0.0 else 0.0
     for i in range(view.count):
         if queue_of[i] == queue:
@@ -136,6 +140,7 @@ def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         if numbers[3] > 0.0:
             round_shares(one, demands, view.capacity[kind])
         shares[:, kind] = one
+        # What one type gives is not asked of the next.
         demands -= one
     for queue in range(queues):
         if shares[queue].sum() > EPSILON:

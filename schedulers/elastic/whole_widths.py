@@ -39,10 +39,12 @@ def whole_widths(granted: Floats, widths: Ints) -> Ints:
     >>> whole_widths(np.array([2.0, 3.0, 3.0]), np.array([2, 4, 4])).tolist()
     [2, 4, 0]
     """
+    # Less than its width is of no use to a job that cannot shrink.
     served = np.where(granted >= widths - DUST, np.floor(granted + DUST), 0.0).astype(np.int64)
     left = int(granted.sum() + DUST) - int(served.sum())
     for row in np.argsort(-granted / widths, kind="stable"):
         if granted[row] > DUST and not served[row]:
+            # In the rule's order, without overtaking: else a wide job would wait for ever.
             if widths[row] > left:
                 break
             served[row] = widths[row]

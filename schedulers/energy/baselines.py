@@ -15,8 +15,8 @@ from jobcast.domain.energy import DAY_S, HOUR_S, POSTPONED, Deployment, EnergyVi
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.settings import QueueSettings
 
+# From a view and (n,) waiting jobs in order of submission: their rows in order of the queue.
 QueueOrder = Callable[[EnergyView, Ints], Ints]
-"""From a view and (n,) waiting jobs in order of submission: their rows in order of the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,18 @@ class QueuePolicy:
         kind, gpus = configurations(view, view.active[waiting])
         most = np.zeros(len(view.cluster.kind_gpus), dtype=np.int64)
         np.maximum.at(most, kind_of, free)
+        # By the roomiest node of each kind: most jobs are passed over without a search.
         fits = (gpus > 0) & (gpus <= most[kind])
         place = 0
         while fits[place:].any():
             ahead = int(np.argmax(fits[place:]))
+            # Somebody before it found no room, and nobody overtakes.
             if self.settings.strict and ahead > 0:
                 return
             place += ahead
             row, own, width = waiting[place], kind[place], gpus[place]
             nodes = np.flatnonzero((kind_of == own) & (free >= width))
+            # Best fit, the first of equals.
             node = nodes[np.argmin(free[nodes])]
             node_of[row], gpus_of[row] = node, width
             free[node] -= width
@@ -78,6 +81,7 @@ def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
     """
     cluster, submit_s = view.cluster, view.jobs.submit_s[jobs]
     fits = np.arange(1, view.jobs.epoch_s.shape[2] + 1) <= cluster.kind_gpus[:, None]
+    # Of all its epochs, not of those left: its one configuration never changes.
     time_s = view.jobs.epoch_s[jobs] * view.jobs.epochs[jobs, None, None]
     time_s = rounded_all(np.where(fits & np.isfinite(time_s), time_s, np.inf)).reshape(len(jobs), -1)
     watts = cluster.power_w[:, 1 : fits.shape[1] + 1].reshape(-1)
@@ -109,5 +113,5 @@ def by_weight(view: EnergyView, jobs: Ints) -> Ints:
     return order
 
 
+# Orders of the queue by their policies' names.
 ORDERS: Mapping[str, QueueOrder] = MappingProxyType({"fifo": by_submission, "edf": by_due_date, "ps": by_weight})
-"""Orders of the queue by their policies' names."""

@@ -1,10 +1,14 @@
-"""What the compiled greedy reads and writes, and the compiled types of it.
+"""What the compiled greedy reads and writes, and the open nodes of a schedule in the making, in lists by their room.
+
+Nodes of a kind are alike, so a construction opens nodes without a name and names them when a running job stays (its
+node is then the one it runs on) or at the end. GPUs of a named node that running jobs hold, whose turn is still to
+come, are claimed: other jobs take them last.
 
 Importing numba takes a second, so only what computes imports this file.
 """
 
 import hashlib
-from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +16,168 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import Floats, Ints
+from jobcast.domain.energy import POSTPONED, Floats, Ints
+
+# For what only compiled code calls: without the ways in from Python, which take longer to compile than it does.
+# `_nrt`: counting references to the arrays of a tuple takes ten times as long as the rest, and nothing is allocated
+# here.
+inner: Any = partial(numba.njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+
+# Lists of open nodes: without a name by room; with one by room that nobody claims; with claims by room and claims.
+UNNAMED, NAMED, CLAIMED = 0, 1, 2
+# Where a job may be put: what nobody claims of open nodes, then closed nodes, then what is claimed; or one of two.
+ANYWHERE, OPEN_ONLY, CLOSED_ONLY = 0, 1, 2
+
+
+@inner
+def _link(draft: Any, which: Any, kind: Any, room: Any, node: Any) -> None:
+    """Put a node at the front of a list."""
+    row = 1 if which == CLAIMED else 0
+    # In front: of nodes with the same room the one used last is taken first.
+    follower = draft.head[which, kind, room]
+    draft.head[which, kind, room] = node
+    draft.before[row, node] = -1
+    draft.after[row, node] = follower
+    if follower >= 0:
+        draft.before[row, follower] = node
+
+
+@inner
+def _unlink(draft: Any, which: Any, kind: Any, room: Any, node: Any) -> None:
+    """Take a node out of a list."""
+    row = 1 if which == CLAIMED else 0
+    before, after = draft.before[row, node], draft.after[row, node]
+    if before >= 0:
+        draft.after[row, before] = after
+    else:
+        draft.head[which, kind, room] = after
+    if after >= 0:
+        draft.before[row, after] = before
+
+
+@inner
+def _enlist(draft: Any, kind: Any, node: Any) -> None:
+    """Put an open node into its lists."""
+    free, name = draft.free[node], draft.name[node]
+    if name < 0:
+        _link(draft, UNNAMED, kind, free, node)
+        return
+    claims = draft.claims[name]
+    _link(draft, NAMED, kind, max(free - claims, 0), node)
+    # In two lists at once: by what is free to all, and by what is free at the worst.
+    if claims > 0:
+        _link(draft, CLAIMED, kind, free, node)
+
+
+@inner
+def _delist(draft: Any, kind: Any, node: Any) -> None:
+    """Take an open node out of its lists, before anything about it changes."""
+    free, name = draft.free[node], draft.name[node]
+    if name < 0:
+        _unlink(draft, UNNAMED, kind, free, node)
+        return
+    claims = draft.claims[name]
+    _unlink(draft, NAMED, kind, max(free - claims, 0), node)
+    if claims > 0:
+        _unlink(draft, CLAIMED, kind, free, node)
+
+
+@inner
+def open_node(queue: Any, draft: Any, kind: Any) -> Any:
+    """Open a node of a kind, and say which; -1 where none is closed."""
+    if draft.opened[kind] >= queue.kind_nodes[kind]:
+        return -1
+    node = queue.kind_first[kind] + draft.opened[kind]
+    draft.opened[kind] += 1
+    draft.counts[OPENED] += 1
+    draft.free[node] = queue.kind_gpus[kind]
+    draft.first_s[node] = np.inf
+    draft.first_eur[node] = 0.0
+    _enlist(draft, kind, node)
+    return node
+
+
+@inner
+def fitting(draft: Any, which: Any, kind: Any, gpus: Any) -> Any:
+    """The node of a list with the least room for so many GPUs, or -1."""
+    for room in range(gpus, draft.head.shape[2]):
+        if draft.head[which, kind, room] >= 0:
+            return draft.head[which, kind, room]
+    return -1
+
+
+@inner
+def room_for(queue: Any, draft: Any, kind: Any, gpus: Any, where: Any) -> Any:
+    """A node for so many GPUs: an open one with the least room, a closed one, one with claims; or -1."""
+    if where != CLOSED_ONLY:
+        for room in range(gpus, queue.kind_gpus[kind] + 1):
+            if draft.head[NAMED, kind, room] >= 0:
+                return draft.head[NAMED, kind, room]
+            if draft.head[UNNAMED, kind, room] >= 0:
+                return draft.head[UNNAMED, kind, room]
+    node = -1 if where == OPEN_ONLY else open_node(queue, draft, kind)
+    return fitting(draft, CLAIMED, kind, gpus) if node < 0 and where == ANYWHERE else node
+
+
+@inner
+def own_room(queue: Any, draft: Any, held: Any, gpus: Any, where: Any) -> Any:
+    """The unnamed node that is, or becomes, the node that a job holds; -1 where there is no room on it."""
+    node, kind = draft.named[held], queue.kind_of[held]
+    if node >= 0:
+        return node if draft.free[node] >= gpus and where != CLOSED_ONLY else -1
+    if where != CLOSED_ONLY:
+        node = fitting(draft, UNNAMED, kind, draft.claims[held] + gpus)
+    if node < 0:
+        node = open_node(queue, draft, kind)
+    # All nodes are open: one that has room for this job alone will do.
+    if node < 0:
+        node = fitting(draft, UNNAMED, kind, gpus)
+    if node >= 0:
+        _delist(draft, kind, node)
+        draft.name[node] = held
+        draft.named[held] = node
+        _enlist(draft, kind, node)
+    return node
+
+
+@inner
+def unclaim(queue: Any, draft: Any, job: Any) -> None:
+    """A running job whose turn has come no longer claims GPUs."""
+    held = queue.held_node[job]
+    draft.done[job] = True
+    if held == POSTPONED:
+        return
+    node, kind = draft.named[held], queue.kind_of[held]
+    if node >= 0:
+        _delist(draft, kind, node)
+    draft.claims[held] -= queue.held_gpus[job]
+    if node >= 0:
+        _enlist(draft, kind, node)
+
+
+@inner
+def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
+    """Put a job onto an open node."""
+    kind, gpus, time_s = queue.kind[config], queue.gpus[config], queue.time_s[config]
+    _delist(draft, kind, node)
+    draft.free[node] -= gpus
+    _enlist(draft, kind, node)
+    draft.counts[FREE] -= gpus
+    draft.node[job] = node
+    draft.config[job] = config
+    total_eur, run_eur = queue.late_eur[config] - queue.waiting_eur[job], queue.run_eur[config]
+    least_s, least_eur = draft.first_s[node], draft.first_eur[node]
+    # Only the first to end pays for the node; of those together the cheapest.
+    if time_s < least_s or (time_s == least_s and run_eur < least_eur):
+        total_eur += run_eur - least_eur
+        draft.first_s[node] = time_s
+        draft.first_eur[node] = run_eur
+    draft.total_eur[0] += total_eur
+
 
 types: Any = numba.types
+# Places in `Draft.counts`.
 FREE, MISSED, OPENED, LOOKED, LACKS = range(5)
-"""Places in `Draft.counts`."""
 
 
 class Queue(NamedTuple):
@@ -136,27 +297,17 @@ _OTHERS = {
     "order": types.Array(types.int64, 2, "C"),
     "random": types.Array(types.uint64, 1, "C"),
 }
-_FLOATS = (
-    "back",
-    "waiting_eur",
-    "time_s",
-    "late_eur",
-    "run_eur",
-    "below",
-    "first_s",
-    "first_eur",
-    "total_eur",
-    "best_eur",
-)
 
 
-def _type_of(kind: Any, floats: Collection[str]) -> Any:
-    """The compiled type of a tuple of columns; one row of whole numbers where nothing is said."""
-    told = dict.fromkeys(floats, FLOATS) | _OTHERS
-    return types.NamedTuple([told.get(name, INTS) for name in kind._fields], kind)
+def _type_of(kind: Any) -> Any:
+    """The compiled type of a tuple of columns, by its annotations; those of another shape or type are told apart."""
+    own = {name: FLOATS if column == Floats else INTS for name, column in kind.__annotations__.items()} | _OTHERS
+    return types.NamedTuple([own[name] for name in kind._fields], kind)
 
 
-QUEUE, DRAFT = _type_of(Queue, _FLOATS), _type_of(Draft, _FLOATS)
+OF_JOBS = ("node", "config", "missed", "try_node", "try_config", "best_node", "best_config")
+OF_NODES = ("free", "name", "named", "claims", "used")
+QUEUE, DRAFT = _type_of(Queue), _type_of(Draft)
 
 
 def new_draft(queue: Queue, seed: int) -> Draft:
@@ -164,36 +315,23 @@ def new_draft(queue: Queue, seed: int) -> Draft:
     jobs, nodes, kinds = len(queue.back), len(queue.kind_of), len(queue.kind_gpus)
     rooms = int(queue.kind_gpus.max()) + 1
     return Draft(
-        node=_ints(jobs),
-        config=_ints(jobs),
+        **{name: np.zeros(jobs, dtype=np.int64) for name in OF_JOBS},
+        **{name: np.zeros(nodes, dtype=np.int64) for name in OF_NODES},
         done=np.zeros(jobs, dtype=np.bool_),
-        missed=_ints(jobs),
-        free=_ints(nodes),
-        name=_ints(nodes),
-        named=_ints(nodes),
-        claims=_ints(nodes),
         first_s=np.zeros(nodes),
         first_eur=np.zeros(nodes),
-        opened=_ints(kinds),
-        limit=_ints(kinds),
-        head=_ints((3, kinds, rooms)),
-        after=_ints((2, nodes)),
-        before=_ints((2, nodes)),
-        slots=_ints((nodes, rooms - 1)),
-        used=_ints(nodes),
-        try_node=_ints(jobs),
-        try_config=_ints(jobs),
-        best_node=_ints(jobs),
-        best_config=_ints(jobs),
+        opened=np.zeros(kinds, dtype=np.int64),
+        limit=np.zeros(kinds, dtype=np.int64),
+        head=np.zeros((3, kinds, rooms), dtype=np.int64),
+        after=np.zeros((2, nodes), dtype=np.int64),
+        before=np.zeros((2, nodes), dtype=np.int64),
+        slots=np.zeros((nodes, rooms - 1), dtype=np.int64),
         best_eur=np.full(2, np.inf),
+        # Whatever is made first lacks fewer nodes than this, and so becomes the best.
         counts=np.array([0, 0, 0, 0, nodes + 1]),
         total_eur=np.zeros(1),
         random=np.array([seed], dtype=np.uint64),
     )
-
-
-def _ints(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
-    return np.zeros(shape, dtype=np.int64)
 
 
 def stamp() -> str:

@@ -19,8 +19,8 @@ from jobcast.domain.energy import (
     times_left_s,
 )
 
+# Penalty of postponing a job, section V.B.
 RHO = 100.0
-"""Penalty of postponing a job, section V.B."""
 
 
 def proxy_objective(view: EnergyView, deployment: Deployment, rho: float = RHO, *, as_printed: bool = False) -> float:
@@ -38,6 +38,7 @@ def proxy_objective(view: EnergyView, deployment: Deployment, rho: float = RHO, 
     """
     runs = np.asarray(deployment.node_of) != POSTPONED
     times_s = deployed_s(view, deployment)[runs]
+    # Else 0 hours late times infinity would be no number.
     if not np.isfinite(times_s).all():
         return float("inf")
     node, gpus = deployment.node_of[runs], deployment.gpus_of[runs]
@@ -54,6 +55,7 @@ def deployed_s(view: EnergyView, deployment: Deployment) -> Floats:
     runs = node != POSTPONED
     kind = view.cluster.kind_of[np.where(runs, node, 0)]
     moved_s = startable_s(view)[np.arange(len(here)), kind, np.maximum(gpus, 1) - 1]
+    # Another number of GPUs on the same node is a new start as well.
     stays = runs & (node == view.node_of[here]) & (gpus == view.gpus_of[here])
     times_s: Floats = np.where(runs, np.where(stays, stay_s(view), moved_s), np.inf)
     return times_s
@@ -77,6 +79,7 @@ def tardiness_h(end_s: Floats, due_s: Floats) -> Floats:
     >>> tardiness_h(np.array([7200.0, 7200.0]), np.array([3600.0, np.inf])).tolist()
     [1.0, 0.0]
     """
+    # inf - inf, of jobs that never end and are never due.
     with np.errstate(invalid="ignore"):
         late: Floats = np.where(np.isposinf(due_s), 0.0, np.maximum(0.0, end_s - due_s) / HOUR_S)
     return late

@@ -32,26 +32,9 @@ def _queue(name: str, order: str) -> Make:
     return make
 
 
-def _spec(
-    name: str,
-    make: Make,
-    settings: type[Settings],
-    summary: str,
-    preempts: bool = False,
-    most_jobs: int | None = None,
-) -> PolicySpec:
-    return PolicySpec(
-        name=name,
-        kind=ENERGY,
-        make=make,
-        settings=settings,
-        summary=summary,
-        paper="ANDREAS (FiCloud 2021)",
-        needs=(EPOCH_TIMES, WATTS),
-        asks=(TIMES,),
-        preempts=preempts,
-        most_jobs=most_jobs,
-    )
+def _spec(name: str, make: Make, settings: type[Settings], summary: str, **rest: Any) -> PolicySpec:
+    about = {"paper": "ANDREAS (FiCloud 2021)", "needs": (EPOCH_TIMES, WATTS), "asks": (TIMES,), "preempts": False}
+    return PolicySpec(name=name, kind=ENERGY, make=make, settings=settings, summary=summary, **{**about, **rest})
 
 
 def by_calls(rule: Any, name: str, mechanism: EnergyMechanism) -> Any:
@@ -64,7 +47,13 @@ def by_calls(rule: Any, name: str, mechanism: EnergyMechanism) -> Any:
 
 
 ENERGY_POLICIES = (
-    _spec("andreas", _andreas, AndreasSettings, "the least cost of energy and lateness, by a randomised greedy", True),
+    _spec(
+        "andreas",
+        _andreas,
+        AndreasSettings,
+        "the least cost of energy and lateness, by a randomised greedy",
+        preempts=True,
+    ),
     _spec("energy_fifo", _queue("energy_fifo", "fifo"), QueueSettings, "first in, first out, on cheap configurations"),
     _spec("edf", _queue("edf", "edf"), QueueSettings, "earliest due date first"),
     _spec("ps", _queue("ps", "ps"), QueueSettings, "the greatest weight and pressure of due dates first"),
@@ -73,7 +62,7 @@ ENERGY_POLICIES = (
         of_settings("energy.exact:Exact"),
         ExactSettings,
         "the least cost of energy and lateness, by integer programming",
-        True,
-        EXACT_JOBS,
+        preempts=True,
+        most_jobs=EXACT_JOBS,
     ),
 )

@@ -48,6 +48,7 @@ class WholeSchedule:
         """Jobs that are put where they are go on; all others change."""
         seen = self.seen(view)
         self.calls += 1
+        # Plug-ins answer lists, or floats by mistake; a wrong node must not be truncated to a right one.
         node_of, gpus_of = (np.asarray(column) for column in self.schedule(seen))
         if any(one.shape != seen.active.shape or one.dtype.kind not in "iu" for one in (node_of, gpus_of)):
             raise DecisionError(
@@ -88,6 +89,7 @@ class WholeSchedule:
 
     def _on_one_node(self, known: EpochTimes, cluster: EnergyCluster) -> Floats:
         """Seconds an epoch, infinite with more GPUs than a node of the kind has; worked out when times become known."""
+        # Times become known in steps, and the table has a cell for each job and number of GPUs.
         if known is not self._known:
             most = cluster.power_w.shape[1] - 1
             fits = np.arange(1, most + 1) <= cluster.kind_gpus[:, None]

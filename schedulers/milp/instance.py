@@ -15,8 +15,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+# A time counts as one of the grid's when it is no farther off: dust of seconds from the epoch held as floats.
 OFF_GRID_S = 1e-6
-"""A time counts as one of the grid's when it is no farther off: dust of seconds from the epoch held as floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ def fcfs_starts(submit: Ints, duration: Ints, width: Ints, pool: Ints, quotas: I
         free, now = quota, 0
         for job in np.flatnonzero(pool == index).tolist():
             now = max(now, int(submit[job]))
+            # Ends up to now give their GPUs back, later ones are waited for until the job fits.
             while ends and (ends[0][0] <= now or free < width[job]):
                 end, gpus = heappop(ends)
                 now, free = max(now, end), free + gpus
@@ -113,6 +114,7 @@ def fcfs_starts(submit: Ints, duration: Ints, width: Ints, pool: Ints, quotas: I
 
 def _steps_up(time_s: float, grid_s: float) -> int:
     """Steps that a time takes, begun ones counted; dust is not."""
+    # Else a time on the grid, held as a float, would be rounded up a whole step.
     nearest = round(time_s / grid_s)
     return nearest if abs(time_s - grid_s * nearest) <= OFF_GRID_S else ceil(time_s / grid_s)
 

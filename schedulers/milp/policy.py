@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf
+from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
@@ -16,8 +17,7 @@ class Milp:
     Parameters
     ----------
     forecasts : tells all jobs of the run and their run times: `domain.forecasts.JobForecasts`, which only the oracle is
-    grid_s : seconds of a time step; all submissions and run times must lie on this grid
-    beta, time_limit_s, exact, starts_per_duration, search_tries, seed : see `solve.Settings`
+    settings : of `pool_policies.MilpSettings`; all submissions and run times must lie on the grid of `grid_s` seconds
 
     Raises
     ------
@@ -27,23 +27,13 @@ class Milp:
 
     name = "milp"
 
-    def __init__(
-        self,
-        forecasts: Forecasts,
-        grid_s: float = 60.0,
-        beta: float = 0.0,
-        time_limit_s: float = 60.0,
-        exact: bool = False,
-        starts_per_duration: int = 4,
-        search_tries: int = 50_000,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, forecasts: Forecasts, **settings: Any) -> None:
         jobs = getattr(forecasts, "jobs", None)
         if jobs is None:
             raise ConfigError("policy milp needs every single job's future; pass --forecasts oracle")
         self._jobs: tuple[Job, ...] = tuple(jobs)
         self._forecasts = forecasts
-        self._settings = Settings(grid_s, beta, time_limit_s, exact, starts_per_duration, search_tries, seed)
+        self._settings = Settings(**settings)
         self._plan: Plan | None = None
         self._due_s: list[float] = []
         self._order: list[int] = []
@@ -60,6 +50,7 @@ class Milp:
             job = self._jobs[self._order[self._next]]
             if self._due_s[job.seq] > view.now_s or job.gpus > free:  # no room: an end is late by a float's dust
                 break
+            # Counted along: several jobs of a pool may start in one decision.
             own = job.gpus <= view.pools[job.pool].quota - dedicated[job.pool]
             dedicated[job.pool] += job.gpus if own else 0
             free -= job.gpus
@@ -68,6 +59,7 @@ class Milp:
         if self._next == len(self._order):
             return Decision(starts)
         due_s = self._due_s[self._order[self._next]]
+        # Due but without room: an end of this very instant will ask again.
         return Decision(starts, due_s if due_s > view.now_s else inf)
 
     def figures(self) -> Mapping[str, float]:

@@ -1,28 +1,22 @@
 """Equation 11 as a mixed-integer programme, improved and bounded by HiGHS from an incumbent."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.rounding import ERROR, rounded_all
+from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
+# Starts beyond the fewest possible that are told apart; more are charged as so many, so that the bound holds.
 PIECES = 3
-"""Starts beyond the fewest possible that are told apart; more are charged as so many, so that the bound holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Improved:
-    """What HiGHS found: a timetable (n, rounds), and what none exceeds, whatever the rounding of its coefficients."""
-
-    runs: Bools
-    bound: float
-
-
-def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time_limit_s: float) -> Improved | None:
-    """Branch and bound from an incumbent (n, rounds), to a relative gap, within nodes and seconds.
+def improve(
+    programme: Programme, incumbent: Bools, gap: float, nodes: int, time_limit_s: float
+) -> tuple[Bools, float] | None:
+    """A timetable (n, rounds), and what none exceeds, by branch and bound from an incumbent to a relative gap.
 
     Columns: x, a job runs in a round (binary); s, it starts there; y, it runs so many rounds in so many pieces (one of
     them a job); H, the makespan. Utility and time left belong to a y, so that equation 7 is exact, concave or not.
@@ -32,15 +26,8 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
     import highspy
 
     columns = _Columns(programme)
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in {
-        "output_flag": False,
-        "threads": 1,
-        "mip_rel_gap": gap,
-        "mip_max_nodes": nodes,
-        "time_limit": time_limit_s,
-    }.items():
-        solver.setOptionValue(option, value)
+    options = {"mip_rel_gap": gap, "mip_max_nodes": nodes, "time_limit": time_limit_s}
+    solver = solver_of(options)
     if solver.passModel(_model(programme, columns)) == highspy.HighsStatus.kError:
         return None  # numbers beyond what it reckons with; running it all the same would end the process
     start = highspy.HighsSolution()
@@ -52,8 +39,9 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
         return None
     cells = programme.jobs * programme.rounds
     found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
+    # Coefficients were rounded: the bound holds for the exact ones with this much added.
     rounding = ERROR * float(np.abs(columns.welfare).max(axis=1).sum())
-    return Improved(found > 0.5, rounding - float(info.mip_dual_bound))
+    return found > 0.5, rounding - float(info.mip_dual_bound)
 
 
 class _Columns:
@@ -70,8 +58,10 @@ class _Columns:
         self.counts: Ints = np.repeat(np.arange(rounds + 1), extra + 1)
         more = np.tile(np.arange(extra + 1), rounds + 1)
         fewest = (self.counts[None, :] > 0) & ~programme.running[:, None]
+        # Nobody has more pieces than rounds.
         self.starts: Ints = np.minimum(more[None, :] + fewest, self.counts[None, :])
         self.extra = extra
+        # The last option stands for any number of further pieces.
         self.allowed: Ints = np.where(more[None, :] == extra, self.counts[None, :], self.starts)
         counts = np.broadcast_to(self.counts, self.starts.shape)
         self.welfare: Floats = rounded_all(programme.welfare_of(counts, self.starts))
@@ -127,23 +117,14 @@ def _rows(programme: Programme, columns: _Columns) -> tuple[Any, Floats, Floats]
 
 
 def _model(programme: Programme, columns: _Columns) -> Any:
-    import highspy
-
     rows, low, high = _rows(programme, columns)
     cost = np.zeros(columns.last + 1)
     cost[columns.first_y : -1] = -columns.welfare.ravel()
     cost[-1] = programme.makespan_price
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns.last + 1, rows.shape[0]
-    model.col_cost_, model.row_lower_, model.row_upper_ = cost, low, high
-    model.col_lower_ = np.zeros(columns.last + 1)
-    model.col_upper_ = np.concatenate([np.ones(columns.last), [np.inf]])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
-    binary, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-    options = columns.last - columns.first_y
-    model.integrality_ = [binary] * columns.cells + [free] * columns.cells + [binary] * options + [free]
-    return model
+    # Starts and the makespan follow from the rest, so that only x and y need be whole.
+    whole = np.ones(columns.last + 1, dtype=np.bool_)
+    whole[columns.cells : columns.first_y] = whole[-1] = False
+    return model_of(cost, rows, low, high, np.concatenate([np.ones(columns.last), [np.inf]]), whole)
 
 
 def _by_job(options: Floats) -> Any:

@@ -1,54 +1,118 @@
 """Shockwave: plans a window of rounds by equation 11, follows the plan, and plans anew when something happens.
 
 Zheng et al., "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine Learning", NSDI 2023.
+
+Budgets of jobs: their finish-time fairness, forecast over each job's own life. Shockwave, equation 9.
+
+What is left of jobs if forecasts of their regimes are wrong: slower or faster, so that the makespan is hedged.
+
+Equation 10 takes the larger of mean load and longest job. A load forecast too high would hide a long job that cannot
+wait, one too low costs nothing. So the longest job is measured at its slowest, the load at its fastest.
 """
 
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.shockwave.fisher_budgets import Budgets
+from jobcast.schedulers.run_times import RunTimes
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.robust_scenarios import best_left_s, present_left_s
 from jobcast.schedulers.shockwave.solver import Limits, Solution, share_lost, solve
-from jobcast.schedulers.shockwave.work import Stretch, work_of
+from jobcast.schedulers.shockwave.work import Floats, work_of
 
+
+class Budgets:
+    """Keeps how contended each job's life was, and with which fairness it was started.
+
+    A job that runs keeps at least the fairness that it was started with: it falls while it runs, and without that each
+    new plan would stop whom the last one started, and scatter everybody's rounds.
+    """
+
+    def __init__(self) -> None:
+        self._contended: dict[int, tuple[float, int]] = {}  # sum of jobs / GPUs, rounds; by seq
+        self._kept: dict[int, float] = {}
+
+    def observe(self, state: RoundState) -> None:
+        """Take in a round: jobs that ask for GPUs / GPUs, for the jobs that live in it."""
+        now = len(state.active) / state.total_gpus
+        before = self._contended
+        self._contended = {}
+        for active in state.active:
+            total, rounds = before.get(active.job.seq, (0.0, 0))
+            self._contended[active.job.seq] = total + now, rounds + 1
+
+    def contention(self, state: RoundState) -> Floats:
+        """N_avg: mean jobs / GPUs over each job's life so far, at least 1, (n,)."""
+        sums = np.array([self._contended[active.job.seq] for active in state.active])
+        mean: Floats = np.maximum(1.0, sums[:, 0] / sums[:, 1])
+        return mean
+
+    def fairness(self, state: RoundState, left_s: Floats) -> Floats:
+        """Rho of each job, (n,), from the seconds that it still runs, (n,).
+
+        Attained service and waiting time together are the time since submission.
+        """
+        age_s = np.array([state.now_s - active.job.submit_s for active in state.active])
+        total_s = left_s + np.array([active.run_s for active in state.active])
+        rho = forecast_fairness(age_s, left_s, total_s, self.contention(state))
+        kept = [self._kept.get(active.job.seq, 0.0) if active.running else 0.0 for active in state.active]
+        # Rounded before it is compared: what is kept was rounded too.
+        rho = np.maximum(rounded_all(rho), kept)
+        self._kept = {active.job.seq: float(one) for active, one in zip(state.active, rho, strict=True)}
+        return rho
+
+
+def forecast_fairness(age_s: Floats, left_s: Floats, total_s: Floats, contention: Floats) -> Floats:
+    """(L + W + R N) / (P N), equation 9.
+
+    >>> forecast_fairness(np.array([600.0]), np.array([300.0]), np.array([400.0]), np.array([2.0])).tolist()
+    [1.5]
+    """
+    rho: Floats = (age_s + left_s * contention) / (total_s * contention)
+    return rho
+
+
+def present_left_s(active: ActiveJob) -> float:
+    """Seconds that a job still runs if it keeps its batch size; 0 for one that reports no epochs."""
+    training, progress = active.job.training, active.progress
+    if training is None or progress is None:
+        return 0.0
+    return (training.epochs - progress.epochs) * training.epoch_s[progress.batch_size]
+
+
+def best_left_s(active: ActiveJob) -> float:
+    """Seconds that a job still runs if it goes at its fastest from now on; infinite for one that reports no epochs."""
+    training, progress = active.job.training, active.progress
+    if training is None or progress is None:
+        return inf
+    return (training.epochs - progress.epochs) * min(training.epoch_s.values())
+
+
+# Shockwave, section 6.1.
 EXPONENT = 5.0
-"""Shockwave, section 6.1."""
+# Shockwave, appendix G. Section 6.1 says 20, which stops jobs a quarter more often on generated traces.
 WINDOW_ROUNDS = 30
-"""Shockwave, appendix G. Section 6.1 says 20, which stops jobs a quarter more often on generated traces."""
+# Lambda, inside appendix G.2's range of 0.1 to 10. A round of D seconds of the job that decides the makespan is worth
+# lambda D / Z0; one of an average job, of run time Z0 / N, at most rho^k D / (Z0 M FLOOR). So while rho^k stays below
+# lambda M FLOOR, some hundreds, the deciding job goes first, and fairness arbitrates among the others; section 6.1's
+# 1e-3 would hardly be felt. On four generated workloads 3 kept makespans as short as 10 and treated fewer jobs
+# unfairly.
 MAKESPAN = 3.0
-"""Lambda, inside appendix G.2's range of 0.1 to 10. A round of D seconds of the job that decides the makespan is worth
-lambda D / Z0; one of an average job, of run time Z0 / N, at most rho^k D / (Z0 M FLOOR). So while rho^k stays below
-lambda M FLOOR, some hundreds, the deciding job goes first, and fairness arbitrates among the others; section 6.1's 1e-3
-would hardly be felt. On four generated workloads 3 kept makespans as short as 10 and treated fewer jobs unfairly.
-"""
+# Utility before the first epoch, where all epochs are 1: log((FLOOR + UTIL) / (FLOOR + 1)). Finite at no progress, and
+# never steep: a new job has no claim to a round at once, which costs a restart, and one near its end is not forsaken.
+# On the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs
+# unfairly.
 FLOOR = 3.0
-"""Utility before the first epoch, where all epochs are 1: log((FLOOR + UTIL) / (FLOOR + 1)). Finite at no progress, and
-never steep: a new job has no claim to a round at once, which costs a restart, and one near its end is not forsaken. On
-the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs unfairly.
-"""
 TIME_LIMIT_S = 60.0
+# Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers.
 MOST_WEIGHT = 1e100
-"""Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers."""
-REACTIVE, LAZY = "reactive", "lazy"
-MODES = (REACTIVE, LAZY)
-
-
-class WorkTimes(Protocol):
-    """What the policy asks about jobs; `schedulers.run_times.RunTimes` answers."""
-
-    def left(self, active: ActiveJob) -> Sequence[Stretch]:
-        """Stretches still to run, in order: epochs, seconds an epoch, batch size."""
-        ...
+REACTIVE = "reactive"
 
 
 class Shockwave:
@@ -66,15 +130,13 @@ class Shockwave:
     window : rounds to plan, T
     mode : reactive or lazy
     time_limit_s : of HiGHS in one solve; a guard, it is limited by nodes, which give the same answer everywhere
-
-    Raises ConfigError for an exponent or a weight below 0, a window below 1, or an unknown mode.
     """
 
     name = "shockwave"
 
     def __init__(
         self,
-        run_times: WorkTimes,
+        run_times: RunTimes,
         *,
         k: float = EXPONENT,
         lam: float = MAKESPAN,
@@ -82,10 +144,6 @@ class Shockwave:
         mode: str = REACTIVE,
         time_limit_s: float = TIME_LIMIT_S,
     ) -> None:
-        if k < 0 or lam < 0 or window < 1:
-            raise ConfigError(f"policy shockwave: k and lam must be >= 0 and window >= 1, got {k}, {lam}, {window}")
-        if mode not in MODES:
-            raise ConfigError(f"policy shockwave: mode must be {' or '.join(MODES)}, got {mode}")
         self._run_times = run_times
         self._k, self._lam, self._window, self._mode = k, lam, window, mode
         self._limits = Limits(time_limit_s=time_limit_s)
@@ -103,6 +161,7 @@ class Shockwave:
         self._budgets.observe(state)
         seqs = frozenset(active.job.seq for active in state.active)
         adapted = state.adapted and self._mode == REACTIVE
+        # A plan is of these very jobs; a lazy one lives with other batch sizes.
         if adapted or not self._planned or seqs != self._known:
             self._plan(state)
         self._known = seqs
@@ -143,9 +202,11 @@ class Shockwave:
         work = work_of([self._run_times.left(one) for one in active], epochs)
         rho = self._budgets.fairness(state, work.left_s)
         total_s = work.left_s + np.array([one.run_s for one in active])
+        # The makespan sees the slowest that a job may go, its load the fastest: see above.
         cautious_s = np.maximum(work.left_s, [present_left_s(one) for one in active])
         eager_s = np.minimum(work.left_s, [best_left_s(one) for one in active])
         widths = np.array([one.job.gpus for one in active], dtype=np.int64)
+        # Powers of unfairness may pass all numbers; they are cut right after.
         with np.errstate(over="ignore"):
             urgency = np.minimum(rho**self._k, MOST_WEIGHT)
         return Programme(
@@ -160,6 +221,7 @@ class Shockwave:
             rounds=self._window,
             round_s=state.round_s,
             restart_s=state.restart_s,
+            # Of nearly nothing left the price would be infinite.
             makespan_price=rounded(min(self._lam / max(float(total_s.sum()), 1.0 / MOST_WEIGHT), MOST_WEIGHT)),
         )
 

@@ -65,6 +65,7 @@ class Programme:
         """Seconds, in whole rounds, for which each job still holds its GPUs after so many rounds in so many pieces."""
         starts = np.maximum(starts, ~self.running if np.ndim(counts) == 1 else ~self.running[:, None])
         work_s = self.cautious_s if np.ndim(counts) == 1 else self.cautious_s[:, None]
+        # Dust of a division must not cost a whole round.
         needed = np.ceil((work_s + self.restart_s * starts) / self.round_s - 1e-9)
         left: Floats = self.round_s * np.maximum(0.0, needed - counts)
         return left

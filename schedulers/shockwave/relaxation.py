@@ -7,6 +7,8 @@ the time left of each job with weight nu_j, together 1. For any p >= 0 and any s
     sum_j max_m [gain_j(m) - price x (theta load_j + nu_j) left_j(m) - p width_j m] + p M T
 
 is at least what any timetable is worth.
+
+Concave majorants of rows: what a Lagrangian relaxation sees of functions that are not concave.
 """
 
 from dataclasses import dataclass
@@ -14,12 +16,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.rounding import rounded, rounded_all
-from jobcast.schedulers.shockwave.concave_envelope import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Floats, Ints
 
+
+def majorant_slopes(values: Floats) -> Floats:
+    """Slopes of the least concave function above each row, (n, m) for values (n, m + 1) at 0, 1, ..., m.
+
+    The slope over [i, i + 1] is the least over a <= i of the largest over b > i of (v_b - v_a) / (b - a).
+
+    >>> majorant_slopes(np.array([[0.0, 0.0, 4.0, 5.0]])).tolist()
+    [[2.0, 2.0, 1.0]]
+    """
+    points = values.shape[1]
+    slopes = np.full((len(values), points, points), -np.inf)  # by row, a, b - 1 ... filled for b > a
+    for begin in range(points - 1):
+        span = np.arange(1, points - begin)
+        slopes[:, begin, begin + 1 :] = (values[:, begin + 1 :] - values[:, begin, None]) / span
+    best = np.maximum.accumulate(slopes[:, :, ::-1], axis=2)[:, :, ::-1]  # largest over b >= column
+    upto = np.where(np.tri(points, points, -1, dtype=bool)[None, :, :].transpose(0, 2, 1), best, np.inf)
+    majorant: Floats = upto.min(axis=1)[:, 1:]
+    return majorant
+
+
+# Halvings of the interval in which the longest time left lies: below a microsecond from any trace's length.
 CUTS = 40
-"""Halvings of the interval in which the longest time left lies: below a microsecond from any trace's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +61,7 @@ class Relaxed:
 
 def relax(programme: Programme) -> Relaxed:
     """Solve the relaxation by bisection on the longest time left, then prove its prices."""
+    # First as if the longest job alone decided; the load only where it may bind.
     longest = found = _Search(programme, 0.0)
     mixtures = [(0.0, longest.mixture(0.0)), (1.0, np.zeros(programme.jobs))]
     if longest.load_share > 0.0:  # the load may bind: what is left of the mixture goes to it
@@ -70,6 +92,7 @@ class _Search:
         low = min(high, max(float(longest[-1]), load_s))
         self.candidates = [counts]
         self._tight = np.zeros(programme.jobs)  # GPUs of the jobs that no lower ceiling has room for
+        # Where nothing binds, the weight goes to the job that is longest in the end.
         self._tight[int(np.argmax(self._left_s[:, -1]))] = 1.0
         found = self._under(low)
         self.load_share = 0.0
@@ -97,6 +120,7 @@ class _Search:
         for _ in range(CUTS):
             middle = 0.5 * (low + high)
             found = self._under(middle)
+            # Too dear: the makespan is worth less than what the ceiling takes.
             if found is None or rounded(float(found[1].sum())) > 1.0:
                 low = middle
                 if found is not None:
@@ -154,6 +178,7 @@ def _fill(slopes: Floats, order: Ints, programme: Programme, forced: Ints, room:
         if free_gpus == 0:
             break
         width = int(programme.widths[row])
+        # Rounds of a job are taken in order: the next one only after those before it.
         if width <= free_gpus and column == taken[row]:
             taken[row] += 1
             free_gpus -= width

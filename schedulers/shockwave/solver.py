@@ -1,4 +1,7 @@
-"""Equation 11 solved: a relaxation tells counts and a bound, timetables follow, HiGHS closes what gap remains."""
+"""Equation 11 solved: a relaxation tells counts and a bound, timetables follow, HiGHS closes what gap remains.
+
+Repairs a timetable where its longest job, which decides the makespan, lacks a round or was cut in pieces.
+"""
 
 from dataclasses import dataclass
 
@@ -6,19 +9,66 @@ import numpy as np
 
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.exact import improve
-from jobcast.schedulers.shockwave.feasibility_repair import repair
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
 from jobcast.schedulers.shockwave.timetable import timetable
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
+# Repairs at most; each shortens the time left of one job.
+STEPS = 40
+
+
+def repair(programme: Programme, runs: Bools, urgency: Floats, enough: float) -> tuple[Bools, float]:
+    """Give the longest job rounds of less urgent ones while that is worth more, and what the timetable is then worth.
+
+    Parameters
+    ----------
+    programme : what timetables are worth
+    runs : (n, rounds) where to begin
+    urgency : (n,) who gives way last
+    enough : value that needs no more repair
+    """
+    value = programme.value(runs)
+    for _ in range(STEPS):
+        if value >= enough:
+            break
+        left_s = programme.held_left_s(runs.sum(axis=1), programme.starts(runs))
+        longest = int(np.argmax(left_s))
+        changed = [
+            _with(programme, runs, longest, column, urgency) for column in np.flatnonzero(~runs[longest]).tolist()
+        ]
+        values = [programme.value(one) for one in changed]
+        if not values:
+            break
+        best = int(np.argmax(rounded_all(np.array(values))))
+        # No repair gains more than rounding: this is a local best.
+        if rounded(values[best]) <= rounded(value):
+            break
+        runs, value = changed[best], values[best]
+    return runs, value
+
+
+def _with(programme: Programme, runs: Bools, job: int, column: int, urgency: Floats) -> Bools:
+    """The timetable with a job in a round, the least urgent of that round giving way."""
+    changed = runs.copy()
+    changed[job, column] = True
+    over = int(programme.widths[changed[:, column]].sum()) - programme.gpus
+    others = np.flatnonzero(runs[:, column])
+    for other in others[np.argsort(urgency[others], kind="stable")].tolist():
+        if over <= 0:
+            break
+        changed[other, column] = False
+        over -= int(programme.widths[other])
+    return changed
+
+
+# How many times as urgent as a job that runs another must be to be served before it where not all can wait; of the
+# timetables that each makes, the best is taken.
 HOLDS = (1.5, np.inf)
-"""How many times as urgent as a job that runs another must be to be served before it where not all can wait; of the
-timetables that each makes, the best is taken."""
+# Counts of rounds for which timetables are made.
 CANDIDATES = 2
-"""Counts of rounds for which timetables are made."""
+# Values that differ by less are the same.
 NOTHING = 1e-9
-"""Values that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +130,15 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     solution = Solution(runs, value, relaxed.bound, relaxed.slopes)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
-    improved = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
-    if improved is None:
+    answer = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
+    if answer is None:
         return solution
-    value = programme.value(improved.runs)
+    improved, bound = answer
+    value = programme.value(improved)
+    # HiGHS counts with its own tolerances; what it found is priced by our own.
     better = rounded(value) > rounded(solution.value)
-    runs, value = (improved.runs, value) if better else (solution.runs, solution.value)
-    return Solution(runs, value, min(improved.bound, solution.bound), solution.slopes)
+    runs, value = (improved, value) if better else (solution.runs, solution.value)
+    return Solution(runs, value, min(bound, solution.bound), solution.slopes)
 
 
 def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:
@@ -98,6 +150,7 @@ def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bool
     values = [programme.value(runs) for runs, _ in made]
     best = int(np.argmax(rounded_all(np.array(values))))
     enough = relaxed.bound - gap * abs(values[best])
+    # Within the gap already, and repairs cost time.
     if values[best] >= enough:
         return made[best][0], values[best]
     return max((repair(programme, *one, enough) for one in made), key=lambda one: rounded(one[1]))

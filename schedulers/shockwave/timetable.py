@@ -56,6 +56,7 @@ def _must(order: Ints, owed: Ints, widths: Ints, gpus: int, later: int) -> Ints:
     must = np.zeros(len(owed), dtype=np.int64)
     bound = 0  # GPUs of those that must run
     for level in range(later, -1, -1):
+        # GPU-rounds that later rounds offer at this level, and what was forced already.
         lacking = -gpus * (later - level) - bound
         for job in order:
             lacking += widths[job] * max(0, owed[job] - level)
@@ -112,8 +113,10 @@ def _filled(
     runs, given = np.zeros((jobs, rounds), dtype=np.bool_), np.zeros(jobs, dtype=np.int64)
     for column in range(rounds):
         order = _by_urgency(urgency, running, hold)
+        # Who has had its rounds comes last, as a filler.
         order = order[owed[order] > 0]
         must = _must(order, owed, widths, gpus, rounds - column - 1)
+        # Stable sorts, the least important key first: must, running, width, urgency.
         order = _sorted_by(order, np.where(must > 0, -widths, 0).astype(np.float64))
         order = _sorted_by(order, np.where(running, 0.0, 1.0))
         order = _sorted_by(order, -must.astype(np.float64))

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+# Epochs, seconds an epoch, batch size.
 Stretch = tuple[float, float, int]
-"""Epochs, seconds an epoch, batch size."""
+# Shorter epochs are taken to be as long: their number in a round would leave the range of numbers.
 LEAST_EPOCH_S = 1e-100
-"""Shorter epochs are taken to be as long: their number in a round would leave the range of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Work:
             ran += here_s / epoch_s
             rest_s = rest_s - here_s
         last = np.maximum(0, (self.epochs > 0).sum(axis=1) - 1)
+        # Beyond its last regime a job goes on at that pace: rounds are whole, jobs are not.
         ran += rest_s / self.epoch_s[np.arange(len(last)), last][:, None]
         share: Floats = ran / (self.done + self.epochs.sum(axis=1))[:, None]
         return share
@@ -62,6 +63,7 @@ def work_of(stretches: Sequence[Sequence[Stretch]], done: Sequence[float]) -> Wo
     """Work from what is left of each job, (epochs, seconds an epoch, batch size) in order, and its epochs so far."""
     most = max((len(one) for one in stretches), default=0)
     epochs = np.zeros((len(stretches), most))
+    # Padding is divided by, so that it is 1 and not 0.
     epoch_s = np.ones((len(stretches), most))
     for row, one in enumerate(stretches):
         epochs[row, : len(one)] = [stretch[0] for stretch in one]

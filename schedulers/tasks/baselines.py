@@ -3,15 +3,31 @@
 Zhang, Stafman, Or, Freedman: SLAQ, SoCC 2017. Gu et al.: Tiresias, NSDI 2019. Verma et al.: Borg, EuroSys 2015. Liaw et
 al.: HyperSched, SoCC 2019. Xiao et al.: Gandiva, OSDI 2018. What training will still gain follows from what it gained
 last, the metric as c - a / (k + 1) after k epochs: errors of first-order methods fall like 1 / k (SLAQ).
+
+Graphene: troublesome tasks first, jobs by a weighted score. Grandl et al.: Graphene, OSDI 2016; MLFS, section 2.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
+from jobcast.domain.tasks import (
+    GPU,
+    MEMORY,
+    QUEUED,
+    Bools,
+    Floats,
+    Ints,
+    TaskCluster,
+    TaskJobs,
+    TaskRule,
+    TaskView,
+    decision,
+)
 from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
+    BOOLS,
     CONSOLIDATE,
     EPSILON,
     FLOATS,
@@ -24,6 +40,7 @@ from jobcast.schedulers.tasks.host_selection import (
     Room,
     hosts,
     njit,
+    plain,
     types,
 )
 from jobcast.schedulers.tasks.packing import (
@@ -40,24 +57,141 @@ from jobcast.schedulers.tasks.packing import (
 from jobcast.schedulers.tasks.policies import (
     BorgFairSettings,
     GandivaSettings,
+    GrapheneSettings,
     HyperSchedSettings,
     SlaqSettings,
     TiresiasSettings,
 )
 from jobcast.schedulers.tasks.preemption import (
-    all_resources,
+    ALL_RESOURCES,
+    GPU_AND_MEMORY,
     attained_gpu_s,
     due,
-    gpu_and_memory,
+    job_use,
     measured_iteration_s,
     place_or_swap,
     sorted_jobs,
     waiting_jobs,
 )
 
+Words = NDArray[np.uint64]
+# Tasks in a word of a set of bits.
+WORD = 64
+WORDS = types.Array(types.uint64, 2, "C")
+
+
+@njit(types.float64(types.uint64), cache=True)
+def bits(word: np.uint64) -> float:
+    """How many bits of a word are set."""
+    count = 0.0
+    while word:
+        word &= word - np.uint64(1)
+        count += 1.0
+    return count
+
+
+@njit(types.void(INTS, INTS, BOOLS, types.int64, WORDS), cache=True)
+def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: Words) -> None:
+    """Fill `after` (n_tasks of the job, n_words) with the tasks that come after each, the last task first."""
+    # From the last task on, so that those of a successor are complete.
+    for edge in np.argsort(-edge_from, kind="mergesort"):
+        # Edges back are the exchange at the end of an iteration, on which none of it waits.
+        if is_server[edge_from[edge]] or edge_to[edge] < edge_from[edge]:
+            continue
+        one, other = edge_from[edge] - begin, edge_to[edge] - begin
+        after[one, other // WORD] |= np.uint64(1) << np.uint64(other % WORD)
+        for word in range(after.shape[1]):
+            after[one, word] |= after[other, word]
+
+
+@njit(types.void(INTS, INTS, INTS, INTS, BOOLS, FLOATS), cache=True)
+def count_descendants(
+    task_of: Ints, edge_of: Ints, edge_from: Ints, edge_to: Ints, is_server: Bools, count: Floats
+) -> None:
+    """Fill `count` (n_tasks,)."""
+    for job in range(len(task_of) - 1):
+        begin, end = task_of[job], task_of[job + 1]
+        after = np.zeros((end - begin, (end - begin + WORD - 1) // WORD), dtype=np.uint64)
+        first, last = edge_of[job], edge_of[job + 1]
+        follow(edge_from[first:last], edge_to[first:last], is_server, begin, after)
+        for task in range(end - begin):
+            count[begin + task] = 0.0
+            for word in range(after.shape[1]):
+                count[begin + task] += bits(after[task, word])
+
+
+def descendants(jobs: TaskJobs) -> Floats:
+    """(n_tasks,) how many tasks wait for each task.
+
+    What is exchanged at an iteration's end, sent to earlier tasks, is waited for by none within the same one.
+    """
+    count = np.zeros(len(jobs.job_of))
+    edges = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to, jobs.is_server)
+    count_descendants(*(plain(column) for column in edges), count)
+    return count
+
+
+TINY = 1e-12
+# Scores that count as equal: their terms cancel out.
+SAME_SCORE = 1e-7
+
+
+class Graphene(TaskRule):
+    """Jobs by remaining work, packing and fairness; a job's tasks by dependants and demand; all resources count."""
+
+    name = "graphene"
+
+    def __init__(self, settings: GrapheneSettings | None = None) -> None:
+        self.settings = GrapheneSettings() if settings is None else settings
+        self._of: TaskJobs | None = None
+        self._trouble: Floats = np.empty(0)
+
+    def place(self, view: TaskView) -> Decision:
+        """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
+        waiting = waiting_jobs(view)
+        if not len(waiting):
+            return decision()
+        order = sorted_jobs(waiting, -np.rint(scores(view, waiting, self.settings) / SAME_SCORE))
+        # Told apart by identity: jobs are one tuple for a whole run.
+        if self._of is not view.jobs:  # the same at all decisions of a run
+            self._of, self._trouble = view.jobs, trouble(view.jobs, view.cluster)
+        room, wants = room_of(view), wants_of(view, self._trouble)
+        pack_by(ALIGNMENT, room, ALL_RESOURCES, wants, order, *groups_of(view, room))
+        return placement(view, room)
+
+
+def scores(view: TaskView, waiting: Ints, weights: GrapheneSettings) -> Floats:
+    """(n_jobs,) the weighted score of waiting jobs, the highest first; 0 for others.
+
+    Remaining work is GPU seconds by the estimate of an iteration. What a job lacks is an equal part of the cluster's
+    GPU time since it came, less what it had; a job that lacks nothing has 0.
+    """
+    jobs, score = view.jobs, np.zeros(len(view.jobs.submit_s))
+    use, capacity = job_use(view), view.cluster.capacity.sum(axis=0)
+    work = np.maximum(0.0, view.limit - view.done) * jobs.iteration_s * use[:, GPU]
+    free = np.maximum(0.0, 1.0 - view.load.sum(axis=0) / capacity)
+    dot = (use / capacity) @ free / np.diff(jobs.task_of)
+    fair = len(view.cluster.server_of) / len(view.active)
+    lack = np.maximum(0.0, fair * (view.now_s - jobs.submit_s) - attained_gpu_s(view))
+    terms = ((weights.srpt, -work), (weights.packing, dot), (weights.fairness, lack))
+    for weight, term in terms:
+        score[waiting] += weight * term[waiting] / max(float(np.abs(term[waiting]).max()), TINY)
+    return score
+
+
+def trouble(jobs: TaskJobs, cluster: TaskCluster) -> Floats:
+    """(n_tasks,) how troublesome tasks are: the share of the job that waits for them, and their largest demand.
+
+    A demand is a share of the roomiest server's capacity.
+    """
+    others = np.maximum(1, np.diff(jobs.task_of) - 1)[jobs.job_of]
+    dominant: Floats = (jobs.demand / cluster.capacity.max(axis=0)).max(axis=1)
+    return rounded_all(descendants(jobs) / others + dominant)
+
+
+# Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
+# of what a task uses with what is free. Ties go to the server with the lowest number.
 AFFINITY, ALIGNMENT = range(2)
-"""Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
-of what a task uses with what is free. Ties go to the server with the lowest number."""
 COUNTS = types.Array(types.int64, 2, "C")
 
 
@@ -70,6 +204,7 @@ def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int
             whole = room.capacity[server, kind]
             dot += use[kind] / whole * max(0.0, whole - room.load[server, kind]) / whole
         return float(-dot)
+    # Overloaded servers are alike: the costs of the three groups must not overlap.
     used = min(1.0, float(room.load[server, GPU] / room.capacity[server, GPU]))
     tasks = here.sum()
     if tasks == 0:
@@ -97,6 +232,7 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
     """
     for job in order:
         tasks, done = waiting(room, wants, job), 0
+        # A cheap test first: most waiting jobs of a full cluster fail it.
         if not len(tasks) or not may_fit(room, limits, wants, tasks):
             continue
         for task in tasks:
@@ -110,6 +246,7 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
             for task in tasks[:done]:
                 counts[room.server_of[room.place[task]], group[job]] -= 1
                 put(room, wants, task, QUEUED)
+    # Nobody runs and the first does not fit: without this it never would.
     if len(order) and room.load.max() <= EPSILON:
         place_alone(room, wants, waiting(room, wants, order[0]))
 
@@ -123,8 +260,8 @@ def groups_of(view: TaskView, room: Room) -> tuple[Ints, Ints]:
     return group.astype(np.int64), counts
 
 
+# a of a job that has not ended an epoch: the whole range of an accuracy.
 UNSEEN = 1.0
-"""a of a job that has not ended an epoch: the whole range of an accuracy."""
 
 
 def epochs_seen(view: TaskView) -> Floats:
@@ -160,7 +297,7 @@ class Slaq(TaskRule):
         speed = gain_speed(view)
         order = sorted_jobs(view.active, -speed)
         over = speed if due(view, self.settings.interval_s) else None
-        return place_or_swap(view, order, limits=gpu_and_memory(), rule=SPREAD, claim=over, hold=over)
+        return place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=SPREAD, claim=over, hold=over)
 
 
 def gain_speed(view: TaskView) -> Floats:
@@ -190,7 +327,7 @@ class Tiresias(TaskRule):
         if self.settings.index == "gittins":
             index[view.active] = gittins_index(finished_gpu_s(view), attained[view.active])
         order = sorted_jobs(view.active, low, -index)
-        return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=-low, hold=-low)
+        return place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=CONSOLIDATE, claim=-low, hold=-low)
 
 
 def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -> Bools:
@@ -200,6 +337,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
     """
     risen = np.zeros(len(attained))
     if settings.promote > 0.0:
+        # One step up for each `promote` times the threshold that it waited.
         risen = np.floor(rounded_all(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s)))
     low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
     return low
@@ -208,6 +346,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
 def finished_gpu_s(view: TaskView) -> Floats:
     """GPU seconds that each job took which is over by now, in order of submission."""
     over = view.jobs.submit_s <= view.now_s
+    # Submitted and no longer active: it has ended.
     over[view.active] = False
     return attained_gpu_s(view)[over]
 
@@ -228,6 +367,7 @@ def gittins_index(finished: Floats, attained: Floats) -> Floats:
         if len(rest):
             ended = np.arange(1, len(rest) + 1)
             spent = np.cumsum(rest) + (len(rest) - ended) * rest
+            # Ratios change only where somebody ends, so that ends alone are tried.
             index[attained == service] = (ended / spent).max()
     return rounded_all(index)
 
@@ -246,7 +386,7 @@ class BorgFair(TaskRule):
         every_s = self.settings.interval_s
         over = -share if every_s > 0.0 and due(view, every_s) else None
         order = sorted_jobs(view.active, share)
-        return place_or_swap(view, order, limits=all_resources(), rule=BEST_FIT, claim=over, hold=over)
+        return place_or_swap(view, order, limits=ALL_RESOURCES, rule=BEST_FIT, claim=over, hold=over)
 
 
 def received_share(view: TaskView) -> Floats:
@@ -272,7 +412,7 @@ class HyperSched(TaskRule):
         gain = deadline_gain(view)
         claim = (gain >= self.settings.least_gain).astype(np.float64)
         order = sorted_jobs(view.active, -np.where(claim > 0.0, gain, 0.0))
-        return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=claim, hold=claim)
+        return place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=CONSOLIDATE, claim=claim, hold=claim)
 
 
 def deadline_gain(view: TaskView) -> Floats:
@@ -302,7 +442,7 @@ class Gandiva(TaskRule):
                 break
             relieve(room, wants, view, int(gpu), self.settings.overload)
         group, counts = groups_of(view, room)
-        pack_by(AFFINITY, room, gpu_and_memory(), wants, waiting_jobs(view), group, counts)
+        pack_by(AFFINITY, room, GPU_AND_MEMORY, wants, waiting_jobs(view), group, counts)
         return placement(view, room)
 
 
@@ -313,6 +453,7 @@ def relieve(room: Room, wants: Wants, view: TaskView, gpu: int, most: float) -> 
         return
     task = int(here[np.argmin(rounded_all(wants.use[here, GPU]))])
     memory = room.capacity[:, MEMORY] - room.load[:, MEMORY]
+    # It is on this server already, and needs no memory more to change GPUs.
     memory[room.server_of[gpu]] = np.inf
     use = wants.use[task]
     fits = (room.gpu_load + use[GPU] <= most + EPSILON) & (memory[room.server_of] >= use[MEMORY])

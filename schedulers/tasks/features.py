@@ -6,13 +6,14 @@ Rows are of about the size of one: logarithms of seconds, MB and counts, shares,
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain.tasks import TaskCluster, TaskJobs, TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
+from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, plain, types
 
+# Learning algorithms that are told apart (section 4.1: AlexNet, ResNet, MLP, LSTM, SVM); others share the last.
 ALGORITHMS = 5
-"""Learning algorithms that are told apart (section 4.1: AlexNet, ResNet, MLP, LSTM, SVM); others share the last."""
+# Columns of a waiting job's row; from `cluster_gpu` to `queue` they are the same for all jobs. `hold` is 1 in the row
+# of the choice to leave all that still wait in the queue for now, in which only these columns are not 0.
 JOB_FEATURES = (
     "waited",
     "ran",
@@ -55,8 +56,7 @@ JOB_FEATURES = (
     "queue",
     "hold",
 )
-"""Columns of a waiting job's row; from `cluster_gpu` to `queue` they are the same for all jobs. `hold` is 1 in the row
-of the choice to leave all that still wait in the queue for now, in which only these columns are not 0."""
+# What `device_rl` does not read: deadlines, urgency, accuracy and the model's parts (section 4.1, RL).
 ML_FEATURES = (
     "to_deadline",
     "slack",
@@ -72,7 +72,8 @@ ML_FEATURES = (
     "final_sd",
     "largest_part",
 )
-"""What `device_rl` does not read: deadlines, urgency, accuracy and the model's parts (section 4.1, RL)."""
+# Columns of a server's row for a task; `queue` is 1 in the row of the choice to stop its job, in which columns of
+# servers are 0, and the last three are the same for all rows.
 HOST_FEATURES = (
     "gpu",
     "cpu",
@@ -102,17 +103,15 @@ HOST_FEATURES = (
     "job_gpus",
     "waiting",
 )
-"""Columns of a server's row for a task; `queue` is 1 in the row of the choice to stop its job, in which columns of
-servers are 0, and the last three are the same for all rows."""
 JOBS = types.NamedTuple([FLOATS] * 7 + [INTS] * 7 + [FLOATS_2D, FLOATS, FLOATS, BOOLS, INTS, INTS, FLOATS], TaskJobs)
 CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
 VIEW = types.NamedTuple(
     [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 10, TaskView
 )
+# Slack at which more makes little difference; deadlines lie up to a day ahead (section 4.1).
 _SLACK_S = 6 * 3600.0
-"""Slack at which more makes little difference; deadlines lie up to a day ahead (section 4.1)."""
+# Time to a deadline that there is none of, in the unit of the column; 1 is two days.
 _FARTHEST = 1.5
-"""Time to a deadline that there is none of, in the unit of the column; 1 is two days."""
 _NO_GAP = 0.0
 
 
@@ -130,6 +129,7 @@ def graph_size(view: Any, job: int) -> tuple[float, float]:
     level = np.zeros(end - begin, np.int64)
     for edge in range(jobs.edge_of[job], jobs.edge_of[job + 1]):
         start, goal = jobs.edge_from[edge], jobs.edge_to[edge]
+        # Edges to earlier tasks are the exchange at the end; levels are of one iteration.
         if start < goal and not jobs.is_server[goal]:
             level[goal - begin] = max(level[goal - begin], level[start - begin] + 1)
     wide = np.zeros(end - begin + 1, np.int64)
@@ -181,6 +181,7 @@ def _fill_learning(view: Any, job: int, row: Any) -> None:
     row[14] = np.log1p(view.done[job]) / 12.0
     row[15] = 1.0 / (1.0 + np.floor(view.done[job] / max(jobs.epoch_iterations[job], 1.0)))
     gained = view.all_gain[job]
+    # Before the first epoch the reduction counts as 1, as in equation 2.
     row[16] = view.last_gain[job] / gained if gained > 0.0 else 1.0
     gap = jobs.target[job] - (0.0 if np.isnan(view.accuracy[job]) else view.accuracy[job])
     row[17] = _NO_GAP if np.isnan(gap) else gap
@@ -190,6 +191,7 @@ def _fill_learning(view: Any, job: int, row: Any) -> None:
     row[20] = 0.0 if np.isnan(view.final_sd[job]) else view.final_sd[job]
     row[21] = log_minutes(jobs.epoch_iterations[job] * jobs.iteration_s[job])
     row[22] = np.log1p(view.limit[job]) / 12.0
+    # One of five columns; algorithms that are not told apart share the last.
     row[23 + max(0, min(jobs.algorithm[job], 4))] = 1.0
 
 
@@ -198,6 +200,7 @@ def _fill_graph(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
     begin, end = jobs.task_of[job], jobs.task_of[job + 1]
     largest, queued, volume = 0.0, 0, 0.0
+    # Only what is still queued: the rest is in the load of the cluster.
     needs = np.zeros(4)
     for task in range(begin, end):
         largest = max(largest, jobs.size_share[task])
@@ -283,11 +286,7 @@ def jobs_with_queued_tasks(view: Any) -> Any:
 
 def plain_view(view: TaskView) -> TaskView:
     """A view as compiled code takes it: arrays in one piece that may be written; copied only where they are not."""
-    jobs = TaskJobs(*(_plain(column) for column in view.jobs))
-    cluster = TaskCluster(*(_plain(column) for column in view.cluster))
-    rest = (_plain(column) for column in view[3:])
+    jobs = TaskJobs(*(plain(column) for column in view.jobs))
+    cluster = TaskCluster(*(plain(column) for column in view.cluster))
+    rest = (plain(column) for column in view[3:])
     return TaskView(float(view.now_s), jobs, cluster, *rest)
-
-
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    return column if column.flags.carray else np.require(column, requirements=("C", "W"))

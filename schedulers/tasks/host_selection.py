@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.tasks import GPU, MEMORY, RESOURCES, Floats, Ints
 
@@ -17,17 +18,24 @@ FLOATS_2D = types.Array(types.float64, 2, "C")
 INTS = types.Array(types.int64, 1, "C")
 BOOLS = types.Array(types.boolean, 1, "C")
 
+
+def plain(column: NDArray[Any]) -> NDArray[Any]:
+    """An array as compiled code takes it; copied only where it is not contiguous or may not be written."""
+    # Asked first, since `np.require` takes a microsecond, and views have two dozen columns at each decision.
+    return column if column.flags.carray else np.require(column, requirements=["C", "W"])
+
+
+# Rules: like the ideal virtual host; where most tasks of the job are, then the fullest; the least full; least left
+# over; the first. Ties go to the server with the lowest number.
 IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT = range(5)
-"""Rules: like the ideal virtual host; where most tasks of the job are, then the fullest; the least full; least left
-over; the first. Ties go to the server with the lowest number."""
 KINDS = len(RESOURCES)
+# By which sums of demands may miss a limit: rounding.
 EPSILON = 1e-9
-"""By which sums of demands may miss a limit: rounding."""
 MB_PER_GB = 1000.0
+# Seconds between two decisions. MLFS, section 4.1.
 DECISION_S = 60.0
-"""Seconds between two decisions. MLFS, section 4.1."""
+# Share of a server's bandwidth that a moving task can always count on.
 LEAST_BANDWIDTH = 0.1
-"""Share of a server's bandwidth that a moving task can always count on."""
 
 
 class Room(NamedTuple):
@@ -82,6 +90,7 @@ def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
     idle = True
     for kind in range(KINDS):
         idle = idle and room.load[server, kind] <= EPSILON
+    # A task above the limit, on an idle server, would else fit nowhere.
     for kind in range(KINDS):
         most = 1.0 if idle else limits.most[kind]
         if room.load[server, kind] + use[kind] > most * room.capacity[server, kind] * (1.0 + EPSILON) + EPSILON:
@@ -107,6 +116,7 @@ def movement(room: Room, use: Floats, origin: int, server: int) -> float:
     """
     if origin < 0 or origin == server:
         return 0.0
+    # The slower end decides.
     rate = np.inf
     for end in (origin, server):
         whole = room.capacity[end, KINDS - 1]
@@ -144,6 +154,7 @@ def ideal_host(room: Room, limits: Limits, use: Floats, near: Floats, origin: in
             distance += (near[server] - most_near) ** 2
         for kind in range(KINDS):
             distance += (room.load[server, kind] / room.capacity[server, kind] - least[kind]) ** 2
+        # By more than rounding, so that ties go to the lowest number everywhere.
         if distance < best - EPSILON:
             best, found = distance, server
     return found

@@ -117,12 +117,14 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, told: Floats,
     origin = room.server_of[gpu] if gpu != QUEUED else -1
     count, nearest, least = 0, 0.0, np.full(KINDS, np.inf)
     for server in range(many):
+        # Its own server counts as a host even when overloaded: the task may stay.
         if server != origin and not hosts(room, limits, use, server):
             continue
         row = rows[count]
         _fill_server(room, limits, use, server, gpu if server == origin else -1, row)
         row[_NEAR] = near[server]
         row[_HERE] = together[server] / own
+        # At most twice what the rest of the job needs: more makes no difference.
         row[_ROOM_LEFT] = min(row[_ROOM_LEFT] / max(shares, _LEAST_SHARE), 2.0) / 2.0
         row[_LEFT] = left
         row[_MOVES] = movement(room, use, origin, server)
@@ -133,6 +135,7 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, told: Floats,
         nearest, least = max(nearest, near[server]), np.minimum(least, row[:KINDS])
         servers[count] = server
         count += 1
+    # Columns relative to the best wait until all servers are known.
     for place in range(count):
         rows[place, _ABOVE : _ABOVE + KINDS] = rows[place, :KINDS] - least
         rows[place, _BELOW] = nearest - rows[place, _NEAR]
@@ -219,6 +222,7 @@ def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: in
     score_rows(layers, rows, count, scores)
     best = 0
     for place in range(1, count):
+        # More than equal: `tanh` differs in its last bits between libraries.
         if scores[place] > scores[best] + SAME_SCORE:
             best = place
     settle(room, wants, task, servers[best])
@@ -245,6 +249,7 @@ def place_in_order(
         if done == len(tasks):
             placed += 1
             continue
+        # Whole or not at all: a part of a job holds GPUs and cannot run.
         for task in tasks[:done]:
             put(room, wants, task, QUEUED)
     return placed

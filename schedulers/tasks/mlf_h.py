@@ -1,20 +1,254 @@
-"""MLF-H: the heuristic scheduler of tasks by features of machine learning. MLFS, section 3.3."""
+"""MLF-H: the heuristic scheduler of tasks by features of machine learning. MLFS, section 3.3.
+
+Which tasks leave overloaded servers: those most like the ideal virtual task. Compiled. MLFS, section 3.3.3.
+
+What the paper leaves open is read as follows.
+
+- A task that alone overloads its GPU stays there: on any other it would do the same.
+- Only tasks that use a GPU relieve an overloaded GPU.
+- A chosen task keeps its GPU until another server takes it (see `packing.pack`), so that it never comes back to the
+  server that it was to leave, and moves at most once a decision.
+
+MLF-C: fewer iterations while the system is overloaded. MLFS, section 3.5.
+
+Users say whether their jobs run all iterations (i), until accuracy grows no more (ii, OptStop), or until the target is
+reached (iii), and how far an overloaded system may change that. The overload degree of a server is the length of its
+vector of utilisations, which is up to 2 where all four resources are used up: h_s = 0.9 means 0.45 of each.
+"""
 
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 
-from jobcast.domain.policy import Decision
-from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskRule, TaskView
-from jobcast.schedulers.tasks.host_selection import IDEAL, Limits
-from jobcast.schedulers.tasks.migration import SHARE, tasks_to_move
-from jobcast.schedulers.tasks.packing import Packing, limits_of, pack, placement, room_of, wants_of
+from jobcast.domain.optstop import OptStop, Standing, Stop
+from jobcast.domain.policy import NOTHING, Decision
+from jobcast.domain.rounding import rounded, rounded_all
+from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
+from jobcast.schedulers.tasks.host_selection import (
+    BOOLS,
+    EPSILON,
+    FLOATS,
+    IDEAL,
+    INTS,
+    KINDS,
+    LIMITS,
+    ROOM,
+    Limits,
+    Room,
+    njit,
+    overloaded,
+    types,
+)
+from jobcast.schedulers.tasks.packing import (
+    WANTS,
+    Packing,
+    Wants,
+    limits_of,
+    nearness,
+    pack,
+    placement,
+    room_of,
+    shift,
+    wants_of,
+)
 from jobcast.schedulers.tasks.preemption import HOLD, displace
 from jobcast.schedulers.tasks.priorities import Weights, job_order, task_priorities
 
+# p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1.
+SHARE = 0.1
+
+
+@njit(INTS(ROOM, LIMITS, WANTS, types.float64, INTS), cache=True)
+def candidates(room: Room, limits: Limits, wants: Wants, share: float, here: Ints) -> Ints:
+    """Tasks of a server that may leave: where GPUs are overloaded the lowest p_s of theirs, else all of them.
+
+    `here` are the server's tasks that have not been chosen yet, by ascending rank.
+    """
+    users = np.zeros(len(room.gpu_load), dtype=np.int64)
+    for task in here:
+        if wants.use[task, GPU] > 0.0:
+            users[room.place[task]] += 1
+    found, count = np.empty(len(here), dtype=np.int64), 0
+    for task in here:
+        gpu = room.place[task]
+        # A single user would overload any other GPU as well.
+        if wants.use[task, GPU] > 0.0 and users[gpu] > 1 and room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
+            found[count] = task
+            count += 1
+    if count:
+        return found[: max(1, ceil(share * count - EPSILON))]
+    return here
+
+
+@njit(types.int64(ROOM, LIMITS, WANTS, types.int64, INTS, INTS, types.boolean, FLOATS), cache=True)
+def most_like_ideal(
+    room: Room, limits: Limits, wants: Wants, server: int, here: Ints, among: Ints, bandwidth: bool, near: Floats
+) -> int:
+    """The task of `among` whose utilisations come closest to the ideal virtual task's.
+
+    The ideal uses as much of each overloaded resource as any task of the server, as little of each other one, and
+    exchanges nothing with tasks of the server; all terms are shares, as in `hosts.ideal_host`.
+    """
+    ideal = np.empty(KINDS)
+    for kind in range(KINDS):
+        whole = room.capacity[server, kind]
+        over = room.load[server, kind] > limits.most[kind] * whole * (1.0 + EPSILON)
+        ideal[kind] = 0.0 if over else np.inf
+        for task in here:
+            share = wants.use[task, kind] / whole
+            ideal[kind] = max(ideal[kind], share) if over else min(ideal[kind], share)
+    best, found = np.inf, -1
+    for task in among:
+        distance = 0.0
+        if bandwidth:
+            nearness(room, wants, task, near)
+            distance = near[server] ** 2
+        for kind in range(KINDS):
+            distance += (wants.use[task, kind] / room.capacity[server, kind] - ideal[kind]) ** 2
+        if distance < best - EPSILON:
+            best, found = distance, task
+    return found
+
+
+@njit(types.boolean(ROOM, LIMITS, WANTS, types.int64, INTS), cache=True)
+def to_relieve(room: Room, limits: Limits, wants: Wants, server: int, here: Ints) -> bool:
+    """Whether a server or a GPU of it is overloaded by more than one task."""
+    if len(here) > 1 and overloaded(room, limits, server):
+        return True
+    for gpu in range(room.gpu_from[server], room.gpu_from[server + 1]):
+        if room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
+            users = 0
+            for task in here:
+                users += int(room.place[task] == gpu and wants.use[task, GPU] > 0.0)
+            if users > 1:
+                return True
+    return False
+
+
+@njit(types.void(ROOM, LIMITS, WANTS, types.float64, types.boolean, INTS, BOOLS), cache=True)
+def choose(
+    room: Room, limits: Limits, wants: Wants, share: float, bandwidth: bool, ranked: Ints, moving: Bools
+) -> None:
+    """Mark in `moving` (n_tasks,) the tasks that leave; loads in `room` become those without them.
+
+    `ranked` are the tasks on GPUs, by ascending rank. A server gives up tasks until neither it nor its GPUs are
+    overloaded, or until one task is left.
+    """
+    near = np.zeros(len(room.least))
+    for server in range(len(room.least)):
+        here = ranked[room.server_of[room.place[ranked]] == server]
+        while to_relieve(room, limits, wants, server, here):
+            among = candidates(room, limits, wants, share, here)
+            task = most_like_ideal(room, limits, wants, server, here, among, bandwidth, near)
+            moving[task] = True
+            # Its load goes, its place stays: where it moves to is decided with the waiting jobs.
+            shift(room, wants.use[task], room.place[task], -1.0)
+            here = here[here != task]
+
+
+def tasks_to_move(
+    view: TaskView, rank: Floats, limits: Limits, *, share: float = SHARE, bandwidth: bool = True
+) -> Bools:
+    """Tasks that should leave their servers.
+
+    Parameters
+    ----------
+    rank : (n_tasks,) priorities; tasks of low ones leave overloaded GPUs
+    limits : beyond which servers and GPUs are overloaded
+    share : p_s
+    bandwidth : whether communication with tasks that remain counts. MLFS, Figure 7
+
+    Returns
+    -------
+    (n_tasks,)
+    """
+    moving = np.zeros(len(rank), dtype=np.bool_)
+    # Most decisions end here, before anything is copied.
+    over = (view.load > limits.most * view.cluster.capacity * (1.0 + EPSILON)).any()
+    if not over and not (view.gpu_load > limits.gpu * (1.0 + EPSILON)).any():
+        return moving
+    placed = np.flatnonzero(view.gpu_of != QUEUED)
+    ranked = placed[np.argsort(rank[placed], kind="stable")]
+    choose(room_of(view), limits, wants_of(view), share, bandwidth, ranked, moving)
+    return moving
+
+
+# h_s. MLFS, section 4.1.
+OVERLOAD_DEGREE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class LoadControlSettings:
+    """Settings.
+
+    Attributes
+    ----------
+    overload : h_s, the overload degree beyond which the system is overloaded
+    rule : when OptStop stops a job
+    """
+
+    overload: float = OVERLOAD_DEGREE
+    rule: OptStop = field(default_factory=OptStop)
+
+
+def overload_degree(view: TaskView) -> float:
+    """O_c: the mean length of the servers' vectors of utilisations, 0 to 2, more where loads exceed capacities."""
+    return float(np.linalg.norm(view.load / view.cluster.capacity, axis=1).mean())
+
+
+def is_overloaded(view: TaskView, most: float) -> bool:
+    """Whether tasks of active jobs are in the queue, or the overload degree exceeds `most`."""
+    queued = np.logical_or.reduceat(view.gpu_of == QUEUED, view.jobs.task_of[:-1])[view.active]
+    return bool(queued.any()) or rounded(overload_degree(view)) > rounded(most)
+
+
+def options_now(view: TaskView, overloaded: bool) -> Ints:
+    """(n_active,) options of active jobs: what users ask for, or the furthest allowed while overloaded."""
+    asked = view.jobs.option[view.active]
+    if not overloaded:
+        return asked
+    allowed: Ints = np.maximum(asked, view.jobs.may_become[view.active])
+    return allowed
+
+
+def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:
+    """Active jobs that should run no further iteration, in order of submission.
+
+    Those with OptStop end by its rule. Those that want no more than their targets end when they are reached too.
+    """
+    jobs, here = view.jobs, view.active
+    overloaded = is_overloaded(view, settings.overload)
+    option = options_now(view, overloaded)
+    achieved, sd = view.accuracy[here], view.final_sd[here]
+    standing = Standing(
+        achieved, view.earlier[here], np.isfinite(achieved), view.final_mean[here], sd, sd, np.ones(len(here))
+    )
+    ends = settings.rule.decide(standing, jobs.target[here], option == OPT_STOP) != Stop.GO_ON
+    # Jobs of all iterations never end early, however busy the cluster.
+    ended: Ints = here[ends & (option != ALL_ITERATIONS) & (view.done[here] < view.limit[here])]
+    return ended
+
+
+class LoadControl(TaskRule):
+    """A policy whose jobs end by MLF-C; it sees those that end now no more."""
+
+    def __init__(self, policy: TaskRule, name: str, settings: LoadControlSettings | None = None) -> None:
+        self.policy = policy
+        self.name = name
+        self.settings = LoadControlSettings() if settings is None else settings
+
+    def place(self, view: TaskView) -> Decision:
+        """The policy's decision on the jobs that are left, with limits for those that end."""
+        ended = jobs_to_end(view, self.settings)
+        active = np.setdiff1d(view.active, ended, assume_unique=True)
+        # Who ends gives its GPUs back at once, so that the policy does not see it.
+        left = self.policy.place(view._replace(active=active)) if len(active) else NOTHING
+        return left._replace(limit=dict(zip(ended.tolist(), view.done[ended].tolist(), strict=True)) | dict(left.limit))
+
+
+# h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1.
 OVERLOAD = 0.9
-"""h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +307,7 @@ class MlfH(TaskRule):
         rank = rounded_all(task_priorities(view, self.settings.weights))
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
+        # One queue of waiting jobs and leaving tasks, section 3.3.2.
         order = job_order(view, rank)
         chosen, order = self.settings, order[waits[order]]
         room, wants = room_of(view), wants_of(view, rank)

@@ -54,11 +54,13 @@ class MlfRl(TaskRule):
         if len(leaving):
             count = len(jobs_with_queued_tasks(seen))
             move_tasks(seen, room, limits, wants, self.networks.hosts, leaving, count)
+            # Stopped jobs wait from now on, and the network of jobs must see that.
             seen = seen._replace(gpu_of=room.place.copy())
         waiting = jobs_with_queued_tasks(seen)
         if len(waiting):
             scores = _ranks(self.networks.jobs, job_rows(seen, waiting))
             order = waiting[np.argsort(-scores, kind="stable")]
+            # With nobody running the choice to hold would never be taken back.
             if some_job_runs(seen):
                 least = _ranks(self.networks.jobs, hold_row(seen, len(waiting)))[0]
                 order = order[: np.count_nonzero(scores >= least)]
@@ -79,6 +81,7 @@ def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) 
     Jobs that fit without were left in the queue on purpose. Without `preempt` nobody gives way.
     """
     waiting = jobs_with_queued_tasks(plain_view(view)._replace(gpu_of=room.place))
+    # Who fits was left in the queue by choice; only who does not may displace others.
     crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
     if not len(crowded):
         return
@@ -118,10 +121,10 @@ def device_rl(networks: Networks, filled: float = 1.0) -> MlfRl:
     return MlfRl(networks, NAME, MlfHSettings(overload=filled, move_at=filled, migration=False, preempt=False))
 
 
+# What bad answers are counted as.
 DECISIONS = "decisions"
-"""What bad answers are counted as."""
+# Trained weights are some tens; sums of so large ones are still far from infinite, so that all scores are numbers.
 MOST_WEIGHT = 1e6
-"""Trained weights are some tens; sums of so large ones are still far from infinite, so that all scores are numbers."""
 
 
 class GuardedPolicy(TaskRule):
@@ -136,6 +139,7 @@ class GuardedPolicy(TaskRule):
 
     def __init__(self, learned: TaskRule, rule: TaskRule, networks: Networks, told: BadAnswers) -> None:
         self.name, self._learned, self._rule, self._told = learned.name, learned, rule, told
+        # Looked for once: weights do not change in a run.
         self._fault = fault_of(networks)
 
     def place(self, view: TaskView) -> Decision:
@@ -154,6 +158,7 @@ def fault_of(networks: Networks) -> tuple[Reason, str] | None:
     """Why scores of networks may be no numbers; None where they are."""
     for head, layers in (("jobs", networks.jobs), ("hosts", networks.hosts)):
         for name, weights in zip(layers._fields, layers, strict=True):
+            # Before the size, since nan compares as false.
             if not np.isfinite(weights).all():
                 return Reason.NOT_FINITE, f"weights of {head}.{name} are no numbers"
             if (np.abs(weights) > MOST_WEIGHT).any():

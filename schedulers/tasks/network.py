@@ -15,8 +15,8 @@ from jobcast.domain.tasks import Floats
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.host_selection import FLOATS, FLOATS_2D, njit, types
 
+# Scores that count as equal: hyperbolic tangents differ from library to library.
 SAME_SCORE = 1e-7
-"""Scores that count as equal: hyperbolic tangents differ from library to library."""
 
 
 class Layers(NamedTuple):
@@ -91,6 +91,7 @@ def score_rows(layers: Any, rows: Any, count: int, scores: Any) -> None:
         low[:] = layers.first_bias
         for feature in range(features):
             value = rows[row, feature]
+            # Most columns of a row are 0.
             if value != 0.0:
                 for unit in range(hidden):
                     low[unit] += value * layers.first[feature, unit]

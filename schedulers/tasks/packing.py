@@ -3,10 +3,10 @@
 MLFS, section 3.3.2; every baseline packs by it too, with its own order, limits and rule of hosts.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView, decision
@@ -24,6 +24,7 @@ from jobcast.schedulers.tasks.host_selection import (
     Room,
     ideal_host,
     njit,
+    plain,
     plain_host,
     types,
 )
@@ -56,6 +57,7 @@ def find_least(room: Room, server: int) -> None:
     first = room.gpu_from[server]
     least = first
     for gpu in range(first + 1, room.gpu_from[server + 1]):
+        # By more than rounding: of equal GPUs the first.
         if room.gpu_load[gpu] < room.gpu_load[least] - EPSILON:
             least = gpu
     room.least[server] = least
@@ -73,6 +75,7 @@ def shift(room: Room, use: Floats, gpu: int, sign: float) -> None:
     """Add a task's use to a GPU and its server, or take it away with a sign of -1."""
     server = room.server_of[gpu]
     for kind in range(KINDS):
+        # What is taken away again may leave dust below 0.
         room.load[server, kind] = max(0.0, room.load[server, kind] + sign * use[kind])
     room.gpu_load[gpu] = max(0.0, room.gpu_load[gpu] + sign * use[GPU])
     find_least(room, server)
@@ -102,6 +105,7 @@ def slots(room: Room, most: float, share: float, enough: int) -> int:
     count = 0
     for gpu in range(len(room.gpu_load)):
         free = int((most - room.gpu_load[gpu] + EPSILON) / share)
+        # An idle GPU takes any single task, whatever its share.
         count += max(free, 1) if room.gpu_load[gpu] <= EPSILON else max(free, 0)
         if count >= enough:
             break
@@ -144,6 +148,7 @@ def waiting(room: Room, wants: Wants, job: int) -> Ints:
     keys, tasks, count = np.empty(last - first), np.empty(last - first, dtype=np.int64), 0
     for task in range(first, last):
         if room.place[task] == QUEUED:
+            # A parameter server before all: the workers want to be near it.
             keys[count] = -np.inf if wants.is_server[task] else -wants.rank[task]
             tasks[count] = task
             count += 1
@@ -218,6 +223,7 @@ def place_task(
         server = plain_host(packing.rule, room, limits, use, together)
     if server < 0 or server == origin:
         return False
+    # Further from those it talks to, a move would slow every iteration.
     if origin >= 0 and not packing.part and near[server] < near[origin] - EPSILON:
         return False
     put(room, wants, task, room.least[server])
@@ -277,6 +283,7 @@ def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints
     """
     near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
     for job in order:
+        # Those in the queue now: a task that moves never passes through it.
         tasks = waiting(room, wants, job)
         evicted = False
         for task in range(wants.task_of[job], wants.task_of[job + 1]):
@@ -289,8 +296,8 @@ def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints
             place_whole(room, limits, wants, packing, tasks, near, together)
 
 
-def room_of(view: TaskView, stop: Ints | None = None) -> Room:
-    """A copy of the loads to try placements on, as if the jobs of `stop` had given back their GPUs."""
+def room_of(view: TaskView) -> Room:
+    """A copy of the loads to try placements on."""
     cluster = view.cluster
     servers = len(cluster.capacity)
     room = Room(
@@ -303,8 +310,6 @@ def room_of(view: TaskView, stop: Ints | None = None) -> Room:
         np.empty(servers, dtype=np.int64),
     )
     find_all_least(room)
-    if stop is not None and len(stop):
-        release(room, wants_of(view), stop)
     return room
 
 
@@ -324,49 +329,13 @@ def limits_of(most: ArrayLike = 1.0, gpu: float = 1.0) -> Limits:
     return Limits(shares, float(gpu))
 
 
-def place_jobs(
-    view: TaskView,
-    order: Ints,
-    *,
-    limits: Limits | None = None,
-    rule: int = IDEAL,
-    stop: Ints | None = None,
-    moving: Bools | None = None,
-    rank: Floats | None = None,
-    bandwidth: bool = True,
-    evict: bool = False,
-    part: bool = True,
-) -> Decision:
-    """Place jobs in an order, each whole or not at all.
-
-    Parameters
-    ----------
-    order : jobs, first served first; those all of whose tasks are on GPUs are left where they are
-    limits : up to where servers and GPUs are filled, default their capacity
-    rule : IDEAL, CONSOLIDATE, SPREAD, BEST_FIT or FIRST_FIT of `hosts`; then the server's least loaded GPU
-    stop : jobs whose tasks go back to the queue before; those in `order` too may start again at once
-    moving : (n_tasks,) tasks to put on another server, when the turn comes to their job
-    rank : (n_tasks,) higher first within a job; default by number, a parameter server always first
-    bandwidth, evict, part : as of `Packing`
-    """
-    room, wants = room_of(view, stop), wants_of(view, rank)
-    none = np.zeros(len(wants.job_of), dtype=np.bool_)
-    packing = Packing(rule, bandwidth, evict, part)
-    pack(room, limits_of() if limits is None else limits, wants, packing, order, none if moving is None else moving)
-    return placement(view, room)
-
-
 def placement(view: TaskView, room: Room) -> Decision:
     """What has changed since the view: jobs that gave back all their GPUs stop, other tasks go where they are now."""
     changed = np.flatnonzero(room.place != view.gpu_of)
     back = np.unique(view.jobs.job_of[changed[room.place[changed] == QUEUED]])
     begins, ends = view.jobs.task_of[back], view.jobs.task_of[back + 1]
+    # A job stops only as a whole; single tasks just move.
     empty = [(room.place[begin:end] == QUEUED).all() for begin, end in zip(begins, ends, strict=True)]
     stop = back[np.array(empty, dtype=np.bool_)]
     tasks = changed[~np.isin(view.jobs.job_of[changed], stop)]
     return decision(stop=stop, tasks=tasks, gpus=room.place[tasks])
-
-
-def plain(column: NDArray[Any]) -> NDArray[Any]:
-    """An array as compiled code takes it; copied only where it is not contiguous or may not be written."""
-    return np.require(column, requirements=["C", "W"])

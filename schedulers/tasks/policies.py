@@ -3,8 +3,6 @@
 from dataclasses import fields
 from typing import Any, Literal
 
-from pydantic import Field
-
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
 from jobcast.schedulers.settings import (
@@ -18,104 +16,93 @@ from jobcast.schedulers.settings import (
     Seconds,
     Settings,
     Share,
+    setting,
 )
 
+# Predictors that are policies.
 MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
-"""Predictors that are policies."""
 
 
 class SlaqSettings(Settings):
     """Of SLAQ."""
 
-    interval_s: Seconds = Field(default=300.0, description="how often running jobs make room for faster learning ones")
+    interval_s: Seconds = setting(300.0, "how often running jobs make room for faster learning ones")
 
 
 class TiresiasSettings(Settings):
     """Of Tiresias."""
 
-    index: Literal["las", "gittins"] = Field(
-        default="las",
-        description="nothing is known of run times, or service of finished jobs tells what others may need",
+    index: Literal["las", "gittins"] = setting(
+        "las", "nothing is known of run times, or service of finished jobs tells what others may need"
     )
-    queue_gpu_s: Positive = Field(
-        default=3250.0,
-        description="GPU seconds after which a job falls to the second queue; the authors' simulator, jobs.py",
+    queue_gpu_s: Positive = setting(
+        3250.0, "GPU seconds after which a job falls to the second queue; the authors' simulator, jobs.py"
     )
-    promote: AtLeastZero = Field(
-        default=8.0, description="times its service that a job waits before it rises again; 0: never"
-    )
+    promote: AtLeastZero = setting(8.0, "times its service that a job waits before it rises again; 0: never")
 
 
 class GandivaSettings(Settings):
     """Of Gandiva."""
 
-    overload: AtLeastZero = Field(default=1.0, description="load of a GPU beyond which a task leaves it")
+    overload: AtLeastZero = setting(1.0, "load of a GPU beyond which a task leaves it")
 
 
 class GrapheneSettings(Settings):
     """Of Graphene: weights of its aims; each term is a share of the largest among the waiting jobs."""
 
-    srpt: AtLeastZero = Field(default=1.0, description="weight of little remaining work")
-    packing: AtLeastZero = Field(
-        default=1.0, description="weight of the alignment of a job's mean task with what is free"
-    )
-    fairness: AtLeastZero = Field(default=1.0, description="weight of what a job lacks of its fair share of GPU time")
+    srpt: AtLeastZero = setting(1.0, "weight of little remaining work")
+    packing: AtLeastZero = setting(1.0, "weight of the alignment of a job's mean task with what is free")
+    fairness: AtLeastZero = setting(1.0, "weight of what a job lacks of its fair share of GPU time")
 
 
 class BorgFairSettings(Settings):
     """Of Borg's fair shares."""
 
-    interval_s: AtLeastZero = Field(default=0.0, description="how often jobs with a larger share make room; 0: never")
+    interval_s: AtLeastZero = setting(0.0, "how often jobs with a larger share make room; 0: never")
 
 
 class HyperSchedSettings(Settings):
     """Of HyperSched."""
 
-    least_gain: AtLeastZero = Field(
-        default=0.01, description="accuracy by the deadline; who gains less is paused for others"
-    )
+    least_gain: AtLeastZero = setting(0.01, "accuracy by the deadline; who gains less is paused for others")
 
 
 class DeviceSettings(Settings):
     """Of learned placement."""
 
-    filled: Share = Field(default=1.0, description="share up to which servers and GPUs are filled")
+    filled: Share = setting(1.0, "share up to which servers and GPUs are filled")
 
 
 class HeuristicSettings(Settings):
     """Of MLF-H. MLFS, sections 3.3 and 4.1."""
 
-    alpha: From0To1 = Field(default=0.3, description="weight of what is worth to accuracy, against time")
-    gamma: From0To1 = Field(default=0.8, description="weight of dependent tasks")
-    gamma_d: AtLeastZero = Field(default=0.3, description="weight of the deadline")
-    gamma_r: AtLeastZero = Field(default=0.3, description="weight of the remaining time")
-    gamma_w: AtLeastZero = Field(default=0.35, description="weight of the waiting time")
-    unit_s: Seconds = Field(default=86_400.0, description="seconds in which equation 4 counts")
-    urgency: Flag = Field(default=True, description="urgency counts")
-    deadline: Flag = Field(default=True, description="deadlines count")
-    late: Flag = Field(default=False, description="the term of the deadline stays when it has passed")
-    h_r: Share = Field(default=0.9, description="share of a resource beyond which a server is overloaded")
-    move_at: Share | None = Field(default=None, description="share beyond which tasks migrate; h_r")
-    p_s: Share = Field(default=0.1, description="share of the tasks of overloaded GPUs that may leave")
-    bandwidth: Flag = Field(default=True, description="communication counts in the choice of hosts")
-    migration: Flag = Field(default=True, description="tasks leave overloaded servers")
-    evict: Literal["stay", "queue"] = Field(default="stay", description="what becomes of a task that no server takes")
-    part: Flag = Field(default=False, description="a leaving task may go far from those that it communicates with")
-    preempt: Flag = Field(default=True, description="running jobs give way to waiting ones of higher priority")
-    hold: AtLeastOne = Field(
-        default=2.0, description="times the priority of a running job that a waiting one must have"
-    )
+    alpha: From0To1 = setting(0.3, "weight of what is worth to accuracy, against time")
+    gamma: From0To1 = setting(0.8, "weight of dependent tasks")
+    gamma_d: AtLeastZero = setting(0.3, "weight of the deadline")
+    gamma_r: AtLeastZero = setting(0.3, "weight of the remaining time")
+    gamma_w: AtLeastZero = setting(0.35, "weight of the waiting time")
+    unit_s: Seconds = setting(86_400.0, "seconds in which equation 4 counts")
+    urgency: Flag = setting(True, "urgency counts")
+    deadline: Flag = setting(True, "deadlines count")
+    late: Flag = setting(False, "the term of the deadline stays when it has passed")
+    h_r: Share = setting(0.9, "share of a resource beyond which a server is overloaded")
+    move_at: Share | None = setting(None, "share beyond which tasks migrate; h_r")
+    p_s: Share = setting(0.1, "share of the tasks of overloaded GPUs that may leave")
+    bandwidth: Flag = setting(True, "communication counts in the choice of hosts")
+    migration: Flag = setting(True, "tasks leave overloaded servers")
+    evict: Literal["stay", "queue"] = setting("stay", "what becomes of a task that no server takes")
+    part: Flag = setting(False, "a leaving task may go far from those that it communicates with")
+    preempt: Flag = setting(True, "running jobs give way to waiting ones of higher priority")
+    hold: AtLeastOne = setting(2.0, "times the priority of a running job that a waiting one must have")
 
 
 class ControlSettings(HeuristicSettings):
     """Of MLF-H under load control. MLFS, section 3.5."""
 
-    h_s: AtLeastZero = Field(default=0.9, description="overload degree beyond which the system is overloaded")
-    confidence: Belief = Field(
-        default=0.9999, description="a run is given up when it misses its target with that probability"
-    )
-    tolerance: BelowOne = Field(default=0.01, description="share of the metric that a run for the best may miss")
-    give_up: Flag = Field(default=True, description="runs end that will miss their targets")
+    h_s: AtLeastZero = setting(0.9, "overload degree beyond which the system is overloaded")
+    confidence: Belief = setting(0.9999, "a run is given up when it misses its target with that probability")
+    tolerance: BelowOne = setting(0.01, "share of the metric that a run for the best may miss")
+    give_up: Flag = setting(True, "runs end that will miss their targets")
 
 
 def _heuristic(own: HeuristicSettings) -> Any:
@@ -136,7 +123,7 @@ def _heuristic(own: HeuristicSettings) -> Any:
 def _control(own: ControlSettings) -> Any:
     """Settings of load control, `LoadControlSettings`."""
     from jobcast.domain.optstop import OptStop
-    from jobcast.schedulers.tasks.load_control import LoadControlSettings
+    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings
 
     rule = OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)
     return LoadControlSettings(own.h_s, rule)
@@ -163,13 +150,13 @@ def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
 
 
 def _mlf_c(learned: Any, own: ControlSettings) -> Any:
-    from jobcast.schedulers.tasks.load_control import LoadControl
+    from jobcast.schedulers.tasks.mlf_h import LoadControl
 
     return LoadControl(_mlf_h(None, own), "mlf_c", _control(own))
 
 
 def _mlfs(learned: Any, own: ControlSettings) -> Any:
-    from jobcast.schedulers.tasks.load_control import LoadControl
+    from jobcast.schedulers.tasks.mlf_h import LoadControl
 
     policy = _mlf_h(None, own) if learned is None else _mlf_rl(learned, own)
     return LoadControl(policy, "mlfs", _control(own))
@@ -198,7 +185,7 @@ TASK_POLICIES = (
     _spec("tiresias", "baselines:Tiresias", TiresiasSettings, "two queues by attained service", TIRESIAS),
     _spec("gandiva", "baselines:Gandiva", GandivaSettings, "in order; full GPUs shed tasks", "Gandiva (OSDI 2018)"),
     _spec(
-        *("graphene", "graphene:Graphene", GrapheneSettings, "remaining work, packing and fairness"),
+        *("graphene", "baselines:Graphene", GrapheneSettings, "remaining work, packing and fairness"),
         paper="Graphene (OSDI 2016)",
         preempts=False,
     ),

@@ -39,20 +39,10 @@ from jobcast.schedulers.tasks.packing import (
     wants_of,
 )
 
-ALL_RESOURCES = 1.0
-"""Servers and GPUs are filled up to their capacity, whatever the resource."""
-GPU_AND_MEMORY = (1.0, np.inf, 1.0, np.inf)
-"""Cores and bandwidth are not looked at, and may be overloaded."""
-
-
-def gpu_and_memory() -> Limits:
-    """Limits of a scheduler that deals out GPUs alone; memory cannot be passed in any case."""
-    return limits_of(GPU_AND_MEMORY)
-
-
-def all_resources() -> Limits:
-    """Limits of a scheduler that deals out all resources."""
-    return limits_of(ALL_RESOURCES)
+# Of a scheduler that deals out all resources: servers and GPUs are filled up to their capacity.
+ALL_RESOURCES = limits_of()
+# Of one that deals out GPUs alone: cores and bandwidth may be overloaded, memory cannot be passed in any case.
+GPU_AND_MEMORY = limits_of((1.0, np.inf, 1.0, np.inf))
 
 
 def running_jobs(view: TaskView) -> Ints:
@@ -153,6 +143,7 @@ def swap(
     load, gpu_load = room.load.copy(), room.gpu_load.copy()
     left, count = np.empty(several, dtype=np.int64), 0
     for victim in victims[:several]:
+        # It has left or moved in this decision already.
         if not at_home(room, wants, home, victim):
             continue
         release(room, wants, np.array([victim]))
@@ -162,8 +153,10 @@ def swap(
         if room.place[tasks[0]] != QUEUED:
             break
     inside = room.place[tasks[0]] != QUEUED
+    # Who left last was needed most: the others try to come back in reverse.
     for victim in left[:count][::-1]:
         go_home(room, wants, home, victim)
+        # It may come back beside the newcomer, if no server is worse off than before.
         if inside and not no_worse(room, limits, load, gpu_load):
             release(room, wants, np.array([victim]))
 
@@ -203,6 +196,7 @@ def pack_over(
             several += 1
         for task in tasks:
             needed += wants.use[task, GPU]
+        # Even all victims together would not make room enough: not tried.
         if several and free_gpus(room, limits) + gain[several] + EPSILON >= needed:
             swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
 
@@ -223,6 +217,7 @@ def place_or_swap(
     none = np.zeros(len(view.jobs.submit_s))
     claims, holds = (none, none) if claim is None or hold is None else (claim, hold)
     running = running_jobs(view)
+    # The lowest hold first; of equals the one submitted last.
     victims = running[np.lexsort([-running, holds[running]])]
     home = view.gpu_of.copy()
     pack_over(
@@ -231,8 +226,8 @@ def place_or_swap(
     return placement(view, room)
 
 
+# Ours: a waiting job takes the place of running ones of less than half its priority.
 HOLD = 2.0
-"""Ours: a waiting job takes the place of running ones of less than half its priority."""
 
 
 def displace(
@@ -247,6 +242,7 @@ def displace(
     hold : how many times the priority of a running job a waiting one must have; infinite: nobody leaves
     """
     claim = np.maximum.reduceat(rank, view.jobs.task_of[:-1])
+    # Infinite times a claim of 0 would be no number.
     kept = hold * claim if np.isfinite(hold) else np.full(len(claim), np.inf)
     running = running_jobs(view)
     victims = running[np.lexsort([-running, kept[running]])]

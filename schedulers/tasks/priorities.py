@@ -20,11 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.tasks import Bools, Floats, Ints, TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, types
-from jobcast.schedulers.tasks.packing import plain
+from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, plain, types
 
+# Weights. MLFS, section 4.1.
 ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35
-"""Weights. MLFS, section 4.1."""
 DAY_S = 86_400.0
 
 
@@ -77,6 +76,7 @@ def add_children(graph: Graph, job: int, gamma: float, value: Floats) -> None:
     for k in range(len(edges)):
         edge = begin + edges[k]
         task, child = graph.edge_from[edge], graph.edge_to[edge]
+        # Backward edges are the exchange of parameters, which would make a circle.
         if task < child and not graph.is_server[child]:
             value[task] += gamma * value[child]
 
@@ -115,6 +115,7 @@ def _combine(
             if not graph.is_server[task]:
                 priority[task] = alpha * learned[task] + (1.0 - alpha) * timed[task]
                 highest = max(highest, priority[task])
+        # The server has the highest of its job: without it no worker runs.
         for task in range(begin, end):
             if graph.is_server[task]:
                 priority[task] = highest
@@ -168,6 +169,7 @@ def job_order(view: TaskView, priority: Floats) -> Ints:
 
 def _hurry(view: TaskView, weights: Weights) -> Floats:
     """(n_tasks,) the deadline's term of equation 4."""
+    # At least a decision, or the term would pass all others as it nears 0.
     left_s = np.maximum(task_deadlines(view) - view.now_s, DECISION_S)
     kept = (view.jobs.deadline_s > view.now_s) | weights.late
     term: Floats = np.where(kept[view.jobs.job_of], weights.gamma_d * weights.unit_s / left_s, 0.0)

@@ -116,6 +116,7 @@ def test_kinds_are_compared_under_one_law(shell, trace, law, names):
     assert {row["law"] for row in rows} == {law}
 
 
+@pytest.mark.slow
 def test_each_is_backtested_under_its_own_law(shell, trace):
     rows = shell.json("backtest", *trace, "--policies", ",".join(POLICIES), "--forecasts", "oracle", "--jobs", 1)[
         "rows"

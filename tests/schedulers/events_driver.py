@@ -44,7 +44,7 @@ def instant(events_s):
     return max(at_s for at_s in events_s if at_s <= first_s + SAME_S)
 
 
-def reference(workload, rule):
+def reference(workload, rule, source=None):
     """Start times by seq, of a rule called after each instant's completions and arrivals."""
     cluster = Cluster(workload.quotas(), [outcome.duration_s for outcome in workload.outcomes])
     to_come = list(workload.jobs)
@@ -53,6 +53,8 @@ def reference(workload, rule):
         cluster.running = [run for run in cluster.running if run[1] > cluster.now]
         cluster.pending += [job for job in to_come if job.submit_s <= cluster.now]
         to_come = [job for job in to_come if job.submit_s > cluster.now]
+        if source is not None:
+            source.advance(cluster.now)
         rule(cluster)
     return [cluster.start_s[job.seq] for job in workload.jobs]
 
@@ -64,11 +66,11 @@ def starts(workload, policy, source=None):
 
 
 @st.composite
-def workloads(draw, max_jobs=14, durations=(1, 2, 3, 4, 5, 6, 9, 11, 20, 40), steps=(1.0, 60.0, 0.1)):
-    """Up to three pools; whole steps, or a third or a hair off them; ties and bursts; from 0 or from an epoch on."""
+def workloads(draw, max_jobs=14, durations=(1, 2, 3, 4, 5, 6, 9, 11, 20, 40), steps=(1.0, 60.0, 0.1), exact=False):
+    """Up to three pools; ties and bursts. Unless `exact`, instants a third or a hair off steps, or from an epoch on."""
     quotas = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    step_s, origin_s = draw(st.sampled_from(steps)), draw(st.sampled_from([0.0, EPOCH_S]))
-    off_s = st.sampled_from([0.0, 0.0, 0.0, step_s / 3, 1e-4 * step_s])
+    step_s, origin_s = draw(st.sampled_from(steps)), draw(st.sampled_from([0.0] if exact else [0.0, EPOCH_S]))
+    off_s = st.sampled_from([0.0] if exact else [0.0, 0.0, 0.0, step_s / 3, 1e-4 * step_s])
     jobs, outcomes, at = [], [], 0
     for index in range(draw(st.integers(1, max_jobs))):
         pool = draw(st.integers(0, len(quotas) - 1))
@@ -77,3 +79,8 @@ def workloads(draw, max_jobs=14, durations=(1, 2, 3, 4, 5, 6, 9, 11, 20, 40), st
         jobs.append(Job(0, f"{index:02}", NAMES[pool], origin_s + at * step_s + draw(off_s), gpus))
         outcomes.append(Outcome(draw(st.sampled_from(durations)) * step_s + draw(off_s)))
     return Workload(jobs, outcomes, [Pool(NAMES[index], quota) for index, quota in enumerate(quotas)])
+
+
+def in_minutes(max_jobs=24, steps=(60.0,)):
+    """Workloads whose runs lie about the horizons of 5, 10 and 20 minutes."""
+    return workloads(max_jobs, (1, 2, 3, 4, 5, 6, 9, 10, 11, 15, 20, 21, 40), steps, exact=True)

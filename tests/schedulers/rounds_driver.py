@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
+from jobcast.schedulers.packing import first_fit
+from jobcast.simulator.workload import Workload
 
 ROUND_S = 120.0
 RESTART_S = 20.0
@@ -24,6 +26,9 @@ class Known:
     def total_s(self, active):
         return self.run_s[active.job.seq]
 
+    def left(self, active):
+        return ((1.0, max(1.0, self.remaining_s(active)), 1),)
+
 
 def job(seq, gpus=1, submit_s=0.0, weight=1.0, training=None):
     return Job(seq, str(seq), "p", submit_s, gpus, weight=weight, training=training)
@@ -39,8 +44,8 @@ def trained(seq, model, batch_size, epoch_s, gpus=1, at=None):
     return ActiveJob(job(seq, gpus, training=training), 0.0, 0.0, False, progress)
 
 
-def state(actives, gpus, now_s=0.0, changed=True):
-    return RoundState(now_s, int(now_s // ROUND_S), ROUND_S, RESTART_S, gpus, tuple(actives), changed)
+def state(actives, gpus, now_s=0.0, changed=True, adapted=False):
+    return RoundState(now_s, int(now_s // ROUND_S), ROUND_S, RESTART_S, gpus, tuple(actives), changed, adapted)
 
 
 def seqs(jobs):
@@ -112,3 +117,30 @@ def workloads(draw, most_jobs=12):
     jobs = [job(seq, gpus, float(at)) for seq, (gpus, _, at) in enumerate(sorted(rows, key=lambda row: row[2]))]
     run_s = {seq: float(length) for seq, (_, length, _) in enumerate(sorted(rows, key=lambda row: row[2]))}
     return jobs, run_s, draw(st.integers(8, 16))
+
+
+class InOrder:
+    """Runs jobs by `seq`, as they fit, and keeps the states that it was shown."""
+
+    def __init__(self):
+        self.states = []
+
+    def choose(self, now):
+        self.states.append(now)
+        return first_fit([one.job for one in now.active], now.total_gpus)
+
+
+class Equal:
+    """The same share for everybody."""
+
+    def shares(self, now):
+        return [min(1.0, now.total_gpus / max(1, len(now.active)))] * len(now.active)
+
+
+def gangs(rows, gpus, restart_s=RESTART_S, preemptible=True, nodes=()):
+    """A workload of rows (submit, duration, width), and whether each may be stopped where that differs."""
+    jobs = [
+        Job(seq, f"{seq:03d}", "all", float(at), wide, preemptible=may[0] if may else preemptible)
+        for seq, (at, _, wide, *may) in enumerate(rows)
+    ]
+    return Workload(jobs, [Outcome(float(row[1])) for row in rows], [Pool("all", gpus)], restart_s, servers=nodes)

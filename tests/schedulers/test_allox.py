@@ -1,7 +1,6 @@
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,8 +43,3 @@ def test_the_filter_keeps_those_that_had_least():
     assert seqs(AlloX(known).choose(now)) == [0]
     assert seqs(AlloX(known, filter=2 / 3).choose(now)) == [2]
     assert seqs(AlloX(known, filter=1 / 3).choose(now)) == [1]
-
-
-def test_other_filters_are_refused():
-    with pytest.raises(ValueError, match=r"filter must be in \(0, 1\], got 0"):
-        AlloX(Known({}), filter=0)

@@ -6,46 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.async_planning import OneRoundLate, expected
 from jobcast.schedulers.las import LeastAttained
-from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.schedulers.rounds import Rounds, ShareRounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
-from jobcast.simulator.workload import Workload
-
-
-class InOrder:
-    """Runs jobs by `seq`, as they fit, and keeps the states that it was shown."""
-
-    def __init__(self):
-        self.states = []
-
-    def choose(self, state):
-        self.states.append(state)
-        return first_fit([one.job for one in state.active], state.total_gpus)
-
-    def figures(self):
-        return {"asked": float(len(self.states))}
-
-
-class Equal:
-    """The same share for everybody."""
-
-    def shares(self, state):
-        return [min(1.0, state.total_gpus / max(1, len(state.active)))] * len(state.active)
-
-
-def workload(rows, gpus, restart_s=20.0):
-    """Rows (submit, duration, width, preemptible)."""
-    jobs = [Job(i, f"{i:03d}", "all", float(at), wide, preemptible=may) for i, (at, _, wide, may) in enumerate(rows)]
-    return Workload(jobs, [Outcome(float(duration)) for _, duration, _, _ in rows], [Pool("all", gpus)], restart_s)
-
+from tests.schedulers.rounds_driver import Equal, InOrder, gangs
 
 THREE = [(0, 80, 1, True), (0, 300, 1, True), (0, 50, 1, True)]
 
@@ -53,36 +24,40 @@ THREE = [(0, 80, 1, True), (0, 300, 1, True), (0, 50, 1, True)]
 def test_gpus_of_jobs_that_finished_idle_for_a_round_where_nobody_fills_them():
     # The plan for 120 s was made at 0 s, with the first job, which ends at 100 s; the third is planned then for 240 s.
     rule = InOrder()
-    log = replay(workload(THREE, 2), Rounds(OneRoundLate(rule), "in_order"))
+    log = replay(gangs(THREE, 2), Rounds(OneRoundLate(rule), "in_order"))
     assert log.start_s.tolist() == [0.0, 0.0, 240.0]
     assert log.end_s.tolist() == [100.0, 320.0, 310.0]
 
 
 def test_gpus_of_jobs_that_finished_are_filled_at_once_by_a_rule_that_can():
     fill = InOrder()
-    log = replay(workload(THREE, 2), Rounds(OneRoundLate(InOrder(), fill.choose), "in_order"))
+    log = replay(gangs(THREE, 2), Rounds(OneRoundLate(InOrder(), fill.choose), "in_order"))
     assert log.start_s.tolist() == [0.0, 0.0, 120.0]
     assert [([one.job.seq for one in state.active], state.total_gpus) for state in fill.states] == [([2], 1)]
 
 
 def test_arrivals_wait_for_the_next_plan():
     # The second comes in the round from 0 to 120 s; the plan made at 120 s is the first that holds it.
-    log = replay(workload([(0, 500, 1, True), (10, 50, 1, True)], 2), Rounds(OneRoundLate(InOrder()), "in_order"))
+    log = replay(gangs([(0, 500, 1, True), (10, 50, 1, True)], 2), Rounds(OneRoundLate(InOrder()), "in_order"))
     assert log.start_s.tolist() == [0.0, 240.0]
 
 
 def test_where_nobody_planned_is_left_the_rule_is_asked_at_once():
     # The first ends at 100 s; at 120 s nobody runs, and nothing could be planned beside.
     rule = InOrder()
-    log = replay(workload([(0, 80, 1, True), (0, 50, 1, True)], 1), Rounds(OneRoundLate(rule), "in_order"))
+    log = replay(gangs([(0, 80, 1, True), (0, 50, 1, True)], 1), Rounds(OneRoundLate(rule), "in_order"))
     assert log.start_s.tolist() == [0.0, 120.0]
     assert [state.now_s for state in rule.states] == [0.0, 120.0]
 
 
 def test_the_rule_is_shown_the_round_to_come_and_asked_once_a_round():
-    rule = InOrder()
+    class Counted(InOrder):
+        def figures(self):
+            return {"asked": float(len(self.states))}
+
+    rule = Counted()
     policy = Rounds(OneRoundLate(rule), "in_order")
-    replay(workload([(0, 430, 1, True), (0, 90, 1, True)], 1), policy)
+    replay(gangs([(0, 430, 1, True), (0, 90, 1, True)], 1), policy)
     # At 0 s as it is; at 120 s the state expected at 240 s: 100 s of progress so far, 120 s more by then.
     assert [(state.now_s, state.index) for state in rule.states[:3]] == [(0.0, 0), (240.0, 2), (360.0, 3)]
     first, second = rule.states[1].active
@@ -144,7 +119,7 @@ def test_all_work_is_done_within_capacity(rows, kind):
         "equal": OneRoundLate(shares, shares.fill),
         "plain": OneRoundLate(InOrder()),
     }[kind]
-    work = workload(rows, 4)
+    work = gangs(rows, 4)
     log = replay(work, Rounds(chooser, kind))
     done = [0.0] * len(rows)
     for seq, start, end in zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True):
@@ -155,7 +130,7 @@ def test_all_work_is_done_within_capacity(rows, kind):
 
 @pytest.mark.parametrize("name", names_of(ROUNDS))
 def test_every_policy_can_be_planned_beside(name):
-    work = workload([(90 * i, 200 + 70 * (i * 5 % 8), 1 + i % 3, True) for i in range(8)], 4)
+    work = gangs([(90 * i, 200 + 70 * (i * 5 % 8), 1 + i % 3, True) for i in range(8)], 4)
     policy = make_policy(name, Oracle(work), {"solve": "beside"})
     assert isinstance(policy._policy, OneRoundLate)
     log = replay(work, policy)

@@ -57,8 +57,3 @@ def test_seeds_settle_ties_and_draws():
     for lottery in (False, True):
         picks = [seqs(GandivaFair(lottery=lottery, seed=seed).choose(state(jobs, 5))) for seed in (1, 1, 2)]
         assert picks[0] == picks[1] != picks[2]
-
-
-def test_other_tickets_are_refused():
-    with pytest.raises(ValueError, match="tickets must be equal or width, got user"):
-        GandivaFair(tickets="user")

@@ -69,9 +69,3 @@ def test_the_centre_maximises_the_product_of_slacks():
     grid = np.linspace(0.2501, 0.8749, 20_001)
     assert shares[0] == 1.0
     assert shares[1] == shares[2] == pytest.approx(grid[np.argmax(slack(grid))], abs=1e-4)
-
-
-def test_nobody_and_other_fills():
-    assert Gavel().shares(state([], 4)) == []
-    with pytest.raises(ValueError, match="fill must be centre or water, got sand"):
-        Gavel("sand")

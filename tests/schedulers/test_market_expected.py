@@ -123,19 +123,6 @@ def test_the_policy_is_worth_what_is_said(one, other):
     assert expected_utilities([one, other], found, found.policy, 3) == pytest.approx(found.utilities, rel=TOLERANCE)
 
 
-@few
-@given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=2), st.floats(1.0, 4.0))
-def test_seeing_the_state_is_worth_as_much_as_a_plan_or_more(chances, large):
-    """Speedups that come by themselves: a plan for the mean utilities is one of the policies."""
-    jobs = []
-    for chance in chances:
-        made = grower(chance, large=large)
-        made.transitions[0, 0] = made.transitions[0, 1]
-        jobs.append(made)
-    planned = solve(make_market([[1.0, 1.0 + chance * (large - 1.0)] for chance in chances]))
-    assert nash_welfare(solve_expected(jobs, 1, 2).utilities, np.ones(2)) >= planned.welfare * (1.0 - TOLERANCE)
-
-
 def test_one_job_by_hand():
     """Two rounds: 1, and then 1 or 2 with even chances."""
     found = solve_expected([grower(0.5)], 1, 2)

@@ -51,8 +51,3 @@ def test_without_a_rate_a_job_gets_what_is_left():
     assert MaxSumThroughput().shares(state(jobs, 2)) == [0.5, 1.0, 0.5]
     small, unknown = sized(trained(0, "A", 10, {10: 100.0}), 1), trained(1, "A", 10, {10: 1.0})
     assert MaxSumThroughput(STEPS).shares(state([unknown, small], 1)) == [0.0, 1.0]
-
-
-def test_units_are_known():
-    with pytest.raises(ValueError, match="unit must be epochs or steps, got s"):
-        MaxSumThroughput("s")

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.schedulers.makespan import Window, best_rounds
-from jobcast.schedulers.ossp import OpenShop, longest_first
+from jobcast.schedulers.ossp import OpenShop, Window, best_rounds, longest_first
 from tests.schedulers.rounds_driver import ROUND_S, Known, active, drive, job, seqs, state
 
 
@@ -88,8 +87,3 @@ def test_a_plan_stands_until_jobs_change_or_its_rounds_are_over(monkeypatch):
         policy.choose(state(jobs, 3, now_s=ROUND_S * index, changed=changed))
     assert asked == [2, 2, 2]
     assert policy.figures() == {"solver_gap_max": policy.gap_max}
-
-
-def test_other_windows_are_refused():
-    with pytest.raises(ValueError, match="window must be at least 1 round, got 0"):
-        OpenShop(Known({}), window=0)

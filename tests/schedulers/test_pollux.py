@@ -6,10 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.schedulers.pollux import LEAST_SPEEDUP, Pollux
+from jobcast.schedulers.registry import make_policy
 from tests.schedulers.scaling_views import Scalable, allocated
 
 LINEAR = tuple(float(gpus) for gpus in range(1, 9))
 FLAT = (1.0,) * 8
+
+
+def p_mean(speedups, p=-1.0):
+    """Generalised mean of speedups."""
+    return float((np.maximum(speedups, LEAST_SPEEDUP) ** p).mean() ** (1.0 / p))
 
 
 def waiting(goodput):
@@ -30,7 +36,7 @@ def test_greedy_steps_find_the_best_division_of_concave_goodputs(tables, gpus):
     def fitness(plan):
         goodputs = [(0.0, *table) for table in tables]
         fairs = [goodput[min(fair, len(goodput) - 1)] for goodput in goodputs]
-        return policy.fitness([goodput[count] / at for goodput, count, at in zip(goodputs, plan, fairs, strict=True)])
+        return p_mean([goodput[count] / at for goodput, count, at in zip(goodputs, plan, fairs, strict=True)])
 
     plan = allocated(policy, jobs, gpus)
     options = product(*(range(len(table) + 1) for table in tables))
@@ -71,8 +77,9 @@ def test_too_few_gpus_serve_who_is_there():
     assert allocated(Pollux(), jobs, 2) == [1, 1, 0]
 
 
-def test_the_mean_is_harmonic_by_default():
-    assert Pollux().fitness([2.0, 1.0, 0.5]) == pytest.approx(3 / (0.5 + 1 + 2))
-    assert Pollux().fitness([1.0, 0.0]) == pytest.approx(2 / (1 + 1 / LEAST_SPEEDUP))
-    with pytest.raises(ValueError, match="p must be below 1"):
-        Pollux(p=1.0)
+def test_settings_reach_the_rule():
+    # two GPUs more would gain little: with free restarts they are taken
+    job = Scalable(60.0, 2, 1, (1.0, 2.0, 2.1))
+    assert allocated(make_policy("pollux", None, {}), [job], 3) == [2]
+    assert allocated(make_policy("pollux", None, {"restart_s": "0"}), [job], 3) == [3]
+    assert make_policy("pollux", None, {"p": "-4"})._p == -4.0

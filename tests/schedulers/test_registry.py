@@ -20,7 +20,6 @@ from jobcast.schedulers.registry import (
     resolve_policy,
 )
 from jobcast.schedulers.settings import Settings
-from jobcast.schedulers.spare_orders import SPARE_ORDERS
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
 SIAS = ["themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"]
@@ -198,10 +197,10 @@ def test_a_policy_of_another_kind_is_refused_with_those_that_there_are():
 
 CLASSES = {
     "ssf": "ssf:ShortestServiceFirst", "mmfs": "mmfs:MaxMinFair", "themis_np": "themis_np:ThemisNp", "sia": "sia:Sia",
-    "sia_risk": "sia_risk:SiaRisk", "milp": "milp.policy:Milp", "shockwave": "shockwave:Shockwave",
+    "sia_risk": "sia_risk:SiaRisk", "shockwave": "shockwave:Shockwave",
     "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "themis_filter:ThemisFilter",
     "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "gandiva_fair:GandivaFair",
-    "srpt": "srpt:ShortestRemaining", "pollux": "pollux:Pollux",
+    "srpt": "las:ShortestRemaining", "pollux": "pollux:Pollux",
 }  # fmt: skip
 
 
@@ -231,13 +230,7 @@ def test_defaults_of_mechanisms_are_those_of_the_engines():
 
 
 def test_defaults_of_mlfs_are_those_of_its_parts():
-    from jobcast.schedulers.tasks.load_control import LoadControlSettings
-    from jobcast.schedulers.tasks.mlf_h import MlfHSettings
+    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings, MlfHSettings
 
     assert make_policy("mlf_h").settings == MlfHSettings()
     assert make_policy("mlf_c").settings == LoadControlSettings()
-
-
-def test_words_are_those_that_policies_know():
-    for word in SPARE_ORDERS:
-        assert split_settings(find_policy("sia"), {"order": word}).own.order == word

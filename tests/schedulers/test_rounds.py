@@ -7,60 +7,34 @@ from hypothesis import strategies as st
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.las import LeastAttained
-from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.rounds import Rounds, ShareRounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
-
-
-class InOrder:
-    """Runs jobs by `seq`, as they fit, and keeps the states that it was shown."""
-
-    def __init__(self):
-        self.states = []
-
-    def choose(self, state):
-        self.states.append(state)
-        return first_fit([one.job for one in state.active], state.total_gpus)
-
-
-class Equal:
-    """The same share for everybody."""
-
-    def shares(self, state):
-        return [min(1.0, state.total_gpus / len(state.active))] * len(state.active)
-
-
-def workload(rows, gpus, restart_s=20.0, preemptible=True):
-    """Rows (submit, duration, width)."""
-    jobs = [
-        Job(i, f"{i:03d}", "all", float(at), width, preemptible=preemptible) for i, (at, _, width) in enumerate(rows)
-    ]
-    return Workload(jobs, [Outcome(float(duration)) for _, duration, _ in rows], [Pool("all", gpus)], restart_s)
+from tests.schedulers.rounds_driver import Equal, InOrder, gangs
 
 
 def test_rounds_are_fixed_and_a_start_costs_its_time():
     # The second job finds its GPU free at 100 s, within a round; it starts at 120 s and loses 20 s.
-    log = replay(workload([(0, 80, 1), (0, 50, 1)], 1), Rounds(InOrder(), "in_order"))
+    log = replay(gangs([(0, 80, 1), (0, 50, 1)], 1), Rounds(InOrder(), "in_order"))
     assert log.start_s.tolist() == [0.0, 120.0]
     assert log.end_s.tolist() == [100.0, 190.0]
 
 
 def test_a_job_that_goes_on_pays_once():
-    log = replay(workload([(0, 300, 1)], 1), Rounds(InOrder(), "in_order"))
+    log = replay(gangs([(0, 300, 1)], 1), Rounds(InOrder(), "in_order"))
     assert log.end_s.tolist() == [320.0]
     assert log.preemptions.tolist() == [0]
 
 
 def test_rounds_begin_with_the_first_arrival_and_go_on_through_idle_times():
     # First at 50 s: rounds at 50, 170, 290, ...; the second comes at 300 s, in the round from 290 to 410 s.
-    log = replay(workload([(50, 10, 1), (300, 10, 1)], 1), Rounds(InOrder(), "in_order"))
+    log = replay(gangs([(50, 10, 1), (300, 10, 1)], 1), Rounds(InOrder(), "in_order"))
     assert log.start_s.tolist() == [50.0, 410.0]
 
 
 def test_least_attained_takes_turns_and_every_return_is_charged():
     policy = Rounds(LeastAttained(), "las")
-    log = replay(workload([(0, 200, 1), (0, 200, 1)], 1), policy)
+    log = replay(gangs([(0, 200, 1), (0, 200, 1)], 1), policy)
     # First from 0 to 120 s (100 s of progress), second from 120 s on: at 240 s both have held as long, and the one that
     # runs stays until its end at 340 s. The first comes back at 360 s, pays 20 s and needs 100 s.
     assert log.end_s.tolist() == [480.0, 340.0]
@@ -88,7 +62,7 @@ def test_a_policy_is_told_what_changed():
 
 def test_jobs_that_may_not_be_stopped_keep_their_gpus_unseen():
     rule = InOrder()
-    work = workload([(0, 300, 1), (10, 300, 1)], 2, preemptible=False)
+    work = gangs([(0, 300, 1), (10, 300, 1)], 2, preemptible=False)
     log = replay(work, Rounds(rule, "in_order"))
     assert log.preemptions.tolist() == [0, 0]
     assert [len(state.active) for state in rule.states] == [1, 1, 0, 0]
@@ -97,14 +71,14 @@ def test_jobs_that_may_not_be_stopped_keep_their_gpus_unseen():
 
 def test_where_jobs_that_may_not_be_stopped_hold_all_gpus_nobody_is_asked():
     rule = InOrder()
-    log = replay(workload([(0, 300, 2), (10, 50, 1)], 2, preemptible=False), Rounds(rule, "in_order"))
+    log = replay(gangs([(0, 300, 2), (10, 50, 1)], 2, preemptible=False), Rounds(rule, "in_order"))
     assert log.end_s.tolist() == [320.0, 430.0]
     assert [state.now_s for state in rule.states] == [0.0, 360.0]
 
 
 def test_equal_shares_take_turns_and_a_tie_stays_where_it_is():
     # Owed half a round each round: first, second; a tie, second again; then twice the first, whose 60 s end it.
-    log = replay(workload([(0, 300, 1), (0, 300, 1)], 1, restart_s=0.0), Rounds(ShareRounds(Equal()), "equal"))
+    log = replay(gangs([(0, 300, 1), (0, 300, 1)], 1, restart_s=0.0), Rounds(ShareRounds(Equal()), "equal"))
     spans = sorted(zip(log.spans.from_s.tolist(), log.spans.job.tolist(), strict=True))
     assert spans == [(0.0, 0), (120.0, 1), (360.0, 0), (600.0, 1)]
 
@@ -116,7 +90,7 @@ jobs = st.lists(
 
 @given(jobs, st.sampled_from([0.0, 20.0, 119.0]))
 def test_all_work_is_done_on_round_boundaries_within_capacity(rows, restart_s):
-    work = workload(rows, 4, restart_s)
+    work = gangs(rows, 4, restart_s)
     log = replay(work, Rounds(LeastAttained(), "las"))
     first_s = min(at for at, _, _ in rows)
     begins = (log.spans.from_s - first_s) / 120.0

@@ -1,36 +1,22 @@
 """SIA, section 5.3: sharing is switched off for pools and windows whose forecasts err."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.switches import Switch, Switches
+from jobcast.domain.switches import Switch, Switches, SwitchRule
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.sia import Sia
+from jobcast.schedulers.sia import LiveSwitches, Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Noisy, Oracle
 from jobcast.simulator.workload import Workload
+from tests.schedulers.events_driver import in_minutes
 
 NAMES = "pqr"
 HORIZONS_MIN = (5, 10, 20)
 ALWAYS = -np.inf
-
-
-@st.composite
-def workloads(draw):
-    quotas = {name: draw(st.integers(1, 4)) for name in NAMES}
-    count = draw(st.integers(1, 20))
-    jobs, outcomes = [], []
-    for number in range(count):
-        pool = draw(st.sampled_from(NAMES))
-        at_s = 60.0 * draw(st.integers(0, 40))
-        jobs.append(Job(0, f"j{number:02}", pool, at_s, draw(st.integers(1, quotas[pool]))))
-        outcomes.append(Outcome(60.0 * draw(st.integers(1, 30))))
-    return Workload(jobs, outcomes, [Pool(name, quota) for name, quota in quotas.items()])
 
 
 def every(sharing, pools=NAMES):
@@ -47,13 +33,13 @@ def columns(log):
 
 
 @given_settings(max_examples=60)
-@given(workloads())
+@given(in_minutes())
 def test_all_on_changes_nothing(workload):
     assert columns(log_of(workload, switches=every(True))) == columns(log_of(workload))
 
 
 @given_settings(max_examples=60)
-@given(workloads())
+@given(in_minutes())
 def test_all_off_lends_nothing_and_equals_first_come_first_served(workload):
     log = log_of(workload, switches=every(False))
     assert log.dedicated.all()
@@ -62,7 +48,7 @@ def test_all_off_lends_nothing_and_equals_first_come_first_served(workload):
 
 
 @given_settings(max_examples=60)
-@given(workloads(), st.integers(0, 40), st.sampled_from(NAMES))
+@given(in_minutes(), st.integers(0, 40), st.sampled_from(NAMES))
 def test_a_switch_changes_nothing_before_its_instant(workload, minute, pool):
     late = Switches(tuple(Switch(pool, k, 60.0 * minute, False) for k in HORIZONS_MIN))
     plain, switched = log_of(workload), log_of(workload, switches=late)
@@ -71,7 +57,7 @@ def test_a_switch_changes_nothing_before_its_instant(workload, minute, pool):
 
 
 @given_settings(max_examples=60)
-@given(workloads(), st.sets(st.sampled_from(NAMES)))
+@given(in_minutes(), st.sets(st.sampled_from(NAMES)))
 def test_with_exact_forecasts_no_switch_slows_a_job(workload, off):
     """More reserved than needed: nobody is slowed, as with exact forecasts alone (SIA, section 5.3)."""
     log = log_of(workload, Oracle(workload, HORIZONS_MIN), switches=every(False, off))
@@ -110,7 +96,67 @@ def test_forecasts_of_a_pool_that_is_off_are_not_asked(workload):
     assert log.dedicated.all()
 
 
-def test_a_setting_that_is_no_switches_is_refused(workload):
-    made = workload([("a", "p", 0, 1, 1)], {"p": 1})
-    with pytest.raises(ConfigError, match="policy sia: setting switches must be switches of sharing, got file"):
-        make_policy("sia", Oracle(made), {"switches": "file"})
+RULE = SwitchRule(most_missed=0.5, days=1.0, least_arrivals=2)
+HOUR_S = 3600.0
+
+
+def at(time_s):
+    return Job(0, "j", "p", time_s, 1)
+
+
+def test_two_misses_switch_off_and_hits_switch_on_again():
+    live, told = LiveSwitches(RULE), []
+    for hour, forecast in enumerate((False, False, True, True, True)):
+        now_s = hour * (HOUR_S + 1.0)
+        told.append(live.shares("p", HOUR_S, now_s, forecast))
+        live.arrived(at(now_s + 60.0))
+    # Scored at the next question: one window is too few, then 2 of 2 missed, 2 of 3, 2 of 4.
+    assert told == [True, True, False, False, True]
+    turns = [(row.sharing, row.from_s) for row in live.rows]
+    assert turns == [(False, 2 * (HOUR_S + 1.0)), (True, 4 * (HOUR_S + 1.0))]
+    assert live.rows[0] == Switch("p", 60.0, 2 * (HOUR_S + 1.0), False)
+
+
+def test_windows_without_arrivals_and_other_pools_do_not_count():
+    live = LiveSwitches(RULE)
+    for hour in range(10):
+        assert live.shares("p", HOUR_S, hour * (HOUR_S + 1.0), False)
+        live.arrived(Job(0, "j", "q", hour * (HOUR_S + 1.0) + 60.0, 1))
+
+
+def test_misses_of_long_ago_are_forgotten():
+    live = LiveSwitches(RULE)
+    for hour in range(3):
+        sharing = live.shares("p", HOUR_S, hour * (HOUR_S + 1.0), False)
+        live.arrived(at(hour * (HOUR_S + 1.0) + 60.0))
+    assert not sharing
+    assert live.shares("p", HOUR_S, 3 * 86400.0, True)  # the window of hour 2 began more than a day ago
+
+
+def two_days(count=1200):
+    """Pool p is always asked for more than it has; q and r idle most of the time, for minutes."""
+    rng = np.random.default_rng(0)
+    jobs = [
+        Job(0, f"j{n:03}", "pqr"[n % 3], float(s), 1) for n, s in enumerate(np.sort(rng.integers(0, 2 * 86400, count)))
+    ]
+    duration_s = np.where(np.arange(count) % 3 == 0, 1500.0, rng.integers(60, 240, count))
+    return Workload(jobs, [Outcome(float(s)) for s in duration_s], [Pool(name, 2) for name in "pqr"])
+
+
+def test_a_run_with_exact_forecasts_switches_nothing():
+    workload = two_days()
+    logs = []
+    for adapt in (False, True):
+        source = Oracle(workload)
+        policy = Sia(source, adapt=adapt)
+        logs.append(replay(workload, policy, source))
+        assert policy.figures() == ({"switched": 0.0} if adapt else {})
+    assert logs[0].start_s.tolist() == logs[1].start_s.tolist()
+
+
+def test_a_run_with_wrong_forecasts_switches_off():
+    workload = two_days()
+    source = Noisy(workload, 1.0, 0)  # says the opposite
+    policy = Sia(source, adapt=True)
+    replay(workload, policy, source)
+    assert policy.figures()["switched"] > 0

@@ -6,14 +6,12 @@ from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.settings import minutes
-from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.spare_orders import SPARE_ORDERS
+from jobcast.schedulers.sia import SPARE_ORDERS, Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle, Random
-from jobcast.simulator.workload import Workload
+from tests.schedulers.events_driver import in_minutes
 
 MINUTE_S = 60.0
 HORIZONS_MIN = (5, 10, 20)
@@ -75,12 +73,6 @@ def test_slack_comes_on_top_of_the_forecast_and_within_the_quota(workload):
     assert [starts(held, slack=slack)["b"] for slack in (0.1, 0.25, 0.4)] == [0, 900, 900]
 
 
-@pytest.mark.parametrize("slack", [-0.1, 1.1, float("nan")])
-def test_slack_is_a_share(workload, slack):
-    with pytest.raises(ConfigError, match="slack must be a share from 0 to 1"):
-        Sia(Oracle(workload([("a", "p", 0, 1, 1)], {"p": 1})), slack=slack)
-
-
 CONTENDERS = [
     ("a", "p", 0, 900, 4),
     ("b", "q", 0, 900, 2),
@@ -109,31 +101,10 @@ def test_who_comes_first(workload, order, first):
     assert {job for job, at in began.items() if at == 3.5} == first
 
 
-def test_the_default_order_is_by_share(workload):
-    assert contended(workload) == contended(workload, order="share")
-
-
-def test_an_unknown_order_is_refused(workload):
-    with pytest.raises(ConfigError, match="order must be one of share, submission, shortest, narrow, got alphabet"):
-        Sia(Oracle(workload([("a", "p", 0, 1, 1)], {"p": 1})), order="alphabet")
-
-
 @pytest.mark.parametrize("value", ["", "5,", "five", "0", "-5", "inf", ()])
 def test_minutes_that_are_none_are_refused(value):
     with pytest.raises(ValueError, match="must be minutes such as 5,60"):
         minutes(value)
-
-
-@st.composite
-def workloads(draw):
-    quotas = draw(st.lists(st.integers(1, 5), min_size=2, max_size=4))
-    jobs, outcomes, at = [], [], 0
-    for number in range(draw(st.integers(1, 24))):
-        pool = draw(st.integers(0, len(quotas) - 1))
-        at += draw(st.sampled_from([0, 0, 0, 1, 3, 8]))
-        jobs.append(Job(0, f"{number:02}", f"p{pool}", MINUTE_S * at, draw(st.integers(1, quotas[pool]))))
-        outcomes.append(Outcome(MINUTE_S * draw(st.sampled_from([1, 4, 5, 6, 10, 11, 20, 21, 40]))))
-    return Workload(jobs, outcomes, [Pool(f"p{number}", quota) for number, quota in enumerate(quotas)])
 
 
 TUNABLES = st.fixed_dictionaries(
@@ -146,16 +117,16 @@ TUNABLES = st.fixed_dictionaries(
 )
 
 
-@given_settings(max_examples=400)
-@given(workloads(), TUNABLES)
+@given_settings(max_examples=100)
+@given(in_minutes(), TUNABLES)
 def test_no_tunable_slows_a_job_under_exact_forecasts(workload, tunables):
     oracle = Oracle(workload, HORIZONS_MIN)
     log = replay(workload, Sia(oracle, **tunables), oracle)
     assert (log.end_s <= replay(workload, make_policy("fcfs", None, {})).end_s).all()
 
 
-@given_settings(max_examples=150)
-@given(workloads(), TUNABLES)
+@given_settings(max_examples=60)
+@given(in_minutes(), TUNABLES)
 def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunables):
     source = Conservative(workload, HORIZONS_MIN)
     log = replay(workload, Sia(source, **tunables), source)
@@ -163,17 +134,9 @@ def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunabl
     assert log.dedicated.all()
 
 
-@given_settings(max_examples=100)
-@given(workloads(), st.integers(0, 3))
+@given_settings(max_examples=60)
+@given(in_minutes(), st.integers(0, 3))
 def test_neutral_settings_change_nothing(workload, seed):
     plain, tuned = (Random(workload, seed, horizons_min=HORIZONS_MIN) for _ in range(2))
     neutral = Sia(tuned, windows_min=HORIZONS_MIN[::-1], slack=0.0, order="share")
     assert replay(workload, neutral, tuned).start_s.tolist() == replay(workload, Sia(plain), plain).start_s.tolist()
-
-
-@given_settings(max_examples=100)
-@given(workloads())
-def test_all_of_the_quota_as_slack_lends_nothing(workload):
-    oracle = Oracle(workload, HORIZONS_MIN)
-    log = replay(workload, Sia(oracle, slack=1.0), oracle)
-    assert log.dedicated.all()

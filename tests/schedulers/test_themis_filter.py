@@ -1,16 +1,12 @@
 import pytest
 
-from jobcast.schedulers.themis_filter import FILTER, ThemisFilter
+from jobcast.schedulers.themis_filter import ThemisFilter
 from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 # At 600 s with 3 jobs on 1 GPU the contention is 3. Fairness (Shockwave, equation 9):
 # 0: (600 + 3 x 300) / (3 x 600) = 0.83; 1: (600 + 3 x 600) / (3 x 600) = 1.33; 2: (600 + 3 x 1000) / (3 x 1000) = 1.2
 KNOWN = Known({0: 600.0, 1: 600.0, 2: 1000.0})
 JOBS = [active(0, held_s=300.0), active(1), active(2)]
-
-
-def test_the_default_is_that_of_themis():
-    assert pytest.approx(1 - 0.8) == FILTER
 
 
 @pytest.mark.parametrize(
@@ -36,8 +32,3 @@ def test_what_the_winners_leave_goes_to_the_worst_treated():
     # offered: job 1 alone; on 3 GPUs the contention is 1, and fairness 1.5, 2 and 1.6
     jobs = [active(0, held_s=300.0), active(1), active(2, 2)]
     assert seqs(ThemisFilter(KNOWN, filter=1 / 3).choose(state(jobs, 3, now_s=600.0))) == [1, 2]
-
-
-def test_other_filters_are_refused():
-    with pytest.raises(ValueError, match=r"filter must be in \(0, 1\], got 1.5"):
-        ThemisFilter(Known({}), filter=1.5)

@@ -1,7 +1,6 @@
 from itertools import combinations
 from math import ceil, log1p
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,9 +95,3 @@ def test_what_winners_leave_goes_to_others_that_fit(workload):
     # At 6 b is offered 3 GPUs and takes 2; c, treated worse than d, needs 2 as well; d fits.
     jobs = [("a", "p", 0, 6, 3), ("b", "p", 1, 1, 2), ("c", "p", 2, 2, 2), ("d", "p", 3, 9, 1)]
     assert by_id(workload(jobs, {"p": 3}), 0.2) == {"a": 0, "b": 6, "c": 7, "d": 6}
-
-
-def test_the_filter_is_a_share(workload):
-    made = workload([("a", "p", 0, 1, 1)], {"p": 1})
-    with pytest.raises(ValueError, match=r"filter must be in \(0, 1\], got 0"):
-        ThemisNp(Oracle(made), 0)

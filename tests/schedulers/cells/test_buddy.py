@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.cells import Cell
 from jobcast.schedulers.cells.buddy import Buddies, Covered, sizes_of, used_of
-from jobcast.schedulers.cells.reservation import out_of_reach
+from jobcast.schedulers.cells.turns import out_of_reach
 
 
 def gpus_of(cell):

@@ -48,14 +48,14 @@ def tournament(view):
     return held
 
 
-@examples(max_examples=400)
+@examples(max_examples=120)
 @given(views())
 def test_deals_as_the_tournament_does(view):
     gpus = dealt(AFS, view)
     assert {job: gpus[job, 0] for job in view.active[: view.count]} == tournament(view)
 
 
-@examples(max_examples=200)
+@examples(max_examples=80)
 @given(views(leasts=(0, 1, 2, 4)))
 def test_deals_as_the_tournament_does_with_leasts(view):
     gpus = dealt(AFS, view)

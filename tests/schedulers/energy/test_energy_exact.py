@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED
-from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.energy import exact_model
+from jobcast.schedulers.energy import exact
 from jobcast.schedulers.energy.exact import SAME_EUR, Exact, ExactSettings, nodes_to_use, solve
 from jobcast.schedulers.energy.objective import proxy_objective
-from jobcast.schedulers.registry import make_policy
 from tests.schedulers.energy.exact_views import cluster, legal_deployments, random_view, view
 
 INF = np.inf
@@ -60,72 +58,6 @@ def test_equals_brute_force_on_three_jobs_and_alike_nodes_where_nothing_runs(pri
     assert found.objective == pytest.approx(brute(some, printed, forced)[0], rel=1e-9, abs=SAME_EUR)
 
 
-def test_is_in_time_at_the_least_cost():
-    """Due after 1.5 h: two GPUs take 1 h at 0.2 EUR an hour, three 0.67 h at 0.3; both cost 0.2 EUR, one GPU is late.
-
-    The node of two draws less than twice as much, so it is cheaper: 1.9 kW, 0.19 EUR.
-    """
-    node = NODE._replace(power_w=np.array([[0.0, 1000.0, 1900.0, 3000.0]]))
-    found = solve(view(node, [(HOURLY, 2, 5400, 3)]))
-    assert rows(found.deployment) == [(0, 2)]
-    assert found.objective == pytest.approx(0.19, rel=1e-9)
-    assert found.bound == pytest.approx(0.19, rel=1e-9)
-
-
-def test_jobs_share_a_node_since_only_the_first_ending_one_is_priced():
-    """Of two jobs, 2 h and 1 h on one GPU, both due just then, one node costs 0.1 EUR, two would cost 0.3 EUR."""
-    one_gpu = [[3600.0, INF, INF]]
-    found = solve(view(PAIR, [(one_gpu, 2, 7200, 1), (one_gpu, 1, 3600, 1)]))
-    assert rows(found.deployment) == [(0, 1), (0, 1)]
-    assert found.objective == pytest.approx(0.1, rel=1e-9)
-
-
-def test_forced_nodes_cost_more():
-    """As before, but min(2, 2) nodes are in use: 0.2 + 0.1."""
-    one_gpu = [[3600.0, INF, INF]]
-    two = view(PAIR, [(one_gpu, 2, 7200, 1), (one_gpu, 1, 3600, 1)])
-    found = solve(two, ExactSettings(force_nodes=True))
-    assert found.objective == pytest.approx(0.3, rel=1e-9)
-    assert sorted(found.deployment.node_of.tolist()) == [0, 1]
-
-
-def test_alpha_left_free_takes_the_cheapest():
-    """2 h on one GPU (0.2 EUR), due then, beside 1.5 h on two (0.3 EUR), due then: the second ends first."""
-    jobs = [([[3600.0, INF, INF]], 2, 7200, 5), ([[INF, 1800.0, INF]], 3, 5400, 5)]
-    assert solve(view(NODE, jobs)).objective == pytest.approx(0.3, rel=1e-9)
-    assert solve(view(NODE, jobs), ExactSettings(as_printed=True, force_nodes=False)).objective == pytest.approx(
-        0.2, rel=1e-9
-    )
-
-
-def test_without_a_due_date_it_is_cheapest_to_wait_unless_nodes_are_forced():
-    one = view(NODE, [(HOURLY, 2, INF, 1)])
-    assert rows(solve(one).deployment) == [(POSTPONED, 0)]
-    assert solve(one, ExactSettings(force_nodes=True)).objective == pytest.approx(0.2, rel=1e-9)
-
-
-def test_the_heavier_job_runs_where_one_has_to_wait():
-    """One GPU: both due now after an hour's work; the one that waits costs 100 times its weight."""
-    node = cluster([0], [1], [[0, 1000]])
-    found = solve(view(node, [([[3600.0]], 1, 3600, 1), ([[3600.0]], 1, 3600, 2)]))
-    assert rows(found.deployment) == [(POSTPONED, 0), (0, 1)]
-    assert found.objective == pytest.approx(100 * 300 / 3600 + 0.1, rel=1e-9)
-
-
-def test_a_running_job_stays_where_it_costs_the_same():
-    """Both nodes are alike and nothing is lost: only the wish to stay tells them apart."""
-    found = solve(view(PAIR, [(HOURLY, 1, 3600, 1, 1, 1, 1)]))
-    assert rows(found.deployment) == [(1, 1)]
-
-
-def test_a_running_job_moves_where_that_saves():
-    """It needs 2 h here and is due in 1; the other kind takes 0.5 h."""
-    nodes = cluster([0, 1], [1, 1], [[0, 1000], [0, 1000]])
-    found = solve(view(nodes, [([[3600.0], [900.0]], 2, 3600, 4, 0, 1, 2)], restart_s=600.0))
-    assert rows(found.deployment) == [(1, 1)]
-    assert found.objective == pytest.approx((1800 + 600) / 3600 * 0.1, rel=1e-9)
-
-
 def test_forced_nodes_are_as_many_as_jobs_can_be_spread_over():
     """Three nodes and jobs, but two of the jobs run only on the first kind, of which there is one node."""
     nodes = cluster([0, 1, 1], [1, 1], [[0, 1000], [0, 500]])
@@ -159,14 +91,8 @@ def test_out_of_time_there_is_a_legal_schedule_and_a_bound(time_limit_s):
 def test_capacity_told_once_a_node_leaves_the_optimum(monkeypatch):
     some = random_view(8, 5, 3)
     tight = solve(some).objective
-    monkeypatch.setattr(exact_model, "MOST_PREFIXES", 0)
+    monkeypatch.setattr(exact, "MOST_PREFIXES", 0)
     assert solve(some).objective == pytest.approx(tight, abs=SAME_EUR)
-
-
-def test_the_same_view_has_the_same_answer():
-    some = random_view(11, 6, 3)
-    assert rows(Exact().schedule(some)) == rows(Exact().schedule(some))
-    assert Exact().name == "exact"
 
 
 def test_no_job_and_no_configuration():
@@ -174,9 +100,3 @@ def test_no_job_and_no_configuration():
     assert rows(Exact().schedule(stuck)) == [(POSTPONED, 0)]
     assert rows(Exact(ExactSettings(force_nodes=True)).schedule(stuck)) == [(POSTPONED, 0)]
     assert rows(Exact().schedule(stuck._replace(active=np.array([], dtype=int)))) == []
-
-
-@pytest.mark.parametrize("wrong", [{"rho": -1.0}, {"rho": float("nan")}, {"rho": INF}, {"time_limit_s": 0.0}])
-def test_settings_that_cannot_be_used(wrong):
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        make_policy("exact", None, wrong)

@@ -1,24 +1,9 @@
 """The registry of policies of energy and due dates."""
 
-import pytest
-
-from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings
 from jobcast.schedulers.energy.baselines import QueuePolicy
 from jobcast.schedulers.energy.exact import Exact, ExactSettings
-from jobcast.schedulers.policies import ENERGY
-from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, names_of
-
-
-def test_all_are_there_by_name():
-    assert names_of(ENERGY) == ("andreas", "energy_fifo", "edf", "ps", "exact")
-    assert tuple(make_policy(name).name for name in names_of(ENERGY)) == names_of(ENERGY)
-
-
-def test_without_settings_as_the_paper_has_it():
-    made = make_rule("andreas")
-    assert isinstance(made, Andreas)
-    assert (made.settings.max_iterations, made.settings.rho) == (1000, 100.0)
+from jobcast.schedulers.registry import make_rule
 
 
 def test_settings_are_read_from_text():
@@ -35,22 +20,3 @@ def test_settings_are_read_from_text():
     strict = make_rule("edf", None, {"strict": "true"})
     assert isinstance(strict, QueuePolicy)
     assert strict.settings.strict
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "said"),
-    [
-        ("andreas", {"draws": "1"}, "setting draws: not known; did you mean draw"),
-        ("andreas", {"draw": "2"}, "must be a probability from 0 to 1, got 2"),
-        ("andreas", {"max_iterations": "0"}, "whole number >= 1"),
-        ("ps", {"seed": "1"}, "setting seed: not known; known: .*strict"),
-    ],
-)
-def test_wrong_settings(name, given, said):
-    with pytest.raises(ConfigError, match=said):
-        make_policy(name, None, given)
-
-
-def test_unknown_policy():
-    with pytest.raises(ConfigError, match="of pools, not of energy; choose from andreas, energy_fifo, edf, ps, exact"):
-        find_of_kind("sjf", ENERGY)

@@ -1,7 +1,5 @@
 """The oracle's programme against every schedule of tiny instances, and against policies on larger ones."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +22,7 @@ from tests.schedulers.milp.milp_cases import (
 )
 
 EXACT = Settings(exact=True, time_limit_s=30.0)
-BARE = replace(EXACT, search_tries=0)
+BARE = EXACT.model_copy(update={"search_tries": 0})
 """Without the search, so that branch and bound has something left to do."""
 SIZES = {"narrow": (4, (3, 2), 4, 4), "many pools": (5, (2, 1, 2), 5, 5), "wide": (4, (4, 4), 3, 4)}
 TRIED = 3000  # schedules, at most
@@ -49,7 +47,7 @@ def steps(found, instance):
 @pytest.mark.parametrize("seed", range(4))
 def test_as_good_as_the_best_of_all_schedules(name, beta, seed):
     workload, instance = tiny(name, seed)
-    found = plan(*known(workload), replace(BARE, beta=beta))
+    found = plan(*known(workload), BARE.model_copy(update={"beta": beta}))
     best = brute_force(instance, beta)
     assert found.objective_s == pytest.approx(GRID_S * best)
     assert found.bound_s == pytest.approx(GRID_S * best)
@@ -57,11 +55,11 @@ def test_as_good_as_the_best_of_all_schedules(name, beta, seed):
     assert GRID_S * cost(instance, steps(found, instance), beta) == pytest.approx(found.objective_s)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.5]), st.booleans())
 def test_every_plan_keeps_cut_offs_and_capacity(seed, beta, exact):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
-    found = plan(*known(workload), replace(EXACT, beta=beta, exact=exact, time_limit_s=1.0))
+    found = plan(*known(workload), EXACT.model_copy(update={"beta": beta, "exact": exact, "time_limit_s": 1.0}))
     start = steps(found, instance)
     assert all(s <= at <= m for s, at, m in zip(instance.submit, start, instance.cutoff, strict=True))
     assert usage(instance, start).sum(axis=0).max() <= instance.gpus
@@ -72,7 +70,7 @@ def test_every_plan_keeps_cut_offs_and_capacity(seed, beta, exact):
     assert found.accepted
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(0, 10**6))
 def test_a_lower_bound_on_the_wait_under_every_policy_that_slows_nobody(seed):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
@@ -92,8 +90,8 @@ def test_fewer_starts_are_never_better_and_their_bound_holds_for_all(beta):
     worse = 0
     for seed in range(8):
         workload, _ = draw(seed, jobs=14, quotas=(4, 4), span=10, longest=12)
-        best = plan(*known(workload), replace(BARE, beta=beta))
-        few = plan(*known(workload), replace(BARE, beta=beta, exact=False, starts_per_duration=1))
+        best = plan(*known(workload), BARE.model_copy(update={"beta": beta}))
+        few = plan(*known(workload), BARE.model_copy(update={"beta": beta, "exact": False, "starts_per_duration": 1}))
         assert best.gap == pytest.approx(0.0, abs=1e-6)
         assert few.objective_s >= best.objective_s - 1e-6
         assert few.bound_s <= best.objective_s + 1e-6
@@ -103,7 +101,7 @@ def test_fewer_starts_are_never_better_and_their_bound_holds_for_all(beta):
 
 def test_time_that_ends_at_once_leaves_the_incumbent():
     workload, instance = draw(3, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
-    found = plan(*known(workload), replace(EXACT, time_limit_s=0.0))
+    found = plan(*known(workload), EXACT.model_copy(update={"time_limit_s": 0.0}))
     assert found.objective_s == found.incumbent_s
     assert found.bound_s == 0.0
     assert found.variables == 0
@@ -123,12 +121,6 @@ def test_gpus_kept_idle_for_a_job_to_come():
     found = plan(*known(workload), BARE)
     assert [start_s / GRID_S for start_s in found.start_s] == [0, 4, 2, 3]
     assert found.total_wait_s == found.bound_s == 3 * GRID_S
-
-
-def test_equal_seeds_give_equal_plans():
-    workload, _ = draw(5, jobs=20, quotas=(4, 3), span=12, longest=8)
-    first, second = (plan(*known(workload), replace(EXACT, seed=7)) for _ in range(2))
-    assert replace(first, solve_s=0.0) == replace(second, solve_s=0.0)
 
 
 def test_no_jobs():

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 from tests.simulator.tasks.task_cases import (
@@ -114,19 +113,3 @@ def test_a_policy_asks_for_what_can_be_and_sees_only_what_it_may(name, view):
     hidden = {field: getattr(view.jobs, field) * 1.7 + 1.0 for field in BLIND[name]}
     other = arrays_of(policy.place(view._replace(jobs=view.jobs._replace(**hidden), final_mean=view.final_mean + 1.0)))
     assert [column.tolist() for column in other] == [column.tolist() for column in decided]
-
-
-def test_gittins_replays_alike_twice():
-    first, again = (replayed("tiresias", 5, index="gittins") for _ in range(2))
-    assert first.end_s.tolist() == again.end_s.tolist()
-
-
-def test_settings_are_read_and_wrong_ones_refused():
-    assert make_policy("slaq", None, {"interval_s": "60"}).settings.interval_s == 60.0
-    assert make_policy("tiresias", None, {"index": "gittins"}).settings.index == "gittins"
-    with pytest.raises(ConfigError, match="las or gittins"):
-        make_policy("tiresias", None, {"index": "fifo"})
-    with pytest.raises(ConfigError, match="setting speed: not known"):
-        make_policy("gandiva", None, {"speed": "1"})
-    with pytest.raises(ConfigError, match="device_rl: no learned weights"):
-        make_policy("device_rl")

@@ -56,8 +56,7 @@ def by_rule():
 
 
 @pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize(("head", "kind"), zip(HEADS, BAD, strict=True))
 def test_networks_that_score_no_numbers_decide_nothing(name, head, kind, by_rule):
     told = BadAnswers()
     found = log_of(guarded(name, spoilt(head, BAD[kind]), told))

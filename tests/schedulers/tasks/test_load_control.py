@@ -7,15 +7,15 @@ from hypothesis import given
 from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, TARGET_ONLY
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.tasks.load_control import (
+from jobcast.schedulers.tasks.mlf_h import (
     LoadControl,
     LoadControlSettings,
+    MlfH,
     is_overloaded,
     jobs_to_end,
     options_now,
     overload_degree,
 )
-from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
 from tests.schedulers.tasks.test_task_network import arrays

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.policy import NOTHING
 from jobcast.domain.tasks import GPU, QUEUED
-from jobcast.schedulers.registry import find_policy, make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
-from jobcast.schedulers.tasks.packing import limits_of, place_jobs
+from jobcast.schedulers.tasks.packing import limits_of
+from tests.schedulers.tasks.test_packing import place_jobs
 from tests.simulator.tasks.task_cases import (
     Seen,
     TaskJob,
@@ -86,9 +87,9 @@ def test_a_leaving_task_does_not_part_from_those_it_talks_to_unless_it_may():
     view = view_of(jobs, cluster_of(2, 2), gpu_of=[0, 1, 0, 1])
     rank = np.array([1.0, 1.0, 2.0, 2.0])
     told = {"limits": limits_of(0.9, 0.9), "moving": np.array([True, False, False, False]), "rank": rank}
-    assert arrays_of(place_jobs(view, np.array([0]), **told, part=False)).tasks.tolist() == []
-    assert arrays_of(place_jobs(view, np.array([0]), **told, part=False, evict=True)).stop.tolist() == [0]
-    assert arrays_of(place_jobs(view, np.array([0]), **told)).gpus.tolist() == [2]
+    assert place_jobs(view, np.array([0]), **told, part=False).tasks.tolist() == []
+    assert place_jobs(view, np.array([0]), **told, part=False, evict=True).stop.tolist() == [0]
+    assert place_jobs(view, np.array([0]), **told).gpus.tolist() == [2]
 
 
 def test_nothing_is_decided_where_nothing_waits_and_nothing_is_overloaded():
@@ -131,28 +132,6 @@ def test_policies_know_their_names_and_settings(name):
     assert settings.weights.gamma_w == 0.0
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"h_r": "2"}, "policy mlfs: setting h_r must be a share in (0, 1], got 2"),
-        ({"alpha": "-1"}, "policy mlfs: setting alpha must be a number from 0 to 1, got -1"),
-        ({"confidence": "1"}, "policy mlfs: setting confidence must be a probability from 0.5 to below 1, got 1"),
-        ({"evict": "no"}, "policy mlfs: setting evict must be stay or queue, got no"),
-        ({"hr": "1"}, "policy mlfs: setting hr: not known; did you mean h_r? known: alpha, bandwidth"),
-    ],
-)
-def test_wrong_settings_are_told_in_one_line(settings, told):
-    with pytest.raises(ConfigError) as error:
-        make_policy("mlfs", None, settings)
-    assert str(error.value).startswith(told)
-    assert "\n" not in str(error.value)
-
-
 def test_learned_policies_want_weights():
     with pytest.raises(ConfigError, match=r"^policy mlf_rl: no learned weights"):
         make_policy("mlf_rl")
-
-
-def test_an_unknown_policy_is_told_with_those_known():
-    with pytest.raises(ConfigError, match=r"^unknown policy mlf; did you mean .*mlf_h"):
-        find_policy("mlf")

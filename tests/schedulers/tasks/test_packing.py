@@ -22,9 +22,13 @@ from tests.simulator.tasks.task_cases import (
 )
 
 
-def place_jobs(view, order, **how):
-    """What jobs are placed, by arrays."""
-    return arrays_of(packing.place_jobs(view, order, **how))
+def place_jobs(view, order, *, limits=None, rule=IDEAL, moving=None, rank=None, evict=False, part=True):
+    """Jobs placed in an order by the kernel that MLF-H uses; what changes, by arrays."""
+    room, wants = packing.room_of(view), packing.wants_of(view, rank)
+    moving = np.zeros(len(wants.job_of), dtype=np.bool_) if moving is None else moving
+    how = packing.Packing(rule, True, evict, part)
+    packing.pack(room, limits_of() if limits is None else limits, wants, how, order, moving)
+    return arrays_of(packing.placement(view, room))
 
 
 RULES = [IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT]
@@ -90,15 +94,6 @@ def test_memory_is_never_beyond_the_capacity_whatever_the_limits():
     assert places(view, place_jobs(view, np.array([0, 1]), limits=limits_of(3.0, 3.0))) == [0, QUEUED]
     easy = view_of(jobs, cluster_of(1, 4, memory=250.0))
     assert places(easy, place_jobs(easy, np.array([0, 1]), limits=limits_of(3.0, 3.0))) == [0, 1]
-
-
-def test_stopped_jobs_make_room_and_may_start_again():
-    jobs = jobs_of(TaskJob(gpu=1.0), TaskJob(gpu=1.0))
-    view = view_of(jobs, cluster_of(1, 1), gpu_of=[0, QUEUED])
-    placed = place_jobs(view, np.array([1, 0]), stop=np.array([0]))
-    assert (placed.stop.tolist(), placed.tasks.tolist(), placed.gpus.tolist()) == ([0], [1], [0])
-    kept = place_jobs(view, np.array([0, 1]), stop=np.array([0]))
-    assert (kept.stop.tolist(), kept.tasks.tolist()) == ([], [])
 
 
 def test_a_moving_task_stays_or_takes_its_job_along_where_no_server_takes_it():

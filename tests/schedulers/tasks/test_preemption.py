@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.host_selection import CONSOLIDATE
-from jobcast.schedulers.tasks.preemption import gpu_and_memory, place_or_swap, running_jobs, waiting_jobs
+from jobcast.schedulers.tasks.preemption import GPU_AND_MEMORY, place_or_swap, running_jobs, waiting_jobs
 from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, task_views, view_of
 
 
 def swapped(view, claim, hold, order=None):
     order = view.active if order is None else np.array(order)
     claim, hold = np.asarray(claim, dtype=float), np.asarray(hold, dtype=float)
-    found = place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=claim, hold=hold)
+    found = place_or_swap(view, order, limits=GPU_AND_MEMORY, rule=CONSOLIDATE, claim=claim, hold=hold)
     return arrays_of(found)
 
 

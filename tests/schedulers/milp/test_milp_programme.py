@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Pool
-from jobcast.schedulers.milp.columns import every_step, sized_by_duration, with_tails
 from jobcast.schedulers.milp.instance import make_instance
-from jobcast.schedulers.milp.programme import build
-from tests.schedulers.milp.milp_cases import draw, random_schedule, usage
+from jobcast.schedulers.milp.programme import branch_and_bound, build, every_step, relax, sized_by_duration, with_tails
+from tests.schedulers.milp.milp_cases import cost, draw, random_schedule, usage
 
 
 def test_starts_lie_as_far_apart_as_the_job_is_long():
@@ -24,12 +23,6 @@ def test_starts_lie_as_far_apart_as_the_job_is_long():
         apart = max(1, instance.duration[job] // 4)
         assert mine == sorted({*window[::apart], window[-1]})
     assert offered.sum() < len(offered)
-
-
-def test_a_duration_must_have_a_start():
-    _, instance = draw(1)
-    with pytest.raises(ValueError, match="starts_per_duration must be 1 or more, got 0"):
-        sized_by_duration(instance, every_step(instance), 0)
 
 
 def test_what_no_computer_can_hold_is_refused():
@@ -62,3 +55,38 @@ def test_rows_refuse_exactly_what_exceeds_capacity(seed, reach):
             assert (loose.matrix @ tails <= loose.high + 1e-9).all()
             assert (loose.matrix @ tails >= loose.low - 1e-9).all()
             assert loose.cost @ tails <= programme.cost @ values
+
+
+def programme_of(seed, beta):
+    _, instance = draw(seed, jobs=30, quotas=(4, 3), span=12, longest=8)
+    steps = every_step(instance)
+    columns = steps.columns(instance, np.ones(len(steps.job), dtype=bool))
+    return instance, columns, build(instance, columns, beta)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_an_incumbent_is_taken_without_any_time(beta):
+    instance, columns, programme = programme_of(5, beta)
+    solved = branch_and_bound(programme, columns.of(instance.cutoff), 0.0, 0)
+    assert solved.accepted
+    assert not solved.proved
+    assert programme.cost @ solved.values == pytest.approx(cost(instance, instance.cutoff.tolist(), beta))
+
+
+def test_a_schedule_beyond_capacity_is_not_taken():
+    instance, columns, programme = programme_of(5, 0.0)
+    assert usage(instance, instance.submit).sum(axis=0).max() > instance.gpus
+    solved = branch_and_bound(programme, columns.of(instance.submit), 0.0, 0)
+    assert not solved.accepted
+    assert solved.values is None
+
+
+def test_no_time_for_the_relaxation():
+    assert relax(programme_of(5, 0.0)[2], 0.0) is None
+
+
+def test_one_job_costs_nothing():
+    _, instance = draw(0, jobs=1)
+    steps = every_step(instance)
+    programme = build(instance, steps.columns(instance, np.ones(len(steps.job), dtype=bool)))
+    assert relax(programme, 10.0).cost == 0.0
