@@ -132,3 +132,9 @@ def test_a_further_column_of_a_canonical_name_does_not_take_the_place_of_the_log
     path.write_text(f"gpus,{HEADER.strip()},pool\n9,{row},elsewhere\n")
     trace = read_trace(path, format="helios")
     assert (trace.pools, trace.gpus.tolist()) == (["vcA"], [2])
+
+
+def test_what_the_first_day_tells_holds_before_it_for_earlier_jobs_alone(tmp_path):
+    log = tmp_path / "cluster_log.csv"
+    log.write_text(HEADER + "1,u,vcA,1,4,1,COMPLETED,2020-04-01 00:00:00,,,30,0\n")
+    assert min(quota.from_s for quota in read_sources([log, QUOTAS]).pools.quotas) == APRIL_S

@@ -3,14 +3,18 @@
 The table of models, and its formula.
 """
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.traces.enrich.columns import Draws, known_models, model_rows
+from jobcast.traces.enrich.columns import Draws, EnrichConfig, enriched_jobs, known_models, model_rows
 from jobcast.traces.generators.gavel import BATCH_SIZES
 from jobcast.traces.generators.mlfs_tasks import ALGORITHMS
+from jobcast.traces.table import Trace
 from jobcast.traces.trainings import SAMPLES
 
 NAMES = st.lists(st.text(max_size=8), min_size=1, max_size=20, unique=True)
@@ -82,3 +86,16 @@ def test_published_step_times_are_met():
     for name, size, steps_s in (("ResNet-50", 64, 3.108), ("ResNet-18", 128, 11.775), ("Transformer", 32, 4.5311)):
         assert 1 / float(MODELS[name].step_s(np.array(size), np.array(1))) == pytest.approx(steps_s, rel=0.13)
     assert float(MODELS["LM"].epoch_s(np.array(5), np.array(1))) == pytest.approx(59_675 / 5 * (0.0053 + 5 * 0.000467))
+
+
+def test_beyond_a_speedup_that_fell_more_gpus_are_a_little_faster():
+    falling = replace(known_models()[0], speedups=(1.8, 1.7))
+    assert falling.knots(8)[1].tolist() == pytest.approx([1.0, 1.8, 1.7, 1.7 * 2.0**0.05])
+
+
+def test_a_batch_gives_each_gpu_a_sample_and_no_more_than_it_must():
+    model = known_models()[model_rows(["LM"])[0]]
+    wide = model.batch_sizes[-1] * 16
+    frame = pl.DataFrame({"job_id": ["1"], "pool": "p", "submit_time": [0.0], "duration": [60.0], "gpus": [wide]})
+    jobs = enriched_jobs(Trace.from_frame(frame.with_columns(model=pl.lit("LM")), name="t"), EnrichConfig(), 0)
+    assert jobs.batch_size.tolist() == [wide]
