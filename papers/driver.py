@@ -6,8 +6,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import click
 
@@ -19,12 +20,6 @@ Make = Callable[[str, Path, Path], None]
 """Makes a figure: its name, the folder of traces, the folder to write into."""
 
 
-class Reproduce(Protocol):
-    """Makes some of a paper's figures."""
-
-    def __call__(self, names: tuple[str, ...], out: Path, data: Path, *, resume: bool) -> None: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class Paper:
     """A paper whose figures are made anew.
@@ -33,24 +28,57 @@ class Paper:
     ----------
     name : in headings
     target : of make, which makes all of them: reproduce-NAME, whose figures go into docs/NAME
+    package : below `papers`; each item is a module of it, with a function of its name
     items : names of the figures, in the order of the page
     folder : that JOBCAST_DATA must hold
     holds : what else it should hold, in words
+    needing : items that need that folder; None: all
     """
 
     name: str
     target: str
+    package: str
     items: tuple[str, ...]
     folder: str
     holds: str
+    needing: tuple[str, ...] | None = None
+
+    def item(self, name: str) -> Callable[..., None]:
+        """What makes an item."""
+        made: Callable[..., None] = getattr(import_module(f"papers.{self.package}.{name}"), name)
+        return made
 
 
-def command_of(paper: Paper, reproduce: Reproduce, about: str) -> click.Command:
-    """The command that makes a paper's figures anew, all of them or those named; `about` is its help."""
+def count(name: str, default: int, about: str) -> click.Option:
+    """An option of a number from 1 on."""
+    return click.Option([f"--{name}"], type=click.IntRange(1), default=default, show_default=True, help=about)
 
-    def run(figures: tuple[str, ...], out: Path, resume: bool) -> None:
+
+def command_of(
+    paper: Paper,
+    reproduce: Callable[..., None],
+    about: str,
+    options: Sequence[click.Option] = (),
+    *,
+    word: str = "FIGURE",
+    resuming: str = "Go on with the runs that are on file.",
+) -> click.Command:
+    """The command that makes a paper's figures anew, all of them or those named.
+
+    Parameters
+    ----------
+    reproduce : called with names, the folder to write into, that of traces, and the options by name
+    about : its help
+    options : beside --out and --resume
+    word : what the help calls an item
+    resuming : what --resume does
+    """
+
+    def run(figures: tuple[str, ...], out: Path, resume: bool, **chosen: Any) -> None:
+        names = figures or paper.items
         try:
-            reproduce(figures or paper.items, out, data_folder(paper), resume=resume)
+            needed = paper.needing is None or set(names) & set(paper.needing)
+            reproduce(names, out, data_folder(paper) if needed else Path(), resume=resume, **chosen)
         except UserError as error:
             raise click.ClickException(str(error)) from None
 
@@ -61,11 +89,12 @@ def command_of(paper: Paper, reproduce: Reproduce, about: str) -> click.Command:
         help=about,
         context_settings={"help_option_names": ["-h", "--help"]},
         params=[
-            click.Argument(["figures"], nargs=-1, metavar="[FIGURE]..."),
+            click.Argument(["figures"], nargs=-1, metavar=f"[{word}]..."),
             click.Option(
                 ["--out"], type=click.Path(path_type=Path, file_okay=False), default=default_out, show_default=True
             ),
-            click.Option(["--resume"], is_flag=True, help="Leave figures alone whose folder is there."),
+            click.Option(["--resume"], is_flag=True, help=resuming),
+            *options,
         ],
     )
 

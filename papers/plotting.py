@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.pipelines.report.plots import DASHES, INK, WIDE, Style, draw, legend_beside, styles, thin_cdf
-from papers.runs import BASELINES, SHOCKWAVE, SIMPLE, Done, Means
-from papers.sheets import HOUR_S
+from papers.runs import BASELINES, SHOCKWAVE, SIMPLE, Done, Means, means
+from papers.sheets import (
+    HOUR_S,
+    Claim,
+    claims,
+    comparison,
+    picture,
+    who_is_better,
+    write_page,
+    write_runs,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -78,6 +87,37 @@ def distributions(axes: "Axes", values: Mapping[str, Sequence[float]], said: str
         axes.step(x, share, where="post", label=label, **style[label].line)
     axes.set(xlabel=said, ylabel="share of jobs", ylim=(0, 1.02))
     legend_beside(axes)
+
+
+def write_cases(
+    out: Path,
+    name: str,
+    heading: str,
+    about: str,
+    done: Sequence[Done],
+    claimed: "Callable[[Means], Iterable[Claim]]",
+    *,
+    title: str,
+    says: str = "",
+    also: Sequence[str] = (),
+) -> None:
+    """Write `NAME.md`, its table of runs and its bars: a table of policies for each case, then the paper's claims.
+
+    Parameters
+    ----------
+    heading, about : of the page
+    done : the runs, in the order of cases
+    claimed : claims of the paper, from the means
+    title, says : of the plot, and for those who cannot see it
+    also : further parts below the plot
+    """
+    found = means(done)
+    write_runs(out, name, done)
+    bars(out, name, title, found)
+    cases = dict.fromkeys(case for case, _ in found)
+    tables = [part for case in cases for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
+    shown = [picture(name, says or title), *also]
+    write_page(out, name, [f"# {heading}", about, *tables, *shown, "## Against the paper", claims(claimed(found))])
 
 
 def gpus_over_time(done: Done, groups: Sequence[int], count: int, step_s: float) -> "np.ndarray":

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
-from papers.runs import SHOCKWAVE, Done, Means
+from papers.runs import SHOCKWAVE, Means
 
 HOUR_S = 3600.0
 HEAD = (
@@ -19,7 +20,7 @@ LOWER_IS_BETTER = {
     "worst FTF": "worst_ftf",
     "share of jobs with FTF above 1": "unfair_pct_100",
 }
-UNSTEADY = "solve_s_total"
+UNSTEADY = ("solve_s_total",)
 """Seconds of a machine differ from run to run."""
 SAME = 0.005
 """Figures that differ by less, relatively, count as equal."""
@@ -105,12 +106,18 @@ def write_page(out: Path, name: str, parts: Iterable[str]) -> None:
     (out / f"{name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def write_runs(out: Path, name: str, done: Iterable[Done]) -> None:
-    """Write `NAME.csv`: a row a run, all figures that all runs have."""
-    done = list(done)
-    keys = [key for key in done[0].figures if key != UNSTEADY and all(key in one.figures for one in done)]
-    rows = [(one.case, one.name, *(f"{one.figures[key]:.6g}" for key in keys)) for one in done]
-    write_csv(out, name, ("case", "policy", *keys), rows)
+def write_runs(out: Path, name: str, done: Sequence[Any], unsteady: Sequence[str] = UNSTEADY) -> None:
+    """Write `NAME.csv`: a row a run, with its seed where it has one, and the figures that all runs have.
+
+    `unsteady` are left out: seconds of a machine differ from run to run.
+    """
+    keys = [key for key in done[0].figures if key not in unsteady and all(key in one.figures for one in done)]
+    seeds = ["seed"] if hasattr(done[0], "seed") else []
+    rows = [
+        (one.case, one.name, *(getattr(one, seed) for seed in seeds), *(f"{one.figures[key]:.6g}" for key in keys))
+        for one in done
+    ]
+    write_csv(out, name, ("case", "policy", *seeds, *keys), rows)
 
 
 def write_csv(out: Path, name: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

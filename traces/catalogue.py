@@ -45,6 +45,7 @@ class PublicFile:
         """
         if self.size is None:
             return self.about or "size unknown"
+        # decimal units, as publishers state sizes
         for unit, bytes_ in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
             if self.size >= bytes_:
                 return f"{self.size / bytes_:.3g} {unit}"

@@ -30,6 +30,7 @@ def node_names(text: str) -> list[str] | None:
     >>> node_names("r[1-2]n[1-2]"), node_names("a[1"), node_names("")
     (['r1n1', 'r1n2', 'r2n1', 'r2n2'], None, [])
     """
+    # Slurm's own lists stay far below the limit; a slip of a range would fill the memory
     names: list[str] = []
     place = 0
     while place < len(text):
@@ -44,13 +45,9 @@ def node_names(text: str) -> list[str] | None:
     return names
 
 
-def count_nodes(text: str) -> int:
-    """How many nodes a list names."""
-    return len(node_names(text) or ())
-
-
 def _expanded(part: str) -> list[str] | None:
     names = [""]
+    # split with a group returns the ranges, too, at odd places
     fixed, ranges = RANGES.split(part)[::2], RANGES.findall(part)
     for index, text in enumerate(fixed):
         names = [name + text for name in names]
@@ -58,6 +55,7 @@ def _expanded(part: str) -> list[str] | None:
             numbers = _numbers(ranges[index])
             if numbers is None or len(names) * len(numbers) > MOST_NODES:
                 return None
+            # several ranges in one name multiply
             names = [name + number for name in names for number in numbers]
     return names
 
@@ -70,8 +68,10 @@ def _numbers(ranges: str) -> list[str] | None:
         if not low.isdigit() or (dash and not high.isdigit()) or len(low) > 9 or len(high) > 9:
             return None
         last = int(high) if dash else int(low)
+        # measured before it is expanded
         if last < int(low) or last - int(low) > MOST_NODES:
             return None
+        # 01-03 keeps its leading zeros
         numbers += [str(number).zfill(len(low)) for number in range(int(low), last + 1)]
     return numbers
 
@@ -124,6 +124,7 @@ class Place:
 
     def refuse(self, bad: pl.Series, values: pl.Series, what: str, remedy: str) -> None:
         """Raise a TraceError that names the first row where `bad` is true, if there is one."""
+        # a comparison with null says nothing against the row
         rows = bad.fill_null(False).arg_true()
         if len(rows):
             first = int(rows[0])
@@ -134,6 +135,7 @@ def stacked_place(places: Sequence[Place], heights: Sequence[int]) -> Place:
     """Where the rows of several tables stand, one below another; columns are named as the first table names them."""
     if len(places) == 1:
         return places[0]
+    # found by bisection: errors are rare, but `row` is also called for each of many
     ends = list(accumulate(heights))
 
     def row(index: int) -> str:
@@ -147,9 +149,11 @@ def stacked_place(places: Sequence[Place], heights: Sequence[int]) -> Place:
 def _value(values: pl.Series, index: int) -> Any:
     """A value to show: a time that Python has no year for is told as the number that it is."""
     try:
+        # polars prints a panic of its own beside the exception
         with hushed():
             return values[index]
     except (ValueError, OverflowError, PanicException):
+        # a year that Python cannot hold is shown as its number
         return values.to_physical()[index]
 
 
@@ -166,6 +170,7 @@ def check_jobs(frame: pl.DataFrame, place: Place) -> None:
     for name in frame.columns:
         if name in COLUMNS:
             _check_column(frame[name], COLUMNS[name], place)
+    # the second of two is named: it is the one to rename
     repeated = frame["job_id"].is_first_distinct().not_()
     place.refuse(repeated, frame["job_id"], "must be unique", "rename or drop the repeated rows")
     _check_together(frame, place)
@@ -203,11 +208,13 @@ def require_columns(found: list[str], place: Place, needed: Sequence[str] = REQU
 
 
 def _check_column(values: pl.Series, column: Column, place: Place) -> None:
+    # presence first, or an empty field would be told as out of range
     if column.required and not column.may_be_empty:
         place.refuse(values.is_null(), values, "a value is needed", "fill it in or drop the row")
         if column.kind is Kind.TEXT:
             place.refuse(values.str.strip_chars() == "", values, "must not be empty", "fill it in or drop the row")
     if column.nodes:
+        # each list once: thousands of jobs run on few of them
         wrong = [text for text in values.drop_nulls().unique() if node_names(text) is None]
         place.refuse(values.is_in(wrong), values, "must be a list of nodes such as gpu[01-04,7]", REMEDY)
     if column.kind is Kind.NUMBER:
@@ -227,6 +234,7 @@ def _check_together(frame: pl.DataFrame, place: Place) -> None:
             bad = frame[later] < frame[earlier]
             place.refuse(bad, frame[later], f"must not lie before {earlier}", "correct it or empty the field")
     if "end_time" in frame.columns:
+        # a job that ended ran for a time, else metrics would count it as running
         bad = frame["duration"].is_null() & frame["end_time"].is_not_null()
         place.refuse(bad, frame["duration"], "a value is needed where end_time has one", "fill it in or empty end_time")
     for name in ("min_gpus", "duration_gpus"):

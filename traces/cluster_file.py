@@ -31,6 +31,7 @@ def read_openb_nodes(path: Path) -> Cluster:
     Raises PoolsError for a file that is no such list.
     """
     frame = _frame(path)
+    # nodes of cores alone hold no job of ours
     held = frame.filter(pl.col("gpu") > 0)
     bare = frame.height - held.height
     if held.is_empty():
@@ -44,6 +45,7 @@ def read_openb_nodes(path: Path) -> Cluster:
 
 def _frame(path: Path) -> pl.DataFrame:
     try:
+        # infer_schema=False: names such as 007 must stay text
         frame = pl.read_csv(io.BytesIO(read_file(path).data), infer_schema=False)
     except (TraceError, pl.exceptions.PolarsError) as error:
         raise PoolsError(f"{path}: cannot be read as CSV ({str(error).splitlines()[0]})") from error
@@ -80,6 +82,7 @@ def read_cluster(path: Path) -> Cluster:
     Raises PoolsError for a file that cannot be read, a key that is not known, a number that means nothing, nodes that
     are named alike, and quotas that are more than the GPUs.
     """
+    # YAML would read a CSV as one long string
     if path.suffix.lower() == ".csv":
         return read_openb_nodes(path)
     raw = _raw(path)
@@ -87,7 +90,9 @@ def read_cluster(path: Path) -> Cluster:
     before = 0
     for row, group in enumerate(raw["nodes"], 1):
         groups.append(_group(group, f"{path}, node group {row}", before))
+        # nodes without names are numbered through, over all groups
         before += groups[-1].count
+    # after all groups: names may clash between a given and a counted one
     _refuse_twins(groups, path)
     pue, tariff = _price(raw.get("energy"), f"{path}, energy")
     cluster = Cluster(tuple(groups), _quotas(raw.get("pools"), path), pue=pue, tariff=tariff)
@@ -108,6 +113,7 @@ def _raw(path: Path) -> dict[str, Any]:
     groups = raw.get("nodes")
     if not isinstance(groups, list) or not groups:
         raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
+    # looked at before nodes are made: 10^9 of them would fill the memory
     sizes = [(group.get("count", 1), group.get("gpus", 1)) for group in groups if isinstance(group, dict)]
     if sum(count * gpus for count, gpus in sizes if type(count) is int and type(gpus) is int) > MOST_GPUS:
         raise PoolsError(f"{path}: its nodes have more than {MOST_GPUS:,} GPUs together; correct count or gpus")
@@ -118,6 +124,7 @@ def _group(group: Any, where: str, before: int) -> NodeGroup:
     _refuse_unknown(group, GROUP_KEYS, where)
     gpus, count = _whole(group.get("gpus"), f"{where}, gpus"), _whole(group.get("count", 1), f"{where}, count")
     gpu_type, name = (_text(group.get(key), f"{where}, {key}") for key in ("gpu_type", "name"))
+    # a group of one keeps its name without a number
     names = tuple(f"{name}-{at}" for at in range(1, count + 1)) if count > 1 else (name,)
     hosts = {key: _number(group[key], f"{where}, {key}", above=0.0) for key in HOST_KEYS if key in group}
     return NodeGroup(gpu_type, gpus, _told_w(group, gpus, where), names if name else numbered(count, before), **hosts)
@@ -134,6 +141,7 @@ def _told_w(group: dict[str, Any], gpus: int, where: str) -> tuple[float, ...]:
     for key in ("node_w", "gpu_w"):
         if key not in group:
             raise PoolsError(f"{where}: {key} is missing beside {given[0]}; give both node_w and gpu_w")
+    # idle_w may be absent, the other two may not
     watts = {key: _number(group[key], f"{where}, {key}") for key in given}
     return linear_power_w(gpus, watts["node_w"], watts["gpu_w"], watts.get("idle_w", 0.0))
 
@@ -160,6 +168,7 @@ def _quotas(raw: Any, path: Path) -> PoolsTable:
         raise PoolsError(f"{path}, pools: {{name: gpus}} are expected, got {raw!r}; correct it")
     found: dict[tuple[str, float], Quota] = {}
     for name, told in raw.items():
+        # three spellings: a number, a mapping, a list where the quota changes
         for one in told if isinstance(told, list) else [told]:
             quota = _quota(str(name), one if isinstance(one, dict) else {"gpus": one}, f"{path}, pool {name}")
             if (quota.pool, quota.from_s) in found:
@@ -177,6 +186,7 @@ def _quota(name: str, told: dict[str, Any], where: str) -> Quota:
 
 def _refuse_excess(cluster: Cluster, path: Path) -> None:
     quotas = cluster.quotas
+    # quotas change at these instants only
     for instant_s in sorted({quota.from_s for quota in quotas.quotas}):
         total = sum(pool.quota for pool in quotas.at(instant_s))
         if total > cluster.gpus:
@@ -203,6 +213,7 @@ def _tariff(steps: Any, where: str) -> tuple[tuple[float, float], ...]:
         hour, price = (_number(step.get(key), f"{where}, step {row}, {key}") for key in STEP_KEYS)
         read.append((hour, price))
     hours = [hour for hour, _ in read]
+    # a tariff must tell the price of every hour of the day
     if hours[0] != 0.0 or hours[-1] >= HOURS or any(later <= sooner for sooner, later in pairwise(hours)):
         raise PoolsError(f"{where}: from_h must begin at 0 and ascend below 24, got {hours}; put the steps in order")
     return tuple(read)
@@ -210,6 +221,7 @@ def _tariff(steps: Any, where: str) -> tuple[tuple[float, float], ...]:
 
 def _whole(value: Any, where: str) -> int:
     """A number of nodes or GPUs. Raises PoolsError for anything but a whole number of at least 1."""
+    # bool is an int to isinstance: `gpus: yes` is no number
     if type(value) is not int or value < 1:
         raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
     return value
@@ -217,6 +229,7 @@ def _whole(value: Any, where: str) -> int:
 
 def _number(value: Any, where: str, least: float = 0.0, above: float | None = None) -> float:
     """A finite number of at least `least`, or greater than `above`. Raises PoolsError for anything else."""
+    # the upper bound refuses inf, and NaN fails both
     sound = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
     if not sound or value == above:
         bound = f">= {least:g}" if above is None else f"> {above:g}"
@@ -228,6 +241,7 @@ def _text(value: Any, where: str) -> str:
     """A name or an instant, empty where there is none; YAML makes numbers and dates of some."""
     if value is None:
         return ""
+    # YAML makes dates and numbers of what people meant as names
     if isinstance(value, bool) or not isinstance(value, str | int | float | date) or value == "":
         raise PoolsError(f"{where}: a text is expected, got {value!r}; correct it")
     return str(value)
@@ -239,6 +253,7 @@ def _refuse_unknown(given: Any, known: tuple[str, ...], where: str) -> None:
         raise PoolsError(f"{where}: {', '.join(known)} are expected, got {given!r}; correct it")
     unknown = [str(key) for key in given if key not in known]
     if unknown:
+        # most unknown keys are slips of the pen
         near = difflib.get_close_matches(unknown[0], known, 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise PoolsError(f"{where}: {', '.join(unknown)} is not known; known are {', '.join(known)}{meant}")
@@ -252,6 +267,7 @@ def write_cluster(cluster: Cluster, path: Path) -> None:
         rows += _rows(group, before)
         before += group.count
     tariff = [dict(zip(STEP_KEYS, step, strict=True)) for step in cluster.tariff]
+    # a tariff of one step is a plain price
     energy: dict[str, Any] = {"price_eur_kwh": cluster.tariff[0][1]} if len(tariff) == 1 else {"tariff": tariff}
     pools: dict[str, list[dict[str, Any]]] = {}
     for quota in cluster.quotas.quotas:
@@ -267,6 +283,7 @@ def _rows(group: NodeGroup, before: int) -> list[dict[str, Any]]:
     told = {"gpus": group.gpus, "gpu_type": group.gpu_type, "power_w": list(group.told_w)}
     told |= {key: getattr(group, key) for key in HOST_KEYS}
     shared = {key: value for key, value in told.items() if value}
+    # numbered nodes go without names, so that a file of thousands stays short
     if group.names == numbered(group.count, before):
         return [{"count": group.count, **shared}]
     return [{"name": name, "count": 1, **shared} for name in group.names]

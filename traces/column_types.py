@@ -80,14 +80,17 @@ def read_times(values: pl.Series, place: Place, clock: Clock) -> Read:
         offset, or one lacks it under `strict`.
     """
     utc, notes = _read(values, place, clock)
+    # checked again in UTC: a zone may move a time over the edge
     seconds = utc.dt.epoch("us") / MICROSECONDS
     place.refuse((seconds < FIRST_S) | (seconds > LAST_S), values, YEARS, HOW)
     return utc, notes
 
 
 def _read(values: pl.Series, place: Place, clock: Clock) -> Read:
+    # an empty column of CSV or Parquet, whatever it was to hold
     if values.dtype == pl.Null:
         return values.cast(UTC_TIME), ()
+    # before any arithmetic, which overflows in the far years
     if values.dtype.is_temporal():
         _refuse_other_years(values, place)
     if isinstance(values.dtype, pl.Datetime):
@@ -126,6 +129,7 @@ def _from_timestamps(values: pl.Series, place: Place, clock: Clock) -> Read:
     whole = values.dt.cast_time_unit("us")
     if zone is None:
         return _localised(whole, values, place, clock)
+    # UTC is what is expected, so nothing is worth a note
     notes = () if zone == "UTC" else (f"{values.name}: converted from {zone} to UTC",)
     return whole.dt.convert_time_zone("UTC"), (*notes, *_unused(values.name, clock))
 
@@ -139,11 +143,14 @@ def _from_seconds(seconds: pl.Series, values: pl.Series, place: Place) -> pl.Ser
 def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
     """Text: all numbers, or else all ISO-8601."""
     text = values.str.strip_chars()
+    # blanks alone are no value
     text = text.set(text == "", None)
+    # a column is numbers as a whole or not at all: 2017 among dates is a year
     seconds = text.cast(pl.Float64, strict=False)
     if seconds.null_count() == text.null_count():
         said = _perhaps_dates(text, seconds, values, place, clock)
         return _from_seconds(seconds, values, place), (*said, *_unused(values.name, clock))
+    # three replacements over a column are dear, and few files need them
     if text.str.contains(BASIC[0][0]).any():
         for basic, extended in BASIC:
             text = text.str.replace(basic, extended)
@@ -151,6 +158,7 @@ def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
     wall = _wall_clock(parts)
     place.refuse(wall.is_null() & text.is_not_null(), values, "must be a time", HOW)
     offset = parts["offset"]
+    # no offset anywhere: one clock for all
     if offset.null_count() == len(offset):
         return _localised(wall, values, place, clock)
     bare = offset.is_null() & text.is_not_null()
@@ -161,6 +169,7 @@ def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
 
 def _wall_clock(parts: pl.DataFrame) -> pl.Series:
     """Naive timestamps from the parts of ISO-8601 texts; null where a text is no time."""
+    # padded on the right: .5 is 500,000 microseconds
     fraction = pl.col("fraction").fill_null("0").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
     second = pl.concat_str(
         pl.col("day"), pl.lit(" "), pl.col("clock").fill_null("00:00"), pl.col("second").fill_null(":00")
@@ -176,8 +185,10 @@ def _perhaps_dates(
     known = seconds.is_not_null()
     if not known.any():
         return ()
+    # 20171002 as seconds would lie in 1970, and nobody would notice
     if all(map(may_be_a_date, text.drop_nulls())):
         place.refuse(known, values, AMBIGUOUS, HOW_PLAIN)
+    # only a note: real seconds of 1970 are as likely in test data
     fits = seconds.is_between(SERIAL_FROM, SERIAL_UNTIL)
     if not (fits | ~known).all():
         return ()
@@ -188,6 +199,7 @@ def _perhaps_dates(
 
 def _offset(offset: pl.Series, values: pl.Series, place: Place) -> pl.Series:
     """Distance of a wall clock from UTC, from texts such as Z, +08:00, -0700."""
+    # +08, +0800 and +08:00 become the same four digits
     digits = offset.str.replace_all(r"[^0-9]", "").str.pad_end(4, "0")
     beyond = digits.str.slice(2, 2).cast(pl.Int64)
     minutes = digits.str.slice(0, 2).cast(pl.Int64) * 60 + beyond
@@ -208,12 +220,14 @@ def _localised(wall: pl.Series, values: pl.Series, place: Place, clock: Clock) -
         if clock.strict:
             place.refuse(values.is_not_null(), values, "has no offset", "name the zone with --timezone ZONE")
         return wall.dt.replace_time_zone("UTC").alias(name), (f"{name}: times without an offset read as UTC",)
+    # twice, since polars cannot tell which times were ambiguous
     first = wall.dt.replace_time_zone(clock.timezone, ambiguous="earliest", non_existent="null")
     last = wall.dt.replace_time_zone(clock.timezone, ambiguous="latest", non_existent="null")
     notes = [f"{name}: times without an offset read as {clock.timezone}"]
     if twice := int((first != last).sum()):
         notes.append(f"{name}: {twice} occur twice in {clock.timezone}, read as the earlier instant")
     utc = first.dt.convert_time_zone("UTC")
+    # spring's missing hour: polars has no rule for it, zoneinfo has (PEP 495)
     skipped = (utc.is_null() & wall.is_not_null()).arg_true()
     if len(skipped):
         zone = _zone(clock.timezone)
@@ -231,6 +245,7 @@ def _shifted(wall: datetime, zone: ZoneInfo) -> datetime:
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
+    # zoneinfo raises these for unknown, malformed and unreadable names
     except (KeyError, ValueError, OSError):
         raise ConfigError(f"timezone {name!r} is not known; give an IANA name such as Europe/Berlin") from None
 
@@ -248,6 +263,7 @@ def lean_times(values: pl.Series) -> pl.Series:
     >>> lean_times(pl.Series(["2020-04-01", "-"])).to_list()
     ['2020-04-01', None]
     """
+    # first without looking for words: nearly all logs have none
     times = values.str.strptime(pl.Datetime("us"), WALL_CLOCK, strict=False)
     if times.null_count() == values.null_count():
         return times
@@ -261,11 +277,12 @@ def lean_numbers(values: pl.Series, dtype: type[pl.Float64] | type[pl.Int64] = p
     >>> lean_numbers(pl.Series(["3600", "nan"])).to_list()
     [3600.0, None]
     """
-    numbers = _cast(values, dtype)
-    if numbers.null_count() == values.null_count() and not _holds_nan(numbers):
+    numbers = values.cast(dtype, strict=False)
+    # "nan" reads as a number, but stands for a missing one.
+    if numbers.null_count() == values.null_count() and not numbers.is_nan().any():
         return numbers
     given = _without_missing(values)
-    numbers = _cast(given, dtype)
+    numbers = given.cast(dtype, strict=False)
     return numbers if numbers.null_count() == given.null_count() else given
 
 
@@ -273,14 +290,6 @@ def lean_counts(values: pl.Series) -> pl.Series:
     """Text as whole numbers where all of it is, as numbers where it is that, else the text."""
     counts = lean_numbers(values, pl.Int64)
     return counts if counts.dtype == pl.Int64 else lean_numbers(values)
-
-
-def _cast(values: pl.Series, dtype: type[pl.Float64] | type[pl.Int64]) -> pl.Series:
-    return values.cast(dtype, strict=False)
-
-
-def _holds_nan(numbers: pl.Series) -> bool:
-    return numbers.dtype == pl.Float64 and bool(numbers.is_nan().any())
 
 
 def _without_missing(values: pl.Series) -> pl.Series:
@@ -311,6 +320,7 @@ def typed_columns(frame: pl.DataFrame, place: Place, clock: Clock | None = None)
         A required column is missing, or a column or a value in it is of another kind.
     """
     require_columns(frame.columns, place)
+    # frames made in Python have typed times, for which the clock does not matter
     clock = clock or Clock()
     notes: list[str] = []
     columns = []
@@ -326,6 +336,7 @@ def _text(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tup
     if values.dtype.is_float() or values.dtype.is_nested() or values.dtype in (pl.Binary, pl.Object):
         _wrong_type(values, "text", place)
     text = values.cast(pl.String)
+    # an empty id is an error later, an empty user is nobody
     if not COLUMNS[values.name].required:
         text = text.set(text == "", None)
     return text, ()
@@ -354,12 +365,14 @@ def _number(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, t
 
 def _count(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tuple[str, ...]]:
     """Whole numbers; fractions of a GPU are rounded up and counted."""
+    # float64 would lose digits above 2^53
     if values.dtype.is_integer():
         place.refuse(values > LARGEST_COUNT, values, "is too large", REMEDY)
         return values.cast(pl.Int64), ()
-    numbers, _ = _number(values, place, clock)
+    numbers = numbers_of(values, place)
     bad = ~numbers.is_finite() | (numbers.abs() > LARGEST_COUNT)
     place.refuse(bad, values, "must be a finite whole number", REMEDY)
+    # a fraction of a GPU still takes a GPU away from others
     whole = numbers.ceil()
     fractions = int((whole != numbers).sum())
     if fractions and values.name not in ROUNDED_UP:
@@ -369,10 +382,6 @@ def _count(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tu
 
 
 ROUNDED_UP = frozenset({"gpus", "min_gpus"})
-
-
-def _time(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tuple[str, ...]]:
-    return read_times(values, place, clock)
 
 
 def _flag(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tuple[str, ...]]:
@@ -391,10 +400,10 @@ def _wrong_type(values: pl.Series, wanted: str, place: Place) -> None:
     place.refuse_type(values.name, wanted, f"{values.dtype} ({known[0]!r})" if len(known) else f"{values.dtype}")
 
 
-_TYPED: dict[Kind, Callable[[pl.Series, Place, Clock], tuple[pl.Series, tuple[str, ...]]]] = {
+_TYPED: dict[Kind, Callable[[pl.Series, Place, Clock], Read]] = {
     Kind.TEXT: _text,
     Kind.NUMBER: _number,
     Kind.COUNT: _count,
-    Kind.TIME: _time,
+    Kind.TIME: read_times,
     Kind.FLAG: _flag,
 }

@@ -36,12 +36,14 @@ def header_of(head: bytes) -> list[str]:
     >>> header_of(b"job_id, pool\\n1,a")
     ['job_id', 'pool']
     """
+    # partition, since splitting would walk the whole of a large head
     line = head.lstrip(b"\r\n").partition(b"\n")[0].rstrip(b"\r")
     try:
         text = line.decode("utf-8-sig")
         row = next(csv.reader([text]), [])
     except (UnicodeDecodeError, csv.Error):
         return []
+    # binary files decode as UTF-8 now and then, control characters give them away
     if any(unicodedata.category(character) == CONTROL for character in text if character != "\t"):
         return []
     return [name.strip() for name in row]
@@ -57,10 +59,12 @@ def read_csv(file: FileBytes) -> tuple[pl.DataFrame, Place]:
     """
     names = header_of(file.data)
     check_header(names, file.path)
+    # polars' fast path holds for nearly all files
     frame = _plain(file.data, len(names))
     if frame is None:
         frame, lines = _row_by_row(file, names)
         return frame, Place(file.path, lambda index: f"row {lines[index]}")
+    # polars keeps blanks around names
     frame.columns = names
     return frame, Place(file.path, by_line)
 
@@ -112,12 +116,14 @@ def _plain(data: bytes, width: int) -> pl.DataFrame | None:
 
 def _row_by_row(file: FileBytes, names: list[str], shift: int = 0) -> tuple[pl.DataFrame, Sequence[int]]:
     """Slow path, which knows the line that each row begins on; lines are counted from `shift`."""
+    # newline="": else line ends within quotes would be changed, and lines miscounted
     reader = csv.reader(io.StringIO(file.text(UTF_8, shift + 1), newline=""), strict=True)
     rows: list[Sequence[str]] = []
     ends = [0]
     lines: list[int] = []
     try:
         for row in reader:
+            # a quoted field may span lines: a row begins after the end of the one before
             ends.append(reader.line_num)
             if row:
                 rows.append(row)
@@ -129,6 +135,7 @@ def _row_by_row(file: FileBytes, names: list[str], shift: int = 0) -> tuple[pl.D
         if len(fields) != len(names):
             counts = f"{len(fields)} fields where the header has {len(names)}"
             raise TraceError(f"{file.path}, row {line}: {counts}; correct the line")
+    # zip of nothing would lose the columns
     columns = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * len(names)
     frame = pl.DataFrame(
         [
@@ -182,8 +189,10 @@ def read_csv_by_blocks(
     lines: list[pl.Series] = []
     before = 0
     for data in _blocks(path, block_bytes):
+        # hashed on the way, so that the file is read once
         digest.update(data)
         ended = before + data.count(b"\n")
+        # the header is that of the first block; later ones get it put before them
         if not names:
             header, names, data, before = _split_header(data, shown)
         frame, numbers = rows_of(FileBytes(shown, header + data), names, before)
@@ -200,12 +209,14 @@ def stacked(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     >>> stacked([pl.DataFrame({"a": [1]}), pl.DataFrame({"a": ["x"], "b": [2]})]).rows()
     [('1', None), ('x', 2)]
     """
+    # spares a copy of the whole
     if len(frames) == 1:
         return frames[0]
     text = {name for frame in frames for name, dtype in frame.schema.items() if dtype == pl.String}
     alike = [
         frame.with_columns(pl.col(name).cast(pl.String) for name in frame.columns if name in text) for frame in frames
     ]
+    # relaxed: a column may be whole numbers in one block and decimals in the next
     return pl.concat(alike, how="diagonal_relaxed", rechunk=True)
 
 
@@ -229,13 +240,16 @@ def _blocks(path: PathLike, block_bytes: int) -> Iterator[bytes]:
                 nothing = False
                 data = rest + data
                 end = data.rfind(b"\n") + 1
+                # an odd number of quotes: the newline lies within a field, read on
                 end = 0 if data.count(b'"', 0, end) % 2 else end
                 rest = data[end:]
                 if end:
                     yield data[:end]
     except OSError as error:
+        # says in our words why a file cannot be read
         read_file(path, 1)
         raise TraceError(f"{os.fspath(path)}: cannot be read ({reason(error)}); check the disk") from None
+    # an empty file is an error, but a loop without a turn raises none
     if nothing:
         read_file(path, 1)
     if rest:

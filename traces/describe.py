@@ -79,6 +79,7 @@ def _shares(values: pl.Series, hours: pl.Series) -> Shares:
         pl.DataFrame({"name": values.cast(pl.String).fill_null(UNTOLD), "gpu_hours": hours})
         .group_by("name", maintain_order=True)
         .agg(pl.len().alias("jobs"), pl.col("gpu_hours").sum())
+        # the name breaks ties, so that reports do not flicker
         .sort(["gpu_hours", "jobs", "name"], descending=[True, True, False])
         .select("name", "jobs", "gpu_hours")
     )
@@ -150,6 +151,7 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
         raise TraceError(f"{trace.name}: no jobs to describe; widen the window or give another trace")
     jobs = _columns(trace)
     rows = rows_by_pool(trace)
+    # before the arrays are made: one job of the year 1970 makes half a million hours
     _check_memory(jobs.submit_s, len(rows), pools)
     of_pool = {name: jobs.of(its) for name, its in rows.items()}
     loops = {name: closed_loop(its) for name, its in of_pool.items()}
@@ -166,8 +168,10 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
         figures |= {name: against_quota(figures[name], quotas[name], busy[name]) for name in quotas}
         together, paid = (np.sum(list(parts.values()), axis=0) for parts in (busy, quotas))
         total = against_quota(total, paid, together)
+        # a burst over all pools against the quotas of some would be no share
         if len(quotas) < len(figures):
             total = replace(total, burst_share=UNKNOWN)
+        # hours before the first quota have nothing to be a share of
         hourly = np.divide(together, paid, out=np.zeros(len(paid)), where=paid > 0)
     return Description(
         name=trace.name,
@@ -188,6 +192,7 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
 def _columns(trace: Trace) -> JobColumns:
     submit_s, start_s = trace.submit_s, trace.start_s
     told = trace.jobs["start_time"].is_not_null().to_numpy() if "start_time" in trace.jobs.columns else False
+    # start_s falls back to the submission, which would show as waits of 0
     wait_s = np.where(told, start_s - submit_s, np.nan)
     gpus = trace.gpus.astype(np.float64)
     return JobColumns(submit_s, start_s, _end_s(trace), gpus, trace.duration_s, trace.gpu_time_s, wait_s)
@@ -197,6 +202,7 @@ def _end_s(trace: Trace) -> Floats:
     """When jobs ended; an elastic job whose end is not told is taken to hold all its GPUs and to scale linearly."""
     end_s, scaling = trace.end_s, trace.elastic
     if "end_time" in trace.jobs.columns:
+        # an end that is told needs no guess
         scaling &= trace.jobs["end_time"].is_null().to_numpy()
     return np.where(scaling & trace.ended, trace.start_s + trace.duration_s / np.maximum(trace.gpus, 1), end_s)
 
@@ -227,6 +233,7 @@ def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: M
     else:
         told = [Quota(pool.name, pool.quota) for pool in pools or () if pool.name in known]
     series: dict[str, Floats] = {}
+    # later quotas overwrite earlier ones from their instant on
     for quota in sorted(told, key=lambda quota: quota.from_s):
         its = series.setdefault(quota.pool, np.zeros(len(edges_s) - 1))
         its[edges_s[:-1] >= quota.from_s] = quota.gpus
@@ -236,6 +243,7 @@ def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: M
 def _check_memory(submit_s: Floats, count: int, pools: Sequence[Pool] | PoolsTable | None) -> None:
     """Refuse a span whose hours and weeks would take too much."""
     hours = float(submit_s[-1] - submit_s[0]) / HOUR_S
+    # silences are not listed, so jobs bound the weeks, too
     weeks = min(hours / HOURS_A_WEEK, (2 * QUIET_WEEKS + 1) * len(submit_s))
     size = HOUR_BYTES * hours * (count + 1 if pools else 1) + WEEK_BYTES * weeks * count
     need_memory(size, f"{hours / 24:,.0f} days of {count:,} pools, hour by hour,", REMEDY)
@@ -243,6 +251,7 @@ def _check_memory(submit_s: Floats, count: int, pools: Sequence[Pool] | PoolsTab
 
 def _hours(submit_s: Floats) -> Floats:
     """Whole hours that hold the span of the submissions, as edges; at least one."""
+    # whole hours of the clock, at least one
     first, last = math.floor(submit_s[0] / HOUR_S), math.ceil(submit_s[-1] / HOUR_S)
     return np.arange(first, max(last, first + 1) + 1) * HOUR_S
 

@@ -39,6 +39,7 @@ def facts_beside(trace: PathLike, names: Collection[str] = tuple(FILES)) -> dict
         if name not in names:
             continue
         file = read_file(folder / told["file"])
+        # a table changed by hand would quietly contradict the assumptions
         if file.sha256 != told["sha256"]:
             raise TraceError(
                 f"{file.path}: is not the table that {folder / ASSUMPTIONS} names; run jobcast trace enrich again, or "
@@ -54,6 +55,7 @@ def assumptions_beside(trace: PathLike) -> Mapping[str, Any] | None:
     Raises TraceError for a file that cannot be read.
     """
     path = Path(trace).parent / ASSUMPTIONS
+    # other traces may lie in the folder, for which nothing is assumed
     if Path(trace).name != JOBS or not path.is_file():
         return None
     return _read(path)
@@ -87,6 +89,7 @@ def _read(path: Path) -> Mapping[str, Any]:
                 raise ValueError(f"the file of {name} is not {FILES[name]}")
         if not all(fact["says"] and isinstance(fact["tables"], list) for fact in told["facts"].values()):
             raise ValueError("a fact without words")
+    # whatever JSON holds instead of the expected mapping
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(
             f"{path}: not what jobcast trace enrich wrote ({error}); run it again, or move the trace away from it"

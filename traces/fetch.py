@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 from urllib.parse import urlsplit
 
 from jobcast.domain.errors import ConfigError, TraceError
@@ -61,6 +61,7 @@ class _Part:
 
     def begin(self, url: str, tag: str, resumed: bool) -> None:
         """Note where the content comes from; start empty unless it goes on."""
+        # a full disk must not be retried like a broken network
         with _writing(self.path):
             self.note.write_text(f"{url}\n{tag}\n", encoding="utf-8")
             self.path.open("ab" if resumed else "wb").close()
@@ -72,6 +73,7 @@ class _Part:
 
     def tag_for(self, url: str) -> str | None:
         """What the server called the content that this is a part of; None where it is a part of another."""
+        # a part of another address, or of an older file, must not be gone on with
         known = self.note.read_text(encoding="utf-8").splitlines() if self.note.exists() else []
         return known[1] if len(known) == 2 and known[0] == url else None
 
@@ -109,9 +111,12 @@ def download(url: str, target: Path, step: Step, wait_s: float = WAIT_S) -> None
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code not in AGAIN:
                 raise TraceError(f"{url}: the server answers {error.code} {error.reason}; check the address") from None
+            # a try that brought bytes starts the count of tries anew
             stopped = 1 if part.size > before else stopped + 1
+            # without a byte on file there is nothing to be patient about
             if stopped >= TRIES or (not part.size and _is_unreachable(error)):
                 raise UnreachableError(f"{url}: {_why(error)}") from None
+            # twice as long each time: servers under load need it
             time.sleep(wait_s * 2 ** (stopped - 1))
     part.path.replace(target)
     part.note.unlink(missing_ok=True)
@@ -125,17 +130,20 @@ def _transfer(url: str, part: _Part, step: Step) -> None:
     if begun:
         request.add_header("Range", f"bytes={begun}-")
         if tag:
+            # the server sends the whole file if it changed meanwhile
             request.add_header("If-Range", tag)
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT_S)
     except urllib.error.HTTPError as error:
         if error.code != HTTP_RANGE_REFUSED:
             raise
+        # the part was whole already: only the rename was missing
         if _total(error.headers.get("Content-Range", "")) == begun:
             return
         part.forget()
         raise http.client.HTTPException("the part does not belong to the file; starting over") from None
     with answer:
+        # some servers answer 200 and the whole file, whatever was asked
         resumed = answer.status == HTTP_PARTIAL and _first(answer.headers.get("Content-Range", "")) == begun
         done = begun if resumed else 0
         length = answer.headers.get("Content-Length")
@@ -145,6 +153,7 @@ def _transfer(url: str, part: _Part, step: Step) -> None:
             part.add(chunk)
             done += len(chunk)
             step(done, total)
+        # a closed connection looks like the end of the file to urllib
         if total and done < total:
             raise http.client.HTTPException(f"cut after {done} of {total} bytes")
 
@@ -214,20 +223,17 @@ def _match(path: str, wanted: Sequence[str]) -> str | None:
     >>> _match("./data/Venus/cluster_log.csv", ["Earth/cluster_log.csv", "Venus/cluster_log.csv"])
     'Venus/cluster_log.csv'
     """
+    # by the end of the path: archives differ in their leading folders
     return next((name for name in wanted if f"/{path}".endswith(f"/{name}")), None)
 
 
-class _Readable(Protocol):
-    def read(self, size: int = -1, /) -> bytes: ...
-
-
-def _written(source: _Readable, target: Path) -> None:
+def _written(source: IO[bytes] | gzip.GzipFile, target: Path) -> None:
     with replacing(target) as draft, draft.open("wb") as file:
         while chunk := _read(source):
             file.write(chunk)
 
 
-def _read(source: _Readable) -> bytes:
+def _read(source: IO[bytes] | gzip.GzipFile) -> bytes:
     """The next bytes; what goes wrong here is the archive, not the disk that is written to."""
     try:
         return source.read(CHUNK_BYTES)
@@ -237,6 +243,7 @@ def _read(source: _Readable) -> bytes:
 
 def _from_tar(archive: Path, wanted: Sequence[str], folder: Path) -> set[str]:
     found: set[str] = set()
+    # as a stream: the archive holds gigabytes, and is read once
     with tarfile.open(archive, "r|gz") as members:
         for member in members:
             name = _match(member.name, wanted) if member.isfile() else None
@@ -244,6 +251,7 @@ def _from_tar(archive: Path, wanted: Sequence[str], folder: Path) -> set[str]:
             if name and source:
                 _written(source, folder / name)
                 found.add(name)
+            # the rest need not even be unpacked
             if len(found) == len(wanted):
                 break
     return found
@@ -253,6 +261,7 @@ def _from_zip(archive: Path, wanted: Sequence[str], folder: Path) -> set[str]:
     found: set[str] = set()
     with zipfile.ZipFile(archive) as members:
         for member in members.infolist():
+            # shadow files of macOS bear the same names
             name = None if member.filename.startswith("__MACOSX/") else _match(member.filename, wanted)
             if name and name not in found:
                 with members.open(member) as source:
@@ -326,6 +335,7 @@ def fetch(trace: PublicTrace, how: Fetching) -> list[Path]:
     except OSError as error:
         raise ConfigError(f"{how.out}: cannot be written ({reason(error)}); name another with --out") from None
     for file in trace.files:
+        # a mirror may hold the tables without the archive
         if folder is not None and _copied_unpacked(file, folder, how):
             continue
         target = how.out / file.name
@@ -339,6 +349,7 @@ def fetch(trace: PublicTrace, how: Fetching) -> list[Path]:
         try:
             check(file, target, how.say)
         except TraceError:
+            # what was there before is the user's, damaged or not
             if not kept:
                 target.unlink()
             raise
@@ -357,6 +368,7 @@ def check(file: PublicFile, path: Path, say: Say) -> None:
         It is not the published file. (`fetch` deletes what it just brought, never what was there.)
     """
     with path.open("rb") as opened:
+        # told apart from a wrong digest, since the remedy differs
         if opened.read(len(LFS_POINTER)) == LFS_POINTER:
             raise TraceError(f"{path}: a pointer of Git LFS, not the file; get that with git lfs pull")
         opened.seek(0)

@@ -52,10 +52,12 @@ class FileBytes:
         """The bytes as UTF-8 text; an error names the line that holds other bytes, counted from `first_line`."""
         try:
             at, found = self.data.find(b"\0"), "holds binary data"
+            # a null byte is valid UTF-8, but never text
             if at < 0:
                 return self.data.decode("utf-8-sig")
         except UnicodeDecodeError as wrong:
             at, found = wrong.start, "not UTF-8 text"
+        # counted only now: sound files never pay for it
         line = self.data[:at].count(b"\n") + first_line
         raise error(f"{self.path}, row {line}: {found}; {remedy}")
 
@@ -81,6 +83,7 @@ def rereadable(paths: Iterable[PathLike]) -> Iterator[list[PathLike]]:
         A pipe cannot be read, or there is no room for what it holds.
     """
     with ExitStack() as stack:
+        # only pipes are copied, files are read where they are
         yield [_spooled(path, stack) if _is_pipe(path) else path for path in paths]
 
 
@@ -101,6 +104,7 @@ def _spooled(path: PathLike, stack: ExitStack) -> Spooled:
     try:
         copy = stack.enter_context(scratch_room("pipe")) / "pipe"
         with open(path, "rb") as pipe, open(copy, "wb") as file:
+            # in pieces: what comes may be larger than memory
             shutil.copyfileobj(pipe, file)
     except OSError as error:
         raise TraceError(f"{shown}: cannot be kept while it is read ({reason(error)}); give a file") from None
@@ -132,6 +136,7 @@ def read_file(path: PathLike, most: int | None = None) -> FileBytes:
 
 def reason(error: BaseException) -> str:
     """Why an error was raised, in one line."""
+    # strerror is without the number and the path, which we tell ourselves
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text.strip().splitlines()[0]
 
@@ -143,6 +148,7 @@ def hushed() -> Iterator[None]:
     Not for work on several threads at once: the stream is one for the whole process.
     """
     if sys.stderr is not None:
+        # what Python buffered was meant to be seen
         sys.stderr.flush()
     try:
         kept = os.dup(STDERR)
@@ -183,10 +189,12 @@ def disk_trouble(error: BaseException | None) -> int | None:
     Libraries tell of it in errors of their own, some in words alone.
     """
     seen: set[int] = set()
+    # causes may form a ring
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         number, words = getattr(error, "errno", None), str(error).lower()
         for trouble, (numbers, signs) in DISK_TROUBLES.items():
+            # SQLite and Arrow keep no errno, only words
             if number in numbers or any(sign in words for sign in signs):
                 return trouble
         error = error.__cause__ or error.__context__
@@ -209,6 +217,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        # first, so that drafts of crashed runs do not add up
         sweep_drafts(target.parent, target.name)
         with draft_room(target) as room:
             yield room / target.name
@@ -219,14 +228,17 @@ def replacing(path: PathLike) -> Iterator[Path]:
 
 def _put_in_place(draft: Path, target: Path, old: Path) -> None:
     """Give a draft its name; a folder that had it moves aside first, and back should that fail."""
+    # bytes before the name: else a power cut leaves the new name on an empty file
     flush(draft)
     try:
+        # a rename replaces a file, but no folder that holds something
         if target.is_dir() and draft.is_dir():
             target.rename(old)
         os.replace(draft, target)
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
+    # the rename itself lies in the folder
     flush_one(target.parent)
 
 

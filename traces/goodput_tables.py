@@ -98,6 +98,7 @@ def read_step_times(path: Path) -> Mapping[str, StepTimes]:
     """
     rows: dict[str, list[list[float]]] = {}
     for row, line in _rows(path, ("app", *STEP_COLUMNS)):
+        # in the file's order, which fits later go by
         rows.setdefault(row["app"], []).append([_number(row, name, path, line, above=0.0) for name in STEP_COLUMNS])
     return {app: StepTimes(*np.array(values, dtype=np.float64).T) for app, values in rows.items()}
 

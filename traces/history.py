@@ -29,11 +29,14 @@ def pool_histories(trace: Trace) -> dict[str, PoolHistory]:
 def rows_by_pool(trace: Trace) -> dict[str, np.ndarray]:
     """Positions of each pool's jobs, ascending, by pool, names ascending."""
     grouped = trace.jobs.select("pool").with_row_index("row").group_by("pool").agg(pl.col("row")).sort("pool")
+    # group_by keeps no order within groups unless asked
     return {name: np.sort(rows.to_numpy()) for name, rows in zip(grouped["pool"], grouped["row"], strict=True)}
 
 
 def _pool_history(submit_s: Floats, gpus: Floats, start_s: Floats, known_s: Floats, duration_s: Floats) -> PoolHistory:
+    # stable: jobs that start at once stay in order of submission; infinite starts are last
     by_start = np.argsort(start_s, kind="stable")[: np.isfinite(start_s).sum()]
+    # by when the end was known, as forecasts would have learnt of it
     by_end = np.argsort(known_s, kind="stable")[: np.isfinite(known_s).sum()]
     return PoolHistory(
         arrival_s=submit_s,
@@ -81,7 +84,9 @@ class TraceHistory:
         self.jobs, duration_s = trace.to_jobs()
         known_s = trace.known_s
         self.active = tuple(self.jobs[row] for row in np.flatnonzero(known_s > at_s).tolist())
+        # whole, since features cut by the instant themselves
         self._pools = pool_histories(trace)
+        # newest last: callers ask for what came after a count
         order = np.argsort(known_s, kind="stable")
         ended = order[known_s[order] <= at_s].tolist()
         started = np.argsort(trace.start_s, kind="stable")[: int((trace.start_s <= at_s).sum())].tolist()

@@ -67,6 +67,7 @@ class JobCurves:
         TraceError
             A job has no curve, or one of fewer epochs.
         """
+        # epoch 0, before training, is a column, too
         table = np.full((len(job_ids), int(epochs.max()) + 1), np.nan)
         for row, (job_id, count) in enumerate(zip(job_ids, epochs.tolist(), strict=True)):
             metric = self.of_job(job_id)
@@ -94,7 +95,9 @@ def read_job_curves(path: PathLike) -> JobCurves:
     place.refuse(~metric.is_finite().fill_null(False), frame["metric"], "must be a finite number", REMEDY)
     ids = job_id.unique(maintain_order=True)
     job = numbers_by(job_id, ids)
+    # lexsort's last key is its first: by job, then epoch
     order = np.lexsort((epoch, job))
+    # where each job begins, and one end more
     begin = np.searchsorted(job[order], np.arange(len(ids) + 1))
     refuse_gaps(epoch, "epoch", order, begin, ids, place)
     return JobCurves(file.path, file.sha256, tuple(ids.to_list()), begin, metric.to_numpy()[order])
@@ -127,7 +130,9 @@ def refuse_gaps(values: Ints, name: str, order: Ints, begin: Ints, ids: pl.Serie
     order, begin : rows by job and value, and (n_jobs + 1,) where a job begins among them
     ids, place : of the jobs and the file
     """
+    # rebuilt from the boundaries: epochs are 0, 1, 2, ... without gaps
     counts = np.diff(begin)
+    # position within the job
     wanted = np.arange(len(order)) - np.repeat(begin[:-1], counts)
     wrong = np.flatnonzero(values[order] != wanted)
     if len(wrong):
@@ -256,9 +261,11 @@ def curves_of_jobs(trace: Trace, curves: JobCurves) -> CurveTable:
     found, rows = [], []
     columns = (trace.values(name) for name in ("job_id", "model", "batch_size"))
     for row, (job_id, model, batch_size) in enumerate(zip(*columns, strict=True)):
+        # epoch 0 was measured before any training
         metric = curves.of_job(job_id)[1:]
         if len(metric):
             rows.append(row)
+            # plots and fits group by model and batch size, so both need a value
             found.append(LearningCurve(model or "", int(batch_size or 1), np.arange(1, len(metric) + 1), metric))
     source = trace.source
     epochs = tuple(map(len, found))
@@ -287,6 +294,7 @@ def _typed(frame: pl.DataFrame, place: Place) -> tuple[pl.DataFrame, list[str]]:
     columns = [app, batch_size, epoch, metric]
     for name in EXTRA:
         if name in frame.columns:
+            # measuring programs write nan for "not measured"
             values = numbers_of(frame[name], place).fill_nan(None)
             place.refuse(values.is_infinite(), values, "must be a finite number or empty", REMEDY)
             columns.append(values)
@@ -315,9 +323,11 @@ def _milestones(text: str | None, index: int, place: Place) -> list[int]:
     """Epochs in a field, ascending, each once."""
     stripped = (text or "").strip()
     try:
+        # pandas writes lists as JSON, people write 30 60 90
         given: Sequence[object] = json.loads(stripped) if stripped.startswith("[") else BETWEEN.split(stripped)
         numbers = [float(str(part)) for part in given if part != ""]
     except ValueError:
+        # out of range on purpose: what is no number fails the check below
         numbers = [0.0]
     if any(not 1 <= number <= MOST_EPOCHS or number != int(number) for number in numbers):
         what = "must be whole epochs >= 1 between spaces, commas or semicolons"
@@ -331,6 +341,7 @@ def _table(file: FileBytes, table: pl.DataFrame, place: Place, notes: list[str])
     repeated = table.select(pl.struct("app", "batch_size", "epoch").is_first_distinct().not_()).to_series()
     remedy = "keep one row an epoch, and tell runs at one batch size apart by app"
     place.refuse(repeated, table["epoch"], "is there twice for one app and batch size", remedy)
+    # a curve a pair; sorted, so that the order of rows does not matter
     runs = table.sort("app", "batch_size", "epoch").partition_by("app", "batch_size", maintain_order=True)
     curves = tuple(_curve(rows, place) for rows in runs)
     whole = tuple(_one_of(rows, WHOLE, place) for rows in runs)
@@ -343,6 +354,7 @@ def _table(file: FileBytes, table: pl.DataFrame, place: Place, notes: list[str])
 
 def _curve(rows: pl.DataFrame, place: Place) -> LearningCurve:
     """The curve of its rows, which are in order of epochs."""
+    # a column with holes is left out, fits cannot use it
     extra = {name: np.array(rows[name]) for name in EXTRA if name in rows.columns and not rows[name].null_count()}
     milestones = tuple(_one_of(rows, MILESTONES, place) or ())
     epoch, metric = np.array(rows["epoch"]), np.array(rows["metric"])

@@ -69,11 +69,13 @@ class Owner:
     def lives(self) -> bool:
         """Whether a local process still runs. What cannot be told counts as living."""
         try:
+            # signal 0 only asks whether the process is there
             os.kill(self.pid, 0)
         except (ProcessLookupError, OverflowError):
             return False
         except PermissionError:
             pass  # it is another user's
+        # a number is given anew some day: the start tells whether it is the same process
         return _start_of(self.pid) in (self.start, UNTOLD)
 
 
@@ -87,12 +89,14 @@ def is_left_over(owner: Owner | None, changed_s: float) -> bool:
     """
     if owner is not None and owner.is_local:
         return not owner.lives
+    # of another machine nothing can be asked, so only long silence counts
     return time.time() - changed_s > FORGOTTEN_S
 
 
 @contextmanager
 def draft_room(target: Path) -> Iterator[Path]:
     """A folder beside `target` for what is to take its place; removed at the end."""
+    # beside the target: a rename works within one file system only
     room = Path(tempfile.mkdtemp(prefix=f".{target.name}.{Owner.here()}.", dir=target.parent))
     try:
         yield room
@@ -126,6 +130,7 @@ def _sweep(folder: Path, form: re.Pattern[str], name: str | None = None) -> int:
     """What cannot be removed, another user's for instance, stays and is not counted."""
     swept = 0
     for place, found in _named(folder, form):
+        # drafts of other targets may be at work right now
         wanted = name is None or found["name"] == name
         if wanted and is_left_over(_owner(found), _last_change_s(place)):
             shutil.rmtree(place, ignore_errors=True)

@@ -38,6 +38,7 @@ def read_pools(path: PathLike) -> PoolsTable:
         The file cannot be read, or a row of it cannot be used; the line names the first such row.
     """
     try:
+        # spreadsheets put a mark before the header
         with open(path, encoding="utf-8-sig", newline="") as file:
             return _parsed(csv.DictReader(file), str(path))
     except FileNotFoundError:
@@ -50,19 +51,15 @@ def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
     """Write a pools file, names ascending, under a temporary name first."""
     quotas = (pools if isinstance(pools, PoolsTable) else PoolsTable.of(pools)).quotas
     names = ["pool", "gpus"]
+    # optional columns only where something stands in them
     names += ["from"] if any(quota.from_s > ALWAYS_S for quota in quotas) else []
     names += ["cells"] if any(quota.cells for quota in quotas) else []
     text = io.StringIO()
     writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for quota in sorted(quotas, key=lambda quota: (quota.pool, quota.from_s)):
-        row = {
-            "pool": quota.pool,
-            "gpus": quota.gpus,
-            "from": from_text(quota.from_s),
-            "cells": cells_text(quota.cells),
-        }
-        writer.writerow(row)
+        told = {"from": from_text(quota.from_s), "cells": cells_text(quota.cells)}
+        writer.writerow({"pool": quota.pool, "gpus": quota.gpus, **told})
     with replacing(path) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
 

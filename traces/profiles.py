@@ -43,6 +43,7 @@ def sqlite_frame(file: FileBytes) -> pl.DataFrame:
     """The table `profiles` as text, in the file's order. Raises TraceError where it cannot be read."""
     path = file.path
     try:
+        # read-only: asking must not create or lock a file
         with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as opened:
             asked = opened.execute("SELECT * FROM profiles ORDER BY rowid")
             names = [column[0] for column in asked.description]
@@ -50,6 +51,7 @@ def sqlite_frame(file: FileBytes) -> pl.DataFrame:
     except sqlite3.Error as error:
         raise TraceError(f"{path}: its table profiles cannot be read ({reason(error)}); write it again") from None
     columns = {
+        # as text, so that the checks of CSV hold for it, too
         name: pl.Series(name, [None if row[at] is None else str(row[at]) for row in rows], dtype=pl.String)
         for at, name in enumerate(names)
     }
@@ -65,7 +67,7 @@ def write_sqlite(frame: pl.DataFrame, path: PathLike) -> None:
     path : what was there is replaced at the end
     """
     with replacing(path) as draft, _opened(draft, path) as opened:
-        _insert(opened, frame)
+        opened.executemany(INSERT, frame.iter_rows())
 
 
 def merge_sqlite(frame: pl.DataFrame, path: PathLike) -> tuple[int, int]:
@@ -81,13 +83,10 @@ def merge_sqlite(frame: pl.DataFrame, path: PathLike) -> tuple[int, int]:
         write_sqlite(frame, path)
         return frame.height, 0
     with _opened(path, path) as opened:
+        # delete and insert: an upsert cannot tell new rows from replaced ones
         replaced = sum(opened.execute(DELETE, key).rowcount for key in frame.drop("epoch_s").iter_rows())
-        _insert(opened, frame)
+        opened.executemany(INSERT, frame.iter_rows())
     return frame.height - replaced, replaced
-
-
-def _insert(opened: sqlite3.Connection, frame: pl.DataFrame) -> None:
-    opened.executemany(INSERT, frame.iter_rows())
 
 
 @contextmanager
@@ -95,11 +94,13 @@ def _opened(place: PathLike, told: PathLike) -> Iterator[sqlite3.Connection]:
     """A transaction over a file with the table; errors name `told`."""
     try:
         with closing(sqlite3.connect(place, isolation_level=None)) as opened:
+            # the write lock at once: two mergers wait for each other instead of failing late
             opened.execute("BEGIN IMMEDIATE")
             try:
                 opened.execute(CREATE)
                 opened.execute(UNIQUE)
                 yield opened
+            # an interrupt, too, must leave the file as it was
             except BaseException:
                 opened.execute("ROLLBACK")
                 raise
@@ -164,6 +165,7 @@ class ProfileTable:
     def of_jobs(self, models: Sequence[str], batch_sizes: Sequence[int | None]) -> pl.DataFrame:
         """The rows that some jobs go by, in the table's order; see `epoch_s`."""
         pairs = dict.fromkeys(zip(models, batch_sizes, strict=True))
+        # clear() first: there may be no pair at all, and concat needs a frame
         its = [_rows_of(self.frame.filter(pl.col("model") == model), batch_size) for model, batch_size in pairs]
         return self.frame.join(pl.concat([self.frame.clear(), *its]), on=KEY, how="semi", nulls_equal=True)
 
@@ -198,11 +200,13 @@ class ProfileTable:
         """
         pairs = list(zip(models, batch_sizes, strict=True))
         distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
+        # split once: a filter for each of many jobs would scan the table each time
         its_model = {model: part for (model,), part in self.frame.partition_by("model", as_dict=True).items()}
         known = np.full((len(distinct), len(gpu_types), most_gpus), np.inf)
         for (model, batch_size), row in distinct.items():
             if model in its_model:
                 _lay(_rows_of(its_model[model], batch_size), gpu_types, known[row])
+        # jobs of one kind share a row until here
         return known[[distinct[pair] for pair in pairs]]
 
 
@@ -221,8 +225,9 @@ def read_profiles(path: PathLike) -> ProfileTable:
         require_columns(frame.columns, place, PROFILE_COLUMNS)
         if frame.is_empty():
             raise TraceError(f"{place.path}: the table profiles has no rows; give at least one")
-        return _table(frame, place, file)
-    return _table(*read_plain(path, PROFILE_COLUMNS))
+    else:
+        frame, place, file = read_plain(path, PROFILE_COLUMNS)
+    return ProfileTable(place.path, file.sha256, _checked(frame, place))
 
 
 def profile_table(
@@ -247,28 +252,22 @@ def write_profiles(rows: pl.DataFrame | Iterable[ProfileRow], path: PathLike) ->
         write_plain(frame, path)
 
 
-def _table(frame: pl.DataFrame, place: Place, file: FileBytes) -> ProfileTable:
-    return ProfileTable(place.path, file.sha256, _checked(frame, place))
-
-
 def _checked(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Typed columns. Raises TraceError for the first row that cannot be used."""
     made = {name: _names(frame[name], place) for name in ("model", "gpu_type")}
     sizes = frame["batch_size"]
     if sizes.dtype == pl.String:
+        # an empty field means any batch size
         sizes = sizes.str.strip_chars().replace("", None)
     made["batch_size"] = _counts(sizes, place, int(LARGEST_COUNT), missing=True)
     made["gpus"] = _counts(frame["gpus"], place, MOST_GPUS)
     made["epoch_s"] = pl.Series("epoch_s", floats_in(frame["epoch_s"], place, above=True))
     table = pl.DataFrame(made).select(PROFILE_COLUMNS)
     again = table.select(pl.struct(KEY).is_first_distinct().not_()).to_series()
-    shown = pl.Series("model", [", ".join(map(_shown, key)) for key in table.select(KEY).iter_rows()], dtype=pl.String)
+    parts = [pl.col(name).cast(pl.String).fill_null("any") for name in KEY]
+    shown = table.select(pl.concat_str(parts, separator=", ").alias("model")).to_series()
     place.refuse(again, shown, "model, batch size, GPU type and GPUs are there twice", "keep one row")
     return table
-
-
-def _shown(value: object) -> str:
-    return "any" if value is None else str(value)
 
 
 def _names(values: pl.Series, place: Place) -> pl.Series:
@@ -292,6 +291,7 @@ def _rows_of(its: pl.DataFrame, batch_size: int | None) -> pl.DataFrame:
     anyhow = its.filter(pl.col("batch_size").is_null())
     if batch_size is None:
         return anyhow if len(anyhow) else its.filter(pl.col("batch_size") == pl.col("batch_size").min())
+    # later rows win: the job's own batch size over any
     return pl.concat([anyhow, its.filter(pl.col("batch_size") == batch_size)])
 
 
@@ -301,4 +301,5 @@ def _lay(its: pl.DataFrame, gpu_types: Sequence[str], known: Floats) -> None:
     fits = gpus <= known.shape[1]
     for column, name in enumerate(gpu_types):
         here = fits & (its["gpu_type"] == name).to_numpy()
+        # columns count from 1 GPU
         known[column, gpus[here] - 1] = its["epoch_s"].to_numpy()[here]

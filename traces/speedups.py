@@ -68,6 +68,7 @@ class Speedups:
 
         Raises ConfigError where the table names types, but not these.
         """
+        # a table without types says that all GPUs are alike
         if self.gpu_types == (ANY_TYPE,):
             return np.ones((len(self.models), len(gpu_types)))
         unknown = [name for name in gpu_types if name not in self.gpu_types]
@@ -98,8 +99,10 @@ def read_speedups(path: PathLike) -> Speedups:
     rows = _rows(frame, place)
     models, types = (tuple(rows[name].unique(maintain_order=True).to_list()) for name in ("model", TYPE))
     _check_ones(rows, place, models, types)
+    # dense over GPUs: policies index it millions of times
     most = int(rows["gpus"].max())  # type: ignore[arg-type]
     curves = np.stack([_curves(rows, types[0], model, most) for model in models])
+    # one GPU of each type over one of the first: its speed
     ones = {(model, kind): up for model, kind, up in _ones(rows).select("model", TYPE, "speedup").iter_rows()}
     speed = np.array([[ones[model, kind] for kind in types] for model in models], dtype=np.float64)
     return Speedups(place.path, models, curves, types, speed, _departures(rows, models, types, curves, speed))
@@ -130,6 +133,7 @@ def write_speedups(path: PathLike, models: Sequence[str], speedup: Floats) -> No
         (model, gpus, float(speedup[row, where, gpus]), locality)
         for row, model in enumerate(models)
         for where, locality in enumerate(LOCALITIES)
+        # a single GPU is packed by nature, so spread rows begin at two
         for gpus in range(1 + where, speedup.shape[2])
     ]
     schema = {"model": pl.String, "gpus": pl.Int64, "speedup": pl.Float64, LOCALITY: pl.String}
@@ -155,12 +159,14 @@ def _rows(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     if LOCALITY in frame.columns:
         known = locality.is_in(["", *LOCALITIES])
         place.refuse(~known, frame[LOCALITY], f"must be {' or '.join(LOCALITIES)}", "correct it or empty the field")
+    # a row without a locality stands for both
     wheres = [[LOCALITIES.index(one)] if one else [0, 1] for one in locality]
     rows = pl.DataFrame(
         {"model": model, "gpus": gpus.cast(pl.Int64), "speedup": speedup, TYPE: kind, "where": wheres}
     ).with_row_index()
     rows = rows.explode("where")
     twice = rows.filter(pl.struct("model", TYPE, "gpus", "where").is_first_distinct().not_())["index"]
+    # exploded rows are traced back to the rows of the file
     again = pl.Series(np.isin(np.arange(frame.height), twice.to_numpy()))
     place.refuse(again, frame["gpus"], "is there twice for its model, type and locality", "keep one row")
     return rows
@@ -201,8 +207,10 @@ def _curves(rows: pl.DataFrame, kind: str, model: str, most: int) -> Floats:
     curves = []
     for where in range(len(LOCALITIES)):
         its = mine.filter((pl.col("where") == where) & (pl.col("gpus") > 1))
+        # one locality without rows is as the other
         its = its if len(its) else mine.filter((pl.col("where") != where) & (pl.col("gpus") > 1))
         known, values = its["gpus"].to_numpy(), its["speedup"].to_numpy()
+        # np.interp is flat beyond the last row, as the docstring promises
         curves.append(np.interp(np.arange(most + 1), [0, 1, *known], [0.0, 1.0, *values]))
     return np.stack(curves)
 
@@ -215,6 +223,7 @@ def _departures(
     for kind, name in enumerate(types[1:], start=1):
         its = rows.filter(pl.col(TYPE) == name)
         at = np.array([models.index(model) for model in its["model"]])
+        # what the dense form will say, against what the file says
         made = curves[at, its["where"].to_numpy(), its["gpus"].to_numpy()] * speed[at, kind]
         most = float(np.abs(its["speedup"].to_numpy() / made - 1).max())
         if most > SEPARABLE:

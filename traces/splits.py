@@ -53,12 +53,14 @@ def split_by_share(trace: Trace, train_share: float) -> Split:
         raise TrainingError(f"{trace.name}: no jobs to train on; widen the window or give another trace")
     submit_s = trace.submit_s
     first_s, last_s = float(submit_s[0]), float(submit_s[-1])
+    # days stay whole, so that no rhythm of a day is cut
     midnight_s = round((first_s + train_share * (last_s - first_s)) / DAY_S) * DAY_S
     if midnight_s <= first_s:
         raise TrainingError(
             f"{trace.name}: {(last_s - first_s) / HOUR_S:.1f} h from first to last job, too short to split "
             f"at a share of {train_share}; give a trace of several days"
         )
+    # whole seconds outwards, so that all jobs are within
     split = Split(float(math.floor(first_s)), midnight_s, math.floor(last_s) + 1.0)
     check_split(trace, split)
     return split
@@ -125,6 +127,7 @@ def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
     TrainingError
         There is none.
     """
+    # sorted by name below: counting keeps no order
     counts = training.jobs["pool"].value_counts()
     names = counts.filter(counts["count"] >= min_jobs)["pool"].sort().to_list()
     if not names:
@@ -142,6 +145,7 @@ def finished_jobs(trace: Trace, from_s: float | None, until_s: float | None) -> 
     By default the whole trace, until its last job was over. Raises TrainingError where no job is left.
     """
     window = trace.between(from_s, until_s).on_gpus
+    # an end that was not known by then must not count
     known_s = math.inf if until_s is None else until_s
     over = replace(window, jobs=window.jobs.filter(window.ended & (window.known_s <= known_s)))
     if not len(over):

@@ -44,6 +44,7 @@ def stages_of(trace: Trace) -> Stages:
     starts = [0]
     for job_id, text, gpus in zip(trace.jobs["job_id"], texts, trace.gpus.tolist(), strict=True):
         try:
+            # no stages: one of all the work, at the full width
             stages = parse_stages(text) if text else ((1.0, gpus),)
             if max(most for _, most in stages) > gpus:
                 raise ValueError(f"must not use more than the job's {gpus} GPUs")
@@ -51,6 +52,7 @@ def stages_of(trace: Trace) -> Stages:
             where = f"{trace.source.path}, job {job_id}, column {STAGES}"
             raise TraceError(f"{where}: {error}, got {text!r}; {FORM}") from None
         shares = np.cumsum([share for share, _ in stages])
+        # exactly 1, whatever the sum rounds to: a replay ends there
         ends += [*shares[:-1].tolist(), 1.0]
         mosts += [float(most) for _, most in stages]
         starts.append(len(ends))
@@ -88,6 +90,7 @@ def _share(text: str) -> float:
         share = float(text)
     except ValueError:
         raise ValueError("shares must be numbers") from None
+    # written shares are rounded
     if not 0 < share <= 1 + SHARES_TOLERANCE:
         raise ValueError("shares must lie in (0, 1]")
     return share

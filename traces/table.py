@@ -111,10 +111,14 @@ class Trace:
             (see `outliers`).
         """
         place = place or Place(source if isinstance(source, str) else getattr(source, "path", name))
+        # idempotent, so that readers may have typed the columns already
         typed: Typed = typed_columns(frame, place)
+        # before the checks: one row of the year 1970 should not stop a trace of millions
         kept, place, odd = without_outliers(typed.frame, place)
+        # checked in the file's order, so that errors name the first bad row of the file
         check_jobs(kept, place)
         jobs = _in_order(kept)
+        # no file, no hash of one: the content stands in
         if not isinstance(source, Source):
             source = Source(source or name, _content_hash(jobs), typed.frame.height)
         trace = cls(jobs, name, source, (), {**(dropped or {}), **odd}, known_after_s())
@@ -151,6 +155,7 @@ class Trace:
     @property
     def gpu_time_s(self) -> Floats:
         """GPU-seconds of work, shape (n_jobs,): duration x the GPUs that it holds for; 0 while it is not known."""
+        # NaN of open jobs would poison every sum
         known_s: Floats = np.where(self.ended, self.duration_s, 0.0)
         return self.duration_gpus * known_s
 
@@ -170,6 +175,7 @@ class Trace:
     @property
     def duration_gpus(self) -> NDArray[np.int64]:
         """GPUs that durations hold for, shape (n_jobs,): as the trace says, else 1 for elastic jobs, all for others."""
+        # elastic durations are work on one GPU
         otherwise = np.where(self.elastic, 1, self.gpus)
         if "duration_gpus" not in self.jobs.columns:
             return otherwise
@@ -183,6 +189,7 @@ class Trace:
         """
         if "start_time" not in self.jobs.columns:
             return self.submit_s
+        # a trace that has starts tells by an empty one that the job waits
         return self._time_or("start_time", np.where(self.ended, self.submit_s, np.inf))
 
     @property
@@ -197,6 +204,7 @@ class Trace:
         `known_time`, else `known_after_s` after the end. What forecasts learn from asks this, not `end_s`: until then
         a job runs, as far as anybody could tell.
         """
+        # known before it came would let forecasts look ahead
         return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
 
     @property
@@ -224,21 +232,25 @@ class Trace:
     def between(self, from_s: float | None, until_s: float | None) -> "Trace":
         """Jobs submitted in [from_s, until_s); None leaves a side open."""
         submit_s = self.submit_s
+        # a slice by binary search: jobs stand in order of submission
         first = 0 if from_s is None else int(np.searchsorted(submit_s, from_s, side="left"))
         last = len(self) if until_s is None else int(np.searchsorted(submit_s, until_s, side="left"))
         return replace(self, jobs=self.jobs.slice(first, max(0, last - first)))
 
     def as_of(self, at_s: float) -> "Trace":
         """What was known at an instant: jobs submitted by then, whose starts and ends after it have not come yet."""
+        # between() is open above, and the instant itself counts
         seen = self.between(None, float(np.nextafter(at_s, np.inf)))
         began, known = pl.Series(seen.start_s <= at_s), seen.ends_known(at_s)
         if "start_time" not in known.jobs.columns:
             return known
+        # an empty start stands for the submission where the trace has starts of others
         starts = pl.when(began).then(pl.col("start_time").fill_null(pl.col("submit_time"))).alias("start_time")
         return replace(known, jobs=known.jobs.with_columns(starts))
 
     def ends_known(self, at_s: float) -> "Trace":
         """The trace without the ends that were not known at an instant: their jobs have not ended."""
+        # all three columns go together: an end without a duration contradicts
         runs = pl.Series(self.known_s > at_s)
         told = [name for name in ("duration", "end_time", "known_time") if name in self.jobs.columns]
         return replace(self, jobs=self.jobs.with_columns(pl.when(~runs).then(name).alias(name) for name in told))
@@ -266,6 +278,7 @@ class Trace:
 
     def to_jobs(self) -> tuple[list[Job], Floats]:
         """Jobs as anybody may see them (`seq` = position in the table) and, apart, their run times in seconds."""
+        # by column, then one map: millions of jobs, and rows of polars are slow
         columns: list[Iterable[Any]] = [
             self.jobs["job_id"].to_list(),
             self.jobs["pool"].to_list(),
@@ -277,6 +290,7 @@ class Trace:
             repeat(None),
             self._filled("weight", 1.0),
             self.due_s.tolist() if "deadline" in self.jobs.columns else repeat(np.inf),
+            # 0 GPUs is no width to run at; jobs without the column are rigid
             self.jobs["min_gpus"].clip(1).fill_null(0).to_list() if "min_gpus" in self.jobs.columns else repeat(0),
             self._requirements(),
         ]
@@ -287,6 +301,7 @@ class Trace:
 
         `nodes` of a job that started are those where it ran: what came of its request, which nobody knew.
         """
+        # columns that are empty throughout cost nothing
         told = [name for name in ASKED if self._names(name).any()]
         if not told:
             return repeat(None)
@@ -294,8 +309,10 @@ class Trace:
         asked = (
             self.jobs.with_columns(untold)
             .select(ASKED)
+            # nodes of a started job are the outcome, which would leak into a replay
             .with_columns(nodes=pl.when(~pl.Series(self._names("start_time"))).then("nodes"))
         )
+        # few different requests among many jobs: one object each
         made = {row: _requirements(*row) for row in asked.unique().iter_rows()}
         return [made[row] for row in asked.iter_rows()]
 
@@ -314,6 +331,7 @@ class Trace:
         if column not in self.jobs.columns:
             return otherwise
         known = self.jobs[column]
+        # zero, not the null itself: nulls become NaT, whose number is nonsense
         return np.where(known.is_not_null().to_numpy(), _seconds(known.fill_null(strategy="zero")), otherwise)
 
 
@@ -357,9 +375,11 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
     """Canonical columns first, rows by (submit_time, job_id) and otherwise as they stood."""
     known = [name for name in COLUMNS if name in frame.columns]
     extra = [name for name in frame.columns if name not in COLUMNS]
+    # the id breaks ties, so that order does not hang on the file's
     return frame.select(known + extra).sort("submit_time", "job_id", maintain_order=True)
 
 
 def _content_hash(jobs: pl.DataFrame) -> str:
+    # further columns do not count: they are not the trace's meaning
     plain = jobs.select(name for name in COLUMNS if name in jobs.columns)
     return hashlib.sha256(plain.write_csv().encode()).hexdigest()

@@ -40,6 +40,7 @@ AGAIN = "write or copy it again"
 
 def write_parquet(frame: pl.DataFrame, path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Write a table, sealed; the same table gives the same bytes."""
+    # neither times nor versions are written: equal tables give equal files
     frame.write_parquet(path, compression="zstd", statistics=True, metadata=dict(metadata) if metadata else None)
     with open(path, "r+b") as file:
         _seal(file)
@@ -79,11 +80,13 @@ def is_parquet(head: bytes) -> bool:
 def _seal(file: IO[bytes]) -> None:
     """Put the seal of an open Parquet file before its footer."""
     file.seek(-TAIL_BYTES, io.SEEK_END)
+    # the format's own trailer: length of the footer, magic
     length = int.from_bytes(file.read(4), "little")
     at = file.seek(-TAIL_BYTES - length, io.SEEK_END)
     footer = file.read()
     file.seek(0)
     digest = hashlib.sha256()
+    # block by block: tables may be larger than memory is free
     while block := file.read(min(BLOCK_BYTES, at - file.tell())):
         digest.update(block)
     digest.update(footer)
@@ -99,12 +102,16 @@ def _checked(source: PathLike | FileBytes, remedy: str) -> FileBytes:
 
 def _as_sealed(data: bytes) -> bool:
     """Whether a file has no seal, or one that fits; damage to the seal itself does not pass for none."""
+    # where the seal must stand, given what the trailer says
     at = len(data) - TAIL_BYTES - int.from_bytes(data[-TAIL_BYTES:-4], "little") - SEAL_BYTES
     seal = data[at : at + SEAL_BYTES] if at >= 0 else b""
     begins, ends = seal[: len(SEAL_BEGINS)], seal[-len(SEAL_ENDS) :]
+    # a seal with a few wrong bytes is damage, not a file without a seal
     alike = sum(map(int.__eq__, begins + ends, SEAL_BEGINS + SEAL_ENDS))
+    # looked for anywhere, too: a damaged trailer points elsewhere
     if alike < ENOUGH_ALIKE and SEAL_BEGINS not in data and SEAL_ENDS not in data:
         return True
+    # slices of bytes would copy the file
     view = memoryview(data)
     digest = hashlib.sha256(view[: max(at, 0)])
     digest.update(view[at + SEAL_BYTES :])
@@ -144,6 +151,7 @@ def write_plain(frame: pl.DataFrame, path: PathLike) -> None:
 
 def names_in(values: pl.Series, place: Place) -> pl.Series:
     """A column of job ids as text. Raises TraceError where one is missing."""
+    # other tools save ids of digits as numbers
     text = values.cast(pl.String)
     place.refuse((text.str.strip_chars() == "").fill_null(True), text, "must name a job", "fill it in or drop the row")
     return text
@@ -154,6 +162,7 @@ def floats_in(
 ) -> Floats:
     """A column of finite numbers in [low, high], or (low, high] where they must be above. Raises TraceError."""
     numbers = numbers_of(values, place)
+    # NaN fails every comparison, but null does not: it is filled below
     fits = numbers.is_finite() & ((numbers > low) if above else (numbers >= low)) & (numbers <= high)
     what = f"must be a number {'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if np.isfinite(high) else "")
     place.refuse(~fits.fill_null(False), values, what, REMEDY)
@@ -182,6 +191,7 @@ def write_trace(trace: Trace, path: PathLike) -> None:
         The suffix is neither .csv nor .parquet, or the file cannot be written.
     """
     jobs = trace.jobs
+    # Parquet has a type for times, CSV needs them spelt out
     if Path(path).suffix.lower() == ".csv":
         times = [name for name, dtype in jobs.schema.items() if dtype == UTC_TIME]
         jobs = jobs.with_columns(pl.col(times).dt.strftime(ISO_MICROSECONDS))

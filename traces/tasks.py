@@ -4,7 +4,7 @@ Edges of tasks as the fields of a table: whom a task sends to, and how much, bet
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,17 +56,21 @@ def edges_of(frame: pl.DataFrame, order: Ints, task_of: Ints, place: Place) -> T
         A field does not read, or names a task that is none of the job's, itself, or one twice. What goes to later tasks
         makes no cycles; what goes to earlier ones is exchanged at an iteration's end.
     """
+    # (n_tasks,) whose each task is
     job = np.repeat(np.arange(len(task_of) - 1), np.diff(task_of))
     sent = _parts(frame[SENDS_TO], order)
-    sender, number = sent["task"].to_numpy(), _numbers(sent["part"], _rows(sent, order), SENDS_TO, frame, place)
+    sender, number = sent["task"].to_numpy(), _numbers(sent["part"], order[sent["task"]], frame, place)
     counts = np.bincount(sender, minlength=len(order))
     volume_mb = _volumes(frame, order, counts, place)
+    # numbers of tasks are within a job, so its size is the bound
     size = np.diff(task_of)[job]
     _refuse(number >= size[sender], "must name tasks of the job", sender, order, frame, place)
     own = sender - task_of[job[sender]]
     _refuse(number == own, "must not name the task itself", sender, order, frame, place)
+    # the pair must be unique, not the receiver
     twice = pl.DataFrame({"s": sender, "n": number}).is_duplicated().to_numpy()
     _refuse(twice, "must name each task once", sender, order, frame, place)
+    # senders are in order of jobs
     edge_of = np.searchsorted(job[sender], np.arange(len(task_of)))
     return TaskEdges(edge_of, sender, number + task_of[job[sender]], volume_mb)
 
@@ -85,16 +89,11 @@ def edges_text(
     several = pl.col("mb").cast(pl.String).str.join(BETWEEN)
     texts = edges.group_by("task", maintain_order=True).agg(
         pl.col("to").cast(pl.String).str.join(BETWEEN),
+        # equal volumes are written once, which keeps files small
         pl.when(pl.col("mb").n_unique() == 1).then(pl.col("mb").first().cast(pl.String)).otherwise(several),
     )
     tasks = pl.DataFrame({"task": np.arange(len(job))}).join(texts, on="task", how="left", maintain_order="left")
     return tasks["to"], tasks["mb"]
-
-
-def _rows(parts: pl.DataFrame, order: Ints) -> Ints:
-    """(n_parts,) rows of the file that parts stand in."""
-    rows: Ints = order[parts["task"].to_numpy()]
-    return rows
 
 
 def _parts(values: pl.Series, order: Ints) -> pl.DataFrame:
@@ -107,13 +106,13 @@ def _parts(values: pl.Series, order: Ints) -> pl.DataFrame:
     )
 
 
-def _numbers(parts: pl.Series, rows: Ints, name: str, frame: pl.DataFrame, place: Place) -> Ints:
-    """Whole numbers of parts."""
+def _numbers(parts: pl.Series, rows: Ints, frame: pl.DataFrame, place: Place) -> Ints:
+    """Whole numbers of parts; `rows` of the file that they stand in."""
     found = parts.str.strip_chars().cast(pl.Int64, strict=False)
     bad = (found.is_null() | (found < 0)).arg_true()
     if len(bad):
         row = int(rows[int(bad[0])])
-        place.fail(row, name, "must be numbers of tasks between semicolons", frame[name][row], REMEDY)
+        place.fail(row, SENDS_TO, "must be numbers of tasks between semicolons", frame[SENDS_TO][row], REMEDY)
     return found.to_numpy()
 
 
@@ -126,14 +125,17 @@ def _volumes(frame: pl.DataFrame, order: Ints, counts: Ints, place: Place) -> Fl
     if len(bad):
         row = int(order[task[bad[0]]])
         place.fail(row, VOLUME, "must be numbers >= 0 between semicolons", frame[VOLUME][row], REMEDY)
+    # how many volumes each task names: as many as edges, or one for all
     given = np.bincount(task, minlength=len(order))
     wrong = np.flatnonzero((given != counts) & ((given != 1) | (counts == 0)))
     if len(wrong):
         row, wanted = int(order[wrong[0]]), int(counts[wrong[0]])
         what = f"must be one number or {wanted}, as many as sends_to" if wanted else "must be empty where sends_to is"
         place.fail(row, VOLUME, what, frame[VOLUME][row], REMEDY)
+    # where a task's volumes begin
     begin = np.concatenate([[0], np.cumsum(given)])[:-1]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    # one volume for all: always the first; else edge by edge
     known: Floats = found.to_numpy()[np.repeat(begin, counts) + np.where(np.repeat(given == 1, counts), 0, within)]
     return known
 
@@ -204,25 +206,21 @@ class TaskTable:
         rows = np.array([self.row_of[job_id] for job_id in job_ids], dtype=np.int64)
         tasks, task_of = _ranges(self.task_of, rows)
         edges, edge_of = _ranges(self.edge_of, rows)
+        # tasks are counted over the table, so edges move with their jobs
         moved = np.repeat(task_of[:-1] - self.task_of[rows], np.diff(edge_of))
-        return TaskTable(
-            path=self.path,
-            sha256=self.sha256,
+        parts: dict[str, Any] = {
+            **{name: getattr(self, name)[tasks] for name in ("demand", "compute_s", "size_share", "is_server")},
+            **{name: getattr(self, name)[rows] for name in (*OF_JOB, OPTION, MAY_BECOME)},
+        }
+        return replace(
+            self,
             job_ids=tuple(job_ids),
             task_of=task_of,
             edge_of=edge_of,
             edge_from=self.edge_from[edges] + moved,
             edge_to=self.edge_to[edges] + moved,
             volume_mb=self.volume_mb[edges],
-            demand=self.demand[tasks],
-            compute_s=self.compute_s[tasks],
-            size_share=self.size_share[tasks],
-            is_server=self.is_server[tasks],
-            model_mb=self.model_mb[rows],
-            epoch_iterations=self.epoch_iterations[rows],
-            iteration_s=self.iteration_s[rows],
-            option=self.option[rows],
-            may_become=self.may_become[rows],
+            **parts,
         )
 
 
@@ -238,13 +236,16 @@ def read_tasks(path: PathLike) -> TaskTable:
     job_id = names_in(frame["job_id"], place)
     ids = job_id.unique(maintain_order=True)
     job, task = numbers_by(job_id, ids), counts_in(frame["task"], place, 0)
+    # rows may come in any order in the file
     order = np.lexsort((task, job))
     task_of = np.searchsorted(job[order], np.arange(len(ids) + 1))
     refuse_gaps(task, "task", order, task_of, ids, place)
+    # before demands, whose bounds differ for servers
     server = _servers(frame["server"], place)
     _refuse_servers(server, job, frame["server"], place)
     demand = _demands(frame, server, place)
-    compute_s = _of_workers("compute_s", frame, server, place)
+    compute_s = floats_in(frame["compute_s"], place)
+    place.refuse(pl.Series(~server & (compute_s == 0)), frame["compute_s"], "must be above 0 for a worker", REMEDY)
     size_share = floats_in(frame["size_share"], place, 0.0, 1.0)
     edges = edges_of(frame, order, task_of, place)
     _refuse_silent(edges, demand[order], order, frame, place)
@@ -258,10 +259,7 @@ def read_tasks(path: PathLike) -> TaskTable:
         compute_s=compute_s[order],
         size_share=size_share[order],
         is_server=server[order],
-        edge_of=edges.edge_of,
-        edge_from=edges.edge_from,
-        edge_to=edges.edge_to,
-        volume_mb=edges.volume_mb,
+        **edges._asdict(),
         **known,
     )
 
@@ -307,6 +305,7 @@ def _servers(values: pl.Series, place: Place) -> Bools:
 def _refuse_servers(server: Bools, job: Ints, values: pl.Series, place: Place) -> None:
     """A job has a worker, and one parameter server at most."""
     seen = pl.DataFrame({"job": job, "server": server})
+    # the second one is named, not the first
     second = seen.select((pl.col("server").cum_sum().over("job") > 1) & pl.col("server")).to_series()
     place.refuse(second, values, "is the job's second parameter server", "keep one")
     alone = seen.select(pl.col("server").all().over("job")).to_series()
@@ -322,13 +321,6 @@ def _demands(frame: pl.DataFrame, server: Bools, place: Place) -> Floats:
     return np.column_stack([share, *(floats_in(frame[name], place) for name in DEMANDS[1:])])
 
 
-def _of_workers(name: str, frame: pl.DataFrame, server: Bools, place: Place) -> Floats:
-    """Numbers that are above 0 for workers."""
-    values = floats_in(frame[name], place)
-    place.refuse(pl.Series(~server & (values == 0)), frame[name], "must be above 0 for a worker", REMEDY)
-    return values
-
-
 def _refuse_silent(edges: TaskEdges, demand: Floats, order: Ints, frame: pl.DataFrame, place: Place) -> None:
     """A task that sends needs bandwidth."""
     silent = edges.edge_from[demand[edges.edge_from, 3] == 0]
@@ -340,6 +332,7 @@ def _refuse_silent(edges: TaskEdges, demand: Floats, order: Ints, frame: pl.Data
 def _of_jobs(frame: pl.DataFrame, order: Ints, task_of: Ints, ids: pl.Series, place: Place) -> dict[str, NDArray[Any]]:
     """Columns of jobs, (n_jobs,) each."""
     option = _options(frame[OPTION], place) if OPTION in frame.columns else np.full(len(order), ALL_ITERATIONS)
+    # without the column nothing may change
     becomes = _options(frame[MAY_BECOME], place) if MAY_BECOME in frame.columns else option
     if MAY_BECOME in frame.columns:
         remedy = f"order is {', '.join(OPTIONS)}"
@@ -351,12 +344,14 @@ def _of_jobs(frame: pl.DataFrame, order: Ints, task_of: Ints, ids: pl.Series, pl
         OPTION: option,
         MAY_BECOME: becomes,
     }
+    # each row is held against the job's first
     first = np.repeat(task_of[:-1], np.diff(task_of))
     for name, values in columns.items():
         wrong = np.flatnonzero(values[order] != values[order][first])
         if len(wrong):
             row = int(order[wrong[0]])
             place.fail(row, name, "must be the same on all rows of a job", frame[name][row], "repeat it on each row")
+    # any row of a job would do, now that all agree
     return {name: values[order][task_of[:-1]] for name, values in columns.items()}
 
 

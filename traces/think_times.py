@@ -87,6 +87,7 @@ def find_successors(trace: Trace, max_think_s: float = MAX_THINK_S) -> Successor
     people: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, job in enumerate(jobs):
         if job.user:
+            # one name in two pools may be two people
             people[job.pool, job.user].append(place)
     if not people:
         raise TraceError(
@@ -98,10 +99,12 @@ def find_successors(trace: Trace, max_think_s: float = MAX_THINK_S) -> Successor
     timers = 0
     for places in people.values():
         launches = list(_launches(places, [jobs[place].tag for place in places], times.submit_s))
+        # a robot awaits nothing, and would tie its jobs to others by chance
         if keeps_to_a_timer([launch.begin_s for launch in launches]):
             timers += 1
             continue
         for place, awaited in _awaited(launches, times, max_think_s):
+            # results are looked at when the last of them is there
             think_s = times.submit_s[place] - max(times.end_s[other] for other in awaited)
             found[jobs[place].job_id] = Succession(tuple(jobs[other].job_id for other in awaited), think_s)
     return Successors(found, timers)
@@ -118,8 +121,10 @@ def keeps_to_a_timer(launches_s: Sequence[float]) -> bool:
     gaps_s = [after - before for before, after in pairwise(launches_s)]
     if len(gaps_s) < TIMER_GAPS:
         return False
+    # the median: a timer that skips a few turns leaves it alone
     period_s = median(gaps_s)
     periods = [gap_s / period_s for gap_s in gaps_s]
+    # a gap near 0 is a whole number of periods, too, but of none
     whole = sum(number >= 1 / 2 and abs(number - round(number)) <= TIMER_TOLERANCE for number in periods)
     return whole >= TIMER_SHARE * len(gaps_s)
 
@@ -129,6 +134,7 @@ def _launches(places: Sequence[int], tags: Sequence[str], submit_s: Sequence[flo
     own: list[int] = []
     tag = ""
     for place, its_tag in zip(places, tags, strict=True):
+        # from job to job, not from the first: a long sweep is one launch
         if own and (its_tag != tag or submit_s[place] - submit_s[own[-1]] > BURST_GAP_S):
             yield _Launch(submit_s[own[0]], tag, tuple(own))
             own = []
@@ -140,12 +146,14 @@ def _launches(places: Sequence[int], tags: Sequence[str], submit_s: Sequence[flo
 def _awaited(launches: Sequence[_Launch], times: _Times, max_think_s: float) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Each job of launches that follow any, with the jobs that it awaits; by position, in order of submission."""
     ended = [(times.end_s[place], place, launch) for launch in launches for place in launch.jobs]
+    # launches do not compare, so the key stops before them
     ended.sort(key=lambda one: one[:2])
     by_tag: dict[str, list[tuple[float, int, _Launch]]] = defaultdict(list)
     for one in ended:
         by_tag[one[2].tag].append(one)
     for launch in launches:
         begin_s = launch.begin_s
+        # same tag first: people look at what they work on
         last = _last_ended(by_tag[launch.tag], launch, max_think_s) or _last_ended(ended, launch, max_think_s)
         if last is None:
             continue
@@ -160,4 +168,5 @@ def _last_ended(ended: Sequence[tuple[float, int, _Launch]], launch: _Launch, ma
     if index < 0:
         return None
     end_s, place, other = ended[index]
+    # a job cannot await what was launched after it
     return other if launch.begin_s - end_s <= max_think_s and place < launch.jobs[0] else None

@@ -39,6 +39,7 @@ def cdf(values: Floats) -> Curve:
     if not len(known):
         return Curve((), ())
     points = min(len(known), MOST_POINTS)
+    # ceiling division of whole numbers: the last point is always the largest value
     rank = -(-np.arange(1, points + 1) * len(known) // points)
     return Curve(tuple(known[rank - 1].tolist()), tuple((rank / len(known)).tolist()))
 
@@ -55,6 +56,7 @@ def busy_gpus(start_s: Floats, end_s: Floats, gpus: Floats, edges_s: Floats) -> 
     >>> busy_gpus(start_s, end_s, gpus, np.array([0.0, 100.0, 200.0]))
     array([4., 2.])
     """
+    # what began minus what ended, without a loop over jobs and hours
     done = _work_since(start_s, gpus, edges_s) - _work_since(end_s, gpus, edges_s)
     return np.diff(done) / np.diff(edges_s)
 
@@ -65,6 +67,7 @@ def largest_burst(arrival_s: Floats, gpus: Floats, window_s: float) -> float:
     >>> largest_burst(np.array([0.0, 200.0, 400.0]), np.array([1.0, 2.0, 4.0]), 300.0)
     6.0
     """
+    # prefix sums: the GPUs of any run of arrivals in one subtraction
     total = np.concatenate(([0.0], np.cumsum(gpus)))
     after = np.searchsorted(arrival_s, arrival_s + window_s, side="right")
     return float(np.max(total[after] - total[:-1], initial=0.0))
@@ -90,6 +93,7 @@ def share_followed_at_random(arrival_s: Floats, window_s: float) -> float:
     >>> share_followed_at_random(np.array([0.0, 100.0, 110.0]), 45.0)
     0.5
     """
+    # exact, where drawing random instants would add noise
     gaps_s = np.diff(arrival_s)
     span_s = float(gaps_s.sum())
     return float(np.minimum(gaps_s, window_s).sum()) / span_s if span_s else float("nan")
@@ -97,7 +101,9 @@ def share_followed_at_random(arrival_s: Floats, window_s: float) -> float:
 
 def _work_since(since_s: Floats, gpus: Floats, edges_s: Floats) -> Floats:
     """GPU-seconds done up to each edge by jobs that began at `since_s` and never ended."""
+    # infinite times sort last and never begin
     order = np.argsort(since_s, kind="stable")[: np.isfinite(since_s).sum()]
+    # relative to the first edge: seconds of the epoch times GPUs lose digits
     ahead_s = since_s[order] - edges_s[0]
     count = np.searchsorted(ahead_s, edges_s - edges_s[0], side="right")
     width = np.concatenate(([0.0], np.cumsum(gpus[order])))[count]
@@ -151,6 +157,7 @@ def weeks_of(submit_s: Floats, gpu_time_s: Floats, rows: Mapping[str, NDArray[np
     Weeks(from_s=(345600.0, 950400.0), jobs={'a': (1, 1)}, gpu_hours={'a': (1.0, 2.0)})
     """
     week = np.floor((submit_s - FIRST_MONDAY_S) / WEEK_S).astype(np.int64)
+    # weeks with jobs and their neighbours; far silences would swamp a plot
     near = np.unique(np.unique(week)[:, None] + np.arange(-QUIET_WEEKS, QUIET_WEEKS + 1))
     shown = near[(near >= week[0]) & (near <= week[-1])]
     place, count = np.searchsorted(shown, week), len(shown)
@@ -176,6 +183,7 @@ def hour_of_week(submit_s: Floats) -> Floats:
     jobs = np.bincount(hour % hours, minlength=hours).astype(np.float64)
     first, last = int(hour[0]), int(hour[-1])
     whole, rest = divmod(last - first + 1, hours)
+    # every hour came `whole` times, those of the rest once more
     came = np.full(hours, float(whole))
     came[(first + np.arange(rest)) % hours] += 1.0
     mean: Floats = np.divide(jobs, came, out=np.full(hours, np.nan), where=came > 0)
@@ -189,12 +197,14 @@ def clockwork(submit_s: Floats) -> Clockwork:
     Clockwork(gap_s=600.0, share=1.0)
     """
     gaps_s = np.diff(submit_s)
+    # sorted, so that each band is a stretch found by bisection
     long = np.sort(gaps_s[gaps_s >= LEAST_GAP_S])
     if len(gaps_s) < LEAST_GAPS or not len(long):
         return Clockwork(np.nan, np.nan)
     held = np.searchsorted(long, long * BAND, side="right") - np.arange(len(long))
     fullest = int(held.argmax())
     middle = float(np.median(long[fullest : fullest + held[fullest]]))
+    # over all gaps: bursts count against a clock
     return Clockwork(middle, float(held[fullest]) / len(gaps_s))
 
 
@@ -295,11 +305,13 @@ class Loop:
 
 def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
     """Figures that need no quota; `span_s` = from the first to the last submission of the whole trace."""
+    # run times of open jobs are not known, their widths and arrivals are
     open_ = np.isnan(jobs.duration_s)
     lasted_s = jobs.duration_s[~open_]
     p50_s, p90_s, p99_s = (float(q) for q in np.quantile(lasted_s, QUANTILES)) if len(lasted_s) else (UNKNOWN,) * 3
     gaps_s = np.diff(jobs.submit_s)
     gap_p50_s, _, gap_p99_s = (float(q) for q in np.quantile(gaps_s, QUANTILES)) if len(gaps_s) else (UNKNOWN,) * 3
+    # also of the whole trace, where describe() blanks it
     band = clockwork(jobs.submit_s)
     widths, counts = np.unique(jobs.gpus.astype(np.int64), return_counts=True)
     return Figures(

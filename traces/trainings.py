@@ -93,6 +93,7 @@ def read_throughputs(path: PathLike, gpu_type: str | None = None) -> Throughputs
     frame, place, numbers = _read(path, THROUGHPUT_COLUMNS, ("batch_size", "gpus", "steps_per_second"))
     types = frame["gpu_type"].unique().sort().drop_nulls().to_list()
     if gpu_type is None:
+        # a table of one type needs no name for it
         gpu_type = types[0] if len(types) == 1 else REFERENCE_GPU
     if gpu_type not in types:
         raise TraceError(f"{place.path}: no GPU type {gpu_type}; choose from {', '.join(types) or 'none'}")
@@ -104,9 +105,11 @@ def read_throughputs(path: PathLike, gpu_type: str | None = None) -> Throughputs
     mine = (frame["gpu_type"] == gpu_type) & numbers["batch_size"].is_not_null()
     table = pl.DataFrame([frame["model"], *numbers.values()])
     key = pl.struct("gpu_type", "model", "batch_size", "gpus")
+    # repeated rows of other types do no harm, nobody reads them
     twice = table.with_columns(frame["gpu_type"]).select(key.is_duplicated()).to_series() & mine
     place.refuse(twice, frame["model"], f"is there twice for {gpu_type} with one batch size and width", "keep one row")
     rates: dict[tuple[str, int], dict[int, float]] = {}
+    # sorted, since sizes are walked upwards later
     kept = table.filter(mine & (rate > 0)).sort("batch_size")
     for model, batch_size, gpus, steps_s in kept.iter_rows():
         rates.setdefault((model, int(gpus)), {})[int(batch_size)] = steps_s
@@ -136,6 +139,7 @@ def read_courses(path: PathLike) -> Courses:
     rows = zip(frame["job_id"], begins, sizes, strict=True)
     for index, (job_id, begin, batch_size) in enumerate(rows):
         mine = found.setdefault(job_id, [])
+        # first row of a job at epoch 0, then ascending
         if begin != 0 if not mine else begin <= mine[-1][0]:
             what = f"job {job_id} must begin at epoch 0" if not mine else f"epochs of job {job_id} must ascend"
             place.fail(index, "epoch", what, begin, "correct or sort the rows")
@@ -215,6 +219,7 @@ def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
             f"{trace.source.path}: training jobs need the columns model, batch_size and steps or epochs; "
             f"{', '.join(wanted)} not found; leave throughputs away to replay nominal durations"
         )
+    # first: files that do not belong together are told before a single job is
     courses = _matched(trace, tables)
     rows = _rows(trace)
     found = [_training(row, courses.get(str(row["job_id"])), trace, tables) for row in rows]
@@ -227,6 +232,7 @@ def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
 
 def _bound_s(trace: Trace) -> list[float | None]:
     """(n_jobs,) seconds that regimes are to last on all GPUs of a job; None where the trace binds nothing."""
+    # durations on fewer GPUs than the job asks for cannot be met at its width
     binds = trace.bound & trace.ended & (trace.duration_gpus == trace.gpus)
     return [run_s if bound else None for run_s, bound in zip(trace.duration_s.tolist(), binds.tolist(), strict=True)]
 
@@ -236,6 +242,7 @@ def _scale(training: Training | None, regimes: tuple[Regime, ...], bound_s: floa
 
 
 def _scaled(training: Training | None, scale: float) -> Training | None:
+    # the same object, so that a trace that binds nothing costs nothing
     if training is None or scale == 1.0:
         return training
     return replace(training, epoch_s={size: seconds * scale for size, seconds in training.epoch_s.items()})
@@ -272,6 +279,7 @@ def _training(
     epoch_s = _epoch_s(row, name, trace, tables)
     if first not in epoch_s:
         _no_rate(row, first, trace, tables.throughputs)
+    # a step that does not fill its batch is a step all the same, as in Gavel
     epochs = int(str(row.get("epochs") or ceil(int(str(row["steps"])) / ceil(tables.samples[name] / first))))
     mode = str(row.get("adaptation") or STATIC).strip().lower()
     declared = row.get("max_regimes")
@@ -313,7 +321,9 @@ def _regimes(
     for _, size in starts:
         if size not in training.epoch_s:
             _no_rate(row, size, trace, tables.throughputs)
+    # a course may name a size again, which changes nothing
     changes = [starts[0], *(later for earlier, later in pairwise(starts) if later[1] != earlier[1])]
+    # the last regime ends with the job; its size is never read
     edges = [*changes, (training.epochs, 0)]
     return tuple(Regime(size, float(end - begin)) for (begin, size), (end, _) in pairwise(edges))
 
@@ -327,9 +337,11 @@ def _matched(trace: Trace, tables: TrainingTables) -> dict[str, Starts]:
         return {}
     ids = [str(job_id) for job_id in trace.jobs["job_id"]]
     courses = tables.courses.by_job
+    # published courses number jobs 0, 1, ...; traces pad them with zeros
     key: Callable[[str], int | str] = int if _are_numbers(ids) and _are_numbers(courses) else str
     by_key = {key(job_id): starts for job_id, starts in courses.items()}
     found = {job_id: by_key[key(job_id)] for job_id in ids if key(job_id) in by_key}
+    # of a window, courses of jobs outside of it are no mistake
     whole = len(trace) == trace.source.rows
     if not found or (whole and len(found) < len(courses)):
         known = {key(job_id) for job_id in ids}

@@ -11,9 +11,11 @@ MOST_VALUES = 100_000
 def load_yaml(text: str) -> Any:
     """What YAML holds: plain values, never code. Raises ValueError that says why in one line where it cannot be had."""
     try:
+        # the safe loader builds no objects of Python
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(str(error).splitlines()[0]) from None
+    # PyYAML calls itself once a level
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except (
@@ -32,6 +34,7 @@ def load_yaml(text: str) -> Any:
 
 def _is_vast(value: Any) -> bool:
     """Whether there are too many values: references may make a few lines into more than any memory holds."""
+    # a stack, not recursion: a value may hold itself
     ahead, count = [value], 0
     while ahead and count <= MOST_VALUES:
         one = ahead.pop()

@@ -1,18 +1,16 @@
 """The figures and tables of ANDREAS, made anew: `python -m papers.andreas`."""
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jobcast.domain.errors import ConfigError, UserError
-from papers.driver import Paper, data_folder, make_figures
+from jobcast.domain.errors import ConfigError
+from papers.driver import Paper, command_of, count, make_figures
 
 ITEMS = ("figure3", "figure2", "table3", "figure4", "openb", "exact", "effects")
-"""Each is a module of this package, with a function of its name."""
 NEED_DATA = ("openb",)
-PAPER = Paper("ANDREAS", "reproduce-andreas", ITEMS, "openb", "openb/")
+PAPER = Paper("ANDREAS", "reproduce-andreas", "andreas", ITEMS, "openb", "openb/", NEED_DATA)
 RUNS = ".runs.jsonl"
 """In the folder of all items, which share runs; it is not kept in version control."""
 SEEDS = 10
@@ -60,9 +58,7 @@ def reproduce(
     bench = Bench(data, RunFile(out / RUNS, resume=resume), seeds, nodes or NODES, jobs)
 
     def make(name: str, data: Path, into: Path) -> None:
-        module = import_module(f"papers.andreas.{name}")
-        item: Callable[[Bench, Path], None] = getattr(module, name)
-        item(bench, into)
+        PAPER.item(name)(bench, into)
 
     make_figures(PAPER, names, out, data, make)
 
@@ -82,24 +78,17 @@ def read_nodes(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-@click.command(PAPER.target, help=ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("items", nargs=-1, metavar="[ITEM]...")
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs", "andreas"), show_default=True
-)
-@click.option("--resume", is_flag=True, help="Go on with the runs that are on file.")
-@click.option("--seeds", type=click.IntRange(1), default=SEEDS, show_default=True, help="Draws of each workload.")
-@click.option("--nodes", default=DEFAULT_NODES, show_default=True, metavar="N,...", help="Of Figures 2 and 3.")
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Runs at a time.")
-def main(items: tuple[str, ...], out: Path, resume: bool, seeds: int, nodes: str, jobs: int) -> None:
-    """See `ABOUT`."""
-    names = items or ITEMS
-    try:
-        data = data_folder(PAPER) if set(names) & set(NEED_DATA) else Path()
-        reproduce(names, out, data, resume=resume, seeds=seeds, nodes=read_nodes(nodes), jobs=jobs)
-    except UserError as error:
-        raise click.ClickException(str(error)) from None
+def _reproduce(*places: Any, nodes: str, **chosen: Any) -> None:
+    """`reproduce` with nodes between commas."""
+    reproduce(*places, nodes=read_nodes(nodes), **chosen)
 
+
+OPTIONS = (
+    count("seeds", SEEDS, "Draws of each workload."),
+    click.Option(["--nodes"], default=DEFAULT_NODES, show_default=True, metavar="N,...", help="Of Figures 2 and 3."),
+    count("jobs", 2, "Runs at a time."),
+)
+main = command_of(PAPER, _reproduce, ABOUT, OPTIONS, word="ITEM")
 
 if __name__ == "__main__":
     main()

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
+from papers import sheets
 from papers.andreas.units import OURS, Done
 from papers.confidence import Floats, Interval, interval_of
-from papers.sheets import HOUR_S, grid, number, write_csv
+from papers.sheets import HOUR_S, grid, number
 
 UNSTEADY = ("decision_ms_mean", "decision_ms_max", "cpu_s")
 """Seconds of a machine differ from run to run."""
@@ -93,11 +94,7 @@ def savings_tables(done: Sequence[Done], cases: Sequence[str], others: Sequence[
     ]
 
 
-def write_runs(out: Path, name: str, done: Sequence[Done]) -> None:
-    """Write `NAME.csv`: a row a run, all its figures but those of the machine."""
-    keys = [key for key in done[0].figures if key not in UNSTEADY]
-    rows = [(one.case, one.name, one.seed, *(f"{one.figures[key]:.6g}" for key in keys)) for one in done]
-    write_csv(out, name, ("case", "policy", "seed", *keys), rows)
+write_runs = partial(sheets.write_runs, unsteady=UNSTEADY)
 
 
 def draws_text(count: int) -> str:

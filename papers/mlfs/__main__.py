@@ -1,18 +1,15 @@
 """The figures of MLFS, made anew: `python -m papers.mlfs`."""
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jobcast.domain.errors import UserError
 from jobcast.traces.owners import scratch_room
-from papers.driver import Paper, data_folder, make_figures
+from papers.driver import Paper, command_of, count, make_figures
 
 ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "bars")
-"""Each is a module of this package, with a function of its name."""
-PAPER = Paper("MLFS", "reproduce-mlfs", ITEMS, "philly", "philly/, curves/")
+PAPER = Paper("MLFS", "reproduce-mlfs", "mlfs", ITEMS, "philly", "philly/, curves/")
 RUNS = ".runs.jsonl"
 """In the folder of all figures, which share runs; it is not kept in version control."""
 SEEDS = 10
@@ -63,32 +60,23 @@ def reproduce(
         bench = Bench(data, home, folder, file, rows, notes, tuple(range(seeds)), jobs)
 
         def make(name: str, data: Path, into: Path) -> None:
-            module = import_module(f"papers.mlfs.{name}")
-            figure: Callable[[Bench, Path], None] = getattr(module, name)
-            figure(bench, into)
+            PAPER.item(name)(bench, into)
 
         make_figures(PAPER, names, out, data, make)
 
 
-@click.command(PAPER.target, help=ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("figures", nargs=-1, metavar="[FIGURE]...")
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs", "mlfs"), show_default=True
-)
-@click.option("--resume", is_flag=True, help="Go on with the runs that are on file.")
-@click.option("--seeds", type=click.IntRange(1), default=SEEDS, show_default=True, help="Draws of each workload.")
-@click.option("--policies", default="", metavar="NAME,...", help="Compare these alone.")
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Runs at a time.")
-def main(figures: tuple[str, ...], out: Path, resume: bool, seeds: int, policies: str, jobs: int) -> None:
-    """See `ABOUT`."""
-    chosen = tuple(name.strip() for name in policies.split(",") if name.strip())
-    try:
-        reproduce(
-            figures or ITEMS, out, data_folder(PAPER), resume=resume, seeds=seeds, policies=chosen, jobs=jobs
-        )  # fmt: skip
-    except UserError as error:
-        raise click.ClickException(str(error)) from None
+def _reproduce(*places: Any, policies: str, **chosen: Any) -> None:
+    """`reproduce` with policies between commas."""
+    named = tuple(name.strip() for name in policies.split(",") if name.strip())
+    reproduce(*places, policies=named, **chosen)
 
+
+OPTIONS = (
+    count("seeds", SEEDS, "Draws of each workload."),
+    click.Option(["--policies"], default="", metavar="NAME,...", help="Compare these alone."),
+    count("jobs", 2, "Runs at a time."),
+)
+main = command_of(PAPER, _reproduce, ABOUT, OPTIONS)
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,9 @@
 """Tables of runs of jobs of tasks: a row a policy; claims of the paper beside them."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from functools import partial
 
+from papers import sheets
 from papers.mlfs.measures import (
     OVERHEAD,
     SHOWN,
@@ -14,9 +15,8 @@ from papers.mlfs.measures import (
     gain_pct,
     order_text,
 )
-from papers.mlfs.units import Done
 from papers.runs import Means
-from papers.sheets import Claim, grid, number, write_csv
+from papers.sheets import Claim, grid, number
 
 MOST_PAIRS = 4
 """Pairs out of order that are named."""
@@ -71,11 +71,7 @@ def overhead_claims(case: str, printed: dict[str, int], found: By) -> list[Claim
     ]
 
 
-def write_runs(out: Path, name: str, done: Sequence[Done]) -> None:
-    """Write `NAME.csv`: a row a run, all its figures but those of the machine."""
-    keys = [key for key in done[0].figures if key not in UNSTEADY]
-    rows = [(one.case, one.name, one.seed, *(f"{one.figures[key]:.6g}" for key in keys)) for one in done]
-    write_csv(out, name, ("case", "policy", "seed", *keys), rows)
+write_runs = partial(sheets.write_runs, unsteady=UNSTEADY)
 
 
 def noted(notes: Sequence[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """The figures of PCS, made anew: `python -m papers.pcs`."""
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 from papers.driver import Paper, command_of, make_figures
@@ -9,10 +7,9 @@ from papers.driver import Paper, command_of, make_figures
 FRONTS = "fronts"
 """Made first when a figure needs it and it is missing."""
 ITEMS = (FRONTS, "figure1", "figure3", "figure4", "figure7", "figure8", "figure9", "figure10")
-"""Each is a module of this package, with a function of its name."""
 SEARCHED = ("figure3", "figure4", "figure7", "figure8", "figure10")
 """Figures of configurations that were searched for."""
-PAPER = Paper("PCS", "reproduce-pcs", ITEMS, "pcs", "pcs/")
+PAPER = Paper("PCS", "reproduce-pcs", "pcs", ITEMS, "pcs", "pcs/")
 
 
 ABOUT = """Make the figures of PCS anew, all of them or those named.
@@ -35,14 +32,13 @@ def reproduce(names: tuple[str, ...], out: Path, data: Path, *, resume: bool = F
     """
 
     def make(name: str, data: Path, into: Path) -> None:
-        figure: Callable[[Path, Path, Path], None] = getattr(import_module(f"papers.pcs.{name}"), name)
-        figure(data, into, out / FRONTS)
+        PAPER.item(name)(data, into, out / FRONTS)
 
     missing = FRONTS not in names and not (out / FRONTS).is_dir() and set(names) & set(SEARCHED)
     make_figures(PAPER, ((FRONTS,) if missing else ()) + names, out, data, make, resume=resume)
 
 
-main = command_of(PAPER, reproduce, ABOUT)
+main = command_of(PAPER, reproduce, ABOUT, resuming="Leave figures alone whose folder is there.")
 
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
 """Tables of runs of elastic jobs: a row a policy, seconds as hours."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 
-from papers.pcs.runs import Done
+from papers import sheets
 from papers.runs import Means
-from papers.sheets import HOUR_S, grid, number, write_csv
+from papers.sheets import HOUR_S, grid, number
 
 HEAD = (
     "policy", "mean JCT h", "x", "p90 JCT h", "p99 JCT h", "mean error %", "p90", "p99", "worst", "mean unfairness %",
@@ -52,9 +52,4 @@ def share(value: float, digits: int = 0) -> str:
     return f"{round(100 * value, digits) + 0.0:.{digits}f} %"
 
 
-def write_runs(out: Path, name: str, done: Iterable[Done]) -> None:
-    """Write `NAME.csv`: a row a run, all its figures."""
-    done = list(done)
-    keys = list(done[0].figures)
-    rows = [(one.case, one.name, *(f"{one.figures[key]:.6g}" for key in keys)) for one in done]
-    write_csv(out, name, ("case", "policy", *keys), rows)
+write_runs = partial(sheets.write_runs, unsteady=())

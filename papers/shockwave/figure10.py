@@ -5,17 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from papers.plotting import bars
-from papers.runs import FAIR, GREEDY, SHOCKWAVE, Means, Task, means, ratio, run_all
-from papers.sheets import (
-    Claim,
-    claims,
-    comparison,
-    picture,
-    who_is_better,
-    write_page,
-    write_runs,
-)
+from papers.plotting import write_cases
+from papers.runs import FAIR, GREEDY, SHOCKWAVE, Means, Task, ratio, run_all
+from papers.sheets import Claim
 from papers.shockwave.workloads import drawn
 
 STATIC_SHARES = (1.0, 0.6, 0.4, 0.0)
@@ -47,14 +39,8 @@ def figure10(data: Path, out: Path) -> None:
             tasks.append(Task(_case(static), scenario, SHOCKWAVE))
             tasks += [Task(_case(static), scenario, policy, GREEDY) for policy in FORECASTING]
             tasks += [Task(_case(static), scenario, policy) for policy in OTHERS]
-    done = run_all(tasks)
-    found = means(done)
-    write_runs(out, "figure10", done)
-    bars(out, "figure10", "Static and dynamic jobs", found)
-    cases = [_case(static) for static in STATIC_SHARES]
-    tables = [part for case in cases for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
-    parts = ["# Figure 10: static and dynamic jobs", ABOUT, *tables, picture("figure10", "Static and dynamic jobs")]
-    write_page(out, "figure10", [*parts, "## Against the paper", claims(_claims(found))])
+    heading, title = "Figure 10: static and dynamic jobs", "Static and dynamic jobs"
+    write_cases(out, "figure10", heading, ABOUT, run_all(tasks), _claims, title=title)
 
 
 def _case(static: float) -> str:

@@ -10,18 +10,9 @@ from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures, finish_time_fairness, static_contention
-from papers.plotting import bars, distributions, save
-from papers.runs import GREEDY, SHOCKWAVE, Done, Means, Task, in_parallel, means, run
-from papers.sheets import (
-    Claim,
-    claims,
-    comparison,
-    number,
-    picture,
-    who_is_better,
-    write_page,
-    write_runs,
-)
+from papers.plotting import distributions, save, write_cases
+from papers.runs import GREEDY, SHOCKWAVE, Done, Means, Task, in_parallel, run
+from papers.sheets import Claim, number, picture
 from papers.shockwave.pollux_jobs import applications, draw_jobs, scenario_of
 from papers.shockwave.workloads import CONTENTION
 
@@ -78,14 +69,13 @@ def figure11(data: Path, out: Path) -> None:
     draws = [(case, seed) for case in CASES for seed in SEEDS]
     pairs = list(in_parallel(_Both(data), draws, lambda pair: f"{pair.case}, draw {pair.seed}"))
     done = [one for pair in pairs for one in pair.done]
-    found = means(done)
-    write_runs(out, "figure11", done)
-    bars(out, "figure11", "Shockwave and Pollux", found)
     _plot_ftf(out, pairs[0].done)
-    tables = [part for case in CASES for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
-    parts = ["# Figure 11: Shockwave and Pollux", ABOUT, *tables, picture("figure11", "Shockwave and Pollux")]
-    parts += [picture("figure11-ftf", "Distribution of finish-time fairness"), "## Against the paper"]
-    write_page(out, "figure11", [*parts, claims([claim for case in CASES for claim in _claims(found, done, case)])])
+
+    def claimed(found: Means) -> list[Claim]:
+        return [claim for case in CASES for claim in _claims(found, done, case)]
+
+    title, also = "Shockwave and Pollux", [picture("figure11-ftf", "Distribution of finish-time fairness")]
+    write_cases(out, "figure11", f"Figure 11: {title}", ABOUT, done, claimed, title=title, also=also)
 
 
 def _claims(found: Means, done: list[Done], case: str) -> list[Claim]:

@@ -4,17 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.plotting import bars
-from papers.runs import FAIR, SHOCKWAVE, Means, Task, means, ratio, run_all
-from papers.sheets import (
-    Claim,
-    claims,
-    comparison,
-    picture,
-    who_is_better,
-    write_page,
-    write_runs,
-)
+from papers.plotting import write_cases
+from papers.runs import FAIR, SHOCKWAVE, Means, Task, ratio, run_all
+from papers.sheets import Claim
 from papers.shockwave.workloads import drawn
 
 CONTENTIONS = (3.0, 2.0, 1.5)
@@ -39,14 +31,8 @@ def figure16(data: Path, out: Path) -> None:
         for scenario in (drawn(data, seed, jobs=JOBS, gpus=GPUS, contention=contention) for seed in SEEDS)
         for policy in POLICIES
     ]
-    done = run_all(tasks)
-    found = means(done)
-    write_runs(out, "figure16", done)
-    bars(out, "figure16", "Contention", found)
-    cases = [_case(contention) for contention in CONTENTIONS]
-    tables = [part for case in cases for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
-    parts = ["# Figure 16: contention", ABOUT, *tables, picture("figure16", "Figures by contention")]
-    write_page(out, "figure16", [*parts, "## Against the paper", claims(_claims(found))])
+    heading, says = "Figure 16: contention", "Figures by contention"
+    write_cases(out, "figure16", heading, ABOUT, run_all(tasks), _claims, title="Contention", says=says)
 
 
 def _case(contention: float) -> str:

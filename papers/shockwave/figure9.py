@@ -4,17 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.plotting import bars
-from papers.runs import SHOCKWAVE, Means, Task, means, ratio, run_all
-from papers.sheets import (
-    Claim,
-    claims,
-    comparison,
-    picture,
-    who_is_better,
-    write_page,
-    write_runs,
-)
+from papers.plotting import write_cases
+from papers.runs import SHOCKWAVE, Means, Task, ratio, run_all
+from papers.sheets import Claim
 from papers.shockwave.workloads import WISR, drawn, published
 
 OTHERS = ("ossp", "themis_filter", "gavel", "allox", "gandiva_fair")
@@ -43,18 +35,7 @@ def figure9(data: Path, out: Path) -> None:
     done = run_all(
         [Task(case, scenario, policy) for case, scenario in scenarios.items() for policy in (SHOCKWAVE, *OTHERS)]
     )
-    found = means(done)
-    write_runs(out, "figure9", done)
-    bars(out, "figure9", "Larger clusters", found)
-    tables = [part for case in SIZES for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
-    parts = [
-        "# Figure 9: larger clusters",
-        ABOUT,
-        *tables,
-        picture("figure9", "Larger clusters"),
-        "## Against the paper",
-    ]
-    write_page(out, "figure9", [*parts, claims(_claims(found))])
+    write_cases(out, "figure9", "Figure 9: larger clusters", ABOUT, done, _claims, title="Larger clusters")
 
 
 def _claims(found: Means) -> list[Claim]:

@@ -1,18 +1,12 @@
 """The figures and tables of SIA, made anew: `python -m papers.sia`."""
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
-import click
-
-from jobcast.domain.errors import UserError
-from papers.driver import Paper, data_folder, make_figures
+from papers.driver import Paper, command_of, count, make_figures
 
 ITEMS = ("figure5", "figure24", "figure13", "figure14", "figure15a", "figure15b", "figure16", "table17", "preemption")
-"""Each is a module of this package, with a function of its name."""
 NEED_DATA = ("figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
-PAPER = Paper("SIA", "reproduce-sia", ITEMS, "philly", "philly/")
+PAPER = Paper("SIA", "reproduce-sia", "sia", ITEMS, "philly", "philly/", NEED_DATA)
 RUNS, HOME = ".runs.jsonl", ".home"
 """In the folder of all items, which share runs and predictors; they are not kept in version control."""
 SEEDS, DRAWS = 10, 100
@@ -58,29 +52,17 @@ def reproduce(
     bench = Bench(data, out / HOME, RunFile(out / RUNS, resume=resume), seeds, draws, jobs)
 
     def make(name: str, data: Path, into: Path) -> None:
-        module = import_module(f"papers.sia.{name}")
-        item: Callable[[Bench, Path], None] = getattr(module, name)
-        item(bench, into)
+        PAPER.item(name)(bench, into)
 
     make_figures(PAPER, names, out, data, make)
 
 
-@click.command(PAPER.target, help=ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("items", nargs=-1, metavar="[ITEM]...")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("docs", "sia"), show_default=True)
-@click.option("--resume", is_flag=True, help="Go on with the runs that are on file.")
-@click.option("--seeds", type=click.IntRange(1), default=SEEDS, show_default=True, help="Draws of synthetic workloads.")
-@click.option("--draws", type=click.IntRange(1), default=DRAWS, show_default=True, help="Draws of random pools.")
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Runs at a time.")
-def main(items: tuple[str, ...], out: Path, resume: bool, seeds: int, draws: int, jobs: int) -> None:
-    """See `ABOUT`."""
-    names = items or ITEMS
-    try:
-        data = data_folder(PAPER) if set(names) & set(NEED_DATA) else Path()
-        reproduce(names, out, data, resume=resume, seeds=seeds, draws=draws, jobs=jobs)
-    except UserError as error:
-        raise click.ClickException(str(error)) from None
-
+OPTIONS = (
+    count("seeds", SEEDS, "Draws of synthetic workloads."),
+    count("draws", DRAWS, "Draws of random pools."),
+    count("jobs", 2, "Runs at a time."),
+)
+main = command_of(PAPER, reproduce, ABOUT, OPTIONS, word="ITEM")
 
 if __name__ == "__main__":
     main()

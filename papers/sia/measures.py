@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from papers.sheets import grid, number, write_csv
+from papers import sheets
+from papers.sheets import grid, number
 from papers.sia.units import Done
 
 UNSTEADY = ("cpu_s", "milp_solve_s")
@@ -103,11 +104,7 @@ def paired_text(ours: Floats, theirs: Floats) -> str:
     return f"{np.exp(log.mean()):.2f} ({low:.2f} to {high:.2f})"
 
 
-def write_runs(out: Path, name: str, done: Sequence[Done]) -> None:
-    """Write `NAME.csv`: a row a run, the figures that all runs have but those of the machine."""
-    keys = [key for key in done[0].figures if key not in UNSTEADY and all(key in one.figures for one in done)]
-    rows = [(one.case, one.name, one.seed, *(f"{one.figures[key]:.6g}" for key in keys)) for one in done]
-    write_csv(out, name, ("case", "policy", "seed", *keys), rows)
+write_runs = partial(sheets.write_runs, unsteady=UNSTEADY)
 
 
 def draws_text(count: int) -> str:

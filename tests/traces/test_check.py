@@ -39,14 +39,6 @@ def test_a_bad_row_is_named_as_a_person_finds_it(csv_file, row, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("value", "message"), [("0", "must be >= 1, got 0"), ("two", "must be a number, got 'two'")])
-def test_declared_regimes_are_whole_and_at_least_one(tmp_path, value, message):
-    path = tmp_path / "jobs.csv"
-    path.write_text(f"job_id,pool,submit_time,duration,gpus,max_regimes\n1,p,0,1,1,\n2,p,0,1,1,{value}\n")
-    with pytest.raises(TraceError, match=f"row 3, column max_regimes: {message}"):
-        read_trace(path)
-
-
 def test_other_bad_rows_are_counted(csv_file):
     with pytest.raises(TraceError, match=r"row 3, column gpus: must be >= 0, got -2 \(2 more rows like it\);"):
         read_trace(csv_file(ROW + "2,p,0,1,-2\n3,p,0,1,-1\n4,p,0,1,1\n5,p,0,1,-2\n"))
@@ -55,16 +47,6 @@ def test_other_bad_rows_are_counted(csv_file):
 def test_lines_are_counted_over_quoted_line_breaks_and_blank_lines(csv_file):
     with pytest.raises(TraceError, match="row 6, column duration"):
         read_trace(csv_file('1,"p\nq",0,1,1\n\n2,p,0,1,1\n3,p,0,-1,1\n'))
-
-
-def test_fractions_of_gpus_are_rounded_up_and_counted(csv_file):
-    trace = read_trace(csv_file(ROW + "2,p,1,1,0.25\n3,p,2,1,2.5\n"))
-    assert trace.gpus.tolist() == [1, 1, 3]
-    assert trace.notes == ("gpus: fractions rounded up in 2 of 3 rows",)
-
-
-def test_ids_that_differ_in_leading_zeros_are_two_jobs(csv_file):
-    assert read_trace(csv_file(ROW + "01,p,0,1,1\n1.0,p,0,1,1\n")).jobs["job_id"].to_list() == ["01", "1", "1.0"]
 
 
 @pytest.mark.parametrize(

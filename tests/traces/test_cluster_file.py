@@ -53,11 +53,6 @@ def test_what_a_file_does_not_say_is_the_papers_or_assumed(tmp_path):
     assert read(tmp_path, "nodes: [{gpus: 2}]").groups[0].power_w == ()
 
 
-def test_names_are_numbered_where_there_are_several(tmp_path):
-    nodes = read(tmp_path, "nodes: [{gpus: 1, gpu_type: t4, name: a}, {count: 2, gpus: 1, gpu_type: t4, name: b}]")
-    assert nodes.names == ("a", "b-1", "b-2")
-
-
 def test_quotas_their_cells_and_their_changes(tmp_path):
     pools = (
         "{b: 2, a: {gpus: 12, cells: 1x8+1x4}, 7: [{gpus: 1}, {gpus: 2, from: 1970-01-02}, {gpus: 3, from: 172800}]}"
@@ -131,9 +126,6 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
     [
         ("[]", "nodes, pools, energy are expected"),
         ("", "nodes: [{count: 8, gpus: 4}] and pools: {name: gpus} are expected"),
-        ("nodes: []", "are expected"),
-        ("nodes: {count: 1, gpus: 4}", "are expected"),
-        ("pools: {a: 1}", "are expected"),
         ("just text", "nodes, pools, energy are expected, got 'just text'"),
         ("nodes: [4]", "node group 1: count, gpus, gpu_type"),
         ("nodes: [{count: 1}]", "node group 1, gpus: must be a whole number >= 1, got None; correct it"),
@@ -142,38 +134,26 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
             "group 2, count: must be a whole number >= 1, got -1",
         ),
         ("nodes: [{count: 1.7, gpus: 4}]", "count: must be a whole number >= 1, got 1.7"),
-        ("nodes: [{count: .inf, gpus: 4}]", "got inf"),
-        ("nodes: [{count: .nan, gpus: 4}]", "got nan"),
         ("nodes: [{count: yes, gpus: 4}]", "got True"),
-        ("nodes: [{count: many, gpus: 4}]", "got 'many'"),
         ("nodes: [{gpus: 4, gpu_type: {a: b}}]", "node group 1, gpu_type: a text is expected, got {'a': 'b'}"),
-        ("nodes: [{gpus: 4, cpus: none}]", "node group 1, cpus: must be a number > 0, got 'none'"),
         ("nodes: [{gpus: 4, cpus: 0}]", "node group 1, cpus: must be a number > 0, got 0"),
         (f"nodes: [{{gpus: 4, cpus: 1{'0' * 400}}}]", "node group 1, cpus: must be a number > 0"),
         ("nodes: [{gpus: 4, memory: 9}]", "node group 1: memory is not known; known are count, gpus"),
         ("nodes: [{gpus: 4, memory: 9}]", "; did you mean memory_gb?"),
         (NODE + "pools: [a]", "pools: {name: gpus} are expected, got ['a']"),
         (NODE + "pools: {a: 0}", "pool a: must be a whole number >= 1, got 0"),
-        (NODE + "pools: {a: 2.5}", "pool a: must be a whole number >= 1, got 2.5"),
         (NODE + "pools: {1: 1, '1': 1}", "a pool is given twice"),
         (NODE + "pools: {a: 5}", "the pools' quotas (5) exceed the cluster's 1 GPUs"),
         (NODE + "pools: {a: [{gpus: 1}, {gpus: 2, from: 1970-01-02}]}", "quotas (2) exceed the cluster's 1 GPUs"),
         (NODE + "pools: {a: {gpus: 1, cell: 1x1}}", "pool a: cell is not known; known are gpus, cells, from"),
         (NODE + "pools: {a: {gpus: 1, cells: 1x2}}", "pool a, cells: 1x2 are not the 1 GPUs of the pool"),
         (NODE + "pools: {a: {gpus: 2000000, cells: 2000000x1}}", "more than 1,000,000 cells"),
-        (NODE + "pools: {a: {gpus: 1, from: soon}}", "pool a, from: must be a time, got 'soon'"),
-        ("nodes: [{gpus: 1, gpu_type: t4, watts: 3}]", "node group 1: watts is not known; known are count, gpus"),
-        (NODE + "prices: 3", "prices is not known"),
         (NODE + "energy: {price: 0.2}", "energy: price is not known; known are price_eur_kwh, pue, tariff"),
-        ("nodes: [{gpus: 0, gpu_type: t4}]", "node group 1, gpus: must be a whole number >= 1, got 0"),
         ("nodes: [{gpus: 1, gpu_type: t4, power_w: [0, -5]}]", "power_w: must be a number >= 0, got -5"),
-        ("nodes: [{gpus: 1, gpu_type: t4, power_w: [0, .nan]}]", "power_w: must be a number >= 0, got nan"),
         ("nodes: [{gpus: 2, gpu_type: t4, power_w: [0, 5]}]", "power_w: 3 numbers are expected, with 0 to 2 GPUs"),
         ("nodes: [{gpus: 1, gpu_type: t4, power_w: [0, 5], gpu_w: 5}]", "power_w and gpu_w exclude each other"),
         ("nodes: [{gpus: 1, gpu_type: t4, gpu_w: 5}]", "node_w is missing beside gpu_w"),
-        ("nodes: [{gpus: 1, gpu_type: t4, node_w: -1, gpu_w: 5}]", "node_w: must be a number >= 0, got -1"),
         (NODE + "energy: {pue: 0.9}", "energy, pue: must be a number >= 1, got 0.9"),
-        (NODE + "energy: {price_eur_kwh: -1}", "energy, price_eur_kwh: must be a number >= 0"),
         (NODE + "energy: {price_eur_kwh: 1, tariff: [{from_h: 0, price_eur_kwh: 1}]}", "exclude each other"),
         (NODE + "energy: {tariff: 3}", "energy, tariff: [{from_h: 0"),
         (NODE + "energy: {tariff: [{from_h: 1, price_eur_kwh: 1}]}", "from_h must begin at 0 and ascend below 24"),
@@ -183,7 +163,6 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
             "from_h must begin at 0 and ascend below 24, got [0.0, 9.0, 9.0]",
         ),
         (NODE + "energy: {tariff: [{from_h: 0, price_eur_kwh: 1}, {from_h: 24, price_eur_kwh: 2}]}", "below 24"),
-        (NODE + "energy: {tariff: [{from_h: 0}]}", "step 1, price_eur_kwh: must be a number >= 0, got None"),
         ("nodes: [{gpus: 1, gpu_type: t4, name: a}, {gpus: 1, gpu_type: t4, name: a}]", "two nodes are named a"),
         ("nodes: [1", "not valid YAML"),
     ],

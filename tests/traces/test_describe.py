@@ -7,21 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.describe import Share, describe
 from jobcast.traces.readers import read_trace
 from jobcast.traces.trace_stats import (
     CLOCKWORK,
-    MOST_POINTS,
     busy_gpus,
-    cdf,
     clockwork,
     hour_of_week,
     largest_burst,
-    share_followed,
-    share_followed_at_random,
 )
 
 HOUR_S = 3600.0
@@ -88,13 +83,6 @@ def test_json_holds_no_nan(trace):
     assert plain["curves"]["interarrival_cv"]["y"] == [1.0]
 
 
-def test_one_job_alone(make_trace):
-    description = describe(make_trace(("a", 50, 60, 2)), [Pool("a", 2)])
-    assert description.total.jobs == 1
-    assert math.isnan(description.total.load_gpus)
-    assert description.utilization_hourly == pytest.approx((120 / 3600 / 2,))
-
-
 def test_jobs_that_run_wait_or_ask_for_no_gpus_are_counted(make_trace):
     rows = [("a", 0, 10, 2), ("a", 5, None, 4), ("a", 9, None, 1), ("b", 9, None, 0)]
     trace = make_trace(*rows, start_time=[1.0, 6.0, None, None])
@@ -105,11 +93,6 @@ def test_jobs_that_run_wait_or_ask_for_no_gpus_are_counted(make_trace):
     assert (told.pools["b"].waiting, told.pools["b"].without_gpus) == (1, 1)
     plain = json.dumps(told.to_dict(), allow_nan=False)
     assert json.loads(plain)["pools"]["b"]["duration_p50_s"] is None
-
-
-def test_no_jobs(trace):
-    with pytest.raises(TraceError, match="made: no jobs to describe"):
-        describe(trace.between(1e9, None))
 
 
 def test_weeks_begin_on_monday(make_trace):
@@ -190,21 +173,6 @@ def test_the_largest_burst_is_the_best_of_all_windows(arrivals, window_s):
     at, gpus = (np.array(column, dtype=np.float64) for column in zip(*arrivals, strict=True))
     best = max(sum(g for t, g in arrivals if since <= t <= since + window_s) for since, _ in arrivals)
     assert largest_burst(at, gpus, float(window_s)) == best
-
-
-def test_random_times_agree_with_the_exact_share():
-    rng = np.random.default_rng(1)
-    arrival_s = np.sort(rng.exponential(500.0, 200).cumsum())
-    instants_s = rng.uniform(arrival_s[0], arrival_s[-1], 40_000)
-    drawn = share_followed(instants_s, arrival_s, 300.0)
-    assert share_followed_at_random(arrival_s, 300.0) == pytest.approx(drawn, abs=0.01)
-
-
-def test_a_curve_is_thinned_and_ends_at_one():
-    curve = cdf(np.arange(15755.0))
-    assert len(curve.x) == MOST_POINTS
-    assert (curve.x[-1], curve.y[-1]) == (15754.0, 1.0)
-    assert all((x + 1) / 15755 == y for x, y in zip(curve.x, curve.y, strict=True))
 
 
 def test_philly_is_bursty_and_skewed(philly):

@@ -193,18 +193,6 @@ def test_what_is_not_the_published_file_is_refused_and_not_kept(shelf, tmp_path,
     assert (tmp_path / "data.bin").read_bytes() == b"mine"
 
 
-def test_a_pointer_in_place_of_the_file_is_told(shelf, tmp_path):
-    shelf.files["/data.bin"] = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
-    with pytest.raises(TraceError, match="a pointer of Git LFS"):
-        fetch(made(PublicFile("data.bin", f"{shelf.url}/data.bin")), how(tmp_path))
-
-
-def test_a_digest_that_nobody_published_is_told(shelf, tmp_path):
-    told: list[str] = []
-    fetch(made(PublicFile("data.bin", f"{shelf.url}/data.bin")), how(tmp_path, told=told))
-    assert told[-1].endswith(f"SHA-256 {SHA256}, no digest is published to compare with")
-
-
 def tar_gz(members: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
@@ -239,13 +227,6 @@ def test_archives_give_what_is_wanted_and_no_more(tmp_path, name, data, wanted):
     fetch(made(PublicFile(name, "", holds=tuple(wanted))), how(out, str(mirror)))
     held = {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert held == {name: data, **wanted}
-
-
-@pytest.mark.parametrize("name", ["a.tar.gz", "a.zip", "a.gz", "a.7z"])
-def test_archives_that_cannot_be_read_are_told(tmp_path, name):
-    (tmp_path / name).write_bytes(b"no archive")
-    with pytest.raises(TraceError, match=r"cannot be unpacked|must be one of"):
-        unpack(tmp_path / name, ["a"], tmp_path)
 
 
 def test_an_archive_names_no_place_outside_the_folder(tmp_path):

@@ -16,13 +16,10 @@ from jobcast.domain.jobs import Pool
 from jobcast.traces.generators import generate
 from jobcast.traces.generators.gavel import GavelElasticConfig
 from jobcast.traces.generators.pcs_workloads import SUBLINEAR, AutomlConfig, PhillyElasticConfig, halved
-from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.readers import read_trace
-from jobcast.traces.stages import parse_stages, stages_of
-from jobcast.traces.table_files import write_trace
+from jobcast.traces.stages import stages_of
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "elastic-workloads.md"
 KINDS = {"automl": AutomlConfig, "gavel-elastic": GavelElasticConfig, "philly-elastic": PhillyElasticConfig}
 
 
@@ -71,27 +68,6 @@ def test_the_load_is_met_and_jobs_are_elastic(cluster, kind, seed, count, gpus, 
     assert pools == [Pool(trace.pools[0], gpus)]
     assert (np.diff(trace.submit_s) >= 0).all()
     assert load_of(trace, pools) == pytest.approx(load, rel=1e-3)
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_equal_arguments_give_equal_bytes(cluster, tmp_path, kind):
-    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        write_trace(generate(kind, seed, needs(kind, cluster))[0], tmp_path / f"{name}.csv")
-    files = [(tmp_path / f"{name}.csv").read_bytes() for name in "abc"]
-    assert files[0] == files[1] != files[2]
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_one_job_arrives_at_the_start(cluster, kind):
-    number = "apps" if kind == "automl" else "jobs"
-    trace = generate(kind, 0, {**needs(kind, cluster), number: 1, "load": 0.5, "start": "2024-03-01"})[0]
-    assert trace.submit_s.tolist() == [1709251200.0]  # 2024-03-01
-
-
-@pytest.mark.parametrize("kind", ["automl", "gavel-elastic"])
-def test_arrivals_are_a_poisson_process(kind):
-    gaps_s = np.diff(generate(kind, 1, {"apps" if kind == "automl" else "jobs": 4000})[0].submit_s)
-    assert stats.kstest(gaps_s / gaps_s.mean(), "expon").pvalue > UNLIKELY
 
 
 def test_apps_keep_the_limits_of_the_paper():
@@ -197,36 +173,6 @@ def test_run_times_of_rigid_jobs_become_work_on_one_gpu(tmp_path):
     assert set(trace.jobs.filter(pl.col("gpus") == 1)["model"]) < {"b", "c"}  # drawn once for a job of the trace
 
 
-def test_the_published_table_is_found(cluster, tmp_path, monkeypatch):
-    folder = tmp_path / "pcs"
-    folder.mkdir()
-    (folder / "speedups.csv").write_text("model,gpus,speedup\na,1,1\n")
-    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path))
-    notes = generate("philly-elastic", 0, {"trace": str(cluster)})[0].notes
-    assert notes[1] == f"work of rigid jobs by speedups: {folder / 'speedups.csv'}"
-
-
-@pytest.mark.parametrize(
-    ("kind", "chosen", "said"),
-    [
-        ("automl", {"apps": 0}, "apps must lie in"),
-        ("automl", {"halving": "perhaps"}, "halving must be true or false, got 'perhaps'"),
-        ("automl", {"trials": 500}, r"500 trials of shortest_min 0\.5 take longer than service_h 2"),
-        ("automl", {"rungs": 0}, "rungs must lie in"),
-        ("gavel-elastic", {"widths": "1,2"}, "2 widths need as many width_shares, got 4"),
-        ("gavel-elastic", {"width_shares": "1,1,0,0"}, "width_shares must add up to 1, got 2"),
-        ("gavel-elastic", {"gpus": 4}, "widths must fit gpus, got 8 > 4"),
-        ("gavel-elastic", {"short_low": 4}, "short_low must not exceed short_high, got 4 > 3"),
-        ("philly-elastic", {}, "trace is needed; give --set trace=FILE"),
-        ("philly-elastic", {"trace": "x", "gaps": "none"}, "gaps must be exponential or resampled, got none"),
-    ],
-)
-def test_what_cannot_be_used_is_said_in_one_line(kind, chosen, said):
-    with pytest.raises(ConfigError, match=f"{kind}: .*{said}") as caught:
-        generate(kind, 0, chosen)
-    assert "\n" not in str(caught.value)
-
-
 def test_traces_that_do_not_serve_are_refused(cluster, tmp_path):
     with pytest.raises(ConfigError, match=r"has no pool 'z'; it has ab12"):
         generate("philly-elastic", 0, {"trace": str(cluster), "pool": "z"})
@@ -245,22 +191,3 @@ def test_the_published_cluster(data):
     trace, pools = generate("philly-elastic", 0, {"trace": str(source), "jobs": 20_000})
     span_s = real.submit_s[-1] - real.submit_s[0]
     assert load_of(trace, pools) == pytest.approx(real.gpu_time_s.sum() / span_s / 64, rel=0.1)
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_documentation_names_every_setting_and_its_default(kind):
-    text = DOCS.read_text(encoding="utf-8")
-    section = text[text.index(f"### {kind}\n") :].split("\n### ")[0].splitlines()
-    rows = {line.split("|")[1].strip(): line for line in section if line.startswith("| `")}
-    for name, (default, meaning) in known_settings(KINDS[kind]).items():
-        row = rows.pop(f"`{name}`")
-        assert row.endswith(f"| {meaning} |"), name
-        if isinstance(default, int | float) and not isinstance(default, bool):
-            assert f"| {default:g} |" in row, name
-    assert not rows
-
-
-def test_stages_are_told_of_every_app():
-    trace = generate("automl", 0, {"halving": "true"})[0]
-    for text, gpus in trace.jobs.select("stages", "gpus").iter_rows():
-        assert parse_stages(text)[0][1] == gpus

@@ -4,7 +4,6 @@ Courses of batch sizes: by hand from the stated windows, and against the courses
 """
 
 import os
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,25 +15,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.domain.jobs import Pool
 from jobcast.traces.generators import generate, generate_courses
 from jobcast.traces.generators.gavel import (
     BATCH_SIZES,
     MODES,
-    GavelConfig,
     jittered,
     parse_gavel,
     planned_course,
     read_doublings,
 )
-from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.readers import read_trace
-from jobcast.traces.table_files import write_trace
 from jobcast.traces.trainings import TrainingTables, read_courses, read_throughputs, trainings_of, write_courses
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
 WIDTHS = (1, 2, 4, 8)
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "workloads.md"
 
 
 @pytest.fixture(scope="session")
@@ -67,15 +61,6 @@ def many(rates):
 
 def seen(values, among):
     return [np.sum(np.asarray(values) == one) for one in among]
-
-
-def test_the_trace_has_as_many_jobs_as_asked_in_one_pool(drawn):
-    trace, pools = drawn(jobs=460, gpus=128)
-    assert pools == [Pool("gavel", 128)]
-    assert trace.pools == ["gavel"]
-    assert trace.jobs["job_id"].to_list() == [f"{row:03d}" for row in range(460)]
-    assert set(trace.jobs.columns) >= {"steps", "model", "batch_size", "adaptation", "weight"}
-    assert trace.jobs.null_count().row(0) == (0,) * trace.jobs.width
 
 
 def test_widths_have_their_shares(many):
@@ -140,38 +125,13 @@ def test_arrivals_are_a_poisson_process_from_the_start_on(many, drawn):
     assert np.diff(trace.submit_s).mean() == pytest.approx(50, rel=0.05)
 
 
-@pytest.mark.parametrize("contention", [1.5, 3.0])
-def test_contention_sets_the_gaps(drawn, contention):
-    trace, pools = drawn(jobs=6000, contention=contention, gpus=128)
-    offered = trace.gpu_time_s.sum() / (trace.submit_s[-1] - trace.submit_s[0]) / pools[0].quota
-    assert offered == pytest.approx(contention, rel=0.05)
-
-
 def test_a_batch_arrives_at_once(drawn):
     trace = drawn(jobs=50, arrivals="batch")[0]
     assert np.ptp(trace.submit_s) == 0
     assert trace.jobs["duration"].to_list() == drawn(jobs=50)[0].jobs["duration"].to_list()
 
 
-def test_to_change_the_modes_leaves_the_rest_as_it_was(drawn):
-    one, other = (drawn(3, mode_shares=shares)[0].jobs for shares in ("1,0,0", "0,0.5,0.5"))
-    assert one.drop("adaptation").equals(other.drop("adaptation"))
-
-
-def test_equal_arguments_give_equal_bytes(drawn, rates, tmp_path):
-    files = []
-    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        trace = drawn(seed, jitter=0.3)[0]
-        write_trace(trace, tmp_path / f"{name}.csv")
-        chosen = {"throughputs": str(rates), "gns": "rule", "jitter": 0.3}
-        write_courses(generate_courses("gavel", trace, seed, chosen), tmp_path / f"{name}-regimes.csv")
-        files.append([(tmp_path / f"{name}{end}.csv").read_bytes() for end in ("", "-regimes")])
-    assert files[0] == files[1]
-    assert files[0][0] != files[2][0]
-    assert files[0][1] != files[2][1]
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), jobs=st.integers(1, 80), jitter=st.sampled_from([0.0, 0.3]))
 def test_courses_fit_their_trace(drawn, rates, tmp_path, seed, jobs, jitter):
     trace = drawn(seed, jobs=jobs, jitter=jitter)[0]
@@ -188,16 +148,6 @@ def test_courses_fit_their_trace(drawn, rates, tmp_path, seed, jobs, jitter):
         assert training.run_time_s(regimes) > 0
         if training.mode == "static":
             assert len(regimes) == 1
-
-
-def test_sizes_of_data_sets_tell_epochs(drawn, rates, tmp_path):
-    sets = tmp_path / "datasets.csv"
-    sets.write_text("model,samples\nLM,100\n")
-    trace = drawn()[0]
-    chosen = {"throughputs": str(rates), "gns": "rule", "datasets": str(sets)}
-    before, after = (generate_courses("gavel", trace, 0, {**chosen, "datasets": of}) for of in ("", str(sets)))
-    mine = trace.jobs.filter((pl.col("model") == "LM") & (pl.col("adaptation") == "accordion"))["job_id"]
-    assert any(before[job_id] != after[job_id] for job_id in mine)
 
 
 def test_doublings_are_taken_from_a_table(drawn, rates, tmp_path):
@@ -225,59 +175,7 @@ def test_files_are_found_under_the_folder_of_data(rates, tmp_path, monkeypatch):
     assert parse_gavel({}).gns == str(folder / "regimes.csv")
 
 
-@pytest.mark.parametrize(
-    ("chosen", "said"),
-    [
-        ({"jobs": 0}, "jobs must lie in"),
-        ({"arrivals": "later"}, "arrivals must be poisson or batch, got later"),
-        ({"shortest_h": 6}, "shortest_h must not exceed longest_h, got 6 > 5"),
-        ({"widths": "1,2"}, "width_shares must hold 2 numbers, got 4"),
-        ({"mode_shares": "0.5,0.5"}, "mode_shares must hold 3 numbers, got 2"),
-        ({"mode_shares": "0.5,0.5,0.5"}, r"mode_shares must add up to 1, got 1\.5"),
-        ({"size_edges_gpu_h": "1,3,2,4"}, "size_edges_gpu_h must ascend"),
-        ({"size_shares": "0,0,0,1"}, "no size can be reached by a job of 1 GPUs"),
-        ({"gpus": 4}, "widths must fit gpus, got 8 > 4"),
-        ({"mode": "gns"}, "there is no setting 'mode'"),
-    ],
-)
-def test_what_cannot_be_used_is_said_in_one_line(drawn, chosen, said):
-    with pytest.raises(ConfigError, match=said) as caught:
-        drawn(**chosen)
-    assert "\n" not in str(caught.value)
-
-
-def test_throughputs_that_do_not_serve_are_refused(drawn, tmp_path):
-    with pytest.raises(TraceError, match="no GPU type a100; choose from v100"):
-        drawn(gpu_type="a100")
-    with pytest.raises(ConfigError, match=r"has no throughput of ResNet-50, .* on 16 GPUs of type v100"):
-        drawn(widths="16", width_shares="1")
-
-
-def test_other_kinds_have_no_courses(drawn):
-    with pytest.raises(ConfigError, match=r"sia: its jobs have no courses .* kinds that have are gavel"):
-        generate_courses("sia", drawn()[0])
-
-
-def test_the_documentation_names_every_setting_and_its_default():
-    rows = {
-        line.split("|")[1].strip(): line
-        for line in DOCS.read_text(encoding="utf-8").splitlines()
-        if line.startswith("| `")
-    }
-    for name, (default, meaning) in known_settings(GavelConfig).items():
-        assert meaning.split(";")[0].split(":")[0] in rows[f"`{name}`"], name
-        if isinstance(default, int | float):
-            assert f"| {default:g} |" in rows[f"`{name}`"], name
-
-
-def test_every_parameter_is_set_by_some_test():
-    source = Path(__file__).read_text(encoding="utf-8")
-    for field in fields(GavelConfig):
-        assert f'"{field.name}"' in source or f"{field.name}=" in source, field.name
-
-
 LM = BATCH_SIZES["LM"]
-RECOMMENDATION = BATCH_SIZES["Recommendation"]
 
 
 @pytest.mark.parametrize(
@@ -309,11 +207,6 @@ def test_gns_doubles_by_the_table_else_every_20_epochs():
     assert planned_course("LM", 20, "gns", 100, LM, 1, table) == ((0, 20),)
     assert planned_course("LM", 20, "gns", 100, LM, 1, None) == ((0, 20), (20, 40), (40, 80))
     assert planned_course("LM", 20, "gns", 100, (20, 40), 2, table) == ((0, 20), (31, 40))
-
-
-def test_static_jobs_and_rules_that_are_not_known_stay():
-    for mode in ("static", "cyclic"):
-        assert planned_course("LM", 20, mode, 100, LM, 1, None) == ((0, 20),)
 
 
 models = st.sampled_from(sorted(BATCH_SIZES))
@@ -357,11 +250,8 @@ def test_a_table_of_doublings_is_read(tmp_path):
     ("rows", "said"),
     [
         ("LM,5,gns,2,0,5\nLM,5,gns,2,1.5,10\n", r"row 3, column epoch: must be a whole number, got 1\.5"),
-        ("LM,5,gns,2,nan,5\n", "row 2, column epoch: must be a whole number, got nan"),
-        ("LM,5,gns,2,0,inf\n", "row 2, column batch_size: must be a whole number, got inf"),
         ("LM,5,gns,,0,5\n", "row 2, column scale_factor: must be a whole number, got nothing"),
         ("LM,5,gns,2,3,10\n", "row 2, column epoch: LM from 5 on 2 GPUs must begin at epoch 0 with its initial"),
-        ("LM,5,gns,2,0,10\n", "row 2, column epoch: LM from 5 on 2 GPUs must begin at epoch 0 with its initial"),
         ("LM,5,gns,2,0,5\nLM,5,gns,2,9,10\nLM,5,gns,2,9,20\n", "row 4, column epoch: LM from 5 on 2 GPUs is there twi"),
     ],
 )

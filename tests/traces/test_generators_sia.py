@@ -5,9 +5,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators import GENERATORS, generate
+from jobcast.traces.generators import generate
 from jobcast.traces.generators.sia import SHORTEST_MIN, VARIANTS, SiaConfig, burst_widths
 
 DAY_S = 86400.0
@@ -74,12 +73,6 @@ def test_targets_are_uniform_up_to_the_queue_size():
     assert stats.chisquare(totals).pvalue > UNLIKELY
 
 
-def test_bursts_overshoot_by_less_than_their_last_job(long_base):
-    found = bursts(long_base[0])
-    assert (found["total"] - found["last"]).max() < 8
-    assert found["total"].max() > 8
-
-
 def test_bursts_arrive_as_a_poisson_process(long_base):
     start_s = SiaConfig().start.timestamp()
     for _, queue in bursts(long_base[0]).group_by("pool"):
@@ -89,6 +82,7 @@ def test_bursts_arrive_as_a_poisson_process(long_base):
         assert stats.kstest(gaps_s / gaps_s.mean(), "expon").pvalue > UNLIKELY
 
 
+@pytest.mark.slow
 def test_loads_are_uniform_between_their_bounds():
     trace, pools = generate("sia", 4, {"days": 30, "queues": 60})
     found = queue_loads(trace, pools, 30)
@@ -98,6 +92,7 @@ def test_loads_are_uniform_between_their_bounds():
     assert stats.kstest(found, stats.uniform(0.6, 0.35).cdf).pvalue > UNLIKELY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "factor"), [("base", 1.0), ("higher_load", 1.05), ("lower_load", 0.75)])
 def test_load_variants_scale_each_queue(variant, factor):
     settings = {"days": 200, "queues": 2, "load_low": 0.8, "load_high": 0.8, "variant": variant}
@@ -105,12 +100,7 @@ def test_load_variants_scale_each_queue(variant, factor):
     assert found == pytest.approx(np.full(2, 0.8 * factor), rel=0.005)
 
 
-@pytest.mark.parametrize(("variant", "queues"), [("base", 4), ("more_queues", 8), ("less_queues", 2)])
-def test_queue_variants(variant, queues):
-    trace, pools = generate("sia", 0, {"variant": variant})
-    assert len(pools) == len(trace.pools) == queues
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "long_share", "longest_min"),
     [("base", 0.2, 1000), ("more_skewed", 0.1, 2000), ("less_skewed", None, 300)],
@@ -125,78 +115,7 @@ def test_duration_variants_keep_the_mean(variant, long_share, longest_min):
         assert np.mean(minutes > 100) == pytest.approx(long_share, abs=0.01)
 
 
-@pytest.mark.parametrize(("variant", "shares"), [("more_wide", [0.25] * 4), ("fewer_wide", [0.9, 0.033, 0.05, 0.017])])
-def test_width_variants(variant, shares):
-    gpus = generate("sia", 7, {"days": 120, "variant": variant})[0].gpus
-    seen = [np.sum(gpus == width) for width in (1, 2, 4, 8)]
-    assert stats.chisquare(seen, len(gpus) * np.array(shares)).pvalue > UNLIKELY
-
-
-def test_named_settings_win_over_the_variant():
-    assert len(generate("sia", 0, {"variant": "more_queues", "queues": "3"})[1]) == 3
-
-
 def test_every_variant_of_appendix_c_is_there():
     assert len(VARIANTS) == 9
     for variant in VARIANTS:
         assert len(generate("sia", 0, {"variant": variant})[0]) > 0
-
-
-def test_further_settings_are_seen():
-    settings = {"start": "2020-02-03T04:00:00+01:00", "days": "1.5", "queues": "2", "queue_gpus": "16"}
-    modes = {
-        "short_share": "0.5",
-        "short_low_min": "1",
-        "short_high_min": "2",
-        "long_low_min": "7",
-        "long_high_min": 8,
-    }
-    trace, pools = generate("sia", 0, {**settings, **modes})
-    assert [pool.quota for pool in pools] == [16, 16]
-    start_s = 1580698800  # 2020-02-03T03:00:00Z
-    assert start_s <= trace.submit_s.min() < start_s + 3600
-    assert start_s + 1.4 * DAY_S < trace.submit_s.max() < start_s + 1.5 * DAY_S
-    minutes = trace.duration_s / 60
-    assert np.all(((minutes >= 1) & (minutes <= 2)) | ((minutes >= 7) & (minutes <= 8)))
-    assert np.mean(minutes < 5) == pytest.approx(0.5, abs=0.05)
-
-
-def test_equal_seeds_give_equal_bytes():
-    first, again, other = (generate("sia", seed, {})[0] for seed in (8, 8, 9))
-    assert first.jobs.write_csv() == again.jobs.write_csv()
-    assert first.source.sha256 == again.source.sha256
-    assert first.source.sha256 != other.source.sha256
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"speed": 1}, "no setting 'speed'"),
-        ({"variant": "huge"}, "no variant 'huge'; known variants are base, higher_load"),
-        ({"days": "soon"}, "days must be a number, got 'soon'"),
-        ({"days": "nan"}, "days must be a finite number"),
-        ({"queues": "2.5"}, "queues must be a whole number, got '2.5'"),
-        ({"queues": 0}, r"queues must lie in \[1, 1000\], got 0"),
-        ({"start": "tomorrow"}, "start must be a date or time in ISO-8601"),
-        ({"widths": "1,x"}, "widths must be a list between commas"),
-        ({"widths": "1,2"}, "2 widths need as many width_shares, got 4"),
-        ({"width_shares": "0.7,0.1,0.1,0.05"}, "width_shares must add up to 1, got 0.95"),
-        ({"queue_gpus": 4}, "widths must fit queue_gpus, got 8 > 4"),
-        ({"load_low": 0.99}, "load_low must not exceed load_high"),
-    ],
-)
-def test_what_cannot_be_used_is_said_in_one_line(settings, said):
-    with pytest.raises(ConfigError, match=said) as caught:
-        generate("sia", 0, settings)
-    assert "\n" not in str(caught.value)
-    if "variant" not in settings:
-        assert "known settings are variant, start, days" in str(caught.value)
-
-
-def test_unknown_kinds_and_seeds_are_refused():
-    with pytest.raises(ConfigError, match="no generator 'helios'; known generators are sia, campus, gavel"):
-        generate("helios", 0, {})
-    with pytest.raises(ConfigError, match="seed must be a whole number of at least 0"):
-        generate("sia", -1, {})
-    known = ["andreas", "armida", "automl", "campus", "gavel", "gavel-elastic", "mlfs", "philly-elastic", "sia"]
-    assert sorted(GENERATORS) == known

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from jobcast.domain.errors import TraceError
 from jobcast.traces.files import Spooled, kept_copy, read_file, rereadable
 from jobcast.traces.readers import HEAD_BYTES, read_sources, read_trace, reader_for
 
@@ -51,13 +50,6 @@ def test_a_pipe_is_read_as_the_file_is(tmp_path, name, text, named):
     assert reading.trace.name == from_file.name or name == "helios"  # whose cluster is the folder's name
 
 
-def test_the_dates_of_a_log_survive(tmp_path):
-    with pipe_of(tmp_path / "log", LOG) as pipe:
-        trace = read_trace(pipe)
-    assert len(trace) == JOBS
-    assert trace.submit_s[0] == 1e9
-
-
 def test_a_spooled_pipe_is_read_as_often_as_one_likes_and_leaves_nothing(tmp_path):
     with pipe_of(tmp_path / "pipe", LOG) as pipe, rereadable([pipe, tmp_path / "file"]) as (kept, file):
         assert file == tmp_path / "file"
@@ -69,11 +61,6 @@ def test_a_spooled_pipe_is_read_as_often_as_one_likes_and_leaves_nothing(tmp_pat
         with rereadable([kept]) as again:
             assert again == [kept]
     assert not copy.parent.exists()
-
-
-def test_an_empty_pipe_is_told_by_its_name(tmp_path):
-    with pipe_of(tmp_path / "pipe", "") as pipe, pytest.raises(TraceError, match=f"^{pipe}: the file is empty"):
-        read_trace(pipe)
 
 
 def test_process_substitution_and_standard_input(tmp_path):

@@ -20,11 +20,6 @@ def test_equal_keys_are_replaced(tmp_path):
     assert merge_sqlite(NEW, path) == (0, 2)
 
 
-def test_a_new_file(tmp_path):
-    assert merge_sqlite(NEW, tmp_path / "new.db") == (2, 0)
-    assert read_profiles(tmp_path / "new.db").frame.rows() == NEW.rows()
-
-
 def test_other_tables_stay_and_a_failure_changes_nothing(tmp_path):
     path = tmp_path / "p.sqlite"
     write_profiles(OLD, path)
@@ -38,10 +33,3 @@ def test_other_tables_stay_and_a_failure_changes_nothing(tmp_path):
     assert read_profiles(path).frame.rows() == OLD
     with closing(sqlite3.connect(path)) as opened:
         assert opened.execute("SELECT count(*) FROM notes").fetchone() == (0,)
-
-
-def test_what_is_no_database(tmp_path):
-    path = tmp_path / "p.db"
-    path.write_text("model\n")
-    with pytest.raises(ConfigError, match=r"p.db: cannot be written"):
-        merge_sqlite(NEW, path)

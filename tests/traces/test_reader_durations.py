@@ -60,3 +60,9 @@ def test_elastic_jobs_and_unknown_ends_are_left_alone(csv_file):
     assert read_trace(csv_file(elastic, header=HEADER.replace("\n", ",min_gpus\n"))).notes == ()
     assert read_trace(csv_file("1,p,0.0,72000,8,0.0,\n2,p,0.0,72000,8,,\n", header=HEADER)).notes == ()
     assert read_trace(csv_file("1,p,0.0,72000,8,0.0\n", header=HEADER.replace(",end_time", ""))).notes == ()
+
+
+def test_a_hundredth_or_two_seconds_more_is_rounding(csv_file):
+    for fits, beyond, span_s in ((7272, 7273, 7200), (12, 12.5, 10)):
+        assert read_trace(csv_file(rows([fits], span_s), header=HEADER)).notes == ()
+        assert "contradicts" in read_trace(csv_file(rows([beyond], span_s), header=HEADER)).notes[0]

@@ -88,10 +88,3 @@ def test_a_task_whose_gpus_are_no_number_is_named(tmp_path, value):
     changed.write_text(tasks.read_text().replace("50.0,T4", f"{value},T4"))
     with pytest.raises(TraceError, match=r"tasks.csv, row 2, column plan_gpu: must be a finite number >= 0"):
         read_sources([jobs, changed], format="pai")
-
-
-def test_a_table_that_begins_with_an_unknown_status_is_told_by_its_width(tmp_path):
-    jobs, tasks = (FOLDER / "tables" / f"pai_{name}_table.csv" for name in ("job", "task"))
-    changed = tmp_path / "jobs.csv"
-    changed.write_text(jobs.read_text().replace("Terminated", "Stopped", 1))
-    assert len(read_sources([changed, tasks], format="pai").trace) == 3

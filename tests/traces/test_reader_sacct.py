@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import Quota
 from jobcast.traces.readers import read_sources
 from jobcast.traces.readers.reading import Reading
@@ -96,13 +96,6 @@ def test_a_job_that_waits_tells_its_gpus_by_what_it_asks_for(written):
     assert trace.start_s.tolist() == [1704067201.0, float("inf")]  # an estimate of Slurm's is no start
 
 
-def test_a_queue_of_running_and_waiting_jobs_alone_is_a_trace(written):
-    runs = ROW.replace("COMPLETED", "RUNNING").replace("2024-01-01T00:01:01", "Unknown")
-    trace = read_sources([written(HEADER + runs + runs.replace("1|", "2|", 1))], format="sacct").trace
-    assert trace.jobs["duration"].to_list() == [None, None]
-    assert trace.end_s.tolist() == [float("inf")] * 2
-
-
 def test_partitions_tell_quotas_and_what_they_share():
     reading = read("partitions")
     assert reading.pools.quotas == (Quota("gpu", 32), Quota("long", 24))
@@ -149,14 +142,6 @@ def test_exports_that_overlap_are_one_trace():
     }
     # gpu: 3 nodes of 4 and one of 2 + 1; debug: one of 2.
     assert reading.pools.quotas == (Quota("debug", 2), Quota("gpu", 15))
-
-
-def test_pools_are_accounts_where_no_partition_is_told(written):
-    log = written(HEADER.replace("Partition", "Account") + ROW.replace("|gpu|", "|physics|"))
-    assert read_sources([log], format="sacct").trace.pools == ["physics"]
-    reading = read_sources([log, FIXTURES / "overlap" / "sinfo.txt"], format="sacct")
-    assert reading.pools is None
-    assert "no quota told for 1 of 1 pools: physics" in reading.trace.notes
 
 
 def test_duration_without_elapsed_is_end_minus_start(written):
@@ -209,8 +194,3 @@ def test_partitions_that_cannot_be_read_are_refused(written, text, told):
     with pytest.raises(PoolsError) as error:
         read_sources([written(HEADER + ROW), written(text, "pools.txt")], format="sacct")
     assert told in str(error.value)
-
-
-def test_partitions_alone_are_no_trace():
-    with pytest.raises(ConfigError, match="needs the output of sacct --parsable2"):
-        read_sources([FIXTURES / "overlap" / "sinfo.txt"], format="sacct")

@@ -67,15 +67,6 @@ def test_a_bad_line_is_named(tmp_path, line, message):
         read_trace(path, format="swf")
 
 
-def test_a_log_of_comments_and_strictness(tmp_path):
-    path = tmp_path / "empty.swf"
-    path.write_text("; UnixStartTime: 5\n;\n")
-    with pytest.raises(TraceError, match="no jobs, only comments"):
-        read_trace(path, format="swf")
-    with pytest.raises(TraceError, match="row 12, column state: must be a whole job"):
-        read_trace(LOG, format="swf", strict=True)
-
-
 def test_a_packed_log_is_read_and_a_broken_one_refused(tmp_path):
     packed = tmp_path / "small.swf.gz"
     packed.write_bytes(gzip.compress(LOG.read_bytes()))

@@ -2,11 +2,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
-import pytest
 
-from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Requirements
-from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.table import Source, Trace
 
 
@@ -32,18 +29,6 @@ def test_canonical_columns_come_first_and_unknown_ones_are_kept():
     trace = Trace.from_frame(frame(note=["p", "q", "r"], user=["u", None, ""]).select(pl.all().reverse()), name="t")
     assert trace.jobs.columns == ["job_id", "pool", "submit_time", "duration", "gpus", "user", "note"]
     assert dict(zip(trace.jobs["job_id"], trace.jobs["note"], strict=True)) == {"b": "p", "a": "q", "010": "r"}
-
-
-def test_columns_as_arrays():
-    trace = Trace.from_frame(frame(), name="t")
-    assert trace.jobs.schema["submit_time"] == UTC_TIME
-    assert trace.submit_s.tolist() == [10.5, 20.0, 20.0]
-    assert trace.duration_s.tolist() == [7.0, 6.0, 5.0]
-    assert trace.gpus.tolist() == [4, 2, 1]
-    assert (trace.submit_s.dtype, trace.duration_s.dtype, trace.gpus.dtype) == ("float64", "float64", "int64")
-    assert trace.gpu_time_s.tolist() == [28.0, 12.0, 5.0]
-    assert trace.pools == ["x", "y"]
-    assert len(trace) == 3
 
 
 def test_an_elastic_job_works_its_duration_on_one_gpu():
@@ -147,12 +132,6 @@ def test_what_is_left_out_is_counted():
     assert trace.on_gpus.on_gpus.dropped == {"no GPUs": 5}
 
 
-def test_naive_timestamps_are_utc_and_noted():
-    trace = Trace.from_frame(frame(submit_time=[datetime(1970, 1, 2)] * 3), name="t")
-    assert trace.submit_s.tolist() == [86400.0] * 3
-    assert trace.notes == ("submit_time: times without an offset read as UTC",)
-
-
 def test_source_of_a_frame_is_its_content():
     one, same, other = (Trace.from_frame(frame(gpus=[1, 2, last]), name="t", source="made") for last in (4, 4, 5))
     assert one.source == same.source
@@ -161,14 +140,3 @@ def test_source_of_a_frame_is_its_content():
     assert one.source.sha256 != other.source.sha256
     given = Source("f.csv", "0" * 64, 9)
     assert Trace.from_frame(frame(), name="t", source=given).source == given
-
-
-def test_from_frame_checks():
-    with pytest.raises(TraceError, match=r"^made, row index 1, column duration: must be > 0, got -1.0; .+"):
-        Trace.from_frame(frame(duration=[1.0, -1.0, 1.0]), name="t", source="made")
-
-
-def test_times_keep_their_microseconds():
-    seconds = 1_507_000_000.123457
-    trace = Trace.from_frame(frame(submit_time=[seconds] * 3), name="t")
-    assert np.all(trace.submit_s == seconds)

@@ -54,15 +54,11 @@ def test_rows_without_a_batch_size_or_a_rate_are_of_no_use_and_no_harm(tmp_path)
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("v100,LM,10,1,fast\n", "row 2, column steps_per_second: must be a number, got 'fast'"),
         ("v100,LM,10,1,-1\n", "row 2, column steps_per_second: must be a number >= 0, got -1.0"),
         ("v100,LM,10,1,1\nv100,LM,9.5,1,1\n", "row 3, column batch_size: must be a whole number >= 1, got 9.5"),
         ("v100,LM,10,0,1\n", "row 2, column gpus: must be a whole number >= 1, got 0.0"),
-        ("v100,LM,10,,1\n", "row 2, column gpus: must be a whole number >= 1, got nothing"),
         ("v100,LM,10,1,nan\n", "row 2, column steps_per_second: must be a number >= 0, got nan"),
-        ("v100,LM,inf,1,1\n", "row 2, column batch_size: must be a whole number >= 1, got inf"),
         ("v100,LM,1e300,1,1\n", "row 2, column batch_size: must be a whole number >= 1, got 1e"),
-        ("k80,LM,10,nan,1\nv100,LM,10,1,1\n", "row 2, column gpus: must be a whole number >= 1, got nan"),
         ("v100,,10,1,1\n", "row 2, column model: must name a model, got nothing"),
         ("v100,LM,10,1,1\nv100,LM,10,1,2\n", "row 2, column model: is there twice for v100"),
         ("k80,LM,10,1,1\np100,LM,10,1,1\n", "no GPU type v100; choose from k80, p100"),
@@ -75,11 +71,6 @@ def test_a_bad_throughput_is_named(tmp_path, rows, said):
         read_throughputs(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_column_is_named(tmp_path):
-    with pytest.raises(TraceError, match="columns gpus, steps_per_second missing"):
-        read_throughputs(written(tmp_path, "gpu_type,model,batch_size\nv100,LM,10\n"))
 
 
 def test_data_sets_are_laid_over_gavels_five(tmp_path):
@@ -101,9 +92,6 @@ def test_data_sets_are_laid_over_gavels_five(tmp_path):
         ("a,0,32\na,5,64\na,5,128\n", "row 4, column epoch: epochs of job a must ascend, got 5"),
         ("a,0,32\nb,0,16\na,-1,64\n", "row 4, column epoch: must be a whole number >= 0, got -1.0"),
         ("a,0,32\na,,64\n", "row 3, column epoch: must be a whole number >= 0, got nothing"),
-        ("a,nan,32\n", "row 2, column epoch: must be a whole number >= 0, got nan"),
-        ("a,0,32\na,1e300,64\n", "row 3, column epoch: must be a whole number >= 0, got 1e"),
-        ("a,0,32\na,7,64\na,5,128\n", "row 4, column epoch: epochs of job a must ascend, got 5"),
         ("a,0,0\n", "row 2, column batch_size: must be a whole number >= 1, got 0.0"),
         (",0,32\n", "row 2, column job_id: must name a job, got nothing"),
     ],
@@ -165,12 +153,6 @@ def test_the_traces_own_epochs_win_and_no_mode_is_static():
     assert (training.epochs, training.mode) == (9, "static")
 
 
-def test_users_may_declare_how_many_regimes_they_expect():
-    other = ("8", *LM[1:])
-    found = trainings_of(trace_of(LM, other, max_regimes=[3, None]), tables_of())
-    assert [training.max_regimes for training in found.trainings] == [3, None]
-
-
 def test_regimes_are_stretches_of_a_course():
     found = trainings_of(trace_of(LM), tables_of({"7": ((0, 10), (1, 20), (3, 10))}))
     assert found.regimes == ((Regime(10, 1.0), Regime(20, 2.0), Regime(10, 1.0)),)
@@ -226,7 +208,6 @@ def test_courses_of_jobs_that_were_cut_are_counted():
             None,
             "job 7: the size of the data set of model GPT is not known; give --set",
         ),
-        (("7", 1, "ViT", 8, 5, None), None, "job 7: the size of the data set of model ViT is not known"),
         (
             ("7", 4, "LM", 10, 5, None),
             None,
@@ -242,15 +223,6 @@ def test_what_does_not_fit_is_said_in_one_line(row, by_job, said):
     with pytest.raises(TraceError, match=said) as caught:
         trainings_of(trace_of(row), tables_of(by_job))
     assert "\n" not in str(caught.value)
-
-
-def test_a_trace_without_the_columns_is_refused():
-    trace = trace_of(LM)
-    bare = Trace.from_frame(trace.jobs.drop("model"), name="t")
-    with pytest.raises(TraceError, match=r"training jobs need the columns .* model not found"):
-        trainings_of(bare, tables_of())
-    with pytest.raises(TraceError, match="steps or epochs not found"):
-        trainings_of(Trace.from_frame(trace.jobs.drop("steps"), name="t"), tables_of())
 
 
 @pytest.fixture(scope="module")

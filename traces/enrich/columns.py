@@ -78,6 +78,7 @@ class EnrichConfig:
         """Speed of a GPU over the reference's by type in small letters, the reference first. Raises ValueError."""
         of_v100 = dict(_type_and_speed(part) for part in self.gpu_types.lower().split(","))
         first = self.reference.lower()
+        # the reference leads: tables are relative to their first type
         order = ([first] if first in of_v100 else []) + [name for name in of_v100 if name != first]
         return {name: of_v100[name] / of_v100[order[0]] for name in order}
 
@@ -166,9 +167,11 @@ class Model:
     def knots(self, most_gpus: int) -> tuple[Ints, Floats]:
         """GPUs 1, 2, 4, ... up to at least `most_gpus`, and speedups over one; linear in between."""
         known = [1.0, *self.speedups]
+        # beyond what was measured, the power law of the last doubling goes on
         last = np.log2(known[-1] / known[-2]) if self.speedups else UNKNOWN_GROWTH
         growth = 2.0 ** max(float(last), LEAST_GROWTH)
         doublings = max(len(self.speedups), int(np.ceil(np.log2(max(most_gpus, 1)))))
+        # knots at powers of two, as models are measured
         while len(known) <= doublings:
             known.append(known[-1] * growth)
         return 2 ** np.arange(doublings + 1), np.array(known)
@@ -208,6 +211,7 @@ def model_rows(names: Sequence[str | None]) -> list[int | None]:
     >>> model_rows(["resnet-18", "Resnet50Model128", "GPT-4", None])
     [0, 5, None, None]
     """
+    # reversed: of two models with one alias the first wins
     known = {alias.lower(): row for row, model in reversed(list(enumerate(known_models()))) for alias in model.aliases}
     return [None if name is None else known.get(name.lower()) for name in names]
 
@@ -249,6 +253,7 @@ class Draws:
     """
 
     def __init__(self, seed: int, names: list[str]) -> None:
+        # one hash a job, mixed with the quantity's below: draws do not hang on other jobs
         self._keys = np.array([_word(f"{seed}/{name}") for name in names], dtype=np.uint64)
 
     def uniform(self, what: str, low: float = 0.0, high: float = 1.0) -> Floats:
@@ -258,6 +263,7 @@ class Draws:
         >>> bool(alone[0] == among[1]), bool(0.0 <= among[0] < 1.0)
         (True, True)
         """
+        # a stream a quantity: new quantities do not shift old ones
         return low + (high - low) * _share(_mixed(self._keys ^ np.uint64(_word(what))))
 
     def choice(self, what: str, counts: Ints | int) -> Ints:
@@ -269,6 +275,7 @@ class Draws:
         first = np.cumsum(counts) - counts
         at = (np.arange(int(counts.sum())) - np.repeat(first, counts)).astype(np.uint64)
         own = np.repeat(_mixed(self._keys ^ np.uint64(_word(what))), counts)
+        # half a step up, or a draw of 0 would be minus infinity
         drawn: Floats = ndtri(_share(_mixed(own + (at + np.uint64(1)) * GOLDEN)) + 2.0 ** -(DRAW_BITS + 1))
         return drawn
 
@@ -287,6 +294,7 @@ def _mixed(state: Words) -> Words:
 
 def _share(words: Words) -> Floats:
     """Words as shares of 2^64, whole numbers of 2^-53."""
+    # 53 bits are what a float64 holds exactly
     return (words >> np.uint64(64 - DRAW_BITS)).astype(np.float64) * 2.0**-DRAW_BITS
 
 
@@ -356,6 +364,7 @@ def enriched_jobs(trace: Trace, config: EnrichConfig, seed: int) -> EnrichedJobs
     models, row = _models(trace, draws, seed)
     batch_size = _kept(trace, "batch_size", _batch_sizes(row, gpus, draws))
     epochs = _kept(trace, "epochs", _epochs(row, batch_size, gpus, duration_s, config))
+    # drawn in either case, so that a setting changes only what it names
     modes = np.array(MODES if config.regimes == MIXED else [config.regimes])
     drawn_mode = pl.Series(modes[draws.choice("mode", len(modes))].tolist(), dtype=pl.String)
     mode = filled(trace, "adaptation", drawn_mode).to_list()
@@ -366,6 +375,7 @@ def enriched_jobs(trace: Trace, config: EnrichConfig, seed: int) -> EnrichedJobs
 def drawn_columns(trace: Trace, jobs: EnrichedJobs, config: EnrichConfig, final: Floats | None) -> dict[str, pl.Series]:
     """What the rules say of each column of `COLUMNS_OF`, (n_jobs,); `final` are accuracies at the end, where known."""
     draws = jobs.draws
+    # in whole microseconds, since that is what the file keeps
     allowed_s = draws.uniform("due", *config.due) * jobs.duration_s
     at_us = np.round(trace.submit_s * MICROSECONDS) + np.ceil(np.minimum(allowed_s, LONGEST_S) * MICROSECONDS)
     low, high = config.weights
@@ -399,6 +409,7 @@ def _models(trace: Trace, draws: Draws, seed: int) -> tuple[list[str], Ints]:
     """Names and rows: of the table by any name, of names that it does not know by a draw for each name."""
     named: list[str | None] = trace.jobs["model"].to_list() if "model" in trace.jobs.columns else [None] * len(trace)
     strange = sorted({name for name, row in zip(named, model_rows(named), strict=True) if name and row is None})
+    # one draw a name: all jobs of an unknown model become the same one
     stand_in = dict(zip(strange, Draws(seed, strange).choice("model", len(known_models())).tolist(), strict=True))
     drawn = _drawn_rows(trace.gpus, trace.duration_s, draws).tolist()
     rows = [
@@ -411,6 +422,7 @@ def _models(trace: Trace, draws: Draws, seed: int) -> tuple[list[str], Ints]:
 
 def _drawn_rows(gpus: Ints, duration_s: Floats, draws: Draws) -> Ints:
     models = known_models()
+    # SIZES ascend, so the last edge below is the size
     size = np.searchsorted(list(SIZES.values()), gpus * duration_s / HOUR_S, side="right") - 1
     row = np.zeros(len(gpus), dtype=np.int64)
     share = draws.uniform("model")
@@ -418,6 +430,7 @@ def _drawn_rows(gpus: Ints, duration_s: Floats, draws: Draws) -> Ints:
         mine = [number for number, model in enumerate(models) if name in model.sizes]
         reach = np.array([models[number].measured_gpus for number in mine])
         here = np.flatnonzero(size == at)
+        # wider jobs than any was measured on take the widest
         wanted = np.minimum(gpus[here], reach.max())
         for width in np.unique(wanted).tolist():
             able = np.array(mine)[reach >= width]
@@ -432,6 +445,7 @@ def _batch_sizes(row: Ints, gpus: Ints, draws: Draws) -> Ints:
     for number, width in sorted(set(zip(row.tolist(), gpus.tolist(), strict=True))):
         mine = (row == number) & (gpus == width)
         model = known_models()[number]
+        # each GPU needs at least a sample
         able = [size for size in model.batch_sizes if size >= width] or [_enough(model.batch_sizes[-1], width)]
         sizes[mine] = np.array(able)[(share[mine] * len(able)).astype(np.int64)]
     return sizes
@@ -456,6 +470,7 @@ def _epochs(row: Ints, batch_size: Ints, gpus: Ints, duration_s: Floats, config:
 
 def _limits_s(needed_s: Floats) -> Floats:
     usual_s = np.array(USUAL_LIMITS_H) * HOUR_S
+    # the first usual limit that is enough
     at = np.searchsorted(usual_s, needed_s)
     limits: Floats = np.where(
         at < len(usual_s), usual_s[np.minimum(at, len(usual_s) - 1)], np.ceil(needed_s / DAY_S) * DAY_S

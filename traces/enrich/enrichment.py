@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
     facts : names in `config.FACTS`
     config, seed : of the rules
     """
+    # no rule can size a job without GPUs or a run time
     at = np.flatnonzero(trace.ended & (trace.gpus > 0))
     if not len(at):
         raise TraceError(f"{trace.source.path}: no job asks for GPUs and has ended; give a trace with such jobs")
@@ -98,9 +100,11 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
     jobs = enriched_jobs(known, config, seed)
     curves = enriched_curves(jobs) if "tasks" in facts else None
     columns = drawn_columns(known, jobs, config, None if curves is None else curves.final)
+    # in canonical order, whatever order facts are asked in
     names = [name for name in COLUMNS if any(name in COLUMNS_OF[fact] for fact in facts)]
     counts = kept_and_drawn(known, names)
     nothing = {name: pl.Series(name, [None] * len(trace), columns[name].dtype) for name in names}
+    # the trace's own values win
     frame = trace.jobs.with_columns(filled(trace, name, nothing[name].scatter(at, columns[name])) for name in names)
     order = [name for name in COLUMNS if name in frame.columns]
     whole = frame.select(order + [name for name in frame.columns if name not in COLUMNS])
@@ -108,11 +112,8 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
     for fact in facts:
         tables |= _tables(fact, jobs, config)
     if curves is not None:
-        drawn_tasks, drawn_curves = enriched_tasks(jobs, seed), job_curves(jobs, curves)
-        tables |= {
-            "tasks": lambda path: write_tasks(drawn_tasks, path),
-            "curves": lambda path: write_job_curves(drawn_curves, path),
-        }
+        tasks, of_jobs = enriched_tasks(jobs, seed), job_curves(jobs, curves)
+        tables |= {"tasks": partial(write_tasks, tasks), "curves": partial(write_job_curves, of_jobs)}
     told = {
         fact: {"says": SAYS[fact], "columns": list(COLUMNS_OF[fact]), "tables": list(_TABLES_OF.get(fact, ()))}
         for fact in facts
@@ -137,6 +138,7 @@ def write_enriched(enriched: Enriched, folder: Path) -> None:
 
     Raises ConfigError where there is something else, or it cannot be written.
     """
+    # before anything is drawn up: nobody's own folder may be replaced
     check_folder(folder)
     with replacing(folder) as draft:
         draft.mkdir()
@@ -144,6 +146,7 @@ def write_enriched(enriched: Enriched, folder: Path) -> None:
         for name, write in enriched.tables.items():
             write(draft / FILES[name])
         files = {name: {"file": FILES[name], "sha256": _sha256(draft / FILES[name])} for name in enriched.tables}
+        # hashes of the written files, so that readers can tell changed ones
         told = {**enriched.assumptions, "jobs_sha256": _sha256(draft / JOBS), "files": files}
         (draft / ASSUMPTIONS).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
@@ -165,23 +168,19 @@ _TABLES_OF: Mapping[str, tuple[str, ...]] = {
 
 def _tables(fact: str, jobs: EnrichedJobs, config: EnrichConfig) -> dict[str, Writer]:
     """Tables of a fact by model."""
-    made: dict[str, pl.DataFrame] = {}
     if fact == "speedups":
-        made = {"speedups": speedup_table(jobs, config)}
-    elif fact == "training":
+        return {"speedups": partial(write_plain, speedup_table(jobs, config))}
+    if fact == "training":
+        # without changing batch sizes there is nothing to write
         courses = regime_courses(jobs)
-        made = {"throughputs": throughput_table(jobs, config), "datasets": dataset_table(jobs)}
-        changing: dict[str, Writer] = {"regimes": lambda path: write_courses(courses, path)} if courses else {}
-        return {**{name: _writer(table) for name, table in made.items()}, **changing}
-    elif fact == "goodput":
-        made = {"step_times": step_time_table(jobs), "training_curves": noise_table(jobs)}
-    elif fact == "epochs":
-        made = {"profiles": profile_rows(jobs, config)}
-    return {name: _writer(table) for name, table in made.items()}
-
-
-def _writer(table: pl.DataFrame) -> Writer:
-    return lambda path: write_plain(table, path)
+        changing: dict[str, Writer] = {"regimes": partial(write_courses, courses)} if courses else {}
+        throughputs, datasets = throughput_table(jobs, config), dataset_table(jobs)
+        known = {"throughputs": partial(write_plain, throughputs), "datasets": partial(write_plain, datasets)}
+        return {**known, **changing}
+    if fact == "goodput":
+        steps, noise = step_time_table(jobs), noise_table(jobs)
+        return {"step_times": partial(write_plain, steps), "training_curves": partial(write_plain, noise)}
+    return {"profiles": partial(write_plain, profile_rows(jobs, config))} if fact == "epochs" else {}
 
 
 def _models(jobs: EnrichedJobs) -> dict[str, dict[str, Any]]:
@@ -204,6 +203,7 @@ def _notes(counts: Mapping[str, tuple[int, int]], jobs: EnrichedJobs) -> tuple[s
         for name, (own, drawn) in counts.items()
         if own
     ]
+    # taken for others, which a user should know before trusting results
     strange = [f"{name} ({model.name})" for name, model in jobs.model_of.items() if name not in model.aliases]
     known = [f"models that are not known are taken for others: {', '.join(strange[:5])}"] if strange else []
     return tuple(kept + known)

@@ -60,6 +60,7 @@ def speedup_table(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
     for name, model in jobs.model_of.items():
         at, known = model.knots(most)
         rows += [(name, reference, gpus, up) for gpus, up in zip(at.tolist(), known.tolist(), strict=True)]
+        # other types scale alike, so one row tells all of them
         rows += [(name, other, 1, config.speeds[other]) for other in others]
     return pl.DataFrame(rows, schema=["model", "gpu_type", "gpus", "speedup"], orient="row")
 
@@ -67,6 +68,7 @@ def speedup_table(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
 def throughput_table(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
     """gpu_type, model, batch_size, gpus, steps_per_second: widths and batch sizes that jobs can reach."""
     reference = next(iter(config.speeds))
+    # batch sizes that a job may grow to are needed, too
     keys = {(name, size, gpus) for name, gpus, first in _kinds(jobs) for size in jobs.model_of[name].ladder(first)}
     rows = [
         (reference, name, size, gpus, 1.0 / float(jobs.model_of[name].step_s(np.array(size), np.array(gpus))))
@@ -96,6 +98,7 @@ def regime_courses(jobs: EnrichedJobs) -> dict[str, Starts]:
 
 def profile_rows(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
     """Seconds an epoch: each model and first batch size on every type, on 1 to `NODE_GPUS` GPUs and on all widths."""
+    # a cluster's nodes may be smaller than the jobs are wide
     widths = np.union1d(np.arange(1, NODE_GPUS + 1), jobs.gpus)
     pairs = sorted({(name, first) for name, _, first in _kinds(jobs)})
     parts = []
@@ -123,6 +126,7 @@ def step_time_table(jobs: EnrichedJobs) -> pl.DataFrame:
         for gpus in model.knots(max(widest, 2 * MEASURED_NODE_GPUS))[0].tolist():
             alone_s = model.overhead_s + model.sample_s * largest / gpus
             whole_s = float(model.step_s(np.array(largest), np.array(gpus)))
+            # above 0, as readers of the table demand
             sync_s = LEAST_SYNC_S if gpus == 1 else max(LEAST_SYNC_S, whole_s - alone_s)
             for local in _locals(largest):
                 compute_s = model.overhead_s + model.sample_s * local
@@ -139,8 +143,10 @@ def noise_table(jobs: EnrichedJobs) -> pl.DataFrame:
         mine = np.array(jobs.models) == name
         epochs = np.arange(1, int(jobs.epochs[mine].max()) + 1)
         first = {model.batch_sizes[0], *jobs.batch_size[mine].tolist()}
+        # progress is counted in steps of the smallest batch size, as Pollux does
         smallest = min(first)
         begin, end = model.noise
+        # geometric growth that stops at the end's value
         noise = begin * (end / begin) ** np.minimum((epochs - 1) / (NOISE_EPOCHS - 1), 1.0)
         for size in sorted({one for low in first for one in model.ladder(low, 2 * _widest(jobs, name) - 1)}):
             gained = model.samples / smallest * (noise + smallest) / (noise + size)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -50,6 +50,7 @@ from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
 from jobcast.traces.trainings import Starts
 
+PartT = TypeVar("PartT")
 COURSES = 1
 """Sets the stream of a seed that draws courses apart from the one that draws the trace."""
 
@@ -84,6 +85,7 @@ def _reads(config_type: type[Any], kind: str) -> Callable[[Mapping[str, Setting]
 
 
 GENERATORS: dict[str, Generator] = {
+    # in the order in which help and messages list them
     "sia": Generator(SiaConfig, parse_sia, generate_sia),
     "campus": Generator(CampusConfig, parse_campus, generate_campus),
     "gavel": Generator(GavelConfig, parse_gavel, generate_gavel, gavel_notes, gavel_courses),
@@ -129,6 +131,7 @@ def generate(kind: str, seed: int = 0, settings: Mapping[str, Setting] | None = 
     generator, chosen = _generator(kind, seed), dict(settings or {})
     config = generator.parse(chosen)
     frame, pools = generator.draw(config, np.random.default_rng(seed))
+    # sorted: the source's name must not hang on the order of --set
     said = "".join(f" {name}={value}" for name, value in sorted(chosen.items()))
     source = f"generated: {kind} seed={seed}{said}"
     return Trace.from_frame(frame, name=kind, source=source, notes=generator.notes(config)), pools
@@ -147,10 +150,8 @@ def generate_courses(
     Raises ConfigError and TraceError, also for a kind without courses.
     """
     generator = _generator(kind, seed)
-    if generator.courses is None:
-        known = ", ".join(name for name, one in GENERATORS.items() if one.courses is not None)
-        raise ConfigError(f"{kind}: its jobs have no courses of batch sizes; kinds that have are {known}")
-    return generator.courses(generator.parse(dict(settings or {})), trace, np.random.default_rng((seed, COURSES)))
+    courses = _part(kind, generator.courses, "courses", "its jobs have no courses of batch sizes; kinds that have are")
+    return courses(generator.parse(dict(settings or {})), trace, np.random.default_rng((seed, COURSES)))
 
 
 def generate_tasks(
@@ -161,10 +162,8 @@ def generate_tasks(
     Raises ConfigError and TraceError, also for a kind whose jobs have no tasks.
     """
     generator = _generator(kind, seed)
-    if generator.tasks is None:
-        known = ", ".join(name for name, one in GENERATORS.items() if one.tasks is not None)
-        raise ConfigError(f"{kind}: its jobs have no tasks; kinds that have are {known}")
-    return generator.tasks(generator.parse(dict(settings or {})), np.random.default_rng(seed))
+    tasks = _part(kind, generator.tasks, "tasks", "its jobs have no tasks; kinds that have are")
+    return tasks(generator.parse(dict(settings or {})), np.random.default_rng(seed))
 
 
 def generate_profiles(kind: str, settings: Mapping[str, Setting] | None = None) -> pl.DataFrame:
@@ -173,19 +172,23 @@ def generate_profiles(kind: str, settings: Mapping[str, Setting] | None = None) 
     Raises ConfigError, also for a kind whose jobs have no profiles.
     """
     generator = _generator(kind)
-    if generator.profiles is None:
-        known = ", ".join(name for name, one in GENERATORS.items() if one.profiles is not None)
-        raise ConfigError(f"{kind}: its jobs have no profiles; kinds that have are {known}")
-    return generator.profiles(generator.parse(dict(settings or {})))
+    profiles = _part(kind, generator.profiles, "profiles", "its jobs have no profiles; kinds that have are")
+    return profiles(generator.parse(dict(settings or {})))
 
 
 def generate_nodes(kind: str, settings: Mapping[str, Setting] | None = None) -> Cluster:
     """The cluster that a kind's jobs are for. Raises ConfigError, also for a kind that is for no cluster."""
     generator = _generator(kind)
-    if generator.nodes is None:
-        known = ", ".join(name for name, one in GENERATORS.items() if one.nodes is not None)
-        raise ConfigError(f"{kind}: its jobs are for no cluster of nodes; kinds whose jobs are: {known}")
-    return generator.nodes(generator.parse(dict(settings or {})))
+    nodes = _part(kind, generator.nodes, "nodes", "its jobs are for no cluster of nodes; kinds whose jobs are:")
+    return nodes(generator.parse(dict(settings or {})))
+
+
+def _part(kind: str, part: PartT | None, name: str, words: str) -> PartT:
+    """What a kind has beside its trace. Raises ConfigError where it has none, and names those that have."""
+    if part is None:
+        known = ", ".join(other for other, one in GENERATORS.items() if getattr(one, name) is not None)
+        raise ConfigError(f"{kind}: {words} {known}")
+    return part
 
 
 def _generator(kind: str, seed: int = 0) -> Generator:

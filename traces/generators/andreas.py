@@ -75,6 +75,7 @@ class AndreasConfig:
                 return read_cluster(Path(self.cluster))
             except PoolsError as error:
                 raise ConfigError(f"andreas: cluster: {error}") from None
+        # of an odd number the V100 nodes are one more
         fast = -(-self.nodes // 2)
         groups: list[NodeGroup] = []
         for gpu_type, first, count in (("v100", 0, fast), ("t4", fast, self.nodes - fast)):
@@ -149,6 +150,7 @@ def epoch_s(application: Application, batch_size: int, gpu_type: str, gpus: int)
     >>> round(epoch_s(APPLICATIONS["EfficientNet"], 4096, "v100", 2), 1)
     23.4
     """
+    # the last batch of an epoch may be short, and is a step all the same
     steps = -(-application.samples // batch_size)
     overhead_s = application.serial_s + steps * (application.step_s + application.reduce_s * (gpus - 1))
     return overhead_s + application.samples * application.sample_s * slower(application, gpu_type) / gpus
@@ -156,6 +158,7 @@ def epoch_s(application: Application, batch_size: int, gpu_type: str, gpus: int)
 
 def slower(application: Application, gpu_type: str) -> float:
     """How many times as long a sample takes as on a V100. Raises ConfigError as `epoch_s`."""
+    # each application has a factor of its own for the paper's second type
     if gpu_type.lower() == T4:
         return application.t4_slower
     known = known_type(gpu_type)
@@ -171,6 +174,7 @@ def profile_table(nodes: Cluster) -> pl.DataFrame:
         for name, application in APPLICATIONS.items()
         for batch_size in application.batch_sizes
         for gpu_type, most in nodes.widest.items()
+        # jobs never span nodes, so a node's GPUs are the limit
         for gpus in range(1, most + 1)
     ]
     return pl.DataFrame(rows, schema=["model", "batch_size", "gpu_type", "gpus", "epoch_s"], orient="row")
@@ -190,6 +194,7 @@ def fastest(application: Application, batch_size: int, nodes: Cluster) -> Fastes
         for gpu_type, most in nodes.widest.items()
         for gpus in range(1, most + 1)
     ]
+    # ties go to fewer GPUs, which cost less
     return min(options, key=lambda one: (one.epoch_s, one.gpus))
 
 
@@ -228,6 +233,7 @@ def generate_andreas(config: AndreasConfig, rng: np.random.Generator) -> tuple[p
     """Canonical table of one draw, each quantity from a stream of its own, and one pool. Raises ConfigError."""
     nodes = config.gpu_nodes()
     count = config.jobs or JOBS_A_NODE * len(nodes.names)
+    # streams of their own: a change of due dates leaves the jobs alone
     of_kind, of_epochs, of_arrival, of_due, of_weight = rng.spawn(5)
     kinds = job_kinds(nodes)
     kind = draw_kinds(count, of_kind)
@@ -285,6 +291,7 @@ def draw_kinds(count: int, rng: np.random.Generator) -> Ints:
     """(count,) rows of `Kinds`: applications are equally likely, and so are the batch sizes of one."""
     sizes = np.array([len(one.batch_sizes) for one in APPLICATIONS.values()])
     application = rng.integers(0, len(sizes), count)
+    # applications are equally likely, not their batch sizes
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     return np.asarray(first[application] + rng.integers(0, sizes[application]), dtype=np.int64)
 
@@ -293,6 +300,7 @@ def arrivals_s(count: int, span_s: float, config: AndreasConfig, rng: np.random.
     """(count,) ascending times of arrival in [0, span): a Poisson process of two rates by turns, given their number."""
     rate = np.where(np.arange(config.stretches) % 2 == 0, config.ratio, 1.0)
     share = np.concatenate([[0.0], np.cumsum(rate) / rate.sum()])
+    # inverse of the cumulative rate, linear within a stretch
     ends_s = np.linspace(0.0, span_s, config.stretches + 1)
     return np.interp(np.sort(rng.random(count)), share, ends_s)
 

@@ -71,6 +71,7 @@ def draw_sessions(zone_h: float, config: CampusConfig, rng: np.random.Generator)
     begin_s = days * DAY_S + (begin_h - zone_h) * HOUR_S
     end_s = begin_s + np.clip(length_h, 0, DAY_HOURS) * HOUR_S
     begin_s, end_s = begin_s[works], end_s[works]
+    # a long day may reach into the next: sessions stay apart
     begin_s[1:] = np.maximum(begin_s[1:], end_s[:-1])
     begin_s, end_s = np.clip(begin_s, 0, config.span_s), np.clip(end_s, 0, config.span_s)
     return Sessions(begin_s[end_s > begin_s], end_s[end_s > begin_s])
@@ -89,10 +90,12 @@ def users_jobs(
     for number in range(1, jobs + MOST_IDLE_USERS):
         if missing <= 0:
             return made
+        # drawn before the name, which tells the zone
         zone_h = home_h if rng.random() < config.home_share else float(rng.choice(config.zones))
         user = user_name(f"{plan.name}-u{number:02d}", zone_h)
         bursts = list(user_bursts(user, plan, draw_sessions(zone_h, config, rng), config, rng))
         launched = sum(map(len, bursts))
+        # the last user would overshoot the number of jobs
         made += bursts if launched <= missing else _stretch(bursts, missing, rng)
         missing -= launched
     raise ConfigError(f"campus: users of {plan.name} hardly launch; raise attendance or lower think_median_min")
@@ -156,6 +159,7 @@ def _burst(
     config: CampusConfig,
     rng: np.random.Generator,
 ) -> JobColumns:
+    # geometric of mean burst_mean
     count = int(rng.geometric(1 / max(1.0, config.burst_mean * plan.character.burst_factor)))
     gaps_s = rng.exponential(config.launch_gap_s, count)
     gaps_s[0] = 0
@@ -178,6 +182,7 @@ def _looked_at_s(burst: JobColumns, config: CampusConfig, rng: np.random.Generat
     """When a user's results are there: all of the burst's, or its first third's, or patience is at an end."""
     done_s = np.sort(burst.submit_s + burst.duration_s)
     share = 1.0 if rng.random() < config.wait_all_share else EARLY_LOOK_SHARE
+    # of a third of one job there is still that one to wait for
     awaited_s = float(done_s[int(np.ceil(share * len(done_s))) - 1])
     launched_s = float(burst.submit_s[-1])
     return max(launched_s, min(awaited_s, launched_s + config.patience_h * HOUR_S))
@@ -189,6 +194,7 @@ def _stretch(bursts: list[JobColumns], jobs: int, rng: np.random.Generator) -> l
     A user who joins late or leaves early launches such a stretch; the loop within it is whole.
     """
     upto = np.cumsum([len(burst) for burst in bursts])
+    # only starts from which enough jobs are left
     first = int(rng.integers(0, np.searchsorted(upto, upto[-1] - jobs, side="right") + 1))
     before = int(upto[first - 1]) if first else 0
     last = int(np.argmin(np.abs(upto - before - jobs)))
@@ -233,6 +239,7 @@ def _bot_jobs(
     setting = timer(budget, DAY_S if daily else config.bot_period_min * MINUTE_S, plan.character.bot_burst, config)
     if setting is None:
         return None
+    # daily bots launch several jobs a tick, others one
     period_s, burst = setting
     first_s = _night_s(home_h, rng) if daily else float(rng.uniform(0, period_s))
     return _launched(number, np.repeat(_ticks_s(first_s, period_s, config, rng), burst), plan, home_h, config, rng)
@@ -262,6 +269,7 @@ def _launched(
 
 def _night_s(home_h: float, rng: np.random.Generator) -> float:
     """A nightly timer's first tick, seconds since the start of the trace."""
+    # local time of the site, brought to UTC modulo a day
     local_h = FIRST_NIGHT_H + rng.uniform(0, NIGHT_HOURS)
     return float((local_h - home_h) % DAY_HOURS * HOUR_S)
 
@@ -269,6 +277,7 @@ def _night_s(home_h: float, rng: np.random.Generator) -> float:
 def _ticks_s(first_s: float, period_s: float, config: CampusConfig, rng: np.random.Generator) -> NDArray[np.float64]:
     """Launches of a timer within the trace: some ticks are skipped, each is a little late."""
     ticks_s = np.arange(first_s, config.span_s, period_s)
+    # all ticks are drawn, then skipped: skipping shifts nothing
     kept = rng.random(len(ticks_s)) >= config.bot_skip_share
     late_s = rng.exponential(config.bot_jitter_s, len(ticks_s))
     launched_s = (ticks_s + late_s)[kept]
@@ -284,6 +293,7 @@ def generate_campus(config: CampusConfig, rng: np.random.Generator) -> tuple[pl.
     """Canonical table of one draw with users, tags and states, and its pools, names ascending."""
     plans = sorted(plan_pools(config), key=lambda plan: plan.name)
     made, pools = [], []
+    # a stream a pool: a pool's jobs do not hang on the pools beside it
     for plan, own in zip(plans, rng.spawn(len(plans)), strict=True):
         jobs = _pool_jobs(plan, config, own)
         made.append(jobs)
@@ -299,6 +309,7 @@ def quota_for(jobs: JobColumns, load: float, config: CampusConfig) -> int:
     """
     mean_gpus = float(jobs.gpus @ jobs.duration_s) / config.span_s
     most = math.floor(mean_gpus / config.load_low)
+    # rounding up may leave the range of loads for small pools
     fitting = most if most >= mean_gpus / config.load_high else math.ceil(mean_gpus / config.load_high)
     return max(int(jobs.gpus.max()), min(math.ceil(mean_gpus / load), fitting))
 

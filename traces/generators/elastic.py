@@ -54,9 +54,12 @@ def concat(parts: list[JobColumns]) -> JobColumns:
 
 def canonical_frame(jobs: JobColumns, start: datetime) -> pl.DataFrame:
     """Canonical table: ids are row numbers from 0 in order of submission (ties: the given order), zero-padded."""
+    # ties keep the order in which jobs were drawn
     order = np.argsort(jobs.submit_s, kind="stable")
     start_us = round(start.timestamp() * MICROSECONDS)
+    # floor, not round: no job may leave the trace's span
     submit_us = start_us + np.floor(jobs.submit_s[order] * MICROSECONDS).astype(np.int64)
+    # zero-padded, so that ids sort as submissions do
     width = len(str(max(len(jobs) - 1, 0)))
     return pl.DataFrame(
         {
@@ -70,6 +73,16 @@ def canonical_frame(jobs: JobColumns, start: datetime) -> pl.DataFrame:
             "state": np.where(jobs.failed[order], "failed", "completed").tolist(),
         }
     )
+
+
+def plain_frame(
+    pool: str | NDArray[np.str_], start: datetime, submit_s: Floats, duration_s: Floats, gpus: NDArray[np.int64]
+) -> pl.DataFrame:
+    """`canonical_frame` of jobs without users, tags and states; `pool` is of all, or (n,)."""
+    text, no = np.full(len(gpus), ""), np.zeros(len(gpus), dtype=np.bool_)
+    pools = np.full(len(gpus), pool) if isinstance(pool, str) else pool
+    jobs = JobColumns(submit_s, duration_s, gpus, no, pools, text, text)
+    return canonical_frame(jobs, start).drop("user", "tag", "state")
 
 
 DATA_VARIABLE = "JOBCAST_DATA"
@@ -95,6 +108,7 @@ def widths_speedups(models: Sequence[str], most: NDArray[np.int64], table: Speed
     """
     row = {model: table.row_of(model) for model in dict.fromkeys(models)}
     rows = np.array([row[model] for model in models])
+    # packed; beyond the table the last width counts
     speedups: Floats = table.speedup[rows, 0, np.minimum(most, table.speedup.shape[2] - 1)]
     return speedups
 
@@ -124,6 +138,7 @@ def instants_at_load_s(gaps: Floats, service_s: Floats, gpus: int, load: float) 
     service_s : (n_jobs,) seconds on one GPU
     gpus, load : as said, > 0
     """
+    # 0 for a single job: it has no gaps to stretch
     total = float(gaps.sum())
     if total <= 0.0:
         return np.zeros(len(service_s))
@@ -143,8 +158,6 @@ def elastic_frame(
     most : (n_jobs,) GPUs
     told : further columns by name, each (n_jobs,)
     """
-    text, no = np.full(len(most), ""), np.zeros(len(most), dtype=np.bool_)
-    jobs = JobColumns(submit_s, service_s, most, no, np.full(len(most), pool), text, text)
     least = pl.Series("min_gpus", np.full(len(most), LEAST_GPUS), dtype=pl.Int64)
     columns = [least, *(pl.Series(name, values) for name, values in told.items())]
-    return canonical_frame(jobs, start).drop("user", "tag", "state").with_columns(columns)
+    return plain_frame(pool, start, submit_s, service_s, most).with_columns(columns)

@@ -41,11 +41,10 @@ from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.generators.elastic import (
     HOUR_S,
-    JobColumns,
-    canonical_frame,
     elastic_frame,
     instants_at_load_s,
     instants_s,
+    plain_frame,
     speedup_table,
     widths_speedups,
 )
@@ -95,6 +94,7 @@ class Critical:
         epoch = np.arange(epochs)
         found = epoch < WARM_SHARE * epochs
         for begin, end in (*self.windows, (0, dict(self.first).get(batch_size, 0))):
+            # windows may overlap the warm share
             found |= (begin <= epoch) & (epoch < end)
         return found | (epoch % self.period < self.length) if self.period else found
 
@@ -132,6 +132,7 @@ def planned_course(
     if mode == GNS:
         rule = _doubling(batch_size, sizes) if doublings is None else stay
         table = (doublings or {}).get((model, batch_size, gpus), rule)
+        # starts after the job's end never come, sizes without throughput cannot
         known = tuple(start for start in table if start[0] < epochs and start[1] in sizes)
         return known or stay
     return stay
@@ -143,6 +144,7 @@ def jittered(course: Starts, epochs: int, sigma: float, rng: np.random.Generator
     The last regime takes what is left; regimes for which nothing is left never come.
     """
     begins = np.array([begin for begin, _ in course], dtype=np.float64)
+    # no regime may vanish, or the next would not follow by one doubling
     lengths = np.maximum(1, np.round(np.diff(begins) * rng.lognormal(0.0, sigma, len(course) - 1)))
     moved = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64).tolist()
     return tuple((begin, size) for begin, (_, size) in zip(moved, course, strict=True) if begin < epochs)
@@ -162,6 +164,7 @@ def read_doublings(path: PathLike) -> Doublings:
         place.refuse(~whole.fill_null(False), values, "must be a whole number", "correct the value")
     table = pl.DataFrame([frame["model"], frame["mode"], *(values.cast(pl.Int64) for values in numbers)])
     found: dict[tuple[str, int, int], Starts] = {}
+    # the index survives the sort: errors name rows of the file
     rows = table.with_row_index().filter(pl.col("mode") == GNS).sort("epoch", maintain_order=True)
     for index, model, _, size, gpus, epoch, to_size in rows.iter_rows():
         before = found.get((model, size, gpus), ())
@@ -175,6 +178,7 @@ def read_doublings(path: PathLike) -> Doublings:
 
 
 def _accordion(critical: NDArray[np.bool_], batch_size: int, largest: int) -> Starts:
+    # diff of booleans is true where a window begins or ends
     changes = [0, *(np.flatnonzero(np.diff(critical)) + 1).tolist()]
     if largest == batch_size:
         return ((0, batch_size),)
@@ -183,6 +187,7 @@ def _accordion(critical: NDArray[np.bool_], batch_size: int, largest: int) -> St
 
 def _doubling(batch_size: int, sizes: Sequence[int]) -> Starts:
     starts = [(0, batch_size)]
+    # up to the largest size that has a throughput
     while 2 * starts[-1][1] in sizes:
         starts.append((starts[-1][0] + DOUBLING_EPOCHS, 2 * starts[-1][1]))
     return tuple(starts)
@@ -231,6 +236,7 @@ class GavelConfig:
             raise ValueError(f"shortest_h must not exceed longest_h, got {self.shortest_h:g} > {self.longest_h:g}")
         if list(self.size_edges_gpu_h) != sorted(set(self.size_edges_gpu_h)):
             raise ValueError("size_edges_gpu_h must ascend")
+        # lengths and sums of the lists, each against what it must match
         for name, count in (
             ("size_edges_gpu_h", SIZES),
             ("size_shares", SIZES),
@@ -244,6 +250,7 @@ class GavelConfig:
         if max(self.widths) > self.gpus:
             raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")
         for width, share in zip(self.widths, self.width_shares, strict=True):
+            # else drawing a size for that width would divide by 0
             if share and not sum(self.reachable_shares(width)):
                 raise ValueError(f"no size can be reached by a job of {width} GPUs; change size_shares or longest_h")
 
@@ -302,16 +309,15 @@ def generate_gavel(config: GavelConfig, rng: np.random.Generator) -> tuple[pl.Da
     the nominal one, at the initial batch size; steps are duration x steps per second. Each quantity is drawn from a
     stream of its own: to change the modes, say, leaves everything else as it was. Raises ConfigError and TraceError.
     """
+    # streams of their own: more draws of one quantity must not shift the others
     of_width, of_work, of_model, of_mode, of_arrival = rng.spawn(5)
     rates = read_throughputs(config.throughputs, config.gpu_type)
     gpus = of_width.choice(np.asarray(config.widths, dtype=np.int64), config.jobs, p=config.width_shares)
+    # milliseconds, as the table is written: steps must fit what a reader sees
     duration_s = np.round(_gpu_hours(gpus, config, of_work) * HOUR_S / gpus, 3)
     models, sizes, steps_s = _configurations(gpus, rates, of_model)
     submit_s = _arrivals_s(float(gpus @ duration_s), config, of_arrival)
-    text = np.full(config.jobs, "")
-    no = np.zeros(config.jobs, dtype=np.bool_)
-    jobs = JobColumns(submit_s, duration_s, gpus, no, np.full(config.jobs, POOL), text, text)
-    frame = canonical_frame(jobs, config.start).drop("user", "tag", "state")
+    frame = plain_frame(POOL, config.start, submit_s, duration_s, gpus)
     told = {
         "steps": np.maximum(1, np.round(duration_s * steps_s)).astype(np.int64),
         "model": models,
@@ -337,6 +343,7 @@ def gavel_courses(config: GavelConfig, trace: Trace, rng: np.random.Generator) -
     tables = TrainingTables(read_throughputs(config.throughputs, config.gpu_type), samples)
     doublings = None if config.gns == RULE else read_doublings(config.gns)
     found: dict[str, Starts] = {}
+    # the same reading as a replay's, so that epochs agree
     known = trainings_of(trace, tables).trainings
     for job_id, gpus, training in zip(trace.jobs["job_id"], trace.gpus.tolist(), known, strict=True):
         if training is None:
@@ -345,6 +352,7 @@ def gavel_courses(config: GavelConfig, trace: Trace, rng: np.random.Generator) -
         course = planned_course(
             training.model, training.batch_size, training.mode, training.epochs, sizes, gpus, doublings
         )
+        # no draw at all without jitter: the rng stays where it was
         found[job_id] = jittered(course, training.epochs, config.jitter, rng) if config.jitter else course
     return found
 
@@ -357,13 +365,16 @@ def gavel_notes(config: GavelConfig) -> tuple[str, ...]:
 
 def _gpu_hours(gpus: NDArray[np.int64], config: GavelConfig, rng: np.random.Generator) -> NDArray[np.float64]:
     """(n_jobs,) log-uniform within the size drawn, in reach of each job's width."""
+    # drawn for all jobs at once, so that widths do not shift one another's draws
     which, where = rng.random(len(gpus)), rng.random(len(gpus))
     hours = np.empty(len(gpus))
     for width in np.unique(gpus).tolist():
         mine = gpus == width
         shares = np.cumsum(config.reachable_shares(width))
+        # shares of what a width cannot reach are 0, the rest is scaled
         size = np.searchsorted(shares, which[mine] * shares[-1], side="right")
         low, high = np.asarray(config.size_bounds_gpu_h(width)).T
+        # log-uniform between the bounds
         hours[mine] = low[size] * (high[size] / low[size]) ** where[mine]
     return hours
 
@@ -400,7 +411,9 @@ def _arrivals_s(gpu_time_s: float, config: GavelConfig, rng: np.random.Generator
     The mean gap, where none is set, is mean GPU-time / (contention x GPUs), by the GPU-time of the jobs drawn.
     """
     gaps = rng.exponential(1.0, config.jobs)
+    # drawn and thrown away, so that the others are the same whatever the first is
     gaps[0] = 0.0
+    # contention is of the jobs drawn, not of their expectation
     mean_s = config.interarrival_s or gpu_time_s / config.jobs / (config.contention * config.gpus)
     return np.cumsum(gaps) * (0.0 if config.arrivals == BATCH else mean_s)
 

@@ -17,7 +17,7 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
-from jobcast.traces.generators.elastic import JobColumns, canonical_frame
+from jobcast.traces.generators.elastic import plain_frame
 from jobcast.traces.generators.mlfs_curves import DrawnCurves, draw_curves, spread_of_error
 from jobcast.traces.generators.mlfs_tasks import (
     ALGORITHMS,
@@ -65,6 +65,7 @@ def arrivals_of(config: MlfsConfig, rng: np.random.Generator) -> Arrivals:
     """
     if not config.arrivals:
         return _poisson(config, rng)
+    # here: only draws from a given trace need readers and their entry points
     from jobcast.traces.readers import read_trace
 
     return _of_weeks(read_trace(config.arrivals), config, rng)
@@ -78,6 +79,7 @@ def _of_weeks(trace: Trace, config: MlfsConfig, rng: np.random.Generator) -> Arr
     low, high = np.searchsorted(within_s, (first * WEEK_S, (first + config.weeks) * WEEK_S))
     if high <= low:
         raise ConfigError(f"mlfs: {config.arrivals} has no job in week {first}; set another week")
+    # sorted, since arrivals must ascend
     rows = low + np.sort(rng.choice(high - low, config.jobs, replace=high - low < config.jobs))
     return Arrivals(trace.submit_s[rows], trace.duration_s[rows])
 
@@ -88,6 +90,7 @@ def _first_week(within_s: Floats, config: MlfsConfig, rng: np.random.Generator) 
         return config.week
     counts = np.bincount((within_s // WEEK_S).astype(np.int64))
     sums = np.convolve(counts, np.ones(config.weeks, dtype=np.int64), mode="valid")
+    # the trace's last week is cut short
     whole = sums[: len(sums) - 1] if len(sums) > 1 else sums
     if not len(whole):
         return 0
@@ -99,6 +102,7 @@ def _poisson(config: MlfsConfig, rng: np.random.Generator) -> Arrivals:
     """Given their number, arrivals of a Poisson process are independent draws from its rate."""
     grid = np.arange(0.0, config.weeks * WEEK_S + GRID_S, GRID_S)
     rate = 1.0 + SWING * np.cos(2 * np.pi * (grid - PEAK_S) / DAY_S)
+    # the integral of the rate, inverted by interpolation
     share = np.concatenate([[0.0], np.cumsum(rate[:-1])])
     at_s = np.sort(np.interp(rng.random(config.jobs), share / share[-1], grid))
     duration_s = MEDIAN_S * np.exp(LOG_SD * rng.standard_normal(config.jobs))
@@ -169,6 +173,7 @@ def draw_mlfs(config: MlfsConfig, rng: np.random.Generator) -> MlfsDraw:
     tasks = tasks_of_jobs(algorithm, gpus, config, of_task)
     lengths = _lengths(arrivals, algorithm, tasks, config, of_length)
     curves = draw_curves(lengths.epochs, of_curve)
+    # schedulers see the estimate, the replay goes by the truth
     estimate_s = lengths.iteration_s * _errors(config, of_error)
     frame = _jobs(arrivals, algorithm, gpus, lengths, curves, lengths.epochs * lengths.epoch_iterations * estimate_s,
                   config, of_user)  # fmt: skip
@@ -185,23 +190,27 @@ def _lengths(
     batch_mb = np.array([one.batch_mb for one in ALGORITHMS.values()])[algorithm]
     most = np.ceil(rng.uniform(*DATA_MB, config.jobs) / batch_mb)
     epochs = rng.integers(config.epochs[0], config.epochs[1] + 1, config.jobs)
+    # long enough that sending takes at most the set part
     least_s = np.maximum(LEAST_ITERATION_S, tasks.sending_s / config.communication)
     shortest_s = np.maximum(config.shortest_min * MINUTE_S, config.epochs[0] * least_s)
     aim = config.load * PAPER_GPUS * WEEK_S / PAPER_JOBS * config.jobs
     run_s = _scaled(arrivals.duration_s, shortest_s, config.longest_h * HOUR_S, tasks.gpu, aim)
     epochs = np.clip(epochs, 1, np.maximum(config.epochs[0], (run_s / least_s).astype(np.int64)))
+    # the factor saves a quotient that is 3 but for rounding from becoming 2
     each = np.clip(np.floor(run_s / epochs / least_s * (1 + 1e-9)), 1.0, most).astype(np.int64)
     return Lengths(epochs, each, run_s / (epochs * each))
 
 
 def _scaled(duration_s: Floats, shortest_s: Floats, longest_s: float, gpu: Floats, aim: float) -> Floats:
     """Run times within their bounds whose work is the aim, by bisection. Raises ConfigError where none have it."""
+    # halved on a log scale: factors span many powers of ten
     low, high = 1e-6, 1e6
     longest = np.maximum(longest_s, shortest_s)
     if longest @ gpu < aim:
         raise ConfigError("mlfs: jobs as long as longest_h do not make the load; raise longest_h or lower load")
     if shortest_s @ gpu > aim:
         raise ConfigError("mlfs: the shortest jobs are more than the load; raise load or communication")
+    # a fixed number of halvings, so that draws are the same everywhere
     for _ in range(HALVINGS):
         factor = np.sqrt(low * high)
         enough = np.clip(duration_s * factor, shortest_s, longest) @ gpu >= aim
@@ -218,6 +227,7 @@ def _options(config: MlfsConfig, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """What users ask for, and the furthest that it may be changed to."""
     if config.options == PAPER:
         return np.full(config.jobs, OPT_STOP), np.full(config.jobs, TARGET_ONLY)
+    # what it may become never asks for more than the option itself
     option = rng.integers(ALL_ITERATIONS, TARGET_ONLY + 1, config.jobs)
     return option, rng.integers(option, TARGET_ONLY + 1)
 
@@ -236,10 +246,8 @@ def _jobs(
     of_deadline, of_urgency, of_target = rng.spawn(3)
     count, begin_s = config.jobs, float(arrivals.submit_s[0])
     allowed_s = of_deadline.uniform(*DEADLINE_H, count) * HOUR_S
-    text, no = np.full(count, ""), np.zeros(count, dtype=np.bool_)
-    columns = JobColumns(arrivals.submit_s - begin_s, lengths.run_s, gpus, no, np.full(count, POOL), text, text)
     origin = pl.from_epoch(pl.Series([round(begin_s * 1e6)]), time_unit="us").dt.replace_time_zone("UTC")[0]
-    frame = canonical_frame(columns, origin).drop("user", "tag", "state")
+    frame = plain_frame(POOL, origin, arrivals.submit_s - begin_s, lengths.run_s, gpus)
     within_us = np.ceil(np.maximum(DEADLINE_SLACK * estimate_s, allowed_s) * 1e6).astype(np.int64)
     names = list(ALGORITHMS)
     return frame.with_columns(

@@ -164,18 +164,22 @@ def graph_of(partitions: int, width: int, replicas: int, server: bool, rng: np.r
     server : whether there is a parameter server
     rng : of the sizes of partitions
     """
+    # a floor below the Dirichlet: no partition is nearly empty
     share = LEAST_SHARE / partitions + (1 - LEAST_SHARE) * rng.dirichlet(np.full(partitions, CONCENTRATION))
     layers = partitions // width
     first = np.arange(replicas)[:, None] * partitions
     within = np.arange(partitions - width)
+    # first partition of the next layer
     nexts = (within // width + 1) * width
     inner_from = np.repeat(first + within, width, axis=1)
     inner_to = (first[:, :, None] + nexts[:, None] + np.arange(width)).reshape(replicas, -1)
     last = first + np.arange(partitions - width, partitions)
     outer_from, outer_to = _exchange(last, partitions * replicas, server)
     edge_from = np.concatenate([inner_from.ravel(), outer_from])
+    # tables are by sender; stable keeps inner edges before outer ones
     order = np.argsort(edge_from, kind="stable")
     head, tail = _longest(share, width)
+    # there and back through the server, one hop of the ring
     links = 2 if server else min(replicas - 1, 1)
     return Graph(
         size_share=np.concatenate([np.tile(share, replicas), np.zeros(int(server))]),
@@ -190,9 +194,11 @@ def graph_of(partitions: int, width: int, replicas: int, server: bool, rng: np.r
 def _exchange(last: Ints, server: int, by_server: bool) -> tuple[Ints, Ints]:
     """Edges that carry results: last partitions (replicas, width) to the server and back, or from one to the next."""
     if by_server:
+        # only the last layer has results to exchange
         workers = last.ravel()
         there = np.full(workers.size, server)
         return np.concatenate([workers, there]), np.concatenate([there, workers])
+    # the ring's closing link would lead to a later task and make a cycle
     return last[1:].ravel(), last[:-1].ravel()
 
 
@@ -263,6 +269,7 @@ def tasks_of_jobs(algorithm: Ints, gpus: Ints, config: MlfsConfig, rng: np.rando
     jobs = [_job(known[at], width, config, rng) for at, width in zip(algorithm.tolist(), gpus.tolist(), strict=True)]
     task_of = np.concatenate([[0], np.cumsum([len(one.compute) for one in jobs])])
     edge_of = np.concatenate([[0], np.cumsum([len(one.edge_from) for one in jobs])])
+    # all jobs in one array each: replays index tasks by number
     demand = np.concatenate([one.demand for one in jobs])
     before = np.repeat(task_of[:-1], np.diff(edge_of))
     return JobTasks(
@@ -271,6 +278,7 @@ def tasks_of_jobs(algorithm: Ints, gpus: Ints, config: MlfsConfig, rng: np.rando
         demand=demand,
         compute=np.concatenate([one.compute for one in jobs]),
         size_share=np.concatenate([one.size_share for one in jobs]),
+        # only parameter servers use no GPU
         is_server=demand[:, 0] == 0.0,
         edge_from=before + np.concatenate([one.edge_from for one in jobs]),
         edge_to=before + np.concatenate([one.edge_to for one in jobs]),
@@ -284,14 +292,17 @@ def tasks_of_jobs(algorithm: Ints, gpus: Ints, config: MlfsConfig, rng: np.rando
 def _job(kind: Algorithm, gpus: int, config: MlfsConfig, rng: np.random.Generator) -> _One:
     """Tasks of one job."""
     partitions = _partitions(kind, gpus, config, rng)
+    # layers must divide the partitions evenly
     wide = [parts for parts in divisors(partitions) if parts > 1] if kind.split else []
     width = int(rng.choice(wide)) if wide else 1
     server = bool(rng.random() < config.servers)
     graph = graph_of(partitions, width, gpus // partitions, server, rng)
+    # no draw without a server: the stream's order is part of the workload
     own = rng.uniform(*SERVER_COMPUTE) if server else 0.0
     demand = _demand(kind, gpus, server, rng)
     between, to_server = rng.uniform(*VOLUME_MB, 2)
     compute = graph.size_share * (1.0 - own) / graph.units
+    # the server, if there is one, is the task after the workers
     compute[gpus:] = own
     return _One(
         demand=demand,
@@ -317,6 +328,7 @@ def _demand(kind: Algorithm, gpus: int, server: bool, rng: np.random.Generator) 
     drawn = [rng.uniform(*bounds) for bounds in (kind.gpu, kind.cpu, kind.memory_gb, kind.bandwidth_mb_s)]
     workers = np.tile(drawn, (gpus, 1))
     workers[:, :2] *= rng.uniform(1 - SPREAD, 1 + SPREAD, (gpus, 2))
+    # after the spread, which may lift it over the limit
     workers[:, 0] = np.minimum(workers[:, 0], MOST_GPU)
     if not server:
         return workers

@@ -93,7 +93,9 @@ def halved(trials: int, rungs: int) -> tuple[Stage, ...]:
     >>> halved(16, 3), halved(1, 3)
     (((0.5, 16), (0.25, 8), (0.25, 4)), ((1.0, 1),))
     """
+    # until one trial is left, or the rungs are at an end
     alive = [trials // HALF**rung for rung in range(min(rungs, int(math.log2(trials)) + 1))]
+    # time since the rung before: the budget doubles, and half of it was spent
     longer = [1, *(HALF ** (rung - 1) for rung in range(1, len(alive)))]
     work = [count * more for count, more in zip(alive, longer, strict=True)]
     return tuple((one / sum(work), count) for one, count in zip(work, alive, strict=True))
@@ -106,6 +108,7 @@ def automl_notes(config: AutomlConfig) -> tuple[str, ...]:
 
 def _log_uniform_counts(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """(count,) whole numbers 1 .. most, the floor of log-uniform ones: each k has weight log((k + 1) / k)."""
+    # float dust may lift the last one over the limit, hence the clip
     drawn = np.floor(np.exp(rng.random(count) * math.log(most + 1))).astype(np.int64)
     return np.clip(drawn, 1, most)
 
@@ -166,6 +169,7 @@ def generate_philly_elastic(config: PhillyElasticConfig, rng: np.random.Generato
     of_row, of_gap, of_model = rng.spawn(3)
     source = _source(config, of_model)
     rows = of_row.integers(0, len(source.most), config.jobs)
+    # a job of 0 s is none
     service_s = np.maximum(np.round(source.service_s[rows], 3), 0.001)
     gaps = _gaps(source.gaps_s, config, of_gap)
     submit_s = instants_at_load_s(gaps, service_s, config.gpus, config.load) if config.load else instants_s(gaps, 1.0)
@@ -181,6 +185,7 @@ def philly_elastic_notes(config: PhillyElasticConfig) -> tuple[str, ...]:
 
 def _source(config: PhillyElasticConfig, rng: np.random.Generator) -> Source:
     """Jobs to draw from. A rigid job's run time becomes work on one GPU by its model's speedup at its width."""
+    # here, since readers are looked up by entry points, which most kinds never need
     from jobcast.traces.readers import read_trace
 
     trace = _of_pool(read_trace(config.trace), config.pool)

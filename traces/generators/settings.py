@@ -42,11 +42,13 @@ def parse_settings(config_type: type[ConfigT], settings: Mapping[str, Setting], 
         if name not in known:
             raise ConfigError(f"{kind}: there is no setting {name!r}; {_known(known)}")
         try:
+            # by the declared type, so that a new setting needs no parser of its own
             parsed[name] = _PARSERS[types[name]](value)
             check_range(known[name], parsed[name])
         except ValueError as error:
             raise ConfigError(f"{kind}: {name} {error}, got {value!r}; {_known(known)}") from error
     try:
+        # __post_init__ checks what hangs on several settings at once
         return config_type(**parsed)
     except ValueError as error:
         raise ConfigError(f"{kind}: {error}; {_known(known)}") from error
@@ -65,6 +67,7 @@ def check_range(declared: Field[Any], value: Any) -> None:
     """Check one value, or each item of a tuple, against the range of its field. Raises ValueError."""
     low, high = declared.metadata["low"], declared.metadata["high"]
     items = value if isinstance(value, tuple) else (value,)
+    # texts and instants have no range
     if any(isinstance(item, int | float) and not low <= item <= high for item in items):
         raise ValueError(f"must lie in [{low:g}, {high:g}]")
 
@@ -87,6 +90,7 @@ def _number(value: object) -> float:
         number = float(_text(value))
     except ValueError as error:
         raise ValueError("must be a number") from error
+    # float(True) is 1.0, which nobody means
     if isinstance(value, bool) or not math.isfinite(number):
         raise ValueError("must be a finite number")
     return number
@@ -122,8 +126,10 @@ def _instant(value: object) -> datetime:
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(_text(value))
     except ValueError as error:
         raise ValueError("must be a date or time in ISO-8601") from error
+    # Python takes offsets up to a day, which overflow at the ends of the calendar
     if not has_an_offset_of_earth(instant):
         raise ValueError("must have an offset of at most 14 hours")
+    # a date alone is midnight UTC
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.elastic import JobColumns, canonical_frame, concat
+from jobcast.traces.generators.elastic import plain_frame
 from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
 
 DAY_S = 86400.0
@@ -81,26 +82,21 @@ def generate_sia(config: SiaConfig, rng: np.random.Generator) -> tuple[pl.DataFr
     load x quota x length; their instants are those of a Poisson process, given that many bursts.
     """
     pools = [Pool(f"q{index:0{len(str(config.queues - 1))}d}", config.queue_gpus) for index in range(config.queues)]
-    jobs = concat([_queue(pool, config, rng) for pool in pools])
-    return canonical_frame(jobs, config.start).drop("user", "tag", "state"), pools
+    # one after another from one stream: the order of draws is part of the workload
+    queues = [_queue(pool, config, rng) for pool in pools]
+    names, submit_s, duration_s, gpus = (np.concatenate(parts) for parts in zip(*queues, strict=True))
+    return plain_frame(names, config.start, submit_s, duration_s, gpus), pools
 
 
-def _queue(pool: Pool, config: SiaConfig, rng: np.random.Generator) -> JobColumns:
+def _queue(pool: Pool, config: SiaConfig, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
+    """Of one queue's jobs, (n_jobs,) each: pool, submission, duration, width."""
     horizon_s = config.days * DAY_S
     load = rng.uniform(config.load_low, config.load_high) * config.load_factor
     widths, durations_s = _bursts(load * pool.quota * horizon_s, config, rng)
+    # given their number, instants of a Poisson process are uniform
     instants_s = np.sort(rng.uniform(0, horizon_s, len(widths)))
     submit_s = np.repeat(instants_s, [len(burst) for burst in widths])
-    nobody = np.full(len(submit_s), "")
-    return JobColumns(
-        submit_s=submit_s,
-        duration_s=np.concatenate(durations_s),
-        gpus=np.concatenate(widths),
-        failed=np.zeros(len(submit_s), dtype=np.bool_),
-        pool=np.full(len(submit_s), pool.name),
-        user=nobody,
-        tag=nobody,
-    )
+    return np.full(len(submit_s), pool.name), submit_s, np.concatenate(durations_s), np.concatenate(widths)
 
 
 def _bursts(
@@ -121,6 +117,7 @@ def burst_widths(target: int, config: SiaConfig, rng: np.random.Generator) -> ND
     >>> burst_widths(3, SiaConfig(widths=(2,), width_shares=(1.0,)), np.random.default_rng(0))
     array([2, 2])
     """
+    # `target` draws are always enough, each is at least one GPU
     drawn = rng.choice(np.asarray(config.widths, dtype=np.int64), size=target, p=config.width_shares)
     return drawn[: int(np.searchsorted(np.cumsum(drawn), target)) + 1]
 

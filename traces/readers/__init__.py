@@ -46,6 +46,7 @@ def described(head: bytes, readers: Sequence[Named]) -> str:
     found = header_of(head)
     if not any(found):
         return f"neither CSV text nor Parquet; name its format to `jobcast trace convert` ({names})"
+    # of equal shares the first reader wins, which is canonical
     nearest = max(readers, key=lambda reader: _share(reader.needs, found))
     missing = ", ".join(column for column in nearest.needs if column not in found)
     return (
@@ -137,9 +138,11 @@ def read_sources(
     """
     if not sources:
         raise ConfigError("no file to read; name one")
+    # a pipe can be read once, but its format is looked for before it is read
     with rereadable(sources) as kept:
         reader, broken = (reader_named(format), ()) if format is not None else _recognised(kept)
         reading = _read(reader, kept, timezone, strict)
+    # the check on durations is of all formats, so it stands here and in no reader
     more = (*broken, *contradictions(reading.trace, strict))
     trace = replace(reading.trace, notes=(*reading.trace.notes, *more)) if more else reading.trace
     return replace(reading, trace=trace, format_name=reader.name)
@@ -179,6 +182,7 @@ def reader_for(sources: Sequence[PathLike]) -> Reader:
 
 def _recognised(sources: Sequence[PathLike]) -> tuple[Reader, tuple[str, ...]]:
     """As `reader_for`, of sources that can be read again; and a line for each reader that broke on the way."""
+    # each file is opened once, however many readers look at its head
     heads = [(kept_copy(path), read_file(path, HEAD_BYTES).data) for path in sources]
     readers, broken = list[Reader](), list[str]()
     for entry in _entries().values():
@@ -197,6 +201,7 @@ def _recognised(sources: Sequence[PathLike]) -> tuple[Reader, tuple[str, ...]]:
 def _knows(reader: Reader, entry: EntryPoint, heads: Sequence[tuple[PathLike, bytes]]) -> bool:
     try:
         return any(reader.recognises(path, head) for path, head in heads)
+    # a reader of ours that fails is a bug of ours, which must not hide behind another format
     except Exception as error:  # another package's code may fail in any way
         if _is_ours(reader):
             raise
@@ -214,12 +219,14 @@ def _read(reader: Reader, sources: Sequence[PathLike], timezone: str | None, str
     try:
         if _is_ours(reader):
             return reader.read(sources, timezone, strict)
+        # typed as object: nothing says that another package keeps to the protocol
         reading: object = reader.read([kept_copy(path) for path in sources], timezone, strict)
         if not isinstance(reading, Reading):
             raise TypeError(f"it returns {type(reading).__name__}, no Reading")
         return reading
     except JobcastError:
         raise
+    # a panic of polars derives from BaseException, so that the next clause would miss it
     except PanicException as error:
         raise TraceError(f"{shown}: holds what cannot be read ({reason(error)}); write or copy it again") from None
     except Exception as error:
@@ -232,6 +239,7 @@ def _read(reader: Reader, sources: Sequence[PathLike], timezone: str | None, str
 @cache
 def _entries() -> dict[str, EntryPoint]:
     found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    # False sorts before True: the canonical form comes first, all others by name
     return {name: found[name] for name in sorted(found, key=lambda name: (name != FIRST, name))}
 
 
@@ -239,6 +247,7 @@ def _loaded(entry: EntryPoint) -> Reader:
     try:
         made = entry.load()
         reader: Reader = made() if isinstance(made, type) else made
+        # asked for now, so that what a broken plug-in lacks is named here and not in the middle of a message
         _ = f"{reader.name}", tuple(reader.needs)
     except Exception as error:  # another package's code may fail in any way
         raise ConfigError(f"reader {entry.name!r} ({entry.value}) does not load ({_why(error)}); mend it") from error

@@ -46,6 +46,7 @@ class CanonicalReader:
         path = only_source(sources, self.name)
         clock = Clock(timezone, strict)
         file = read_file(path)
+        # by the suffix too: a damaged Parquet file should be told as one, not as a bad CSV
         parquet = is_parquet(file.data) or Path(path).suffix in PARQUET_SUFFIXES
         frame, place = _read_parquet(file) if parquet else read_csv(file)
         typed = typed_columns(_renamed(frame), place, clock)
@@ -75,5 +76,6 @@ def _check_type(values: pl.Series, kind: Kind, place: Place) -> None:
         Kind.TIME: ("timestamps", isinstance(values.dtype, pl.Datetime)),
         Kind.FLAG: ("true or false", values.dtype == pl.Boolean),
     }[kind]
+    # an all-empty column has no type to be wrong
     if not fits and values.dtype != pl.Null:
         place.refuse_type(values.name, wanted, f"{values.dtype}")

@@ -65,6 +65,7 @@ def by_cluster(paths: Sequence[PathLike], cluster_of: Callable[[PathLike], str])
         Two files are of one cluster.
     """
     found: dict[str, PathLike] = {}
+    # sorted: the trace must not hang on the order of arguments
     for path in sorted(paths, key=os.fspath):
         cluster = cluster_of(path)
         if cluster in found:
@@ -83,6 +84,7 @@ def cluster_named(path: PathLike, plain_names: Sequence[str]) -> str:
     'seren'
     """
     name = Path(path).stem
+    # what is left of the name beside the usual one names the cluster
     for plain in plain_names:
         name = name.replace(plain, "")
     return name.strip("_-. ") or Path(path).absolute().parent.name or "cluster"
@@ -120,6 +122,7 @@ def read_logs(
     typed = typed_columns(frame, place, clock)
     kept = leave_out(typed.frame, _unfit(typed.frame), place, strict)
     notes = merged_notes((*typed.notes, *advice))
+    # logs of millions of rows: each table is dropped as soon as the next is made
     del frame, typed
     mended, more = without_contradictions(kept.frame, kept.place, strict)
     place, dropped = kept.place, kept.dropped
@@ -142,11 +145,13 @@ def _stacked_logs(logs: Mapping[str, PathLike], layout: LogFormat) -> tuple[pl.D
 
 def _narrow(frame: pl.DataFrame, layout: LogFormat, cluster: str, clusters: int, path: PathLike) -> pl.DataFrame:
     """A block of a log under canonical names, in lean types."""
+    # for each block: only there is the header at hand
     require_columns(frame.columns, Place(os.fspath(path)), layout.needs)
     hidden = {*layout.derived, *layout.renamed.values()}
     columns = {}
     for theirs in frame.columns:
         ours = layout.renamed.get(theirs, theirs)
+        # a column of that name would take the place of the log's own, see the test
         if theirs in hidden and theirs == ours:
             continue
         lean = layout.further.get(theirs) or _LEAN.get(ours)
@@ -154,6 +159,7 @@ def _narrow(frame: pl.DataFrame, layout: LogFormat, cluster: str, clusters: int,
     if layout.pool_from_cluster:
         columns["pool"] = pl.repeat(cluster, frame.height, dtype=pl.String, eager=True)
     table = pl.DataFrame([values.alias(ours) for ours, values in columns.items()])
+    # ids start anew in each cluster
     if clusters > 1:
         unique = ["job_id"] if layout.pool_from_cluster else ["job_id", "pool"]
         table = table.with_columns((pl.lit(f"{cluster}/") + pl.col(name)).alias(name) for name in unique)
@@ -162,6 +168,7 @@ def _narrow(frame: pl.DataFrame, layout: LogFormat, cluster: str, clusters: int,
 
 def _unfit(frame: pl.DataFrame) -> list[Unfit]:
     return [
+        # CPU jobs are half of the logs: a reason of their own
         Unfit(CPU_JOB, frame["gpus"] == 0, "gpus", "must be >= 1"),
         Unfit(NO_GPUS, frame["gpus"].fill_null(-1) < 0, "gpus", "must be >= 1"),
         Unfit(NO_DURATION, frame["duration"].fill_null(0.0) <= 0.0, "duration", "must be > 0"),

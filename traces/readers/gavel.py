@@ -25,9 +25,7 @@ from jobcast.traces.readers.reading import (
     leave_out,
     merged_notes,
     read_headless,
-    source_of,
 )
-from jobcast.traces.table import Trace
 
 JOB_TYPE = r"^(?P<model>[^()\t]*[^()\s])\s*(?:\(batch size (?P<batch_size>\d+)\))?$"
 """Some of Gavel's models have no batch size: A3C, CycleGAN."""
@@ -53,6 +51,7 @@ class TrainingJobs:
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether the first line is of a job type and as many fields."""
         fields = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].split(b"\t")
+        # the number of fields tells Gavel's lines from Shockwave's
         if len(fields) != len(self.columns) or STARTS_LIKE.match(fields[0]) is None:
             return False
         of = dict(zip(self.columns, fields, strict=True))
@@ -90,10 +89,12 @@ def read_jobs(sources: Sequence[PathLike], layout: TrainingJobs, timezone: str |
     numbers = {name: numbers_of(frame[name], place) for name in ("steps", "gpus", "submit_time")}
     table = _table(frame, parts, numbers, layout)
     notes: tuple[str, ...] = ()
+    # Gavel's own traces tell steps alone
     if "duration" not in table.columns:
         duration, notes = _durations(table, throughputs, trace_file)
         table = table.with_columns(duration)
     table, promised = _deadlines(table, numbers_of(frame["slo"], place), place)
+    # deadlines are set before: they are times like the others
     typed = typed_columns(table, place, clock)
     without = NO_THROUGHPUT if throughputs is not None else NO_DURATION
     unfit = [
@@ -103,16 +104,7 @@ def read_jobs(sources: Sequence[PathLike], layout: TrainingJobs, timezone: str |
     ]
     kept = leave_out(typed.frame, unfit, place, strict)
     files = [trace_file] if throughputs is None else [trace_file, throughputs]
-    source = source_of([file.path for file in files], [file.sha256 for file in files], frame.height)
-    trace = Trace.from_frame(
-        kept.frame,
-        name=trace_file.name,
-        source=source,
-        notes=(*merged_notes(typed.notes), CLOCK_NOTE, *notes, *promised),
-        dropped=kept.dropped,
-        place=kept.place,
-    )
-    return Reading(trace)
+    return kept.reading(files, frame.height, (*merged_notes(typed.notes), CLOCK_NOTE, *notes, *promised))
 
 
 def _files(sources: Sequence[PathLike], layout: TrainingJobs) -> tuple[FileBytes, FileBytes | None]:
@@ -131,8 +123,10 @@ def _table(
     frame: pl.DataFrame, parts: pl.DataFrame, numbers: dict[str, pl.Series], layout: TrainingJobs
 ) -> pl.DataFrame:
     """Canonical columns; ids are row numbers from 0, zero-padded."""
+    # zero-padded, so that ids sort as rows do
     digits = len(str(max(frame.height - 1, 0)))
     ids = pl.Series("job_id", range(frame.height), dtype=pl.Int64).cast(pl.String).str.zfill(digits)
+    # columns that only Shockwave's lines have
     known = [frame[name] for name in layout.columns if name in ("duration", "adaptation", "weight")]
     batch_size = parts["batch_size"].cast(pl.Int64, strict=False)
     pool = pl.repeat(layout.name, frame.height, dtype=pl.String, eager=True).alias("pool")
@@ -151,6 +145,7 @@ def _deadlines(table: pl.DataFrame, slo: pl.Series, place: Place) -> tuple[pl.Da
     if not given.any():
         return table, ()
     duration_s = numbers_of(table["duration"], place)
+    # on the nominal duration, as Gavel's scheduler computes it
     deadline = (table["submit_time"] + slo * duration_s).set(~given.fill_null(False), None)
     return table.with_columns(deadline.alias("deadline")), (SLO_NOTE,)
 
@@ -173,10 +168,13 @@ def _durations(
     if known.is_empty():
         raise TraceError(f"{throughputs.path}: no throughputs, only a header; give at least one row")
     types = known["gpu_type"].to_list()
+    # the published simulators quote run times on V100s
     gpu_type = REFERENCE_GPU if REFERENCE_GPU in types else types[0]
     keys = ["model", "batch_size", "gpus"]
+    # a rate of 0 stands for "does not run there"
     rates = known.filter(pl.col("gpu_type") == gpu_type, pl.col("steps_per_second") > 0).unique(keys, keep="first")
     wanted = table.with_columns(pl.col("batch_size").cast(pl.Float64), pl.col("gpus").cast(pl.Float64))
+    # nulls_equal: models without a batch size match rows without one
     joined = wanted.join(rates, on=keys, how="left", maintain_order="left", nulls_equal=True)
     duration = joined["steps"] / joined["steps_per_second"]
     return duration.alias("duration"), (f"duration: steps / steps per second on {gpu_type} of {throughputs.path}",)

@@ -31,6 +31,7 @@ def is_quotas(header: Sequence[str]) -> bool:
     >>> is_quotas(["date", "vcA", "total"])
     True
     """
+    # a table of no virtual cluster would tell nothing
     return len(header) > 2 and header[0] == DAY and header[-1] == TOTAL
 
 
@@ -48,12 +49,14 @@ def read_quotas(trace: Trace, files: Mapping[str, PathLike], clusters: int, cloc
     """
     quotas: list[Quota] = []
     gone: list[str] = []
+    # traces are in order of submission
     first_s = float(trace.submit_s[0])
     for cluster, path in files.items():
         days_s, columns = _table(path, clock)
         for name, gpus in columns.items():
             pool = within(cluster, name, clusters)
             quotas += _changes(pool, days_s, gpus, first_s)
+            # a pools file has no row for "gone", so a note must tell
             if gpus[-1] == 0 and any(gpus):
                 gone.append(pool)
     told = {quota.pool for quota in quotas}
@@ -72,6 +75,7 @@ def _changes(pool: str, days_s: list[float], gpus: list[int], first_s: float) ->
     changes: list[Quota] = []
     for day, (day_s, count) in enumerate(zip(days_s, gpus, strict=True)):
         if count and (not changes or changes[-1].gpus != count):
+            # jobs before the first day would otherwise meet no quota
             since_s = ALWAYS_S if day == 0 and first_s < day_s else day_s
             changes.append(Quota(pool, count, since_s))
     return changes
@@ -85,6 +89,7 @@ def _table(path: PathLike, clock: Clock) -> tuple[list[float], dict[str, list[in
     days, _ = read_times(frame[DAY], place, clock)
     place.refuse(days.is_null(), days, "a day is needed", REMEDY)
     place.refuse(days.is_duplicated(), frame[DAY], "a day is given twice", "keep one row of it")
+    # rows may come in any order, and changes are found between neighbours
     order = days.arg_sort()
     counts = {name: _counts(frame[name], place).gather(order).to_list() for name in frame.columns[1:-1]}
     return (days.gather(order).dt.timestamp("us") / 1e6).to_list(), counts
@@ -92,9 +97,11 @@ def _table(path: PathLike, clock: Clock) -> tuple[list[float], dict[str, list[in
 
 def _counts(values: pl.Series, place: Place) -> pl.Series:
     numbers = lean_numbers(values)
+    # still text: some value is no number, and the check names it
     if numbers.dtype != pl.Float64:
         numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
         place.refuse(numbers.is_null() & values.is_not_null(), values, "must be a number of GPUs", REMEDY)
+    # beyond 2^53 whole numbers are not exact any more
     bad = ~numbers.is_finite() | (numbers < 0) | (numbers > 2**53)
     place.refuse(bad, values, "must be a number of GPUs", REMEDY)
     return numbers.fill_null(0.0).ceil().cast(pl.Int64)
@@ -165,6 +172,7 @@ def _matched(quotas: dict[str, PathLike], logs: dict[str, PathLike]) -> dict[str
     """Quotas by the cluster of the log that they belong to."""
     if not logs:
         raise ConfigError(f"helios needs a cluster's {LOG_NAME}.csv, got {', '.join(map(str, quotas.values()))} alone")
+    # one of each belong together, whatever their folders are called
     if len(quotas) == len(logs) == 1:
         return dict(zip(logs, quotas.values(), strict=True))
     for cluster, path in quotas.items():

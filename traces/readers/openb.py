@@ -21,10 +21,8 @@ from jobcast.traces.readers.reading import (
     Unfit,
     leave_out,
     merged_notes,
-    source_of,
     without_contradictions,
 )
-from jobcast.traces.table import Trace
 
 NEEDS = ("name", "num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time")
 MOST_GPUS = 1_000_000
@@ -89,12 +87,7 @@ class OpenbReader:
         kept = leave_out(table, _unfit(table), place, strict)
         jobs, mended = without_contradictions(kept.frame, kept.place, strict)
         notes = (*merged_notes(typed.notes), CLOCK_NOTE, *mended, *_told(nodes))
-        files = [pods] if nodes is None else [pods, nodes]
-        source = source_of([f.path for f in files], [f.sha256 for f in files], frame.height)
-        trace = Trace.from_frame(
-            jobs, name=pods.name, source=source, notes=notes, dropped=kept.dropped, place=kept.place
-        )
-        return Reading(trace)
+        return kept.reading([pods] if nodes is None else [pods, nodes], frame.height, notes, jobs=jobs)
 
 
 def _files(sources: Sequence[PathLike]) -> tuple[FileBytes, FileBytes | None]:
@@ -116,7 +109,9 @@ def _canonical(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     columns = [frame[theirs].alias(ours) for theirs, ours in RENAMED.items() if theirs in frame.columns]
     columns += [
         frame["qos"],
+        # rounded, or 0.1 x 3 would be rounded up to a GPU more
         (gpus * milli / MILLI).round(6).alias("gpus"),
+        # any duration above 0 passes the types; the true one needs typed times
         pl.repeat(1.0, frame.height, dtype=pl.Float64, eager=True).alias("duration"),
     ]
     columns += [
@@ -129,6 +124,7 @@ def _canonical(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
 
 def _unfit(table: pl.DataFrame) -> list[Unfit]:
     return [
+        # the pods of cores are told apart from damaged rows
         Unfit(CPU_POD, table["gpus"] == 0, "gpus", "must be >= 1"),
         Unfit(NO_GPUS, table["gpus"].fill_null(-1) < 0, "gpus", "must be >= 1"),
         Unfit(NEVER_SCHEDULED, table["start_time"].is_null(), "start_time", "a value is needed"),
@@ -143,6 +139,7 @@ def _told(nodes: FileBytes | None) -> tuple[str, ...]:
     frame, place = read_csv(nodes)
     require_columns(frame.columns, place, NODE_NEEDS)
     gpus = numbers_of(frame["gpu"], place)
+    # a note is no place for a wrong sum
     if gpus.null_count() or not gpus.is_between(0, MOST_GPUS).all():
         raise TraceError(f"{nodes.path}, column gpu: must be a number from 0 to {MOST_GPUS:,} in every row; correct it")
     by_model = pl.DataFrame({"model": frame["model"].fill_null("unknown"), "gpu": gpus}).group_by("model").sum()

@@ -21,10 +21,8 @@ from jobcast.traces.readers.reading import (
     leave_out,
     merged_notes,
     read_headless,
-    source_of,
     without_contradictions,
 )
-from jobcast.traces.table import Trace
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "pai_job_table": ("job_name", "inst_id", "user", "status", "start_time", "end_time"),
@@ -70,6 +68,7 @@ class PaiReader:
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether the first line is a header of one of the tables, or looks like a row of it."""
         named = next((name for name in TABLES if name in os.fspath(path)), None)
+        # the table of groups looks like any five names, so its own name must back it up
         found = _table_of(head)
         return found is not None and (found != GROUPS or named == GROUPS or _has_header(head, GROUPS))
 
@@ -97,23 +96,18 @@ class PaiReader:
         table = _jobs(jobs, place).join(tasks, "job_id", "left", maintain_order="left")
         if GROUPS in files:
             groups, _ = _read(files[GROUPS], GROUPS)
+            # an instance may be listed twice; a join would then double its job
             tags = groups.select("inst_id", pl.col("group").alias("tag"), "workload").unique("inst_id", keep="first")
             table = table.join(tags, "inst_id", "left", maintain_order="left")
         table = table.drop("inst_id")
         place = replace(place, columns={"job_id": "job_name", "submit_time": "start_time", "state": "status"})
+        # before types: jobs of no GPU tasks have null where numbers are needed
         kept = leave_out(table, _unfit(table), place, strict)
         typed = typed_columns(kept.frame.drop("ended"), kept.place, clock)
         frame, mended = without_contradictions(typed.frame, kept.place, strict)
         used = [files[name] for name in TABLES if name in files]
-        trace = Trace.from_frame(
-            frame,
-            name="pai",
-            source=source_of([file.path for file in used], [file.sha256 for file in used], jobs.height),
-            notes=(*merged_notes(typed.notes), CLOCK_NOTE, *_strangers(tasks, jobs), *mended),
-            dropped=kept.dropped,
-            place=kept.place,
-        )
-        return Reading(trace)
+        notes = (*merged_notes(typed.notes), CLOCK_NOTE, *_strangers(tasks, jobs), *mended)
+        return kept.reading(used, jobs.height, notes, jobs=frame, name="pai")
 
 
 def _files(sources: Sequence[PathLike]) -> dict[str, FileBytes]:
@@ -125,6 +119,7 @@ def _files(sources: Sequence[PathLike]) -> dict[str, FileBytes]:
         if name is None:
             wanted = "; ".join(f"{table}: {len(columns)}" for table, columns in TABLES.items())
             raise ConfigError(f"{file.path}: is none of the tables of pai (fields a line: {wanted}); leave it out")
+        # the archive's .header files hold names alone
         if not _without_header(file, name).data.strip():
             continue
         if name in found:
@@ -138,6 +133,7 @@ def _files(sources: Sequence[PathLike]) -> dict[str, FileBytes]:
 
 def _table_of(head: bytes) -> str | None:
     """The table whose header or whose kind of line a file begins with."""
+    # undecodable bytes must not stop the look at a format
     line = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace").strip()
     fields = line.split(",")
     for name, columns in TABLES.items():
@@ -175,19 +171,15 @@ def _has_header(head: bytes, name: str) -> bool:
 
 
 def _read(file: FileBytes, name: str) -> tuple[pl.DataFrame, Place]:
+    # a header that was cut off still counts as line 1 for whoever opens the file
     body = _without_header(file, name)
     return read_headless(body, TABLES[name], ",", first_line=1 if body is file else 2)
 
 
 def _jobs(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
-    return pl.DataFrame(
-        [
-            frame["job_name"].alias("job_id"),
-            frame["inst_id"],
-            frame["user"],
-            frame["status"].alias("state"),
-            numbers_of(frame["start_time"], place).alias("submit_time"),
-        ]
+    submit_s = numbers_of(frame["start_time"], place).alias("submit_time")
+    return frame.select(
+        pl.col("job_name").alias("job_id"), "inst_id", "user", pl.col("status").alias("state"), submit_s
     )
 
 
@@ -196,13 +188,17 @@ def _tasks(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     names = ("inst_num", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu")
     columns = [frame["job_name"].alias("job_id"), frame["gpu_type"], *(numbers_of(frame[n], place) for n in names)]
     for values in columns[2:]:
+        # times may be negative after the publisher's shift, widths may not
         bad = ~values.is_finite() | ((values < 0) & (values.name in WIDTH))
         place.refuse(bad, values, "must be a finite number >= 0", REMEDY)
+    # the task table leaves it empty for single instances
     count = pl.col("inst_num").fill_null(1.0)
     tasks = pl.DataFrame(columns).with_columns((count * pl.col("plan_gpu") / PERCENT).alias("gpus"))
     of_gpus = pl.col("gpus").fill_null(0.0) > 0
     by_job = tasks.group_by("job_id", maintain_order=True).agg(
+        # shares of GPUs in hundredths add up with float dust
         pl.col("gpus").sum().round(6),
+        # tasks of cores alone may run long before and after
         pl.col("start_time").filter(of_gpus).min(),
         pl.col("end_time").filter(of_gpus).max(),
         pl.col("end_time").filter(of_gpus).is_not_null().all().alias("ended"),

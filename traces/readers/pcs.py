@@ -22,9 +22,7 @@ from jobcast.traces.readers.reading import (
     leave_out,
     merged_notes,
     only_source,
-    source_of,
 )
-from jobcast.traces.table import Trace
 
 RENAMED = {"app_id": "job_id", "service": "duration", "num_jobs": "gpus", "model_name": "model"}
 NEEDS = ("app_id", "submit_time", "service", "num_jobs", "model_name")
@@ -67,7 +65,9 @@ class PcsReader:
         file = read_file(only_source(sources, self.name))
         frame, place = read_csv(file)
         require_columns(frame.columns, place, NEEDS)
+        # errors name columns as the file does
         place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()})
+        # made numbers first: as text small ones could be taken for years
         submit_s = numbers_of(frame["submit_time"], place)
         table = frame.select(*RENAMED).rename(RENAMED).with_columns(submit_s)
         table = table.with_columns(
@@ -79,9 +79,4 @@ class PcsReader:
             Unfit(NO_GPUS, typed.frame["gpus"].fill_null(0) < 1, "gpus", "must be >= 1"),
         ]
         kept = leave_out(typed.frame, unfit, place, strict)
-        source = source_of([file.path], [file.sha256], frame.height)
-        notes = (*merged_notes(typed.notes), *NOTES)
-        trace = Trace.from_frame(
-            kept.frame, name=file.name, source=source, notes=notes, dropped=kept.dropped, place=kept.place
-        )
-        return Reading(trace)
+        return kept.reading([file], frame.height, (*merged_notes(typed.notes), *NOTES))

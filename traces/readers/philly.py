@@ -101,6 +101,7 @@ def run_times(submit: pl.Series, runs: Runs, place: Place, clock: Clock) -> RunT
     read = {name: read_times(values.alias(name), where, clock) for name, (values, where) in columns.items()}
     notes = [note for _, said in read.values() for note in said]
     instants = {name: times for name, (times, _) in read.items()}
+    # only autumn's repeated hour has two readings
     later = {name: _later(values, instants[name], clock) for name, (values, _) in columns.items()}
     moved = _in_order_of_life(instants, later, runs.job)
     if moved:
@@ -120,6 +121,7 @@ def _later(values: pl.Series, earlier: pl.Series, clock: Clock) -> pl.Series:
 
 def _in_order_of_life(instants: dict[str, pl.Series], later: dict[str, pl.Series], job: pl.Series) -> int:
     """Change to the later instant where the earlier one precedes what came before; how many were changed."""
+    # hardly any job is in that hour, so the slow loop sees few
     at_job = (later["start_time"].is_not_null() | later["end_time"].is_not_null()).arg_true()
     unsure = set(job.gather(at_job).to_list())
     if not unsure:
@@ -129,6 +131,7 @@ def _in_order_of_life(instants: dict[str, pl.Series], later: dict[str, pl.Series
     for row in job.is_in(list(unsure)).arg_true().to_list():
         for name, rows in changed.items():
             now, other, before = instants[name][row], later[name][row], lives[job[row]]
+            # the earlier reading stands unless it breaks the order of the job's life
             if now is not None and other is not None and before is not None and now < before:
                 rows.append(row)
                 now = other
@@ -144,9 +147,11 @@ def _summed(instants: dict[str, pl.Series], job: pl.Series) -> pl.DataFrame:
     runs = pl.DataFrame({"job": job, "start_time": instants["start_time"], "end_time": instants["end_time"]})
     summed = runs.group_by("job", maintain_order=True).agg(
         start.min(),
+        # attempts may overlap in the log; the last to end ends the job
         end.max(),
         ((end - start).dt.total_microseconds().sum() / MICROSECONDS).alias("duration"),
         pl.len().cast(pl.Int64).alias("attempts"),
+        # an open last attempt is the snapshot's doing, an open earlier one is damage
         (end.last().is_null() & start.last().is_not_null()).alias("running"),
         (start.is_null() | end.is_null()).any().alias("untimed"),
         (end < start).any().alias("backwards"),
@@ -171,6 +176,7 @@ def values_of(file: FileBytes) -> Iterator[Any]:
     TraceError
         The file is no UTF-8 text or no JSON array; the line names the line of the file.
     """
+    # the text is held, the values are not: objects of Python take ten times as much
     text = file.text("copy the file again")
     decode = json.JSONDecoder().raw_decode
     at = _after_blanks(text, 0)
@@ -181,10 +187,12 @@ def values_of(file: FileBytes) -> Iterator[Any]:
     while True:
         try:
             value, at = decode(text, at)
+        # deep nesting is no syntax error to the parser
         except RecursionError:
             raise _malformed(text, at, "nested too deeply", file.path) from None
         except json.JSONDecodeError as error:
             raise _malformed(text, error.pos, error.msg, file.path) from None
+        # numbers of thousands of digits, which Python refuses to read
         except ValueError as error:
             raise _malformed(text, at, str(error).partition(";")[0], file.path) from None
         yield value
@@ -324,6 +332,7 @@ def _add(columns: _Columns, job: Any, where: str) -> None:
         columns.start.append(_time(attempt.get("start_time"), f"{where}, start_time"))
         columns.end.append(_time(attempt.get("end_time"), f"{where}, end_time"))
         widths.add(_width(attempt, where))
+    # a job needs room for its widest attempt
     columns.gpus.append(max(widths, default=0))
     columns.differing += len(widths) > 1
 
@@ -343,8 +352,10 @@ def _a(kind: type, value: Any, where: str, what: str) -> Any:
 
 def _text(value: Any, where: str) -> str | None:
     """Text or a whole number; half a surrogate pair is neither."""
+    # the common case first: this runs for every field of a million attempts
     if value is None or (type(value) is str and value.isascii()):
         return value
+    # bool is a subclass of int, hence type() and not isinstance
     if type(value) is int:
         return str(value)
     if type(value) is not str or not value.isprintable():
@@ -359,6 +370,7 @@ def _time(value: Any, where: str) -> str | None:
 
 
 def _shown(value: Any) -> str:
+    # ascii, so that no control character reaches a terminal
     text = ascii(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
@@ -430,6 +442,7 @@ class PhillyReader:
         machines = [is_machine_list(header_of(file.data[:HEAD_BYTES])) for file in files]
         file = _only_jobs([file for file, is_list in zip(files, machines, strict=True) if not is_list])
         notes = tuple(machines_note(file) for file, is_list in zip(files, machines, strict=True) if is_list)
+        # JSON begins with a bracket behind any mark and blanks
         read = _read_log if file.data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") else _read_flat
         return Reading(read(file, clock, strict, notes))
 
@@ -464,6 +477,7 @@ def _read_flat(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ..
 
 def _canonical_names(frame: pl.DataFrame) -> pl.DataFrame:
     """Columns under their canonical names, row numbers as job ids, and the columns that mean nothing to us."""
+    # the flat file has no ids; rows in order stand in for them
     digits = len(str(max(frame.height - 1, 0)))
     job_id = pl.Series("job_id", range(frame.height), dtype=pl.Int64).cast(pl.String).str.zfill(digits)
     extra = [name for name in frame.columns if name not in RENAMED and name not in COLUMNS]

@@ -61,6 +61,26 @@ class Kept:
     dropped: dict[str, int]
     place: Place
 
+    def reading(
+        self, files: Sequence[FileBytes], rows: int, notes: Iterable[str], *,
+        jobs: pl.DataFrame | None = None, name: str | None = None,
+    ) -> Reading:  # fmt: skip
+        """A trace of the kept rows, or of `jobs` made of them, and where it came from.
+
+        Parameters
+        ----------
+        files : that hold the jobs, in an order of the format's own
+        rows : records of jobs in them, kept or not
+        notes : what was decided
+        jobs, name : where they are not the kept rows, and the first file's name
+        """
+        source = source_of([file.path for file in files], [file.sha256 for file in files], rows)
+        frame, name = self.frame if jobs is None else jobs, name or files[0].name
+        trace = Trace.from_frame(
+            frame, name=name, source=source, notes=tuple(notes), dropped=self.dropped, place=self.place
+        )
+        return Reading(trace)
+
 
 def only_source(sources: Sequence[PathLike], format_name: str) -> PathLike:
     """The one file of a format that comes in one; ConfigError where there are more."""
@@ -79,6 +99,7 @@ def source_of(paths: Sequence[PathLike], sha256s: Sequence[str], rows: int) -> S
     rows : records of jobs in them; a reader keeps or drops each, and says how many it dropped and why
     """
     shown = " + ".join(os.fspath(path) for path in paths)
+    # of one file the hash is its own, which anybody can check with sha256sum
     digest = sha256s[0] if len(sha256s) == 1 else hashlib.sha256("\n".join(sha256s).encode()).hexdigest()
     return Source(shown, digest, rows)
 
@@ -91,10 +112,13 @@ def leave_out(frame: pl.DataFrame, unfit: Sequence[Unfit], place: Place, strict:
     TraceError
         A row would be left out under `strict` (the line names the first), or no row is left.
     """
+    # rows that an earlier reason took, so that none is counted twice
     bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
     dropped: dict[str, int] = {}
     for one in unfit:
+        # a comparison with null is null, which tells nothing against the row
         rows = one.rows.fill_null(False) & ~bad
+        # the first reason in order is the one told, as the one that would be counted
         if strict:
             place.refuse(rows, frame[one.column], one.what, WITHOUT_STRICT)
         if count := int(rows.sum()):
@@ -102,6 +126,7 @@ def leave_out(frame: pl.DataFrame, unfit: Sequence[Unfit], place: Place, strict:
         bad = bad | rows
     if not dropped:
         return Kept(frame, {}, place)
+    # kept rows must still be named by where they stood in the file
     positions = (~bad).arg_true()
     if not len(positions):
         why = ", ".join(f"{rows} {reason}" for reason, rows in dropped.items())
@@ -118,6 +143,7 @@ def without_contradictions(frame: pl.DataFrame, place: Place, strict: bool) -> t
         There is such a row under `strict`; the line names the first.
     """
     submit, start, end = frame["submit_time"], frame["start_time"], frame["end_time"]
+    # null compares as null: a time that is missing contradicts nothing
     bad = (start < submit).fill_null(False) | (end < start).fill_null(False) | (end < submit).fill_null(False)
     if strict:
         place.refuse(bad, start, "start and end must not lie before submission or each other", WITHOUT_STRICT)
@@ -135,6 +161,7 @@ def merged_notes(notes: Iterable[str]) -> tuple[str, ...]:
     >>> merged_notes(["start: read as UTC", "end: read as UTC", "gpus: rounded up"])
     ('start, end: read as UTC', 'gpus: rounded up')
     """
+    # dicts keep the order in which notes came, which tests and users compare
     columns: dict[str, list[str]] = {}
     for note in notes:
         column, colon, said = note.partition(": ")
@@ -174,14 +201,18 @@ def contradictions(trace: Trace, strict: bool) -> tuple[str, ...]:
     """
     if not {"start_time", "end_time"} <= set(trace.jobs.columns):
         return ()
+    # start_s and end_s fill gaps by the duration itself, which would agree with anything
     known = trace.jobs["start_time"].is_not_null() & trace.jobs["end_time"].is_not_null()
     jobs = np.flatnonzero(known.to_numpy() & ~trace.elastic)
     if not len(jobs):
         return ()
     duration_s, span_s = trace.duration_s[jobs], trace.end_s[jobs] - trace.start_s[jobs]
+    # a span of 0 s gives an infinite ratio, which the line tells as inf
     with np.errstate(divide="ignore"):
         ratio = duration_s / span_s
+    # first the whole column: else every row of it would be told as a contradiction of its own
     _refuse_unit(trace, jobs, ratio)
+    # shorter ones are preempted jobs, unless they miss by exactly a unit
     wrong = (duration_s - span_s > np.maximum(ROUNDING_S, ROUNDING_SHARE * span_s)) | _off_by_a_unit(ratio)
     if not wrong.any():
         return ()
@@ -198,8 +229,10 @@ def contradictions(trace: Trace, strict: bool) -> tuple[str, ...]:
 def _refuse_unit(trace: Trace, jobs: NDArray[np.int64], ratio: Floats) -> None:
     """Refuse a column that is off by one factor between units of time throughout."""
     for unit in UNITS:
+        # both directions: minutes given as seconds, and milliseconds
         for factor, remedy in ((unit, f"divide by {unit:g}"), (1.0 / unit, f"multiply by {unit:g}")):
             off = np.abs(ratio / factor - 1.0) <= NEAR
+            # too long is impossible for even one job, too short may be preemption where there are few
             if off.mean() >= WHOLE_COLUMN and (factor > 1.0 or len(ratio) >= FEW):
                 job = int(jobs[off][0])
                 raise TraceError(
@@ -252,8 +285,10 @@ def read_headless(
     text = file.text("give a text file in UTF-8")
     lines = text.count("\n") + (not text.endswith("\n"))
     frame = None
+    # cheap test by counting: as many separators as a sound table has, else look line by line
     if text.count(separator) == lines * (len(names) - 1):
         frame = _plain(file.data, names, separator)
+    # polars drops blank lines and accepts short ones, which would shift row numbers
     if frame is None or frame.height != lines or frame.width != len(names):
         raise _first_bad(file, text, len(names), separator, first_line)
     return frame, Place(file.path, lambda index: f"row {index + first_line}")

@@ -74,7 +74,9 @@ class SacctReader:
             The zone is not known, or no file is sacct's.
         """
         clock = Clock(timezone)
+        # sorted, so that the trace and its hash do not hang on the order of the arguments
         files = [read_file(path) for path in sorted(sources, key=os.fspath)]
+        # what is not recognised as pools counts as a log, whose errors tell what is expected
         logs = [file for file in files if not is_pools(file.data[:HEAD_BYTES])]
         if not logs:
             given = ", ".join(file.path for file in files) or "nothing"
@@ -102,10 +104,14 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
         [file.sha256 for file in logs],
         sum(table.frame.height for table in tables),
     )
+    # tables are stacked before rows are judged: what repeats may stand in two exports
     rows = job_rows(*stacked_tables(tables), clock)
+    # steps and repetitions go before types are checked: their fields may hold anything
     kept = leave_out(rows.frame, unfit_rows(rows.frame), rows.place, strict)
+    # jobs without GPUs tell so by an empty TRES, once untold ones are out
     typed = typed_columns(_without_empty(kept.frame.with_columns(pl.col("gpus").fill_null(0.0))), kept.place)
     mended, more = without_contradictions(typed.frame, kept.place, strict)
+    # last, since a rank among runs needs the times
     jobs, runs = numbered_runs(mended)
     joined = sum(table.joined for table in tables)
     decided = (
@@ -123,6 +129,7 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
 
 def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:
     """Columns without helpers, and without those that no row fills but the times of jobs."""
+    # these mean something when empty: the job waits or runs
     keep = {"start_time", "end_time", "duration"}
     return frame.select(
         values.name

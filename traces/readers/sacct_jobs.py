@@ -56,6 +56,7 @@ def header_names(head: bytes) -> list[str]:
     >>> header_names(b"JobID|Submit|\\n1|2|\\n")
     ['jobid', 'submit', '']
     """
+    # lstrip takes the mark's bytes in any number: some exports have it twice
     line = head.lstrip(BYTE_ORDER_MARK).lstrip(b"\r\n").partition(b"\n")[0].rstrip(b"\r")
     if SEPARATOR not in line or not line.isascii():
         return []
@@ -70,6 +71,7 @@ def read_pipes(file: FileBytes) -> PipeTable:
     TraceError
         The file is no UTF-8 text, has no header, a column is given twice, or a row has too few or too many fields.
     """
+    # editors on Windows leave CRLF, which would end up in the last field
     data = file.data.lstrip(BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
@@ -79,10 +81,13 @@ def read_pipes(file: FileBytes) -> PipeTable:
     names = header_names(body)
     _check_header(names, file.path)
     shown = body.partition(b"\n")[0].decode("ascii").split("|")
+    # --parsable ends every line, header too, with a separator
     names = [*names[:-1], names[-1] or AFTER_LAST]
     columns = {name: written.strip() for name, written in zip(names, shown, strict=True)}
+    # the header is a line, and people count from 1
     lines: Sequence[int] = range(before + 2, before + 2 + body.count(b"\n"))
     frame, joined = _frame(body, names), 0
+    # slow path only where a row does not fit: job names may hold the separator
     if frame is None:
         rows, lines, joined = _mended(body, names, before, file.path)
         frame = _frame(rows, names)
@@ -111,6 +116,7 @@ def _check_header(names: list[str], path: str) -> None:
 def _frame(body: bytes, names: list[str]) -> pl.DataFrame | None:
     """All rows, where each is a line of as many fields as the header; None where that does not hold."""
     lines = body.count(b"\n") + (not body.endswith(b"\n"))
+    # the counts of separators and lines together prove that each line fits
     if b"\n\n" in body or body.count(SEPARATOR) != lines * (len(names) - 1):
         return None
     try:
@@ -189,9 +195,11 @@ def numbered_runs(jobs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     >>> numbered_runs(jobs)[0]["job_id"].to_list()
     ['7/2', '7']
     """
+    # only requeued jobs still share an id here: repeated rows went before
     again = int((~jobs["job_id"].is_first_distinct()).sum())
     if not again:
         return jobs, ()
+    # ordinal, so that runs of equal times still get names of their own
     rank = pl.struct("submit_time", "start_time").rank("ordinal").over("job_id")
     ids = pl.when(rank > 1).then(pl.col("job_id") + "/" + rank.cast(pl.String)).otherwise(pl.col("job_id"))
     note = f"job_id: repeated by requeued jobs in {again} of {len(jobs)} jobs; each run is a job: id, id/2, ..."
@@ -218,6 +226,7 @@ def known(values: pl.Series) -> pl.Series:
 
 def times(values: pl.Series, place: Place, clock: Clock) -> Read:
     """Times of the cluster's wall clock, or seconds from the epoch, brought to UTC; unknown ones are null."""
+    # the usual form in one go; words for unknown times are looked for only where it fails
     wall = values.str.strptime(pl.Datetime("us"), WALL_CLOCK, strict=False)
     given = values if wall.null_count() == values.null_count() else known(values)
     return read_times(wall if wall.null_count() == given.null_count() else given, place, clock)
@@ -230,12 +239,14 @@ def elapsed_s(values: pl.Series, place: Place) -> pl.Series:
     [90.0, 93601.0, 5.0, None]
     """
     given = known(values)
+    # ElapsedRaw is seconds; only Elapsed needs the pattern
     numbers = given.cast(pl.Float64, strict=False)
     if numbers.null_count() == given.null_count():
         return numbers
     parts = given.str.extract_groups(ELAPSED).struct.unnest().cast(pl.Float64)
     days, hours = parts["d"].fill_null(0.0), parts["h"].fill_null(0.0)
     clock = days * DAY_S + hours * HOUR_S + parts["m"] * MINUTE_S + parts["s"]
+    # a column may hold both, where exports of two versions are stacked
     seconds = numbers.zip_with(numbers.is_not_null(), clock)
     place.refuse(seconds.is_null() & given.is_not_null(), values, "must be a length of time", HOW)
     return seconds
@@ -259,7 +270,9 @@ END_UNKNOWN = "end unknown"
 
 def unfit_rows(frame: pl.DataFrame) -> list[Unfit]:
     """Rows of `job_rows` that are left out, each under the first reason that holds."""
+    # an unknown state counts as ended: only what Slurm calls open is open
     ids, ended = frame["job_id"], ~frame["state"].is_in(NOT_ENDED).fill_null(False)
+    # the order matters: each row is counted under the first reason that holds
     return [
         Unfit(HEADER_AGAIN, frame["_header"], "job_id", "the header stands once"),
         Unfit(STEP, is_step(ids), "job_id", "is a job step (sacct --allocations leaves them out)"),
@@ -275,6 +288,7 @@ def unfit_rows(frame: pl.DataFrame) -> list[Unfit]:
 def _told_later(frame: pl.DataFrame, ended: pl.Series) -> pl.Series:
     """Rows of runs that another row, of an export made later, tells more of: they ended, started, or still wait."""
     run = ["job_id", "submit_time"]
+    # of rows of one run the most advanced one is kept, the last of equal ones
     stage = pl.when(ended).then(2).when(pl.col("start_time").is_not_null()).then(1).otherwise(0)
     stages = frame.select(*run, stage=stage)
     behind = stages.select(pl.col("stage") < pl.col("stage").max().over(run)).to_series()
@@ -283,6 +297,7 @@ def _told_later(frame: pl.DataFrame, ended: pl.Series) -> pl.Series:
 
 def _endless(frame: pl.DataFrame) -> pl.Series:
     """Rows without an end in a table that tells ends: their time elapsed is not how long they ran."""
+    # without a column End, a missing end says nothing
     return ~frame["_ended"] if frame["_ended"].any() else pl.repeat(False, frame.height, eager=True)
 
 
@@ -348,7 +363,9 @@ def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
         A name of a job, a time, a length or a count of GPUs cannot be read; the line names the first such row.
     """
     ids = frame[next(name for name in IDS if name in frame.columns)]
+    # concatenated exports repeat the header as a row
     header = ids.fill_null("").str.to_lowercase().is_in(IDS)
+    # such rows are emptied, or their words would be refused as times and counts
     frame = frame.with_columns(pl.when(~header).then(pl.all()).name.keep()) if header.any() else frame
     ids = frame[ids.name]
     place.refuse(~is_job_id(ids).fill_null(False) & ~header, ids, "must be a job of Slurm", REMEDY)
@@ -361,9 +378,12 @@ def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
     if "priority" in frame.columns:
         columns["priority"] = known(frame["priority"]).cast(pl.Float64, strict=False)
     open_, waits = (columns["state"].is_in(states).fill_null(False) for states in (NOT_ENDED, WAITING))
+    # Slurm shows the time so far of jobs that run on, which is no duration
     columns |= {name: columns[name].set(open_, None) for name in ("duration", "end_time")}
+    # Start of a waiting job is Slurm's own forecast
     columns["start_time"] = columns["start_time"].set(waits, None)
     columns |= {"_header": header, "_ended": columns["end_time"].is_not_null(), "_untold": _untold(frame, waits)}
+    # the whole row compares, so that two runs of a requeued job are not the same
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
     made, more = _of_clusters(made, frame)
@@ -399,6 +419,7 @@ def _states(frame: pl.DataFrame) -> pl.Series:
 
 
 def _durations(frame: pl.DataFrame, columns: dict[str, pl.Series], place: Place) -> pl.Series:
+    # ElapsedRaw first: it needs no parsing
     for name in ("elapsedraw", "elapsed"):
         if name in frame.columns:
             return elapsed_s(frame[name].alias("duration"), place)
@@ -410,6 +431,7 @@ def _limits(frame: pl.DataFrame, place: Place) -> dict[str, pl.Series]:
     for name, unit in (("timelimit", 1.0), ("timelimitraw", MINUTE_S)):
         if name in frame.columns:
             given = known(frame[name])
+            # UNLIMITED, Partition_Limit and the like are words
             given = given.set(~given.str.contains(r"^\d"), None).alias("time_limit_s")
             limit_s = elapsed_s(given, place) * unit
             return {"time_limit_s": limit_s.set(limit_s <= 0.0, None)}
@@ -428,11 +450,13 @@ def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
 def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str, pl.Series]:
     """GPUs, their kinds, cores and memory; of each the first column that tells it."""
     told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cores": [], "mem_gb": []}
+    # rows whose GPUs an earlier column told, so that a type never comes from another column
     taken = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
     for name, parse in RESOURCES.items():
         if name not in frame.columns:
             continue
         read = resource_columns(frame[name], parse)
+        # steps are left out later, whatever they hold
         place.refuse(~read["valid"] & ~steps, frame[name], "counts of GPUs cannot be read", REMEDY)
         gpus = read["gpus"] * _nodes(frame) if name == PER_NODE else read["gpus"]
         told["gpus"].append(gpus)
@@ -440,6 +464,7 @@ def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str,
         taken = taken | gpus.is_not_null()
         told["cores"].append(read["cores"])
         told["mem_gb"].append(read["mem_gb"])
+    # plain counts last: TRES is what was allocated
     told["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
     columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in told.items()}
     return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
@@ -455,18 +480,22 @@ def _untold(frame: pl.DataFrame, waits: pl.Series) -> pl.Series:
     for name in (name for name in RESOURCES if name in frame.columns):
         told |= known(frame[name]).is_not_null()
         if name == PER_NODE:
+            # an empty request for GRES asks for none
             told |= True
         elif name == "allocgres":
+            # a waiting job has nothing allocated yet, so that empty tells nothing of it
             told |= ~waits
     return ~told
 
 
 def _nodes(frame: pl.DataFrame) -> pl.Series:
     nodes = [_number(frame[name]) for name in NODES if name in frame.columns]
+    # --gres counts per node, and a job without a number of nodes has one
     return pl.select(pl.coalesce([*nodes, pl.repeat(1.0, frame.height, eager=True)])).to_series()
 
 
 def _number(values: pl.Series) -> pl.Series:
+    # beyond 1e9 it is no count but a word that happens to be digits
     numbers = values.cast(pl.Float64, strict=False)
     return numbers.set(~numbers.is_between(1.0, 1e9), None)
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from jobcast.domain.errors import PoolsError
 from jobcast.domain.hardware import PoolsTable, Quota
-from jobcast.traces.check import count_nodes, node_names, shown_columns, shown_value
+from jobcast.traces.check import node_names, shown_columns, shown_value
 from jobcast.traces.files import FileBytes
 from jobcast.traces.readers.reading import Reading
 from jobcast.traces.table import Trace
@@ -55,19 +55,23 @@ def parse_tres(text: str) -> Resources:
     >>> parse_tres("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2").gpus
     3
     """
+    # the type stands in the name (gres/gpu:a100=4), so the first = parts it from the count
     entries = [entry.strip().partition("=") for entry in text.split(",") if entry.strip()]
     generic: int | None = None
     typed: dict[str, int] = {}
     cores = mem_gb = None
     for name, equals, value in entries:
         if name == "gres/gpu" or name.startswith("gres/gpu:"):
+            # a GPU count that cannot be read must not pass for none
             if not equals or not COUNT.fullmatch(value):
                 return Resources(valid=False)
             if name == "gres/gpu":
                 generic = int(value)
             else:
                 kind = name.removeprefix("gres/gpu:")
+                # one type may be listed twice, as of two sockets
                 typed[kind] = typed.get(kind, 0) + int(value)
+        # cores and memory are extras: unreadable ones are dropped, not refused
         elif name == "cpu":
             cores = float(value) if COUNT.fullmatch(value) else None
         elif name == "mem":
@@ -85,10 +89,12 @@ def parse_gres(text: str) -> Resources:
     """
     generic: int | None = None
     typed: dict[str, int] = {}
+    # sockets may hold commas, so they go before the text is split
     for entry in SOCKETS.sub("", text).split(","):
         name, *rest = entry.strip().removeprefix("gres:").removeprefix("gres/").split(":")
         if name != "gpu":
             continue
+        # "gpu" alone stands for one; gpu:a100 without a count tells none
         counted = not rest or rest[-1].isdigit()
         if len(rest) > 2 or not counted or (rest and not COUNT.fullmatch(rest[-1])):
             return Resources(valid=False)
@@ -97,24 +103,24 @@ def parse_gres(text: str) -> Resources:
             typed[rest[0]] = typed.get(rest[0], 0) + count
         else:
             generic = (generic or 0) + count
+    # unlike in TRES, generic entries of GRES come beside the typed ones
     if generic is not None and typed:
         generic += sum(typed.values())
     return _resources(generic, typed, None, None)
 
 
+_RESOURCE_TYPES = {
+    "gpus": pl.Float64(), "gpu_type": pl.String(), "cores": pl.Float64(), "mem_gb": pl.Float64(), "valid": pl.Boolean(),
+}  # fmt: skip
+
+
 def resource_columns(texts: pl.Series, parse: Callable[[str], Resources]) -> pl.DataFrame:
     """Resources of a column of texts: gpus, gpu_type, cores, mem_gb, valid; each different text is read once."""
+    # logs hold few different texts: parsing each once is what makes long logs quick
     different = texts.drop_nulls().unique(maintain_order=True)
     read = [parse(text) if text.strip().lower() not in NOTHING else Resources() for text in different.to_list()]
-    known = pl.DataFrame(
-        {
-            "text": different,
-            "gpus": pl.Series([one.gpus for one in read], dtype=pl.Float64),
-            "gpu_type": pl.Series([one.gpu_type for one in read], dtype=pl.String),
-            "cores": pl.Series([one.cores for one in read], dtype=pl.Float64),
-            "mem_gb": pl.Series([one.mem_gb for one in read], dtype=pl.Float64),
-            "valid": pl.Series([one.valid for one in read], dtype=pl.Boolean),
-        }
+    known = pl.DataFrame({"text": different}).with_columns(
+        pl.Series(name, [getattr(one, name) for one in read], dtype=dtype) for name, dtype in _RESOURCE_TYPES.items()
     )
     rows = pl.DataFrame({"text": texts}).join(known, on="text", how="left", maintain_order="left")
     return rows.drop("text").with_columns(pl.col("valid").fill_null(True))
@@ -122,12 +128,14 @@ def resource_columns(texts: pl.Series, parse: Callable[[str], Resources]) -> pl.
 
 def _resources(generic: int | None, typed: dict[str, int], cores: float | None, mem_gb: float | None) -> Resources:
     gpus = generic if generic is not None else sum(typed.values()) if typed else None
+    # sorted, so that a100+v100 is one type whatever order Slurm lists them in
     kinds = sorted(kind for kind, count in typed.items() if count)
     return Resources(gpus, "+".join(kinds) or None, cores, mem_gb)
 
 
 def _gb(text: str) -> float | None:
     found = SIZE.fullmatch(text)
+    # a bare number is megabytes to Slurm
     return float(found[1]) * UNITS_GB[found[2].upper() or "M"] if found else None
 
 
@@ -189,12 +197,14 @@ def with_quotas(trace: Trace, told: Sequence[Partitions]) -> Reading:
     gpus: dict[str, int] = {}
     nodes: dict[str, frozenset[str]] = {}
     for one in told:
+        # later files are trusted more, but a 0 of theirs does not undo a count
         gpus |= {name: count or gpus.get(name, 0) for name, count in one.gpus.items()}
         nodes |= {name: names or nodes.get(name, names) for name, names in one.nodes.items()}
     quotas = {name: count for name, count in gpus.items() if count}
     notes = [f"quotas of {len(quotas)} partitions told as of today, taken to hold at all times"]
     if without := sorted(set(gpus) - set(quotas)):
         notes.append(f"partitions without GPUs have no quota: {_some(without)}")
+    # the reader of quotas must know that they do not add up to the cluster
     if shared := _shared({name: nodes[name] for name in quotas if name in nodes}):
         notes.append(f"nodes of several partitions count in each: {shared}; the quotas add up to more than the cluster")
     pools = trace.on_gpus.pools
@@ -267,6 +277,7 @@ def _from_nodes(text: str, path: str) -> Partitions:
         seen.add(node)
         gres = parse_gres(_told(pairs.get("Gres", "")))
         tres = parse_tres(_told(pairs.get("CfgTRES", "")))
+        # Gres is what the node has; CfgTRES stands in where it is not told
         count = tres.gpus if gres.gpus is None else gres.gpus
         gpus = _count(count or 0, gres.valid and tres.valid, pairs.get("Gres", ""), path, line)
         for name in filter(None, _told(pairs.get("Partitions", "")).split(",")):
@@ -286,6 +297,7 @@ def _from_sinfo(text: str, path: str) -> Partitions:
     made = Partitions(trust=0)
     for number, line in lines[1:]:
         fields = _fields(line)
+        # sinfo repeats its header in long outputs
         if fields == names:
             continue
         if len(fields) != len(names):
@@ -295,7 +307,12 @@ def _from_sinfo(text: str, path: str) -> Partitions:
         gres = parse_gres(_told(fields[columns["GRES"]]))
         listed = next((fields[columns[key]] for key in ("NODELIST", "HOSTNAMES") if key in columns), "")
         nodes = _nodes(_told(listed), path, number)
-        many = _sinfo_nodes(fields[columns["NODES"]], path, number) if "NODES" in columns else count_nodes(listed)
+        # node lists stand in for NODES where the export has no count
+        many = (
+            _sinfo_nodes(fields[columns["NODES"]], path, number)
+            if "NODES" in columns
+            else len(node_names(listed) or ())
+        )
         each = _count(gres.gpus or 0, gres.valid, fields[columns["GRES"]], path, number)
         made.gpus[name] = _count(made.gpus.get(name, 0) + each * many, True, line, path, number)
         made.nodes[name] = made.nodes.get(name, frozenset()) | (frozenset(nodes) if each else frozenset())
@@ -309,6 +326,7 @@ def _fields(line: str) -> list[str]:
 def _sinfo_nodes(text: str, path: str, line: int) -> int:
     """A number of nodes, or the last of allocated/idle/other/total."""
     count = text.rpartition("/")[2]
+    # isdigit alone lets other scripts' digits pass, which int reads, too
     if not count.isascii() or not count.isdigit() or len(count) > 9:
         raise PoolsError(f"{path}, row {line}: must be a number of nodes, got {shown_value(text)}; {SINFO}")
     return int(count)

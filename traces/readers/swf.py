@@ -15,8 +15,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.column_types import Clock, numbers_of, typed_columns
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.readers.reading import FIRST_LINE, Reading, Unfit, leave_out, merged_notes, only_source, source_of
-from jobcast.traces.table import Trace
+from jobcast.traces.readers.reading import FIRST_LINE, Reading, Unfit, leave_out, merged_notes, only_source
 
 FIELDS = (
     "job_number",
@@ -72,6 +71,7 @@ class SwfReader:
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether the first line of `head` that is no comment holds 18 numbers."""
+        # logs come packed, and recognising them must not unpack the whole
         lines = (line for line in unpacked(head).split(b"\n") if line.strip() and not line.lstrip().startswith(b";"))
         return NUMBERS.match(next(lines, b"")) is not None
 
@@ -97,17 +97,13 @@ class SwfReader:
         frame, place = _records(file, text)
         start = UNIX_START.search(text)
         fields = {name: _number(frame[name], place) for name in FIELDS}
+        # looked up in a table of whole numbers below
         fields["status"] = fields["status"].cast(pl.Int64, strict=False)
         typed = typed_columns(_canonical(frame, fields, float(start[1]) if start else 0.0), place, clock)
         kept = leave_out(typed.frame, _unfit(typed.frame, fields), place, strict)
         zone = ZONE.search(text)
         told = (PROCESSORS, *_size_note(text), _clock_note(start is not None, zone[1] if zone else ""))
-        notes = merged_notes((*typed.notes, *told))
-        source = source_of([file.path], [file.sha256], frame.height)
-        trace = Trace.from_frame(
-            kept.frame, name=file.name, source=source, notes=notes, dropped=kept.dropped, place=kept.place
-        )
-        return Reading(trace)
+        return kept.reading([file], frame.height, merged_notes((*typed.notes, *told)))
 
 
 def unpacked(head: bytes) -> bytes:
@@ -115,6 +111,7 @@ def unpacked(head: bytes) -> bytes:
     if not head.startswith(GZIP):
         return head
     try:
+        # a cut head is no whole gzip file: decompressobj takes what is there
         return zlib.decompressobj(GZIP_WINDOW).decompress(head)
     except zlib.error:
         return head
@@ -126,11 +123,13 @@ def _text(file: FileBytes) -> str:
     if data.startswith(GZIP):
         try:
             data = gzip.decompress(data)
+        # gzip raises these three, by which of its layers finds the damage
         except (OSError, EOFError, zlib.error):
             raise TraceError(f"{file.path}: cannot be unpacked (gzip); download or pack it again") from None
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + FIRST_LINE
         raise TraceError(f"{file.path}, row {line}: holds binary data; give a text file")
+    # site names in comments are often Latin-1; they must not make the log unreadable
     return data.decode("utf-8-sig", errors="replace")
 
 
@@ -145,6 +144,7 @@ def _records(file: FileBytes, text: str) -> tuple[pl.DataFrame, Place]:
     jobs = (~lines.str.starts_with(COMMENT) & (lines != "")).arg_true()
     if not len(jobs):
         raise TraceError(f"{file.path}: no jobs, only comments; give a log with at least one line of 18 numbers")
+    # fields stand in columns padded by blanks, one separator is wanted
     rows = lines.gather(jobs).str.replace_all(r"\s+", " ")
     counts = rows.str.count_matches(" ", literal=True) + 1
     wrong = (counts != len(FIELDS)).arg_true()
@@ -169,6 +169,7 @@ def _number(values: pl.Series, place: Place) -> pl.Series:
     """A field as numbers; -1 is null."""
     numbers = numbers_of(values, place)
     place.refuse(~numbers.is_finite(), values, "must be a finite number", "correct the line")
+    # all of SWF's unknowns are -1, and no field of it is negative
     return numbers.set(numbers < 0, None)
 
 
@@ -176,7 +177,9 @@ def _canonical(frame: pl.DataFrame, fields: dict[str, pl.Series], start_s: float
     submit_s = fields["submit"] + start_s
     began_s = submit_s + fields["wait"]
     allocated, run_s, limit_s = fields["allocated_processors"], fields["run_time"], fields["requested_time"]
+    # 0 allocated is unknown too: the request tells
     gpus = allocated.set(allocated <= 0, None).fill_null(fields["requested_processors"])
+    # of the two the partition is the hardware, a queue is a policy
     pools = fields["partition"] if fields["partition"].is_not_null().any() else fields["queue"]
     columns = {
         "job_id": frame["job_number"],
@@ -192,6 +195,7 @@ def _canonical(frame: pl.DataFrame, fields: dict[str, pl.Series], start_s: float
         "account": _names(fields["group_id"]),
         "partition": _names(fields["partition"]),
         "time_limit_s": limit_s.set(limit_s <= 0, None),
+        # the archive's memory is a processor's
         "mem_gb": fields["requested_memory"] * gpus / KB_A_GB,
         "preceding_job": _names(fields["preceding_job"]),
         "think_time_s": fields["think_time"],
@@ -207,6 +211,7 @@ def _names(numbers: pl.Series) -> pl.Series:
 def _unfit(table: pl.DataFrame, fields: dict[str, pl.Series]) -> list[Unfit]:
     never_ran = table["duration"].fill_null(0.0) <= 0.0
     return [
+        # parts go first: they may well have run
         Unfit(PARTIAL_LINE, fields["status"].is_in(PARTIAL), "state", "must be a whole job"),
         Unfit(CANCELLED, never_ran & (fields["status"] == CANCELLED_STATUS), "duration", "must be > 0"),
         Unfit(NO_RUN_TIME, never_ran, "duration", "must be > 0"),

@@ -17,7 +17,6 @@ from papers.andreas.armida import (
 )
 from papers.andreas.figure4 import power_over_time, shared
 from papers.andreas.instances import small
-from papers.andreas.plotting import lanes_of
 from papers.andreas.table3 import Compared, compare
 from tests.simulator.energy.energy_cases import cluster_of
 
@@ -37,13 +36,6 @@ def test_eight_jobs_on_three_nodes_of_four_gpus(scenario):
     assert scenario.job_ids == ("J6", "J9", "J10", "J7", "J8", "J1", "J2", "J3")
     assert scenario.place.names == ("armida-05", "armida-06", "armida-07")
     assert scenario.place.gpus == 4
-
-
-def test_calls_are_five_minutes_apart(plan):
-    since_s = np.array([one.now_s for one in plan.calls]) - plan.log.submit_s[0]
-    assert since_s[0] == 0.0
-    assert np.allclose(since_s % PERIOD_S, 0.0)
-    assert len(plan.calls) == plan.log.totals["decisions"]
 
 
 def test_where_times_are_right_calls_expect_what_happens(scenario, plan):
@@ -78,21 +70,9 @@ def test_deviations_are_shares_of_the_prediction():
     assert found.plan_pct == pytest.approx(12.29, abs=0.005)
 
 
-def test_noise_changes_what_is_real_and_its_seed_tells_which(scenario, plan):
-    one, same, other = (session(scenario, "edf", noise=0.1, seed=seed) for seed in (1, 1, 2))
-    assert one.log.end_s.tolist() == same.log.end_s.tolist()
-    assert one.log.end_s.tolist() != other.log.end_s.tolist()
-    assert energy_eur(one.log) != pytest.approx(energy_eur(plan.log), rel=1e-6)
-
-
 def spans_of(*rows):
     job, node, gpus, from_s, until_s = (np.array(column) for column in zip(*rows, strict=True))
     return Spans(job, from_s, until_s, gpus.astype(float), node)
-
-
-def test_lanes_are_those_that_are_free():
-    told = spans_of((0, 1, 1, 0.0, 10.0), (1, 1, 1, 5.0, 20.0), (2, 1, 1, 10.0, 20.0), (3, 1, 2, 20.0, 30.0))
-    assert lanes_of(told, [1, 2]) == [(0, 1, 0), (1, 1, 1), (2, 1, 0), (3, 1, 0), (3, 1, 1)]
 
 
 def test_who_is_together_on_a_node(scenario, plan):

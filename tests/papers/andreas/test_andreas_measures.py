@@ -1,10 +1,9 @@
 """What ANDREAS saves, by hand."""
 
-import numpy as np
 import pytest
 
 from papers.andreas.campaign import holds
-from papers.andreas.measures import ENERGY, TOTAL, of_sums_pct, over, savings_pct, savings_tables
+from papers.andreas.measures import ENERGY, TOTAL, of_sums_pct, over, savings_pct
 from papers.andreas.units import Done
 from papers.confidence import Interval, interval_of
 
@@ -27,12 +26,6 @@ def test_savings_are_by_draw(done):
     assert savings_pct(ENERGY, done, "20", "FIFO").tolist() == [50.0, 10.0]
 
 
-def test_nothing_is_saved_of_nothing(done):
-    found = savings_pct(TOTAL, done, "10", "EDF")
-    assert np.isnan(found[0])
-    assert found[1] == 50.0
-
-
 def test_over_cases_the_interval_is_of_the_draws_means(done):
     found = over(TOTAL, done, ["10", "20"], ["FIFO"])
     assert found == interval_of([(60.0 + 50.0) / 2, (70.0 + 10.0) / 2])
@@ -50,10 +43,3 @@ def test_a_direction_holds_with_confidence_or_is_open():
     assert holds(Interval(5.0, -1.0, 9.0)) is None
     assert holds(Interval(-5.0, -9.0, -1.0)) is False
     assert holds(interval_of([3.0])) is True
-
-
-def test_tables_have_a_row_a_case_and_a_row_a_policy(done, monkeypatch):
-    monkeypatch.setattr("papers.andreas.measures.SAVED", (TOTAL, ENERGY))
-    _, by_case, _, every = savings_tables(done, ["20"], ["FIFO", "EDF"], "N")
-    assert by_case.splitlines()[2].startswith("| 20 | 30.0 (")
-    assert [line.split(" | ")[0] for line in every.splitlines()[2:]] == ["| FIFO", "| EDF", "| all of them"]

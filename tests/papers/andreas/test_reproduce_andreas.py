@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from jobcast.domain.errors import ConfigError
-from papers.andreas import __main__ as command
 from papers.andreas import campaign, effects, openb, units
-from papers.andreas.__main__ import DEFAULT_NODES, ITEMS, RUNS, main, read_nodes, reproduce
+from papers.andreas.__main__ import DEFAULT_NODES, RUNS, main, read_nodes
 from papers.andreas.units import Row, Unit, run_unit
 from papers.andreas.workloads import NODES, Workload, read_workload, scenario
 
@@ -28,11 +27,6 @@ def few(monkeypatch):
 
 def run(*words):
     return CliRunner().invoke(main, [str(word) for word in words])
-
-
-def test_every_item_has_a_function_of_its_name():
-    for name in ITEMS:
-        assert callable(getattr(command.import_module(f"papers.andreas.{name}"), name))
 
 
 def test_nodes():
@@ -62,13 +56,6 @@ def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):
     first, again = (read_workload(few_jobs, 1, tmp_path).workload.jobs for _ in range(2))
     assert [job.submit_s for job in first] == [job.submit_s for job in again]
     assert sharp.figures["total_eur"] != blurred.figures["total_eur"]
-
-
-def test_titles_and_names_tell_no_runs_apart():
-    one, two = Unit(Workload("a"), 0, Row("x", "edf")), Unit(Workload("b"), 0, Row("y", "edf"))
-    assert one.key == two.key
-    assert one.key != Unit(Workload("a", (("nodes", 3),)), 0, Row("x", "edf")).key
-    assert one.key != Unit(Workload("a", openb=True), 0, Row("x", "edf")).key
 
 
 def test_a_figure_goes_on_where_it_stopped(few, tmp_path):
@@ -132,9 +119,3 @@ def test_the_eight_jobs_pages(few, tmp_path):
     chart = (tmp_path / "figure4" / "figure4.svg").read_text()
     assert all(name in chart for name in ("armida-05", "armida-06, GPU 2", "armida-07"))
     assert (tmp_path / "figure4" / "figure4.csv").read_text().startswith("job,node,gpus,from_s,until_s\nJ6,")
-
-
-def test_an_unknown_item_stops_before_anything_is_run(tmp_path):
-    with pytest.raises(ConfigError, match="figure1: no such figure; choose from figure3, figure2, table3"):
-        reproduce(("figure1",), tmp_path / "out", tmp_path)
-    assert not (tmp_path / "out").exists()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from papers.confidence import HOLDS, OPEN, REVERSED, Interval, interval_of
+from papers.confidence import HOLDS, REVERSED
 from papers.mlfs.intervals import apart, relative
 from papers.mlfs.measures import (
     DEADLINE,
@@ -16,7 +16,7 @@ from papers.mlfs.measures import (
     order_text,
 )
 from papers.mlfs.rows import BASELINES
-from papers.mlfs.tables import gain_claims, order_claim
+from papers.mlfs.tables import order_claim
 from papers.mlfs.units import Done
 
 OURS = {"MLFS", "MLF-RL", "MLF-H"}
@@ -54,16 +54,6 @@ def test_an_order_counts_pairs_of_different_groups_that_were_run():
     assert order_claim("x = 3", JCT, ORDERS[JCT], {"RL": {"mean_jct_s": 1.0}}) is None
 
 
-def test_claims_are_made_of_policies_that_were_run():
-    found = {"MLFS": {"mean_jct_s": 1.0}, "SLAQ": {"mean_jct_s": 2.0}}
-    printed = [one for one in PRINTED if one.measure is JCT]
-    claims = gain_claims("x = 3", printed, found, real=True)
-    assert [(one.text, one.paper, one.here, one.holds) for one in claims] == [
-        ("x = 3: MLFS improves SLAQ in mean JCT by", "53 %", "50.0 %", True)
-    ]
-    assert gain_claims("x = 2", printed, found, real=False)[0].paper == "47 %"
-
-
 def test_intervals_are_of_differences_draw_by_draw():
     runs = [done("a", seed, 60.0 * 2**seed, 0.9) for seed in range(3)]
     runs += [done("b", seed, 120.0 * 2**seed, 0.8 - 0.01 * seed) for seed in range(3)]
@@ -75,11 +65,3 @@ def test_intervals_are_of_differences_draw_by_draw():
     assert points.verdict == HOLDS
     assert apart(DEADLINE, runs, "x = 1", "b", "a").verdict == REVERSED
     assert relative(JCT, runs, "x = 1", "b", "a").mean == pytest.approx(-100.0)
-
-
-def test_a_single_draw_and_zeros_leave_it_open():
-    assert interval_of([3.0]).verdict == OPEN
-    assert interval_of([3.0]).text() == "3.0"
-    unknown = relative(JCT, [done("a", 0, 0.0), done("b", 0)], "x = 1", "a", "b")
-    assert (unknown.verdict, unknown.text()) == (OPEN, "-")
-    assert Interval(1.0, 0.5, 2.0).negative == Interval(-1.0, -2.0, -0.5)

@@ -5,17 +5,12 @@ import types
 import pytest
 
 from jobcast.domain.errors import RegistryError
-from jobcast.schedulers.policies import TASKS
-from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from papers.mlfs.rows import (
-    BASELINES,
     BY_EARLIER,
     EXACT,
     MLFS_EXACT,
     MLFS_HOPEFUL,
     MLFS_STRANGE,
-    POLICIES,
-    ROWS,
     rows_of,
 )
 
@@ -40,14 +35,6 @@ def registered(monkeypatch):
     return holds
 
 
-def test_rows_name_policies_with_settings_that_they_know():
-    assert set(POLICIES) == set(names_of(TASKS))
-    assert set(BASELINES) < {row.title for row in ROWS}
-    for row in ROWS:
-        if find_policy(row.policy).instead in ("", row.policy):
-            make_policy(row.policy, None, dict(row.settings))
-
-
 def test_without_learned_policies_their_rows_are_left_out_and_mlfs_runs_without(tmp_path):
     found, notes = rows_of(tmp_path)
     titles = [row.title for row in found]
@@ -70,16 +57,3 @@ def test_a_better_policy_is_run_by_mlfs(registered, tmp_path):
     assert versions["RL"] == (("device-rl", 2),)
     assert versions["MLF-H"] == versions["MLF-H with MLF-C"] == ()
     assert notes == ()
-
-
-def test_mlfs_waits_for_a_policy_that_is_better(registered, tmp_path):
-    registered({"mlf-policy": (3, False)})
-    found, notes = rows_of(tmp_path, ("mlfs", "mlf_rl", "mlf_c"))
-    assert {row.title: row.versions for row in found} == {
-        "MLFS": (),
-        MLFS_EXACT: (),
-        MLFS_STRANGE: (),
-        MLFS_HOPEFUL: (),
-        "MLF-RL": (("mlf-policy", 3),),
-    }
-    assert len(notes) == 1

@@ -1,8 +1,6 @@
 """Workloads of MLFS's figures."""
 
-import os
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +17,7 @@ from papers.mlfs.workloads import (
     SCALES,
     Workload,
     philly_week,
-    read_workload,
     scaled,
-    write_arrivals,
     write_workload,
 )
 
@@ -45,13 +41,6 @@ def test_the_papers_clusters():
     assert (large.gpus, len(task_cluster(large.place()).capacity)) == (2474, 550)
     assert large.jobs == round(117_325 / 18)
     assert task_cluster(large.place()).capacity[-1].tolist() == [8.0, 64.0, 488.0, 2500.0]
-
-
-def test_files_hold_the_draw(files):
-    scenario = read_workload(FEW, files)
-    assert len(scenario) == 8
-    assert len(scenario.workload.cluster.server_of) == 8
-    assert [path.name for path in files.parent.iterdir() if path.name.endswith(".part")] == []
 
 
 def test_a_unit_is_a_replay_whatever_it_is_called(files, tmp_path):
@@ -80,13 +69,3 @@ def test_what_was_learned_is_the_version_that_the_row_pins(files, tmp_path, monk
     key, _ = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path / "home")
     assert asked == [("mlfs", {"mlf-policy": 7}, 8, tmp_path / "home", False)]
     assert '"versions": {"mlf-policy": 7}' in key
-
-
-def test_arrivals_are_phillys(tmp_path):
-    if not os.environ.get("JOBCAST_DATA"):
-        pytest.skip("JOBCAST_DATA is not set: it names the folder that holds philly/")
-    arrivals = tmp_path / "arrivals.parquet"
-    write_arrivals(Path(os.environ["JOBCAST_DATA"]), arrivals)
-    scenario = read_workload(scaled("1/4"), write_workload(scaled("1/4"), 0, arrivals, tmp_path / "drawn"))
-    assert len(scenario) == 155
-    assert np.ptp(scenario.workload.jobs.submit_s) <= 7 * 86400.0

@@ -1,7 +1,6 @@
 """The command that makes MLFS's figures anew, on workloads of a few jobs."""
 
 import json
-import types
 
 import pytest
 from click.testing import CliRunner
@@ -9,9 +8,8 @@ from click.testing import CliRunner
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
-from papers.mlfs import __main__ as command
 from papers.mlfs import bars, bench, figure4, parts
-from papers.mlfs.__main__ import ITEMS, RUNS, main, reproduce
+from papers.mlfs.__main__ import RUNS, main, reproduce
 from papers.mlfs.workloads import Workload
 
 SETTINGS = (("widths", "1,2"), ("epochs", "3,6"), ("longest_h", 6), ("load", 0.05))
@@ -41,11 +39,6 @@ def small(data, monkeypatch):
 
 def run(*words):
     return CliRunner().invoke(main, [str(word) for word in words])
-
-
-def test_every_item_has_a_function_of_its_name():
-    for name in ITEMS:
-        assert callable(getattr(command.import_module(f"papers.mlfs.{name}"), name))
 
 
 def test_orders_with_confidence_from_the_command(small, tmp_path):
@@ -93,24 +86,3 @@ def test_an_unknown_name_stops_before_anything_is_run(data, tmp_path):
     with pytest.raises(ConfigError, match="--policies fifo: no such policy; choose from mlfs, "):
         reproduce(("bars",), out, data, policies=("fifo",))
     assert (out / RUNS).read_text() == "{}\n"
-
-
-def test_parts_reach_the_figures(data, tmp_path, monkeypatch):
-    seen = []
-
-    def figure(bench, out):
-        seen.append((bench.seeds, [row.title for row in bench.rows], bench.jobs, bench.data))
-        out.mkdir(parents=True)
-        (out / "bars.md").write_text("# bars\n")
-
-    monkeypatch.setattr(command, "import_module", lambda name: types.SimpleNamespace(bars=figure))
-    answer = run("bars", "--seeds", 3, "--policies", "slaq, mlf_h", "--jobs", 4, "--out", tmp_path / "out")
-    assert answer.exit_code == 0, answer.output
-    assert seen == [((0, 1, 2), ["MLF-H", "SLAQ"], 4, data)]
-
-
-def test_the_folder_of_traces_must_be_named(monkeypatch, tmp_path):
-    monkeypatch.delenv("JOBCAST_DATA", raising=False)
-    answer = run("bars", "--out", tmp_path / "out")
-    assert answer.exit_code == 1
-    assert answer.output == "Error: JOBCAST_DATA is not set: point it at the folder that holds philly/, curves/\n"

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.simulator.metrics import errors_pct
 from papers.pcs.aims import aims_table, reaches, window
 from papers.pcs.measured import THEIRS, compared, published_configs
-from papers.pcs.runs import Done, Task, figures_of, policies, pooled, run
-from papers.pcs.tables import by_policy, write_runs
+from papers.pcs.runs import Done, Task, figures_of, policies, run
 from papers.pcs.toy import play_toy
 from papers.pcs.workloads import automl, gavel, published
 from papers.runs import means
@@ -24,15 +22,6 @@ def data():
     if not os.environ.get("JOBCAST_DATA"):
         pytest.skip("JOBCAST_DATA is not set: no published traces")
     return Path(os.environ["JOBCAST_DATA"])
-
-
-def test_figures_of_the_toy():
-    figures = figures_of(play_toy("srsf"))
-    assert figures["mean_jct_s"] == 11.5
-    assert figures["mean_error_pct"] == pytest.approx((170 + 12.5) / 4)
-    assert figures["max_error_pct"] == pytest.approx(170.0)
-    assert figures["utilization"] == pytest.approx(1.0)  # 27 units of work in 27 units of time
-    assert figures["preemptions_a_job"] == 0.5  # J1 and J2, once each
 
 
 def test_one_queue_without_caps_is_fifo():
@@ -49,15 +38,6 @@ def test_preemption_costs_time_and_whole_gpus_are_whole():
     free, dear = (run(Task("c", "p", scenario, config=config, whole=True, preempt_s=cost)) for cost in (0.0, 60.0))
     assert dear.figures["mean_jct_s"] > free.figures["mean_jct_s"]
     assert dear.figures["preemptions_a_job"] > 0
-
-
-def test_seeds_are_averaged_and_jobs_pooled():
-    done = [one for seed in (0, 1) for one in map(run, policies("c", automl(seed, 30), ["srsf"]))]
-    found = means(done)
-    assert found["c", "Tiresias (SRSF)"]["mean_jct_s"] == pytest.approx(
-        np.mean([one.figures["mean_jct_s"] for one in done])
-    )
-    assert len(pooled(done, errors_pct)["Tiresias (SRSF)"]) == 60
 
 
 def test_declared_sizes_may_be_wrong_while_work_is_not():
@@ -78,15 +58,6 @@ def done(case, name, error, jct):
     return Done(case, name, {**figures, "mean_error_pct": error, "mean_jct_s": jct}, play_toy("elastic_fifo"))
 
 
-def test_a_row_a_policy_relative_to_the_lowest(tmp_path):
-    runs = [done("c", "a", 12.34, 7200.0), done("c", "b", 0.5, 3600.0)]
-    lines = by_policy(means(runs), "c").splitlines()
-    assert lines[2].startswith("| a | 2.00 | 2.00 | 0.00 | 0.00 | 12.3 | 1.00 |")
-    assert lines[3].startswith("| b | 1.00 | 1.00 |")
-    write_runs(tmp_path, "t", runs)
-    assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("case,policy,mean_jct_s,p50_jct_s")
-
-
 def test_aims_by_hindsight_are_those_of_the_first_window():
     first, second = window("ee9e8c"), window("ee9e8c", 301)
     runs = [done(case, "Tiresias (SRSF)", 8.0, 100.0) for case in (first, second)]
@@ -103,13 +74,6 @@ def test_aims_by_hindsight_are_those_of_the_first_window():
     assert lines[1].endswith("| 2 of 3 | row 2: 0.25 at 1.20 |")
     assert reaches((0.25, 1.3))
     assert not reaches((0.26, 1.0))
-
-
-def test_windows_of_a_trace_follow_one_another(data):
-    whole, second = published(data, "0e4a51", jobs=400), published(data, "0e4a51", 301, 99)
-    assert second.job_ids == whole.job_ids[301:]
-    assert second.workload.size_s == pytest.approx(whole.workload.size_s[301:])
-    assert second.workload.jobs.submit_s[0] == 0.0
 
 
 def test_published_runs_come_out_to_the_millisecond(data):

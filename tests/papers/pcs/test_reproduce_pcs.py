@@ -5,9 +5,8 @@ import types
 import pytest
 from click.testing import CliRunner
 
-from jobcast.domain.errors import ConfigError
-from papers.pcs import __main__ as command
-from papers.pcs.__main__ import ITEMS, SEARCHED, main, reproduce
+from papers import driver
+from papers.pcs.__main__ import main, reproduce
 
 
 @pytest.fixture
@@ -32,14 +31,8 @@ def made(monkeypatch):
 
         return types.SimpleNamespace(**{name: figure})
 
-    monkeypatch.setattr(command, "import_module", module)
+    monkeypatch.setattr(driver, "import_module", module)
     return names
-
-
-def test_every_item_has_a_function_of_its_name():
-    for name in ITEMS:
-        assert callable(getattr(command.import_module(f"papers.pcs.{name}"), name))
-    assert set(SEARCHED) < set(ITEMS)
 
 
 def test_the_toy_is_made_without_searches(data, tmp_path):
@@ -67,19 +60,3 @@ def test_resuming_leaves_alone_what_is_there(data, tmp_path, made):
     assert made == ["figure1", "figure9"]
     reproduce(("figure1",), tmp_path / "out", data)
     assert made == ["figure1", "figure9", "figure1"]
-
-
-def test_an_unknown_figure_stops_before_anything_is_made(data, tmp_path, made):
-    with pytest.raises(ConfigError, match="figure5: no such figure; choose from fronts, figure1"):
-        reproduce(("figure1", "figure5"), tmp_path / "out", data)
-    assert not made
-
-
-def test_the_folder_of_traces_must_be_named(monkeypatch, tmp_path):
-    monkeypatch.delenv("JOBCAST_DATA", raising=False)
-    answer = CliRunner().invoke(main, ["figure1", "--out", str(tmp_path / "out")])
-    assert answer.exit_code == 1
-    assert answer.output == "Error: JOBCAST_DATA is not set: point it at the folder that holds pcs/\n"
-    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path))
-    answer = CliRunner().invoke(main, ["figure1", "--out", str(tmp_path / "out")])
-    assert "holds no folder pcs" in answer.output

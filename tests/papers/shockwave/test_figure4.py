@@ -6,7 +6,6 @@ from papers.shockwave.figure4 import (
     TOY,
     ToyJob,
     agnostic,
-    figure4,
     plan,
     proactive,
     reactive,
@@ -39,9 +38,3 @@ def test_nobody_runs_twice_in_a_round_and_all_complete():
 def test_the_less_is_foreseen_the_longer_it_takes():
     # 7 + 7 + 12 rounds on two GPUs: 13; J3 begins after the first epochs of the others: 4 + 12; or one round later
     assert [len(schedule(TOY, rule)) for rule in (proactive, reactive, agnostic)] == [13, 16, 17]
-
-
-def test_files_are_written(tmp_path):
-    figure4(tmp_path, tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["figure4.csv", "figure4.md", "figure4.svg"]
-    assert "| agnostic | 17 | 76 % |" in (tmp_path / "out" / "figure4.md").read_text()

@@ -1,11 +1,9 @@
 """Shockwave, Figure 8: groups of jobs and who held GPUs when, by hand."""
 
 import numpy as np
-import pytest
 
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.log import RunLog, flat_spans
-from papers.plotting import gpus_over_time
 from papers.runs import Done
 from papers.shockwave.figure8 import size_groups
 
@@ -25,9 +23,3 @@ def test_groups_are_by_rank_of_gpu_time():
     done = done_of([2] + [1] * 9, [60.0, 100.0, *range(80, 0, -10)], [(0, 100.0, 160.0)])
     # largest 2 x 60; then 100 and 80; 70, 60, 50; the other four are the smallest
     assert size_groups(done).tolist() == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
-
-
-def test_gpus_held_are_averaged_over_steps():
-    done = done_of([2, 1], [250.0, 50.0], [(1, 150.0, 200.0), (0, 100.0, 350.0), (1, 350.0, 400.0)])
-    used = gpus_over_time(done, [0, 1], 2, 100.0)
-    assert used == pytest.approx(np.array([[2.0, 2.0, 1.0], [0.5, 0.0, 0.5]]))

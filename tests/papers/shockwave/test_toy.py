@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from papers.shockwave import toy
-from papers.shockwave.toy import ToyJob, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
+from papers.shockwave.toy import ToyJob, adaptive_scores, all_scores, filter_scores, score
 
 THIRD, TWO_THIRDS, ONE = Fraction(1, 3), Fraction(2, 3), Fraction(1)
 
@@ -66,23 +66,3 @@ def test_rho_against_an_equal_share_and_against_requested_gpus():
     assert made.rho == pytest.approx((1.0, 1.0, 2.0))
     assert made.worst_requested_rho == pytest.approx(1.0)
     assert (made.mean_jct, made.makespan) == (8.0, 9)
-
-
-def test_first_round_that_no_filter_grants():
-    served = ["AAAAAAA", "ABBABAA", "BBCBBA.", "CCCCCB."]
-    assert leaves_filter_at(served, [ONE]) is None
-    assert leaves_filter_at(served, [THIRD]) == 0
-    assert leaves_filter_at(["AAAA...", "AAAA...", "AAAABBB", "BBBBBCC"], [THIRD]) == 1
-
-
-@pytest.mark.parametrize(
-    ("schedule", "message"),
-    [
-        (["A" * 12], "for 1 GPUs; give one for 4"),
-        (["AAA", "AAA", "AAA", "AAA"], r"job A receives \[4, 4, 4\]; it takes 3 a round, 12 in all"),
-        (["BBBAAAA", "BBBAAAA", "CCCAAAA", "CCCB..."], r"job B receives \[2, 2, 2, 1, 0, 0, 0\]"),
-    ],
-)
-def test_schedules_of_something_else_are_refused(schedule, message):
-    with pytest.raises(ValueError, match=message):
-        score(schedule)

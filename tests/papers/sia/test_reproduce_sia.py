@@ -2,15 +2,12 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
-from jobcast.domain.errors import ConfigError
-from papers.sia import __main__ as command
 from papers.sia import figure13, figure15b
-from papers.sia.__main__ import ITEMS, NEED_DATA, RUNS, main, reproduce
+from papers.sia.__main__ import RUNS, main
 from papers.sia.units import MMFS
 from papers.sia.workloads import PoolDraw, Synthetic
 
@@ -69,22 +66,6 @@ def test_draws_of_philly_from_the_command(philly, monkeypatch, tmp_path):
     assert f"| 4 | {MMFS.title} |" in page
 
 
-def test_an_unknown_item_is_one_line_and_nothing_is_run(small, tmp_path):
-    answer = run("figure15b", "figure99", "--out", tmp_path / "out")
-    assert answer.exit_code == 1
-    assert answer.output == f"Error: figure99: no such figure; choose from {', '.join(ITEMS)}\n"
-    assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigError, match="figure1: no such figure"):
-        reproduce(("figure1",), tmp_path / "out", tmp_path)
-
-
-@pytest.mark.parametrize("name", NEED_DATA)
-def test_replays_of_philly_need_the_folder_of_traces(small, name, tmp_path):
-    answer = run("figure15b", name, "--out", tmp_path / "out")
-    assert answer.exit_code == 1
-    assert answer.output == "Error: JOBCAST_DATA is not set: point it at the folder that holds philly/\n"
-
-
 def test_too_few_pools_are_one_line(philly, monkeypatch, tmp_path):
     monkeypatch.setenv("JOBCAST_DATA", str(philly))
     monkeypatch.setattr(figure13, "ROWS", (MMFS,))
@@ -93,17 +74,3 @@ def test_too_few_pools_are_one_line(philly, monkeypatch, tmp_path):
     told = answer.output.splitlines()[-1]
     assert told.startswith("Error: ")
     assert told.endswith("4 pools are to be drawn, 3 have at least 100 jobs from 2017-11-06 to 2017-11-20; draw fewer")
-
-
-def test_options_reach_the_figures(small, monkeypatch, tmp_path):
-    seen = []
-
-    def figure(bench, out):
-        seen.append((bench.seeds, bench.draws, bench.jobs, bench.home, bench.file.path))
-        out.mkdir(parents=True)
-
-    monkeypatch.setattr(command, "import_module", lambda name: SimpleNamespace(figure5=figure, figure24=figure))
-    out = tmp_path / "out"
-    answer = run("figure5", "figure24", "--seeds", 3, "--draws", 7, "--jobs", 4, "--out", out)
-    assert answer.exit_code == 0, answer.output
-    assert seen == [(3, 7, 4, out / ".home", out / ".runs.jsonl")] * 2

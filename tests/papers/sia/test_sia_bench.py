@@ -11,7 +11,7 @@ from jobcast.pipelines.report.formatting import parse_time
 from papers.run_file import Outcome, RunFile
 from papers.sia import bench as benches
 from papers.sia.bench import Bench, train_predictors
-from papers.sia.units import FCFS, MMFS, SIA, SIA_EXACT, SIA_RANDOM, SSF, Done
+from papers.sia.units import FCFS, MMFS, SIA, SIA_EXACT, SIA_RANDOM, SSF
 from papers.sia.workloads import PoolDraw, Synthetic
 
 BASE, MORE = Synthetic(), Synthetic("more_queues")
@@ -40,16 +40,6 @@ def trained(monkeypatch):
 
 def bench(folder, resume=True):
     return Bench(folder, folder / "home", RunFile(folder / "runs.jsonl", resume=resume), jobs=1)
-
-
-def test_rows_of_a_draw_are_run_together_and_come_in_order(made, tmp_path, capsys):
-    done = bench(tmp_path).run([BASE, MORE], (FCFS, MMFS), 2)
-    assert made == [(name, seed, ["fcfs", "mmfs"]) for name in ("base", "more queues") for seed in (0, 1)]
-    assert done[:4] == [
-        Done("base", name, seed, {"jobs": 10.0 * seed + 4}) for seed in (0, 1) for name in ("fcfs", "mmfs")
-    ]
-    assert [one.case for one in done] == ["base"] * 4 + ["more queues"] * 4
-    assert capsys.readouterr().err.splitlines()[2] == "  3/4 more queues, seed 0: 2 runs"
 
 
 def test_nothing_is_made_twice(made, tmp_path):

@@ -7,15 +7,11 @@ from papers.sia.measures import (
     GMEAN,
     SLOWED,
     TOTAL,
-    Measure,
-    draws_text,
     mean,
     median,
-    spread,
     table,
     times_less,
     times_text,
-    write_runs,
 )
 from papers.sia.units import Done
 
@@ -52,26 +48,6 @@ def test_a_table_has_a_row_a_case_and_policy():
     ]
 
 
-def test_spreads_that_are_none():
-    assert spread(np.array([3.0, 3.0]), 2) == "3.00"
-    assert spread(np.array([float("nan")]), 2) == "-"
-
-
 def test_times_less_by_hand():
     assert [times_less(*pair) for pair in ((2.0, 8.0), (8.0, 2.0), (0.0, 8.0), (0.0, 0.0))] == [4, 0.25, np.inf, 1]
     assert [times_text(times) for times in (12345.6, np.inf)] == ["12,346", "all of it"]
-
-
-def test_runs_are_told_without_what_differs_from_run_to_run(tmp_path):
-    runs = [done("milp", 0, 1 / 3, milp_gap=0.1, milp_solve_s=2.0), done("sia", 0, 2.0)]
-    write_runs(tmp_path / "out", "figure", runs)
-    assert (tmp_path / "out" / "figure.csv").read_text().splitlines() == [
-        "case,policy,seed,speedup_gmean,slowdown_total_min",
-        "2,milp,0,0.333333,0",
-        "2,sia,0,2,0",
-    ]
-
-
-def test_draws_in_words():
-    assert (draws_text(1), draws_text(10)) == ("one draw", "10 draws")
-    assert Measure("a", "b").digits == 2

@@ -2,13 +2,11 @@
 
 import csv
 import re
-import xml.etree.ElementTree as ET
 from importlib import import_module
 
 import pytest
 
 from papers.sia.__main__ import ITEMS
-from papers.sia.preemption import COSTS_S
 
 SPEED = {
     "milp": 6.0, "sia_vc": 5.8, "sia, exact forecasts": 5.0, "sia": 4.5, "sia, random arrivals": 4.0,
@@ -91,23 +89,6 @@ def test_a_page_with_all_the_other_way_round(name, bench_of, verdicts, tmp_path)
     assert [one for one in found if one] == ["no"] * FIGURE_SIZES[name][1]
 
 
-@pytest.mark.parametrize("told", [as_said, reversed_])
-@pytest.mark.parametrize("name", ITEMS)
-def test_plots_name_all_that_they_show(name, told, bench_of, tmp_path):
-    page = written(bench_of(told), name, tmp_path)
-    svg = (tmp_path / f"{name}.svg").read_text()
-    assert svg.startswith("<svg ")
-    texts = ["".join(one.itertext()).strip() for one in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
-    label = ET.fromstring(svg).get("aria-label")
-    assert label in texts
-    assert f"# {label}\n" in page
-    assert not [one for one in texts if "$" in one or "\\" in one]  # no mark-up in place of numbers
-    with (tmp_path / f"{name}.csv").open() as file:
-        policies = {row["policy"] for row in csv.DictReader(file)}
-    legend = {f"{cost_s} s to go on" for cost_s in COSTS_S} if name == "preemption" else policies
-    assert legend <= set(texts)
-
-
 def test_figure13_in_numbers(bench_of, verdicts, tmp_path):
     found = verdicts(written(bench_of(as_said), "figure13", tmp_path))
     # 20 draws of 1.2 (four queues) x speed x (1 + 0.01 seed): the median is at 1.095
@@ -131,9 +112,3 @@ def test_table17_puts_the_papers_rows_beside_ours(bench_of, verdicts, tmp_path):
     found = verdicts(written(bench_of(as_said), "table17", tmp_path))
     said = next(cells for claim, cells in found.items() if claim.startswith("mmfs, pools 1, without 2 donors:"))
     assert said[:2] == ("2.65, 298.6, 0.15, 5.96, 358871, 643", "8.0, 9.0, 1.00, 5.00, 10000, 1000.0")
-
-
-def test_preemption_tells_times_stopped(bench_of, tmp_path):
-    page = written(bench_of(lambda *of: as_said(*of) | {"preemptions": 41.0}), "preemption", tmp_path)
-    row = next(line for line in page.splitlines() if line.startswith("| 4 | 0.5, 900 s |"))
-    assert row.endswith("| 41 |")

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.simulation import Simulated
-from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog, flat_spans
-from papers.sia import figure15b, potential, preemption, units
+from papers.sia import potential
 from papers.sia.units import (
     FCFS,
     HIVED,
@@ -30,7 +28,6 @@ from papers.sia.units import (
 from papers.sia.workloads import PoolDraw, Synthetic
 
 FEW = Synthetic("less_queues", days=0.3)
-EVERY = [value for value in vars(units).values() if isinstance(value, Row)]
 
 
 def log_of(jct_s, preemptions=(0, 0, 0, 0)):
@@ -84,15 +81,6 @@ def test_keys_stay_as_they_are_and_titles_do_not_count():
     assert Unit(FEW, 1, MMFS).key != Unit(FEW, 0, MMFS).key
 
 
-def test_rows_name_policies_settings_and_forecasts_that_there_are():
-    rows = [*EVERY, potential.MILP, figure15b.MILP, *(one for cost in (0, 3600) for one in preemption.rows_of(cost))]
-    assert len({row.title for row in EVERY}) == len(EVERY) == 13
-    for row in rows:
-        assert set(dict(row.settings)) <= set(find_policy(row.policy).settings.model_fields)
-        parse_forecasts(row.forecasts)
-    assert [one.title for one in preemption.rows_of(300)][1:3] == ["0.25, 300 s", "0.5, 300 s"]
-
-
 def test_a_draw_is_replayed_by_each_row_against_fcfs(tmp_path):
     rows = (MMFS, FCFS, SIA_VC, SSF)
     made = run_draw([Unit(FEW, 3, row) for row in rows], Path("nowhere"), tmp_path)
@@ -104,22 +92,6 @@ def test_a_draw_is_replayed_by_each_row_against_fcfs(tmp_path):
     assert of["sia_vc"]["slowed_pct"] == 0.0  # SIA, section 5.1
     assert of["sia_vc"]["speedup_gmean"] > 1.0
     assert of["mmfs"]["jct_ratio"] == pytest.approx(base["mean_jct_s"] / of["mmfs"]["mean_jct_s"])
-
-
-def test_a_run_is_the_same_whoever_else_is_run(tmp_path):
-    def steady(rows):
-        made = dict(run_draw([Unit(FEW, 1, row) for row in rows], Path("nowhere"), tmp_path))
-        return {key: value for key, value in made[Unit(FEW, 1, MMFS).key].figures.items() if key != "cpu_s"}
-
-    assert steady([MMFS]) == steady([SSF, FCFS, MMFS])
-
-
-def test_jobs_of_philly_in_the_first_two_days_do_not_count(philly, tmp_path):
-    (_, fcfs), (_, mmfs) = run_draw([Unit(PoolDraw(3), 0, row) for row in (FCFS, MMFS)], philly, tmp_path)
-    submitted = [job.submit_s for job in PoolDraw(3).scenario(0, philly).workload.jobs]
-    later = sum(at >= 1_509_926_400.0 + 2 * 86400.0 for at in submitted)  # 2017-11-06
-    assert fcfs.figures["jobs"] == mmfs.figures["jobs"] == later
-    assert 250 < later < 265
 
 
 def test_locality_is_replayed_on_servers(philly, tmp_path):

@@ -1,27 +1,17 @@
 """What SIA's figures replay."""
 
-import os
 from math import ceil
 from pathlib import Path
 
-import numpy as np
-import pytest
-
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.readers import read_trace
-from papers.sia import workloads
-from papers.sia.figure14 import QUEUES
-from papers.sia.figure16 import QUEUES as LOCAL_QUEUES
 from papers.sia.workloads import (
-    LOADS,
     THREE_WEEKS,
     TWO_WEEKS,
     PoolDraw,
     PoolWork,
     Synthetic,
     WholePhilly,
-    names_of,
     pool_work,
 )
 
@@ -30,18 +20,6 @@ NOWHERE = Path("nowhere")
 
 def quotas(scenario):
     return {pool.name: pool.quota for pool in scenario.workload.pools}
-
-
-def test_names_and_what_tells_them_apart():
-    some = [Synthetic("more_queues", 600.0), PoolDraw(8, locality=True), WholePhilly(1.0), WholePhilly(0.85, 2)]
-    assert names_of(some) == ["more queues", "8", "1", "0.85, without 2 donors"]
-    assert [dict(one.drawn) for one in some] == [
-        {"kind": "synthetic", "variant": "more_queues", "grid_s": 600.0, "days": 3.0},
-        {"kind": "pools", "queues": 8, "locality": True},
-        {"kind": "whole", "scale": 1.0, "without_donors": 0},
-        {"kind": "whole", "scale": 0.85, "without_donors": 2},
-    ]
-    assert [one.warmup_days for one in some] == [0.0, 2.0, 0.0, 0.0]  # SIA, section 6.1
 
 
 def test_submissions_and_durations_are_rounded_up_to_the_grid():
@@ -98,30 +76,6 @@ def test_a_draw_of_pools_by_hand(philly):
     assert {outcome.duration_s for outcome in scenario.workload.outcomes} <= {24192.0, 60480.0, 12096.0, 1512.0}
 
 
-def test_loads_lie_where_the_paper_draws_them(philly, monkeypatch):
-    # section 6.1: uniform in [0.6, 1.1]; with 6,000 GPUs in the mean a quota is 6,000 / load
-    monkeypatch.setattr(workloads, "pool_work", lambda *_: {name: PoolWork(name, 6000.0, 1) for name in "abc"})
-    found = [PoolDraw(3).scenario(seed, philly) for seed in range(40)]
-    loads = np.array([6000.0 / quota for scenario in found for quota in quotas(scenario).values()])
-    assert LOADS == (0.6, 1.1)
-    assert loads.min() > 0.599
-    assert loads.max() <= 1.1
-    assert loads.mean() == pytest.approx(0.85, abs=0.05)
-    assert loads.std() == pytest.approx(0.5 / 12**0.5, abs=0.02)
-
-
-def test_a_draw_is_told_by_seed_and_number_of_pools(philly):
-    assert PoolDraw(2).scenario(5, philly).workload == PoolDraw(2).scenario(5, philly).workload
-    assert len({tuple(quotas(PoolDraw(3).scenario(seed, philly)).items()) for seed in range(8)}) > 4
-
-
-def test_more_pools_than_there_are_cannot_be_drawn(philly):
-    with pytest.raises(
-        ConfigError, match=r"philly_jobs.csv: 4 pools are to be drawn, 3 have at least 100 jobs from 20"
-    ):
-        PoolDraw(4).scenario(0, philly)
-
-
 def test_with_locality_jobs_fit_cells_of_their_pools(philly):
     # section 6.4: servers of eight; jobs of 1, 2, 4 GPUs or whole servers
     for seed in range(8):
@@ -152,16 +106,3 @@ def test_donors_are_those_with_most_idle_gpus(philly):
     assert quotas(WholePhilly(without_donors=1).scenario(0, philly)) == {"a": 2, "b": 9, "few": 1}
     assert quotas(WholePhilly(without_donors=2).scenario(0, philly)) == {"a": 2, "few": 1}
     assert quotas(WholePhilly(without_donors=3).scenario(0, philly)) == {"a": 2}
-
-
-def test_philly_has_as_many_pools_as_the_figures_draw():
-    if not os.environ.get("JOBCAST_DATA"):
-        pytest.skip("JOBCAST_DATA is not set: it names the folder that holds philly/")
-    data = Path(os.environ["JOBCAST_DATA"])
-    everybody = PoolDraw(QUEUES[-1]).scenario(0, data)
-    assert len(everybody.workload.pools) == max(QUEUES) == 8
-    with pytest.raises(ConfigError, match="9 pools are to be drawn, 8 have"):
-        PoolDraw(9).scenario(0, data)
-    tight = PoolDraw(LOCAL_QUEUES[-1], locality=True).scenario(0, data)
-    assert {job.gpus for job in tight.workload.jobs} == {1, 2, 4, 8, 16, 32}
-    assert len(WholePhilly().scenario(0, data).workload.pools) == 10

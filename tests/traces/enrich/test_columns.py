@@ -3,14 +3,18 @@
 The table of models, and its formula.
 """
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.traces.enrich.columns import SIZES, Draws, known_models, model_rows
+from jobcast.traces.enrich.columns import Draws, EnrichConfig, enriched_jobs, known_models, model_rows
 from jobcast.traces.generators.gavel import BATCH_SIZES
 from jobcast.traces.generators.mlfs_tasks import ALGORITHMS
+from jobcast.traces.table import Trace
 from jobcast.traces.trainings import SAMPLES
 
 NAMES = st.lists(st.text(max_size=8), min_size=1, max_size=20, unique=True)
@@ -61,15 +65,6 @@ def test_it_joins_the_vocabularies():
         assert MODELS[name].batch_sizes == BATCH_SIZES[name]
 
 
-def test_each_row_says_where_its_numbers_come_from():
-    for model in MODELS.values():
-        assert model.source
-        assert "MIT" in model.licence
-        assert set(model.sizes) <= set(SIZES)
-        assert all(2 * low == high for low, high in zip(model.batch_sizes[:-1], model.batch_sizes[1:], strict=True))
-    assert {size for model in MODELS.values() for size in model.sizes} == set(SIZES)
-
-
 def test_speedups_are_those_measured_then_a_power_of_the_gpus():
     resnet = MODELS["ResNet-18"]
     assert resnet.speedup(np.array([1, 2, 3, 4, 8])).tolist() == pytest.approx([1, 1.70, (1.70 + 3.26) / 2, 3.26, 5.35])
@@ -93,8 +88,14 @@ def test_published_step_times_are_met():
     assert float(MODELS["LM"].epoch_s(np.array(5), np.array(1))) == pytest.approx(59_675 / 5 * (0.0053 + 5 * 0.000467))
 
 
-def test_ladders_double_up_to_the_largest():
-    assert MODELS["LM"].ladder(20) == (20, 40, 80)
-    assert MODELS["LM"].ladder(100) == (100,)
-    assert MODELS["LM"].ladder(80, 127) == (80,)
-    assert MODELS["LM"].ladder(80, 160) == (80, 160)
+def test_beyond_a_speedup_that_fell_more_gpus_are_a_little_faster():
+    falling = replace(known_models()[0], speedups=(1.8, 1.7))
+    assert falling.knots(8)[1].tolist() == pytest.approx([1.0, 1.8, 1.7, 1.7 * 2.0**0.05])
+
+
+def test_a_batch_gives_each_gpu_a_sample_and_no_more_than_it_must():
+    model = known_models()[model_rows(["LM"])[0]]
+    wide = model.batch_sizes[-1] * 16
+    frame = pl.DataFrame({"job_id": ["1"], "pool": "p", "submit_time": [0.0], "duration": [60.0], "gpus": [wide]})
+    jobs = enriched_jobs(Trace.from_frame(frame.with_columns(model=pl.lit("LM")), name="t"), EnrichConfig(), 0)
+    assert jobs.batch_size.tolist() == [wide]

@@ -16,8 +16,6 @@ from jobcast.traces.enrich.columns import (
     USUAL_LIMITS_H,
     EnrichConfig,
     known_models,
-    parse_enrich,
-    parse_facts,
 )
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside
@@ -130,44 +128,10 @@ def test_what_the_trace_has_is_kept_and_said():
     assert "models that are not known are taken for others: gpt-9 (" in told
 
 
-def test_only_columns_of_the_facts_are_added():
-    plain = set(trace_of([1], [5.0]).jobs.columns)
-    for fact, names in COLUMNS_OF.items():
-        assert set(columns_of(trace_of([1], [5.0]), (fact,)).columns) - plain == set(names)
-
-
-def test_elastic_traces_are_refused():
-    with pytest.raises(TraceError, match="elastic by itself"):
-        enrich(trace_of([4], [5.0], min_gpus=1), ("due",), EnrichConfig(), 0)
-
-
 def test_an_enriched_trace_may_be_enriched_again():
     first = enrich(trace_of([4, 1], [5000.0, 7.0]), ("speedups", "training"), EnrichConfig(), 3).trace
     again = enrich(first, ALL, EnrichConfig(), 3).trace
     assert again.jobs.select(first.jobs.columns).equals(first.jobs)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"due": "3,1"}, "due must be two ascending numbers"),
-        ({"regimes": "some"}, "regimes must be mixed, static, accordion or gns, got some"),
-        ({"reference": "h100"}, "gpu_types must name the reference, h100"),
-        ({"gpu_types": "v100,a100"}, "speed above 0 as in a100:2.5, got 'a100'"),
-        ({"gpu_types": "v100,a100:fast"}, "got 'a100:fast'"),
-        ({"epoch": "3"}, "there is no setting 'epoch'; known settings are reference"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(given, message):
-    with pytest.raises(ConfigError, match=message):
-        parse_enrich(given)
-
-
-def test_facts_are_named():
-    assert parse_facts(["due", " speedups", "due"]) == ("speedups", "due")
-    for words, message in (([""], "names nothing"), (["speedup"], "did you mean speedups"), (["x"], "choose from")):
-        with pytest.raises(ConfigError, match=message):
-            parse_facts(words)
 
 
 def test_the_reference_comes_first_with_speed_one():
@@ -194,12 +158,6 @@ def test_a_folder_holds_all_of_it_with_hashes(tmp_path):
         write_enriched(made, tmp_path / "other")
     with pytest.raises(ConfigError, match="something else"):
         write_enriched(made, tmp_path / "other" / "mine.txt")
-
-
-def test_equal_arguments_give_equal_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_enriched(enrich(trace_of([2, 1], [60.0, 9e3]), ALL, EnrichConfig(), 4), tmp_path / name)
-    assert (tmp_path / "a" / "assumptions.json").read_bytes() == (tmp_path / "b" / "assumptions.json").read_bytes()
 
 
 def test_many_wide_jobs_stay_small(tmp_path):

@@ -6,11 +6,7 @@ import pytest
 
 from jobcast.traces.enrich.columns import EnrichConfig, enriched_jobs
 from jobcast.traces.enrich.tables import (
-    MOST_PARTITIONS,
-    dataset_table,
-    enriched_curves,
     enriched_tasks,
-    job_curves,
     noise_table,
     profile_rows,
     regime_courses,
@@ -19,13 +15,12 @@ from jobcast.traces.enrich.tables import (
     throughput_table,
 )
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
-from jobcast.traces.learning_curves import read_job_curves, write_job_curves
 from jobcast.traces.profiles import read_profiles
 from jobcast.traces.speedups import read_speedups
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_plain
 from jobcast.traces.tasks import read_tasks, write_tasks
-from jobcast.traces.trainings import SAMPLES, read_datasets, read_throughputs
+from jobcast.traces.trainings import read_throughputs
 
 CONFIG = EnrichConfig()
 OWN = {"model": ["LM", "ResNet-18", "mine"], "batch_size": [20, 64, 32], "epochs": [50, 7, 5]}
@@ -64,12 +59,6 @@ def test_throughputs_reach_all_batch_sizes_of_a_course(jobs, written):
     courses = regime_courses(jobs)
     assert courses["a"] == ((0, 20), (15, 80))  # 30 % of 50 epochs, then the largest
     assert "b" not in courses
-
-
-def test_datasets(jobs, written):
-    read = read_datasets(written(dataset_table(jobs)))
-    assert read["LM"] == SAMPLES["LM"]
-    assert read["mine"] == jobs.model_of["mine"].samples
 
 
 def test_profiles_follow_the_same_formula(jobs, written):
@@ -127,21 +116,3 @@ def longest_path_s(table, row):
             if table.edge_from[edge] == task and table.edge_to[edge] > task:
                 ends[table.edge_to[edge]] = max(ends[table.edge_to[edge]], ends[task])
     return max(ends.values())
-
-
-def test_wide_jobs_are_cut_into_few_partitions():
-    frame = {"job_id": ["a"], "pool": "p", "submit_time": [0], "duration": [600.0], "gpus": [1024]}
-    wide = enriched_jobs(Trace.from_frame(pl.DataFrame(frame), name="t"), CONFIG, 0)
-    table = enriched_tasks(wide, 0)
-    assert len(table.edge_from) <= 1024 * (MOST_PARTITIONS + 2)
-    shares = table.size_share[~table.is_server]
-    assert (shares >= 0.1 / MOST_PARTITIONS).all()
-
-
-def test_curves_pass_their_reader(jobs, tmp_path):
-    curves = enriched_curves(jobs)
-    write_job_curves(job_curves(jobs, curves), tmp_path / "curves.parquet")
-    read = read_job_curves(tmp_path / "curves.parquet")
-    assert np.diff(read.begin).tolist() == [51, 8, 6]
-    assert ((read.metric >= 0) & (read.metric <= 1)).all()
-    assert curves.final.tolist() == [read.metric[end - 1] for end in read.begin[1:]]
