@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 
 MOST_GPUS = 1e9
 """No pool is asked for more: a load beyond it is a slip of whoever forecasts it."""
 MOST_SECONDS = 100 * 366 * 86400.0
 """No job runs for longer than a century."""
-SUM_TOLERANCE = 1e-3
-"""Probabilities may be rounded to so much."""
 MOST_SHOWN = 100
 """Characters of an answer that are told."""
 
@@ -88,7 +87,7 @@ def bin_index(value: Any, bins: int) -> int:
 def bin_probabilities(value: Any, bins: int) -> tuple[float, ...]:
     """A probability a bin, adding up to 1."""
     told = tuple(probability(one) for one in _sequence(value, bins))
-    if abs(sum(told) - 1.0) > SUM_TOLERANCE:
+    if abs(sum(told) - 1.0) > tolerance.PROBABILITIES:
         raise BadAnswerError(Reason.INCONSISTENT, f"probabilities of bins add up to {sum(told):g}")
     return told
 

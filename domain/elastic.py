@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 
-DUST = 1e-9
-"""GPUs by which an allocation may miss another and be the same."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -116,7 +115,7 @@ def granted(gpus: Floats) -> Grant | None:
     >>> granted(np.array([0.0, 2.0]))
     Grant(gpus=2.0, cells=(Cell(server=1, first=-1, gpus=2.0),), dedicated=True)
     """
-    parts = [(kind, part) for kind, part in enumerate(gpus.tolist()) if part >= DUST]
+    parts = [(kind, part) for kind, part in enumerate(gpus.tolist()) if part >= tolerance.GPUS]
     cells = tuple(Cell(kind, ANYWHERE, part) for kind, part in parts)  # of shares a fraction
     return Grant(float(gpus.sum()), cells) if cells else None
 
@@ -127,4 +126,4 @@ def _differs(view: View, seq: int, gpus: Floats) -> bool:
     run = view.running.get(seq)
     for cell in run.cells if run is not None else ():
         held[cell.server] = cell.gpus
-    return bool((abs(held - gpus) > DUST).any())
+    return bool((abs(held - gpus) > tolerance.GPUS).any())

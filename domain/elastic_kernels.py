@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.rounding_kernels import rounded
 
@@ -27,8 +28,6 @@ VIEW = types.NamedTuple([types.float64, FLOATS, INTS, types.int64, JOBS, FLOATS,
 RULE = types.void(VIEW, FLOATS, FLOATS_2D)
 """Signature of a rule: rule(view, numbers, gpus) fills gpus (n_jobs, n_types)."""
 RULE_TYPE = types.FunctionType(RULE)
-EPSILON = 1e-9
-"""GPUs below which an allocation is none, and beyond which one is more than another."""
 
 
 @njit(types.float64(FLOATS_3D, types.int64, types.int64, types.float64), cache=True)
@@ -59,7 +58,7 @@ def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -
     held = 0.0
     for kind in range(len(free)):
         held += gpus[job, kind]
-    if held + min(wanted, free.sum()) < view.jobs.least[job] - EPSILON:
+    if held + min(wanted, free.sum()) < view.jobs.least[job] - tolerance.GPUS:
         return 0.0
     got = 0.0
     if len(free) == 1:

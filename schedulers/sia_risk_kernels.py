@@ -10,6 +10,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
+
 njit: Any = numba.njit
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,8 +20,6 @@ _FLOATS_2D = types.Array(types.float64, 2, "C")
 _FLOATS_3D = types.Array(types.float64, 3, "C")
 _INTS = types.Array(types.int64, 1, "C")
 NOBODY = -1
-TOLERANCE = 1e-9
-"""Minutes and GPUs that rounding may add."""
 
 
 @njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
@@ -39,7 +39,7 @@ def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, wei
             j += 1
         if i == 0 and j == len(loads):
             weight = 1.0  # without rounding: a certain need stays certain
-        shift = min(int(np.ceil(need - TOLERANCE)), last)
+        shift = min(int(np.ceil(need - tolerance.GPUS)), last)
         for n in range(last + 1):
             if chances[n] > 0.0:
                 more[min(n + shift, last)] += weight * chances[n]
@@ -108,6 +108,6 @@ def first_within(
             for one in range(overstay.shape[1]):
                 if chances[i, one] > 0.0:
                     expected += chances[i, one] * overstay[gpus[i], one]
-            if expected <= budget + TOLERANCE:
+            if expected <= budget + tolerance.GPUS:
                 return i
     return NOBODY

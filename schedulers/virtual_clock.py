@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.jobs import Job
 
 Floats = NDArray[np.float64]
@@ -60,9 +61,9 @@ class ResourceTimePlan:
     """
 
     def __init__(self, starts_s: Floats, durations_s: Floats, gpus: Ints, total_gpus: int) -> None:
-        from jobcast.schedulers.virtual_clock_kernels import SAME_S, run_pass  # numba takes a second to import
+        from jobcast.schedulers.virtual_clock_kernels import run_pass  # numba takes a second to import
 
-        self._run_pass, self._same_s = run_pass, SAME_S
+        self._run_pass, self._same_s = run_pass, tolerance.INSTANT_S
         order = np.argsort(starts_s, kind="stable")
         self._seq = order.astype(np.int64)  # by rank
         self._rank = np.empty_like(self._seq)

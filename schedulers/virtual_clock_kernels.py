@@ -16,6 +16,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -23,8 +25,6 @@ njit: Any = numba.njit
 types: Any = numba.types
 FLOATS = types.Array(types.float64, 1, "C")
 INTS = types.Array(types.int64, 1, "C")
-SAME_S = 1e-6
-"""Instants that are no farther apart are the same: ends and virtual starts are sums that round off."""
 
 
 @njit(types.int64(INTS, INTS, types.int64, types.int64), cache=True)
@@ -88,7 +88,7 @@ def add(peak: Ints, added: Ints, begin: int, end: int, gpus: int) -> None:
 @njit(types.float64(types.float64, types.float64), cache=True)
 def _end_s(begin_s: float, duration_s: float) -> float:
     """From when on a job is over for others, later than its begin however short it is: it needs its GPUs to begin."""
-    return float(max(begin_s + duration_s - SAME_S, np.nextafter(begin_s, np.inf)))
+    return float(max(begin_s + duration_s - tolerance.INSTANT_S, np.nextafter(begin_s, np.inf)))
 
 
 @njit(types.void(FLOATS, FLOATS, INTS, INTS, types.int64, types.int64, types.float64, types.int64), cache=True)
@@ -159,7 +159,7 @@ def run_pass(
     for rank in arrived:
         _file(pending, count, rank)
         count += 1
-    soon_s = now_s + SAME_S
+    soon_s = now_s + tolerance.INSTANT_S
     first = np.searchsorted(start_s, soon_s, side="right")
     kinds = kind.max() + 1
     known = np.zeros(kinds, dtype=np.bool_)

@@ -5,9 +5,10 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
+from jobcast.domain import tolerance
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant, PoolView, RunningJob, Service
-from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
+from jobcast.simulator.placements import Placements
 from jobcast.simulator.pool_aggregates import PoolAggregates
 from jobcast.simulator.queues import PendingQueue, Shelves
 
@@ -197,7 +198,7 @@ class ClusterState:
 
     def why_not_on(self, job: Job, grant: Grant) -> str | None:
         """What is wrong with giving a job these GPUs, None where nothing is."""
-        if grant.gpus > self._free_gpus + CAPACITY_TOLERANCE:
+        if grant.gpus > self._free_gpus + tolerance.CAPACITY_GPUS:
             return f"it needs {grant.gpus:g} GPUs, {self._free_gpus:g} are free"
         return self._placements.why_not(job, grant)
 

@@ -1,8 +1,8 @@
 """The engine: one loop for jobs of every kind, which refuses impossible decisions.
 
 How jobs progress, and what changes cost, the law of the world says (`simulator.laws`); what counts beside it, meters.
-At one instant: what was reached, then who arrives, then one call of the policy. Events apart by less than `SAME_S` are
-one instant, the last of theirs: two ends that coincide do so on every machine.
+At one instant: what was reached, then who arrives, then one call of the policy. Events apart by less than
+`tolerance.EVENT_S` are one instant, the last of theirs: two ends that coincide do so on every machine.
 """
 
 import gc
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
@@ -27,8 +28,6 @@ from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
 from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
-SAME_S = 5e-7
-"""Events so close are one instant: near 1e9 s, adding floats up differently makes 2e-7 s; traces tell microseconds."""
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
 
@@ -104,7 +103,7 @@ class Simulation:
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
-        self.same_s = max(SAME_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
+        self.same_s = max(tolerance.EVENT_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
         self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
         self._hook()

@@ -11,14 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.simulator.log import Bools, Floats, RunLog
 
-SLOWED_TOLERANCE_S = 1e-3
-"""An instant is later than another, and a due date missed, by more than this: dust of adding floats up differently."""
-SHARE_TOLERANCE = 1e-9
-"""The same of shares: accuracies, iterations."""
-ERROR_DUST = 1e-9
-"""Errors of forecasts below it are none, %."""
 UNFAIR_ABOVE = (1.00, 1.05, 1.10)
 """Thresholds of unfair jobs; the published fractions of Shockwave match its own data at the last."""
 URGENT = 8.0
@@ -317,7 +312,7 @@ def epoch_time_errors(log: RunLog, counted: Bools) -> Figures:
 
 def _no_dust(errors: Floats) -> Floats:
     """Errors without what adding regimes up differently makes of none."""
-    return np.where(errors < ERROR_DUST, 0.0, errors)
+    return np.where(errors < tolerance.ERRORS_PCT, 0.0, errors)
 
 
 def _errors(name: str, errors: Floats, unit: str = "_pct") -> Figures:
@@ -343,7 +338,7 @@ def tardiness_eur(log: RunLog) -> Floats:
 
 def in_time(log: RunLog) -> Bools:
     """Whether jobs end by their due dates, (n_jobs,)."""
-    met: Bools = log.end_s <= log.columns["due_s"] + SLOWED_TOLERANCE_S
+    met: Bools = log.end_s <= log.columns["due_s"] + tolerance.LATER_S
     return met
 
 
@@ -376,7 +371,7 @@ def accuracy(log: RunLog, counted: Bools) -> Figures:
     required = counted & np.isfinite(target)
     return {
         "accuracy_mean": _mean(reached[counted]),
-        "accuracy_ratio": _mean((reached >= target - SHARE_TOLERANCE)[required]),
+        "accuracy_ratio": _mean((reached >= target - tolerance.SHARES)[required]),
     }
 
 
@@ -386,7 +381,7 @@ def iterations(log: RunLog, counted: Bools) -> Figures:
     wanted = log.columns["iterations"][counted]
     saved = wanted - log.columns["done"][counted]
     return {
-        "stopped_early": int((saved > SHARE_TOLERANCE * wanted).sum()),
+        "stopped_early": int((saved > tolerance.SHARES * wanted).sum()),
         "iterations_saved": _share(float(saved.sum()), float(wanted.sum())),
     }
 
@@ -441,7 +436,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
     """Speedups and slowdowns of the jobs against another run of them. SIA, sections 4.1 and 6.1, table 17.
 
     A job's speedup is JCT under the baseline / JCT. `slowed_pct` is the share of jobs that take longer from submission
-    to completion by any second (`SLOWED_TOLERANCE_S`), the slowdowns are by how much, in minutes. In closed-loop runs
+    to completion by any second (`tolerance.LATER_S`), the slowdowns are by how much, in minutes. In closed-loop runs
     a job's two submissions differ; each JCT counts from its own, and `ends_against_baseline` joins. `saving_pct` is by
     how much less energy and tardiness cost.
 
@@ -479,7 +474,7 @@ def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
 
 def is_slowed(jct_s: Floats, base_s: Floats) -> Bools:
     """Whether jobs take longer than under a baseline, (n_jobs,)."""
-    longer: Bools = jct_s - base_s > SLOWED_TOLERANCE_S
+    longer: Bools = jct_s - base_s > tolerance.LATER_S
     return longer
 
 
@@ -488,7 +483,7 @@ def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | Non
 
     JCTs leave out what a closed loop adds up: a job that is submitted earlier, for what it follows ended earlier, may
     take longer and still complete before. `ends_earlier_mean_s` is the mean of (completion under the baseline -
-    completion), `ends_later_pct` the share of jobs that complete later by more than `SLOWED_TOLERANCE_S`. In an open
+    completion), `ends_later_pct` the share of jobs that complete later by more than `tolerance.LATER_S`. In an open
     loop they would be the difference of mean JCTs and `slowed_pct`.
 
     Raises
@@ -498,7 +493,7 @@ def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | Non
     """
     counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
     earlier_s = (base.end_s - log.end_s)[counted]
-    later = -earlier_s > SLOWED_TOLERANCE_S
+    later = -earlier_s > tolerance.LATER_S
     return {"ends_earlier_mean_s": _mean(earlier_s), "ends_later_pct": 100.0 * _mean(later)}
 
 
@@ -520,7 +515,7 @@ def same_jobs(log: RunLog, base: RunLog) -> Bools:
     alike = (
         len(log) == len(base)
         and (log.trace_submit_s is None) == (base.trace_submit_s is None)
-        and bool((np.abs(log.told_submit_s - base.told_submit_s) <= SLOWED_TOLERANCE_S).all())
+        and bool((np.abs(log.told_submit_s - base.told_submit_s) <= tolerance.LATER_S).all())
         and (log.law != base.law or _as_long(log.duration_s, base.duration_s))
     )
     if not alike:
@@ -529,7 +524,7 @@ def same_jobs(log: RunLog, base: RunLog) -> Bools:
 
 
 def _as_long(one_s: Floats, other_s: Floats) -> bool:
-    return bool(np.allclose(one_s, other_s, rtol=1e-6, atol=SLOWED_TOLERANCE_S, equal_nan=True))
+    return bool(np.allclose(one_s, other_s, rtol=1e-6, atol=tolerance.LATER_S, equal_nan=True))
 
 
 def _mean(values: Floats | Bools) -> float:

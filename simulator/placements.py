@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
+from jobcast.domain import tolerance
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant
-
-CAPACITY_TOLERANCE = 1e-6
-"""GPUs by which shares that were added up may differ from what is asked, or there."""
 
 
 class Placements:
@@ -35,7 +33,7 @@ class Placements:
         cells = grant.cells
         if not self._sizes:
             return f"the cluster has no servers, it is given {len(cells)} cells" if cells else None
-        if abs(sum(cell.gpus for cell in cells) - grant.gpus) > CAPACITY_TOLERANCE:
+        if abs(sum(cell.gpus for cell in cells) - grant.gpus) > tolerance.CAPACITY_GPUS:
             return f"it is given {grant.gpus:g} GPUs, its cells have {sum(cell.gpus for cell in cells):g}"
         asked: dict[int, float] = {}
         for cell in cells:
@@ -48,7 +46,7 @@ class Placements:
             if at in self._holders:
                 return f"GPU {at[1]} of server {at[0]} is held by job {self._holders[at].job_id}"
         for server, gpus in asked.items():
-            if gpus > self._free[server] + CAPACITY_TOLERANCE:
+            if gpus > self._free[server] + tolerance.CAPACITY_GPUS:
                 return f"server {server} has {self._free[server]:g} GPUs free, it is given {gpus:g} of them"
         return None if len(set(taken)) == len(taken) else "its cells overlap"
 

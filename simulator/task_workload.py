@@ -5,14 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.task_checks import check_cluster, check_edges, check_links, check_tasks
 from jobcast.domain.tasks import Bools, Floats, Ints, TaskCluster, TaskJobs
 from jobcast.simulator.workload import Workload
-
-EPOCH_DUST = 1e-9
-"""Share of an epoch by which an iteration may miss its end for adding floats up."""
 
 
 def epochs_of(iterations: Floats, epoch_iterations: Floats) -> Ints:
@@ -21,7 +19,7 @@ def epochs_of(iterations: Floats, epoch_iterations: Floats) -> Ints:
     >>> epochs_of(np.array([100.0, 101.0, 3.0]), np.array([10.0, 10.0, 10.0])).tolist()
     [10, 11, 1]
     """
-    return np.maximum(np.ceil(iterations / epoch_iterations - EPOCH_DUST), 1.0).astype(np.int64)
+    return np.maximum(np.ceil(iterations / epoch_iterations - tolerance.EPOCHS), 1.0).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +124,7 @@ def _check_jobs(workload: TaskWorkload) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         positive = np.isfinite(jobs.iterations) & (jobs.iterations > 0.0) & (jobs.epoch_iterations > 0.0)
         seen = np.where(positive, iterations / jobs.epoch_iterations, 0.0)
-    reach = np.maximum(np.ceil(seen - EPOCH_DUST), 1.0)
+    reach = np.maximum(np.ceil(seen - tolerance.EPOCHS), 1.0)
     known = np.isfinite(truth.metric) | (np.arange(truth.metric.shape[1]) > reach[:, None])
     rules: tuple[tuple[Bools, str], ...] = (
         (~np.isfinite(jobs.submit_s) | late, "is submitted before the job above it, or never; sort by submission"),

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticView, Floats
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, RULE, grant, njit, types
+from jobcast.domain.elastic_kernels import FLOATS, RULE, grant, njit, types
 
 
 @njit(types.float64(FLOATS, FLOATS, types.float64), cache=True)
@@ -40,7 +41,7 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     needed, usable = 0.0, 0.0
     for i in range(view.count):
         job = view.active[i]
-        if needed + view.jobs.least[job] <= total + EPSILON:
+        if needed + view.jobs.least[job] <= total + tolerance.GPUS:
             jobs[admitted], least[admitted] = job, view.jobs.least[job]
             most[admitted] = max(view.most[job], view.jobs.least[job])
             needed, usable = needed + least[admitted], usable + most[admitted]
@@ -51,11 +52,11 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     height = np.inf if usable <= total else level(least, most, total)
     spare = 0.0
     if numbers[0] > 0.0 and height < np.inf:
-        height = np.floor(height + EPSILON)
+        height = np.floor(height + tolerance.GPUS)
         spare = total - np.minimum(np.maximum(height, least), most).sum()
     for i in range(admitted):
         wanted = min(max(height, least[i]), most[i])
-        if spare >= 1.0 - EPSILON and least[i] <= height and most[i] >= height + 1.0:
+        if spare >= 1.0 - tolerance.GPUS and least[i] <= height and most[i] >= height + 1.0:
             wanted += 1.0
             spare -= 1.0
         grant(view, jobs[i], free, wanted, gpus)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticView, Floats
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, RULE, VIEW, grant, njit, speed_on, types
 from jobcast.domain.rounding_kernels import rounded
 
 SAME_GPU_S = 1e-3
@@ -15,7 +16,7 @@ def _in_order(view: ElasticView, keys: Floats, gpus: Floats) -> None:
     """Serve the active jobs by their keys, smallest first, ties in order of submission."""
     free = view.capacity.copy()
     for i in np.argsort(keys, kind="mergesort"):
-        if free.sum() <= EPSILON:
+        if free.sum() <= tolerance.GPUS:
             return
         job = view.active[i]
         grant(view, job, free, view.most[job], gpus)
@@ -26,7 +27,7 @@ def fifo(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """In order of submission. No later job can delay an earlier one, so its forecasts are exact. PCS, section 2.2."""
     free = view.capacity.copy()
     for i in range(view.count):
-        if free.sum() <= EPSILON:
+        if free.sum() <= tolerance.GPUS:
             return
         grant(view, view.active[i], free, view.most[view.active[i]], gpus)
 

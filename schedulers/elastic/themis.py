@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticView, Floats, Ints
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, INTS, RULE, VIEW, grant, njit, types
+from jobcast.domain.elastic_kernels import FLOATS, INTS, RULE, VIEW, grant, njit, types
 from jobcast.domain.rounding_kernels import rounded
 
 
@@ -58,5 +59,5 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
             _settle(order, rho, k)
         job = view.active[order[k]]
         left -= grant(view, job, free, view.most[job], gpus)
-        if left <= EPSILON:
+        if left <= tolerance.GPUS:
             return

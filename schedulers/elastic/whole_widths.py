@@ -6,7 +6,8 @@ greater part of its width comes first. A job starts when it can get on for the f
 
 import numpy as np
 
-from jobcast.domain.elastic import DUST, ElasticPolicy, ElasticView, Floats, Ints
+from jobcast.domain import tolerance
+from jobcast.domain.elastic import ElasticPolicy, ElasticView, Floats, Ints
 from jobcast.domain.policy import Decision, Grant, View
 
 
@@ -39,10 +40,10 @@ def whole_widths(granted: Floats, widths: Ints) -> Ints:
     >>> whole_widths(np.array([2.0, 3.0, 3.0]), np.array([2, 4, 4])).tolist()
     [2, 4, 0]
     """
-    served = np.where(granted >= widths - DUST, np.floor(granted + DUST), 0.0).astype(np.int64)
-    left = int(granted.sum() + DUST) - int(served.sum())
+    served = np.where(granted >= widths - tolerance.GPUS, np.floor(granted + tolerance.GPUS), 0.0).astype(np.int64)
+    left = int(granted.sum() + tolerance.GPUS) - int(served.sum())
     for row in np.argsort(-granted / widths, kind="stable"):
-        if granted[row] > DUST and not served[row]:
+        if granted[row] > tolerance.GPUS and not served[row]:
             if widths[row] > left:
                 break
             served[row] = widths[row]

@@ -4,8 +4,8 @@ from time import perf_counter
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.schedulers.milp.columns import Columns, Steps, sized_by_duration, with_tails
-from jobcast.schedulers.milp.highs import TOLERANCE
 from jobcast.schedulers.milp.instance import Bools, Floats, Ints
 from jobcast.schedulers.milp.ledger import Ledger
 from jobcast.schedulers.milp.programme import build
@@ -20,7 +20,7 @@ WIDER, LONGER = 2, 5
 
 def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
     """Starts that a better schedule may have, by their reduced costs, and those of the best one; (n_starts,)."""
-    most = ledger.cost - ledger.step - relaxation.bound + TOLERANCE
+    most = ledger.cost - ledger.step - relaxation.bound + tolerance.COSTS
     open_: Bools = relaxation.reduced <= most
     open_[steps.at(ledger.start, ledger.instance)] = True
     return open_
@@ -35,7 +35,7 @@ def solve_sized(
     """
     offered = sized_by_duration(ledger.instance, steps, starts_per_duration)
     if relaxation.share is not None:
-        offered |= relaxation.share > TOLERANCE
+        offered |= relaxation.share > tolerance.COSTS
     offered &= worthwhile(ledger, steps, relaxation)
     offered[steps.at(ledger.start, ledger.instance)] = True
     columns = steps.columns(ledger.instance, offered)
@@ -72,7 +72,7 @@ def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
     """The longest wait of each job that the relaxation makes use of, (n_jobs,) steps."""
     latest = np.zeros(len(submit), dtype=np.int64)
     if relaxation.share is not None:
-        used = np.flatnonzero(relaxation.share > TOLERANCE)
+        used = np.flatnonzero(relaxation.share > tolerance.COSTS)
         np.maximum.at(latest, steps.job[used], steps.start[used] - submit[steps.job[used]])
     return latest
 

@@ -10,8 +10,6 @@ from jobcast.schedulers.milp.programme import Programme
 
 RELATIVE_GAP = 1e-6
 """Below which HiGHS calls a solution optimal."""
-TOLERANCE = 1e-6
-"""Costs, in steps of waiting, that count as equal: HiGHS answers to 1e-7."""
 SEEDS = 2**31 - 1
 """Seeds that HiGHS knows."""
 

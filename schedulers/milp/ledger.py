@@ -4,7 +4,8 @@ from math import ceil
 
 import numpy as np
 
-from jobcast.schedulers.milp.highs import TOLERANCE, Solved, branch_and_bound
+from jobcast.domain import tolerance
+from jobcast.schedulers.milp.highs import Solved, branch_and_bound
 from jobcast.schedulers.milp.instance import Floats, Instance, Ints
 from jobcast.schedulers.milp.programme import Programme
 
@@ -52,7 +53,7 @@ class Ledger:
     @property
     def proved(self) -> bool:
         """Whether nothing better can exist."""
-        return self.cost - self.bound <= TOLERANCE
+        return self.cost - self.bound <= tolerance.COSTS
 
     @property
     def step(self) -> float:
@@ -69,7 +70,7 @@ class Ledger:
         """Nothing costs less than this, unless it is the best schedule itself."""
         if bound <= self.bound:
             return
-        whole = ceil(bound - TOLERANCE) if self.beta <= 0 else bound
+        whole = ceil(bound - tolerance.COSTS) if self.beta <= 0 else bound
         self.bound = min(float(whole), self.cost)
 
     def branch_and_bound(self, programme: Programme, incumbent: Floats, time_limit_s: float, seed: int) -> Solved:

@@ -5,8 +5,9 @@ from time import perf_counter
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.schedulers.milp.columns import Steps
-from jobcast.schedulers.milp.highs import TOLERANCE, Relaxed, relax
+from jobcast.schedulers.milp.highs import Relaxed, relax
 from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints
 from jobcast.schedulers.milp.programme import Programme, build
 
@@ -52,7 +53,7 @@ def linear_relaxation(instance: Instance, steps: Steps, first: Bools, beta: floa
             best = Relaxation(bound, price - cheapest[steps.job], share)
         gains = relaxed.prices[: len(instance)][steps.job] - price
         gains[chosen] = 0.0
-        if relaxed.cost - best.bound <= TOLERANCE or not (gains > TOLERANCE).any():
+        if relaxed.cost - best.bound <= tolerance.COSTS or not (gains > tolerance.COSTS).any():
             return Relaxation(best.bound, best.reduced, share)
         chosen[_cheapest_new(steps, gains)] = True
     return best
@@ -84,7 +85,7 @@ def _priced(
 
 def _cheapest_new(steps: Steps, gains: Floats) -> Ints:
     """Positions of up to `NEW_STARTS` starts a job that gain most."""
-    at = np.flatnonzero(gains > TOLERANCE)
+    at = np.flatnonzero(gains > tolerance.COSTS)
     at = at[np.lexsort((-gains[at], steps.job[at]))]
     job = steps.job[at]
     rank = np.arange(len(at)) - np.searchsorted(job, job)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.tasks import GPU, MEMORY, RESOURCES, Floats, Ints
 
 njit: Any = numba.njit
@@ -21,8 +22,6 @@ IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT = range(5)
 """Rules: like the ideal virtual host; where most tasks of the job are, then the fullest; the least full; least left
 over; the first. Ties go to the server with the lowest number."""
 KINDS = len(RESOURCES)
-EPSILON = 1e-9
-"""By which sums of demands may miss a limit: rounding."""
 MB_PER_GB = 1000.0
 DECISION_S = 60.0
 """Seconds between two decisions. MLFS, section 4.1."""
@@ -77,14 +76,21 @@ def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
     An idle server takes what it has room for, an idle GPU any share: else a task above a limit would wait for ever.
     """
     gpu = room.least[server]
-    if use[GPU] > 0.0 and room.gpu_load[gpu] > EPSILON and room.gpu_load[gpu] + use[GPU] > limits.gpu + EPSILON:
+    if (
+        use[GPU] > 0.0
+        and room.gpu_load[gpu] > tolerance.LOADS
+        and room.gpu_load[gpu] + use[GPU] > limits.gpu + tolerance.LOADS
+    ):
         return False
     idle = True
     for kind in range(KINDS):
-        idle = idle and room.load[server, kind] <= EPSILON
+        idle = idle and room.load[server, kind] <= tolerance.LOADS
     for kind in range(KINDS):
         most = 1.0 if idle else limits.most[kind]
-        if room.load[server, kind] + use[kind] > most * room.capacity[server, kind] * (1.0 + EPSILON) + EPSILON:
+        if (
+            room.load[server, kind] + use[kind]
+            > most * room.capacity[server, kind] * (1.0 + tolerance.LOADS) + tolerance.LOADS
+        ):
             return False
     return True
 
@@ -93,7 +99,7 @@ def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
 def overloaded(room: Room, limits: Limits, server: int) -> bool:
     """Whether any resource of a server is used beyond its limit."""
     for kind in range(KINDS):
-        if room.load[server, kind] > limits.most[kind] * room.capacity[server, kind] * (1.0 + EPSILON):
+        if room.load[server, kind] > limits.most[kind] * room.capacity[server, kind] * (1.0 + tolerance.LOADS):
             return True
     return False
 
@@ -144,7 +150,7 @@ def ideal_host(room: Room, limits: Limits, use: Floats, near: Floats, origin: in
             distance += (near[server] - most_near) ** 2
         for kind in range(KINDS):
             distance += (room.load[server, kind] / room.capacity[server, kind] - least[kind]) ** 2
-        if distance < best - EPSILON:
+        if distance < best - tolerance.LOADS:
             best, found = distance, server
     return found
 
@@ -172,6 +178,6 @@ def plain_host(rule: int, room: Room, limits: Limits, use: Floats, together: Int
     for server in range(len(together)):
         if hosts(room, limits, use, server):
             cost = _cost(rule, room, use, together[server], server)
-            if cost < best - EPSILON:
+            if cost < best - tolerance.LOADS:
                 best, found = cost, server
     return found

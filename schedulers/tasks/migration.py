@@ -12,10 +12,10 @@ from math import ceil
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
-    EPSILON,
     FLOATS,
     INTS,
     KINDS,
@@ -46,11 +46,11 @@ def candidates(room: Room, limits: Limits, wants: Wants, share: float, here: Int
     found, count = np.empty(len(here), dtype=np.int64), 0
     for task in here:
         gpu = room.place[task]
-        if wants.use[task, GPU] > 0.0 and users[gpu] > 1 and room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
+        if wants.use[task, GPU] > 0.0 and users[gpu] > 1 and room.gpu_load[gpu] > limits.gpu * (1.0 + tolerance.LOADS):
             found[count] = task
             count += 1
     if count:
-        return found[: max(1, ceil(share * count - EPSILON))]
+        return found[: max(1, ceil(share * count - tolerance.LOADS))]
     return here
 
 
@@ -66,7 +66,7 @@ def most_like_ideal(
     ideal = np.empty(KINDS)
     for kind in range(KINDS):
         whole = room.capacity[server, kind]
-        over = room.load[server, kind] > limits.most[kind] * whole * (1.0 + EPSILON)
+        over = room.load[server, kind] > limits.most[kind] * whole * (1.0 + tolerance.LOADS)
         ideal[kind] = 0.0 if over else np.inf
         for task in here:
             share = wants.use[task, kind] / whole
@@ -79,7 +79,7 @@ def most_like_ideal(
             distance = near[server] ** 2
         for kind in range(KINDS):
             distance += (wants.use[task, kind] / room.capacity[server, kind] - ideal[kind]) ** 2
-        if distance < best - EPSILON:
+        if distance < best - tolerance.LOADS:
             best, found = distance, task
     return found
 
@@ -90,7 +90,7 @@ def to_relieve(room: Room, limits: Limits, wants: Wants, server: int, here: Ints
     if len(here) > 1 and overloaded(room, limits, server):
         return True
     for gpu in range(room.gpu_from[server], room.gpu_from[server + 1]):
-        if room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
+        if room.gpu_load[gpu] > limits.gpu * (1.0 + tolerance.LOADS):
             users = 0
             for task in here:
                 users += int(room.place[task] == gpu and wants.use[task, GPU] > 0.0)
@@ -136,8 +136,8 @@ def tasks_to_move(
     (n_tasks,)
     """
     moving = np.zeros(len(rank), dtype=np.bool_)
-    over = (view.load > limits.most * view.cluster.capacity * (1.0 + EPSILON)).any()
-    if not over and not (view.gpu_load > limits.gpu * (1.0 + EPSILON)).any():
+    over = (view.load > limits.most * view.cluster.capacity * (1.0 + tolerance.LOADS)).any()
+    if not over and not (view.gpu_load > limits.gpu * (1.0 + tolerance.LOADS)).any():
         return moving
     placed = np.flatnonzero(view.gpu_of != QUEUED)
     ranked = placed[np.argsort(rank[placed], kind="stable")]

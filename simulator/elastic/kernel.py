@@ -9,21 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.elastic_kernels import (
-    EPSILON,
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    JOBS,
-    RULE_TYPE,
-    njit,
-    speedup_at,
-    types,
-)
+from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, JOBS, RULE_TYPE, njit, speedup_at, types
 from jobcast.simulator.elastic.placing import place
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, State, World
-from jobcast.simulator.engine import SAME_S
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
@@ -60,16 +50,16 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
         total, less, more = 0.0, False, False
         for kind in range(kinds):
             part = state.gpus[job, kind]
-            if not part >= -EPSILON:  # NaN neither
+            if not part >= -tolerance.GPUS:  # NaN neither
                 state.count[CULPRIT] = job
                 return NEGATIVE
-            if part < EPSILON:
+            if part < tolerance.GPUS:
                 state.gpus[job, kind] = part = 0.0
             total += part
             used[kind] += part
-            less |= part < held[i, kind] - EPSILON
-            more |= part > held[i, kind] + EPSILON
-        if total > state.most[job] * (1.0 + EPSILON):
+            less |= part < held[i, kind] - tolerance.GPUS
+            more |= part > held[i, kind] + tolerance.GPUS
+        if total > state.most[job] * (1.0 + tolerance.GPUS):
             state.count[CULPRIT] = job
             return OVER_MOST
         less &= held[i, kinds] <= state.most[job]  # else a stage ended, in which it could use more
@@ -81,7 +71,7 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
             elif less or more:
                 state.stalled_until_s[job] = now_s + preempt_s
     for kind in range(kinds):
-        if used[kind] > capacity[kind] * (1.0 + EPSILON):
+        if used[kind] > capacity[kind] * (1.0 + tolerance.GPUS):
             state.count[CULPRIT] = kind
             return OVER_CAPACITY
     return DONE
@@ -93,7 +83,7 @@ def _record(state: State, job: int, total: float) -> None:
     placed = state.on_node.shape[1] > 0
     for place_of in range(state.recorded.shape[1]):
         holds = state.on_node[job, place_of] if placed else total
-        if abs(holds - state.recorded[job, place_of]) > EPSILON:
+        if abs(holds - state.recorded[job, place_of]) > tolerance.GPUS:
             row = state.changes[state.count[CHANGES]]
             row[0], row[1], row[2], row[3] = state.clock[NOW], job, place_of, holds
             state.recorded[job, place_of] = holds
@@ -250,7 +240,7 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
             job = state.active[i]
             if state.rate[job] > 0.0:
                 at_s = _milestone_s(jobs, size_s, state, job)
-                if at_s < milestone_s - SAME_S:  # those that coincide go by submission
+                if at_s < milestone_s - tolerance.EVENT_S:  # those that coincide go by submission
                     milestone_s, first = at_s, job
         submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
         next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
@@ -262,11 +252,11 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
             return DONE
-        if milestone_s <= next_s + SAME_S:
+        if milestone_s <= next_s + tolerance.EVENT_S:
             next_s = milestone_s
         _progress(state, max(next_s, state.clock[NOW]))
         arrived = False
-        if milestone_s <= next_s + SAME_S:
+        if milestone_s <= next_s + tolerance.EVENT_S:
             _count_event(state, world.lease_s)
             _reach(jobs, size_s, state, first)
             if first == awaited and not np.isnan(state.end_s[first]):

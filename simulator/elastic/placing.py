@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, njit, types
+from jobcast.domain import tolerance
+from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.simulator.elastic.state import Floats, Ints
 
 
@@ -13,7 +14,7 @@ def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
         for node in range(len(node_type)):
             if node_type[node] == kind:
                 excess += on_node[job, node]
-        while excess > EPSILON:
+        while excess > tolerance.GPUS:
             least = -1
             for node in range(len(node_type)):
                 held = on_node[job, node]
@@ -33,15 +34,15 @@ def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats
         for node in range(len(node_type)):
             if node_type[node] == kind:
                 wanted -= on_node[job, node]
-        while wanted > EPSILON:
+        while wanted > tolerance.GPUS:
             best, best_rank, best_free = -1, 3, 0.0
             for node in range(len(node_type)):
-                if node_type[node] != kind or free[node] <= EPSILON:
+                if node_type[node] != kind or free[node] <= tolerance.GPUS:
                     continue
                 rank = 2
                 if on_node[job, node] > 0.0:
                     rank = 0
-                elif free[node] >= wanted - EPSILON:
+                elif free[node] >= wanted - tolerance.GPUS:
                     rank = 1
                 tighter = free[node] < best_free if rank == 1 else free[node] > best_free
                 if best < 0 or rank < best_rank or (rank == best_rank and tighter):
@@ -62,11 +63,11 @@ def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node:
         for node in range(len(node_type)):
             if node_type[node] == kind:
                 widest = max(widest, node_gpus[node])
-                if on_node[job, node] > EPSILON:
+                if on_node[job, node] > tolerance.GPUS:
                     used += 1
-        if gpus[job, kind] > EPSILON:
-            needed += np.ceil((gpus[job, kind] - EPSILON) / widest)
-    return 1 if used > needed + EPSILON else 0
+        if gpus[job, kind] > tolerance.GPUS:
+            needed += np.ceil((gpus[job, kind] - tolerance.GPUS) / widest)
+    return 1 if used > needed + tolerance.GPUS else 0
 
 
 @njit(types.void(INTS, types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D, INTS), cache=True)
@@ -94,7 +95,7 @@ def place(
     for i in range(count):
         grown[i] = gpus[active[i]].sum() - on_node[active[i]].sum()
     for i in np.argsort(-grown, kind="mergesort"):
-        if grown[i] <= EPSILON:
+        if grown[i] <= tolerance.GPUS:
             break
         _grow(active[i], gpus, node_type, free, on_node)
     for i in range(count):

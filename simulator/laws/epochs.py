@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
 from jobcast.domain.errors import ConfigError
@@ -15,7 +16,6 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
 from jobcast.simulator.elastic.state import OVERDUE_S
-from jobcast.simulator.engine import SAME_S
 from jobcast.simulator.laws.contention import Contention
 from jobcast.simulator.laws.regimes import Regimed
 from jobcast.simulator.laws.separable import column
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
 
 Columns = TypeVar("Columns", bound=NamedTuple)
-EPOCH_DUST = 1e-9
-"""By which the end of an epoch may be missed."""
 SHOWN = ("work", "rate", "since_s", "lost_s", "base", "starts")
 """Columns of which policies are told."""
 PATIENCE = 1_000
@@ -150,8 +148,8 @@ class Epochs(Regimed):
         """Epochs at the last snapshot, or those it started from, `base`, if these are more: numbers or columns."""
         if not self.every:
             return done
-        # Times are known to a fraction of SAME_S: an epoch missed by less than that is over.
-        reached = np.floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
+        # Times are known to a fraction of tolerance.EVENT_S: an epoch missed by less than that is over.
+        reached = np.floor((done + tolerance.EPOCHS + tolerance.EVENT_S * rate) / self.every) * self.every
         return np.minimum(done, np.maximum(reached, base))
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
@@ -165,7 +163,7 @@ class Epochs(Regimed):
         """Whether a job is further than it ever was; until that has taken very long, whether any runs."""
         for seq in run.cluster.running:
             done = self.done(seq, run.now_s)
-            if done > self.furthest[seq] + EPOCH_DUST:
+            if done > self.furthest[seq] + tolerance.EPOCHS:
                 self.furthest[seq], self.on_s = done, run.now_s
         return len(run.cluster.running) > 0 and run.now_s - self.on_s <= self.patience_s
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from jobcast.domain.elastic import DUST, ElasticJobs, ElasticView
+from jobcast.domain import tolerance
+from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import SPEEDUP
 from jobcast.domain.policy import Grant, Service
@@ -76,7 +77,7 @@ class Speedup(Separable):
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """No more GPUs than the stage can use; fewer than the job's least get it nowhere."""
         most = self.jobs.stage_most[self.stage[job.seq]]
-        if not 0.0 < grant.gpus <= most * (1.0 + DUST):
+        if not 0.0 < grant.gpus <= most * (1.0 + tolerance.GPUS):
             return f"it can use up to {most:g} GPUs, it is given {grant.gpus:g}"
         return None if grant.cells else "it is given no GPUs of any type"
 
@@ -158,7 +159,7 @@ class Speedup(Separable):
 def _exceeds(one: Grant, other: Grant | None) -> bool:
     """Whether one has more GPUs of any type than the other."""
     held = {cell.server: cell.gpus for cell in other.cells} if other is not None else {}
-    return any(cell.gpus > held.get(cell.server, 0.0) + DUST for cell in one.cells)
+    return any(cell.gpus > held.get(cell.server, 0.0) + tolerance.GPUS for cell in one.cells)
 
 
 def elastic_workload(jobs: ElasticJobs, size_s: Floats, cluster: ElasticCluster, origin_s: float = 0.0) -> Workload:

@@ -10,6 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, Floats, Ints, TaskCluster, TaskJobs
 from jobcast.simulator.laws.task_state import (
     ACTIVE,
@@ -26,7 +27,6 @@ from jobcast.simulator.laws.task_state import (
     TaskState,
     TaskWorld,
 )
-from jobcast.simulator.task_workload import EPOCH_DUST
 
 types: Any = numba.types
 inner: Any = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -56,8 +56,6 @@ WORLD = _type_of(TaskWorld, ("epochs", "edge_order"), jobs=JOBS, cluster=CLUSTER
 STATE = _type_of(TaskState, STATE_INTS)
 UNCHANGED, CHANGED, NO_TASK, NO_GPU, NO_MEMORY, LIMIT_DONE, LIMIT_ABOVE = range(7)
 """How carrying out a decision ends: nothing changed, something did, or what the policy did wrong."""
-SLACK = 1e-9
-"""Share by which memory and limits may be missed for adding floats up."""
 UNTOUCHED, STOPPED, RAN, HELD = range(4)
 """Marks of jobs during a decision."""
 WIDEST_DRAW = 2.0
@@ -336,7 +334,7 @@ def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints) -> int:
         gpu = gpu_of[tasks[i]]
         if gpu != QUEUED:
             server = server_of[gpu]
-            if used[server] > capacity[server, MEMORY] * (1.0 + SLACK):
+            if used[server] > capacity[server, MEMORY] * (1.0 + tolerance.SHARES):
                 return int(_fault(state, NO_MEMORY, tasks[i], server))
     return CHANGED
 
@@ -347,9 +345,9 @@ def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Float
     status = UNCHANGED
     for i in range(len(limited)):
         job, limit = limited[i], limits[i]
-        if not limit >= state.done[job] * (1.0 - SLACK):  # NaN neither
+        if not limit >= state.done[job] * (1.0 - tolerance.SHARES):  # NaN neither
             return int(_fault(state, LIMIT_DONE, job, i))
-        if limit > world.jobs.iterations[job] * (1.0 + SLACK):
+        if limit > world.jobs.iterations[job] * (1.0 + tolerance.SHARES):
             return int(_fault(state, LIMIT_ABOVE, job, i))
         if limit != state.limit[job]:
             state.limit[job] = min(max(limit, state.done[job]), world.jobs.iterations[job])
@@ -422,10 +420,10 @@ def carry_out(
 @inner(types.void(WORLD, STATE, types.int64))
 def _finish_epochs(world: TaskWorld, state: TaskState, job: int) -> None:
     """Show the metric at the end of the latest epoch, and what was gained."""
-    if state.done[job] >= world.iterations[job] * (1.0 - EPOCH_DUST):
+    if state.done[job] >= world.iterations[job] * (1.0 - tolerance.EPOCHS):
         reached = world.epochs[job]
     else:
-        reached = min(int(state.done[job] / world.jobs.epoch_iterations[job] + EPOCH_DUST), world.epochs[job])
+        reached = min(int(state.done[job] / world.jobs.epoch_iterations[job] + tolerance.EPOCHS), world.epochs[job])
     while state.epoch[job] < reached:
         state.epoch[job] += 1
         now = world.metric[job, state.epoch[job]]

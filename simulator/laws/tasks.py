@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
@@ -39,19 +40,15 @@ from jobcast.simulator.laws.task_state import (
     world_of,
 )
 from jobcast.simulator.placer import Starts
-from jobcast.simulator.task_workload import EPOCH_DUST, TaskWorkload
+from jobcast.simulator.task_workload import TaskWorkload
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
 
 PATIENCE = 1_440
 """Decisions in a row in which no job may get on while none will arrive: a day of minutes."""
-SAME_S = 1e-6
-"""A completion so soon after a decision is at its instant; and an instant so near to one of the grid is that."""
 FEW_EPOCHS = 10
 """Jobs of at most so many epochs are asked about after their first; others after their second, which shows a trend."""
-SHARE_DUST = 1e-9
-"""Epochs by which a share may be missed for multiplying floats."""
 OWN = ("now_s", "jobs", "cluster", "active", "earlier")
 """What of a view the state does not hold."""
 
@@ -302,7 +299,7 @@ class Tasks:
         now_s, period_s = max(run.now_s - self.world.origin_s, self._now_s), run.trigger.period_s
         if period_s < inf:
             tick_s = round(now_s / period_s) * period_s
-            now_s = tick_s if abs(now_s - tick_s) <= 2.0 * SAME_S else now_s
+            now_s = tick_s if abs(now_s - tick_s) <= 2.0 * tolerance.INSTANT_S else now_s
         return max(now_s, self._now_s)
 
     def _catch_up(self, run: "Simulation") -> None:
@@ -338,7 +335,7 @@ class Tasks:
         seen = state.epoch[active]
         least = np.where(epochs[active] <= FEW_EPOCHS, 1, 2)
         due = (seen >= least) & (
-            seen - state.asked[active] >= np.maximum(1.0, self._every * epochs[active] - SHARE_DUST)
+            seen - state.asked[active] >= np.maximum(1.0, self._every * epochs[active] - tolerance.EPOCHS)
         )
         jobs, seen = active[due], seen[due]
         if not len(jobs):
@@ -425,8 +422,10 @@ class Tasks:
     def _accuracy_at(self, done: Floats) -> Floats:
         """Metric at the end of the latest epoch after so many iterations, (n_jobs,)."""
         world = self.world
-        epoch = np.floor(done / world.jobs.epoch_iterations + EPOCH_DUST).astype(np.int64)
-        epoch = np.where(done >= world.iterations * (1.0 - EPOCH_DUST), world.epochs, np.minimum(epoch, world.epochs))
+        epoch = np.floor(done / world.jobs.epoch_iterations + tolerance.EPOCHS).astype(np.int64)
+        epoch = np.where(
+            done >= world.iterations * (1.0 - tolerance.EPOCHS), world.epochs, np.minimum(epoch, world.epochs)
+        )
         found: Floats = world.metric[np.arange(len(done)), epoch]
         return found
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.scenarios import pool_scenario
 
 from jobcast.models.registry import Registry, open_registry
 from jobcast.pipelines.cli.main import main
@@ -21,6 +20,7 @@ from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools, write_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table_files import write_trace
+from tests.scenarios import pool_scenario
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
 PARAMS = {

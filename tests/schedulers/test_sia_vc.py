@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia_vc import SiaVc
-from jobcast.simulator.engine import SAME_S, replay
+from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only
@@ -82,8 +83,8 @@ def test_no_job_finishes_later_than_under_fcfs(workload):
     """SIA, Theorem 1, but for events that are one; 1e-8 s after the epoch is no time at all."""
     oracle = Oracle(workload)
     log, base = replay(workload, SiaVc(oracle), oracle), replay(workload, Fcfs())
-    assert (log.start_s <= base.start_s + SAME_S).all()
-    assert (log.end_s <= base.end_s + SAME_S).all()
+    assert (log.start_s <= base.start_s + tolerance.EVENT_S).all()
+    assert (log.end_s <= base.end_s + tolerance.EVENT_S).all()
 
 
 def test_virtual_starts_are_not_worked_out_anew():

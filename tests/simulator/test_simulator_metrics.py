@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain import tolerance
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.log import RunLog, flat_spans
-from jobcast.simulator.metrics import (
-    SLOWED_TOLERANCE_S,
-    against,
-    figures,
-    same_jobs,
-    utilization_over_time,
-)
+from jobcast.simulator.metrics import against, figures, same_jobs, utilization_over_time
 
 
 def make_log(rows, quotas=(4, 2), policy="x"):
@@ -89,7 +84,7 @@ def test_against_baseline_by_hand():
     assert all(isnan(value) for value in against(LOG, base, warmup_until_s=1e9).values())
 
 
-LATER = [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.0009, 0), (0.0012, 100), (0.01, 100)]
+LATER = [(-5.0, 0), (0.0, 0), (0.5 * tolerance.LATER_S, 0), (0.0009, 0), (0.0012, 100), (0.01, 100)]
 
 
 @pytest.mark.parametrize(("later_s", "slowed"), LATER)

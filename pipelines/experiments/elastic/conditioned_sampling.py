@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
-from jobcast.domain.elastic_kernels import EPSILON
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, OVERDUE_S
 
@@ -31,7 +31,7 @@ def agreeing_sizes(run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: F
     sizes : (n_active,) a first draw, seconds on one GPU
     redraw : draws sizes for some of them, given as positions in `active`
     """
-    held = run.state.gpus[active].sum(axis=1) > EPSILON
+    held = run.state.gpus[active].sum(axis=1) > tolerance.GPUS
     best, fewest = sizes, len(sizes) + 1
     for _ in range(SWEEPS):
         wrong = np.flatnonzero(_served(run, jobs, active, sizes) != held)
@@ -62,4 +62,4 @@ def _served(
         contention=state.contention[active],
     )
     run.policy.rule(view, run.policy.numbers, gpus)
-    return np.asarray(gpus.sum(axis=1) > EPSILON)
+    return np.asarray(gpus.sum(axis=1) > tolerance.GPUS)

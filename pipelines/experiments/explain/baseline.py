@@ -4,9 +4,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.simulator.log import Floats, Ints
-
-CAPACITY_TOLERANCE = 1e-9
 
 
 def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) -> Floats:
@@ -29,10 +28,10 @@ def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) 
         zip(submit_s.tolist(), gpus.tolist(), duration_s.tolist(), strict=True)
     ):
         now_s = max(now_s, at_s)
-        while ends and (ends[0][0] <= now_s or width > free + CAPACITY_TOLERANCE):
+        while ends and (ends[0][0] <= now_s or width > free + tolerance.GPUS):
             end_s, released = heappop(ends)
             now_s, free = max(now_s, end_s), free + released
-        if width > free + CAPACITY_TOLERANCE:
+        if width > free + tolerance.GPUS:
             break
         starts_s[index] = now_s
         free -= width

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.pipelines.experiments.explain.baseline import fcfs_starts_s
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.simulator.log import Bools, Floats, Ints
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ class ClusterPast:
         after = np.clip(np.searchsorted(events_s, instants_s), 1, len(events_s) - 1) if len(events_s) > 1 else 0
         low, high = events_s[np.maximum(after - 1, 0)], events_s[after]
         nearest = np.where(np.abs(instants_s - low) < np.abs(high - instants_s), low, high)
-        return np.where(np.abs(nearest - instants_s) <= SLOWED_TOLERANCE_S, nearest, instants_s)
+        return np.where(np.abs(nearest - instants_s) <= tolerance.LATER_S, nearest, instants_s)
 
     def shares(self) -> bool:
         """Whether any pool ever held more than its quota, or any job ran on spare GPUs."""

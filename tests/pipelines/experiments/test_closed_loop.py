@@ -2,7 +2,6 @@
 
 import polars as pl
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.closed_loop import check_closed
@@ -12,6 +11,7 @@ from jobcast.simulator.closed_loop_forecasts import KnownDurations, RunRandom
 from jobcast.simulator.forecast_sources import Conservative
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 LOOP = ("closed_loop", "following_jobs", "mean_think_s", "mean_shift_s")

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.goodput import Phase
@@ -24,6 +23,7 @@ from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.metrics import figures
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
+from tests.scenarios import pool_scenario
 
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
 CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"

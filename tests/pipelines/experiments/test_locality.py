@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import NodeGroup, PoolsTable, Quota, numbered
@@ -11,6 +10,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
+from tests.scenarios import pool_scenario
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -14,6 +13,7 @@ from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
+from tests.scenarios import pool_scenario
 
 COUNT = 2000
 

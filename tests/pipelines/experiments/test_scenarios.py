@@ -1,7 +1,6 @@
 import json
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import pools_cluster
@@ -12,6 +11,7 @@ from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 import math
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.simulation import figures, figures_table, simulate, warmup_end
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 ORACLE = parse_forecasts("oracle")
 

@@ -2,7 +2,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import OverlapError, RegistryError
 from jobcast.models.job_duration import JobDuration
@@ -16,6 +15,7 @@ from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 
 @pytest.mark.parametrize("text", ["oracle", "conservative", "random", "noisy:0.3"])

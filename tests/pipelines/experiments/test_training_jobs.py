@@ -2,7 +2,6 @@
 
 import polars as pl
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Outcome, Pool
@@ -12,6 +11,7 @@ from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
+from tests.scenarios import pool_scenario
 
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second\nv100,Toy,10,1,2\nv100,Toy,20,1,2\nk80,Toy,10,1,1\n"
 POOLS = [Pool("p", 4)]

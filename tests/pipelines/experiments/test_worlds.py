@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.pipelines.test_enriched import typed
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -19,7 +20,6 @@ from jobcast.pipelines.experiments.worlds import LAWS, lives
 from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
-from tests.pipelines.test_enriched import typed
 
 pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:

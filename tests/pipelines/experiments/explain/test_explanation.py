@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -31,6 +30,7 @@ from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.simulator.workload import Workload
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 POOLS = {"a": 4, "b": 6, "c": 3}
 
