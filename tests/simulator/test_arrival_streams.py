@@ -2,7 +2,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.dependencies import Succession
@@ -197,13 +197,6 @@ def test_where_no_job_waits_successors_arrive_no_later_than_where_some_do(trace,
     slow, fast = (replay(workload_of(trace, gpus), Fcfs()) for gpus in (quota, 1000))
     assert (fast.submit_s <= slow.submit_s).all()
     assert (fast.end_s <= slow.end_s).all()
-
-
-@settings(max_examples=30)
-@given(traces(), st.integers(3, 6))
-def test_the_same_run_twice_is_the_same(trace, quota):
-    made = workload_of(trace, quota)
-    assert_same(replay(made, MaxMinFair()), replay(made, MaxMinFair()))
 
 
 def test_ends_are_compared_whenever_jobs_were_submitted(workload):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.metrics import queued_s
-from tests.contract.random_jobs import check_same
 from tests.simulator.tasks.task_cases import loads_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
@@ -109,13 +108,6 @@ def policy_limits(policy, jobs):
     for decided in policy.decided:
         limits[decided.limited] = decided.limits
     return limits
-
-
-@FEW
-@given(workloads(roomy=True), st.integers(0, 99))
-def test_one_seed_gives_one_run(case, seed):
-    logs = [replay_tasks(workload_of(*case), Chaos(seed), round_s=ROUND_S, seed=seed) for _ in range(2)]
-    check_same(*logs, but=("decision_s",))
 
 
 def last_seen(jobs, shown, seen, epochs):
