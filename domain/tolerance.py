@@ -4,6 +4,7 @@ Sums in another order, products and quotients leave a few units in the last plac
 what anybody can tell apart. Some differ for the same unit where figures were made with them: they stay.
 """
 
+# Compiled kernels keep these values in their caches, which numba renews only when their own files change.
 EVENT_S = 5e-7
 """Events so close are one instant: near 1e9 s, adding floats up differently makes 2e-7 s; traces tell microseconds."""
 INSTANT_S = 1e-6
@@ -13,8 +14,10 @@ LATER_S = 1e-3
 
 GPUS = 1e-9
 """GPUs below which an allocation is none, and beyond which one is more than another."""
+# Coarser than GPUS: shares of many queues are added up before they are compared.
 QUEUE_GPUS = 1e-7
 """GPUs that adding a queue's shares up may leave over; less is nobody's."""
+# Coarser still: what policies of other people grant is not rounded as ours is.
 CAPACITY_GPUS = 1e-6
 """GPUs by which shares that were added up may differ from what is asked, or there."""
 LOADS = 1e-9

@@ -54,6 +54,7 @@ def needs(*columns: str, totals: tuple[str, ...] = ()) -> Callable[[Rule], Rule]
     """Add a group of figures that needs these columns and totals of a log."""
 
     def add(rule: Rule) -> Rule:
+        # A dict keeps the order of definition, which is the order of the report.
         GROUPS[rule.__name__] = Group(columns, totals, rule)
         return rule
 
@@ -94,6 +95,7 @@ def times(log: RunLog, counted: Bools) -> Figures:
     submission to the last completion, `utilization` the share of all GPU time in that stretch that was held (by any
     job).
     """
+    # A job that never ran has no end to take a mean of.
     ran = counted & np.isfinite(log.end_s)
     begin_s, end_s = _stretch(log, ran)
     return (
@@ -129,8 +131,10 @@ def queued_s(log: RunLog) -> Floats:
     spans = log.spans
     if len(spans):
         job, at_s = np.tile(spans.job, 2), np.concatenate([spans.from_s, spans.until_s])
+        # Edges of each job in order of time; a job is idle where no span of it is open.
         order = np.lexsort((at_s, job))
         job, at_s = job[order], at_s[order]
+        # Spans of one job overlap where it lies on several nodes.
         open_spans = np.cumsum(np.where(order < len(spans), 1, -1))[:-1]
         np.add.at(between_s, job[:-1], np.where((open_spans == 0) & (job[1:] == job[:-1]), np.diff(at_s), 0.0))
         first = np.concatenate([[True], job[1:] != job[:-1]])
@@ -141,6 +145,7 @@ def queued_s(log: RunLog) -> Floats:
 def held_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
     """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
     spans = log.spans
+    # Spans outside of the stretch clip to nothing.
     held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
     gpus = spans.gpus if of is None else spans.gpus * of[spans.job]
     return float(held_s @ gpus)
@@ -155,6 +160,7 @@ def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
     changes = np.concatenate([log.spans.gpus, -log.spans.gpus])
     order = np.argsort(instants, kind="stable")
     instants, busy = instants[order], np.cumsum(changes[order])
+    # GPU-seconds up to each edge: linear in between, so that interpolation is exact.
     used = np.concatenate([[0.0], np.cumsum(busy[:-1] * np.diff(instants))])
     shares: Floats = np.diff(np.interp(edges, instants, used)) / (step_s * log.total_gpus)
     return edges[:-1], shares
@@ -190,10 +196,12 @@ def mean_active(log: RunLog) -> Floats:
     """Jobs pending or running, averaged over each job's own life, (n_jobs,). NaN for a job that never ran."""
     ran = np.isfinite(log.end_s)
     instants = np.unique(np.concatenate([log.submit_s, log.end_s[ran]]))
+    # Arrivals less ends up to each instant: no loop over jobs.
     present = np.searchsorted(np.sort(log.submit_s), instants, side="right")
     present = present - np.searchsorted(np.sort(log.end_s[ran]), instants, side="right")
     summed = np.concatenate([[0.0], np.cumsum(present[:-1] * np.diff(instants))])  # job-seconds up to each instant
     lived = np.interp(log.end_s, instants, summed) - np.interp(log.submit_s, instants, summed)
+    # Of a job of no length the mean is 0, not NaN.
     means: Floats = lived / np.maximum(log.jct_s, 1e-12)
     return means
 
@@ -210,6 +218,7 @@ def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
     `contention` : jobs that share a GPU, one for all or (n_jobs,). NaN where no time alone is known.
     """
     alone_s = log.columns.get("exclusive_s", log.duration_s)
+    # A job that takes no time alone has no fair share of it.
     rho: Floats = log.jct_s / (np.where(alone_s > 0.0, alone_s, np.nan) * contention)
     return rho
 
@@ -236,6 +245,7 @@ def fair_finish_s(log: RunLog, *, over_time: bool = False) -> Floats:
     come. Work is seconds on one GPU.
     """
     active = mean_active(log) if over_time else log.columns["contention_events"]
+    # Gangs are taken for perfectly scalable: all that is known of them.
     work_s = log.columns.get("work_s", log.duration_s * log.gpus)
     fair: Floats = work_s / np.minimum(log.total_gpus / active, np.maximum(log.gpus, 1))
     return fair
@@ -338,6 +348,7 @@ def tardiness_eur(log: RunLog) -> Floats:
 
 def in_time(log: RunLog) -> Bools:
     """Whether jobs end by their due dates, (n_jobs,)."""
+    # NaN compares false: who never ended is late.
     met: Bools = log.end_s <= log.columns["due_s"] + tolerance.LATER_S
     return met
 
@@ -399,6 +410,7 @@ def bandwidth(log: RunLog, counted: Bools) -> Figures:
 @needs("energy_kwh", "energy_eur", totals=("energy_kwh", "energy_eur"))
 def energy(log: RunLog, counted: Bools) -> Figures:
     """What nodes drew, without PUE, and its cost with it: all of it without a warm-up, the jobs' shares with one."""
+    # Idle nodes draw energy that belongs to no job, so that shares do not add up to all of it.
     whole = bool(counted.all())
     return {
         name: float(log.totals[name] if whole else log.columns[name][counted].sum())
@@ -424,6 +436,7 @@ def decisions(log: RunLog, counted: Bools) -> Figures:
     """How many decisions were asked for, and milliseconds of CPU for one."""
     asked = log.totals["decisions"]
     told = {"decisions": int(asked), "decision_ms_mean": _share(MS_PER_S * log.totals["decision_s"], asked)}
+    # Laws of tasks time their decisions themselves, and keep no longest one.
     if "decision_max_s" in log.totals:
         told["decision_ms_max"] = MS_PER_S * log.totals["decision_max_s"]
     return told
@@ -447,6 +460,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
     ValueError
         The logs are not of the same jobs.
     """
+    # By this run's submissions; `same_jobs` has made sure that the other's are the same.
     counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
     told = _speedups(log.jct_s[counted], base.jct_s[counted])
     if log.trace_submit_s is not None:
@@ -460,6 +474,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
 def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
     speedups, later_s = base_s / jct_s, jct_s - base_s
     slowed = is_slowed(jct_s, base_s)
+    # Numpy raises for an empty array.
     low, high = np.percentile(speedups, SPEEDUP_TAILS) if len(jct_s) else (np.nan, np.nan)
     return {
         "speedup_mean": _mean(speedups),
@@ -516,6 +531,7 @@ def same_jobs(log: RunLog, base: RunLog) -> Bools:
         len(log) == len(base)
         and (log.trace_submit_s is None) == (base.trace_submit_s is None)
         and bool((np.abs(log.told_submit_s - base.told_submit_s) <= tolerance.LATER_S).all())
+        # Other laws measure run times on other GPUs.
         and (log.law != base.law or _as_long(log.duration_s, base.duration_s))
     )
     if not alike:

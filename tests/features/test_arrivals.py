@@ -178,3 +178,11 @@ def test_columns_that_no_set_names_come_last_and_nothing_is_lost():
     sets = feature_sets(("something_new", "arrivals_1h_ago"))
     assert sets == {"periodic": ("arrivals_1h_ago",), REST: ("something_new", "arrivals_1h_ago")}
     assert feature_sets(()) == {}
+
+
+def test_only_the_last_fifty_run_times_count():
+    old = [(i, 100.0 + i, 1e6 + i, 1) for i in range(30)]
+    new = [(i, 2e6 + i, 2e6 + i + 100, 1) for i in range(50)]
+    running = [(T - 10, T - 10, T + 10, 1)]
+    assert at(pool_of(old + new + running), k=91.0)["expected_completions_within_k"] == 1
+    assert at(pool_of(old + new[1:] + running), k=91.0)["expected_completions_within_k"] == 0

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
-from jobcast.simulator.arrivals import Arrivals
+from jobcast.simulator.forecast_sources import Arrivals
 
 ROWS = st.lists(st.tuples(st.sampled_from("pq"), st.integers(0, 50), st.integers(1, 4)), max_size=20)
 

@@ -4,8 +4,8 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError, PoolsError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
+from jobcast.simulator.cluster import Placements
 from jobcast.simulator.engine import replay
-from jobcast.simulator.placements import Placements
 from jobcast.simulator.workload import Workload
 
 

@@ -2,8 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.simulator.arrivals import UpcomingLoads
-from jobcast.simulator.forecast_sources import Oracle
+from jobcast.simulator.forecast_sources import Oracle, UpcomingLoads
 from jobcast.simulator.workload import Workload
 
 INSTANTS = st.lists(st.integers(-5, 60).map(lambda quarter: quarter / 4), min_size=1, max_size=12)
