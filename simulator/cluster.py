@@ -1,4 +1,4 @@
-"""The cluster at an instant: kept up change by change, and shown to policies as a read-only view; who holds which GPU."""
+"""The cluster at an instant: kept up change by change, shown to policies as a read-only view, down to single GPUs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf

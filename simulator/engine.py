@@ -256,7 +256,7 @@ class Simulation:
         """Go to the next instant; whether the policy is to be asked."""
         law, stream, alone = self.law, self.stream, self.trigger.each_event
         mark_s, next_s = law.next_s(), stream.next_s
-        come_s = next_s
+        arrival_s = next_s
         ask_s = self._next_ask_s() if self._on_a_clock else self._wake_s
         # By hand: this runs at every event, and `min` costs a call.
         if mark_s < next_s:
@@ -274,7 +274,7 @@ class Simulation:
         if mark_s <= limit_s:
             due = law.due(limit_s, 1 if alone else None)
             now_s = due[-1][0]
-        if come_s <= limit_s and not (alone and due):
+        if arrival_s <= limit_s and not (alone and due):
             arrivals = stream.due(limit_s, 1 if alone else None)
             now_s = max(now_s, arrivals[-1].submit_s)
         self._go_to(now_s)
@@ -287,7 +287,7 @@ class Simulation:
         elif self.source is not None:
             self.source.advance(self.now_s)
         # A wake-up or a grid point alone is no news.
-        news = mark_s <= limit_s or come_s <= limit_s
+        news = mark_s <= limit_s or arrival_s <= limit_s
         if self._on_a_clock or ask_s <= limit_s:
             return self._asked(news)
         return news and self.trigger.on_events and len(self.cluster.active) > 0

@@ -1,4 +1,4 @@
-"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose; arrivals as they count."""
+"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose; arrivals by pool."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

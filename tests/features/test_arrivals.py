@@ -186,3 +186,8 @@ def test_only_the_last_fifty_run_times_count():
     running = [(T - 10, T - 10, T + 10, 1)]
     assert at(pool_of(old + new + running), k=91.0)["expected_completions_within_k"] == 1
     assert at(pool_of(old + new[1:] + running), k=91.0)["expected_completions_within_k"] == 0
+
+
+def test_the_weekend_begins_with_saturday():
+    days = [MONDAY, MONDAY + 5 * DAY - 1, MONDAY + 5 * DAY, MONDAY + 7 * DAY - 1, MONDAY + 7 * DAY]
+    assert [at(pool_of([]), t)["weekend"] for t in days] == [0, 0, 1, 1, 0]
