@@ -498,6 +498,6 @@ def instant_rows(
         rows[0], start_s, end_s, completion_s, completion_duration_s, tick_s[0], horizons_s, running, expected_s,
         marks, mean_s,
     )  # fmt: skip
-    # The other columns look back over bounded windows alone: nothing to be kept for them.
+    # The other columns find their windows by search: nothing is kept for them.
     _fill(rows, arrival_s, arrival_gpus, completion_s, tick_s, horizons_s)
     _past_loads(rows, N_COLUMNS, arrival_s, arrival_gpus, tick_s, horizons_s, maxima, means, periods_s)

@@ -117,7 +117,6 @@ class Simulation:
 
     def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
         """What the view asks of the law; functions, so that from the view no way leads to the truth."""
-        # The view must hold no reference to the run: policies could reach outcomes through it.
         return lambda job: self.law.service(self, job), lambda kind: self.law.facts(self, kind)
 
     def _hook(self) -> None:

@@ -20,15 +20,6 @@ from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_
 FIFO, SRSF, FAIR = (make_policy(name) for name in ("elastic_fifo", "srsf", "elastic_fair"))
 
 
-def test_work_goes_on_at_the_rate_of_the_gpus_held():
-    """16 GPU-seconds on 4 GPUs that are 4 ** 0.8 times as fast as one."""
-    case = Case(jobs_of([(5.0, 16.0, 4, 0, 1)]), cluster_of(8))
-    log = case.log(FIFO)
-    assert log.start_s.tolist() == [5.0]
-    assert log.end_s == pytest.approx([5.0 + 16.0 / 4.0**0.8])
-    assert log.columns["gpu_s"] == pytest.approx([4.0 * 16.0 / 4.0**0.8])
-
-
 def test_successive_halving_by_hand():
     """8 trials until a quarter of 64 s is done, 4 until a half, 2 to the end: 2 + 4 + 16 s, the rest to another job.
 
@@ -58,29 +49,6 @@ def test_a_change_stops_a_running_job_for_a_while():
     assert log.end_s.tolist() == [13.5, 9.0]
     assert log.columns["predicted_end_s"].tolist() == [10.0, 9.0]
     assert log.preemptions.tolist() == [1, 0]
-
-
-def test_a_job_that_waited_in_between_pays_when_it_goes_on():
-    """One GPU, 2 s for a change. The first has done 4 of 10 s, waits until 9 s, goes on at 11 s."""
-    case = Case(jobs_of([(0.0, 10.0, 1), (4.0, 5.0, 1)]), cluster_of(1, preempt_s=2.0))
-    assert case.log(SRSF).end_s.tolist() == [17.0, 9.0]
-
-
-def test_gpu_types_by_hand():
-    """2 GPUs of type a, 2 of b. Model 0 is half as fast on b, model 3 twice as fast, both linear.
-
-    The first takes 2 a and 1 b, a rate of 2.5; the second the b that is left, a rate of 2. At 4 s the first has ended;
-    the second, with 8 of 20 s done, takes both b at a rate of 4.
-    """
-    tables = np.stack([np.stack([np.arange(5.0)] * 2)] * 2)
-    jobs = jobs_of(
-        [(0.0, 10.0, 3, 0, 0), (0.0, 20.0, 2, 0, 1)], tables=tables, speed=np.array([[1.0, 0.5], [1.0, 2.0]])
-    )
-    case = Case(jobs, cluster_of(2, 2))
-    run = case.run(FIFO)
-    run.submit(2)
-    assert run.state.gpus.tolist() == [[2.0, 1.0], [0.0, 1.0]]
-    assert case.log(FIFO).end_s.tolist() == [4.0, 7.0]
 
 
 def test_an_end_precedes_a_submission_at_the_same_time():
