@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
 from jobcast.simulator.laws.tasks import PATIENCE
 from jobcast.simulator.metrics import queued_s
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, loads_of, replay_tasks, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
 
 TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3
@@ -363,18 +363,3 @@ def test_without_a_forecast_nothing_is_known():
     policy = Script({0: {"put": [(0, 0)]}})
     replay_tasks(workload_of([TaskJob(iterations=600.0)], SERVERS), policy)
     assert np.isnan(list(policy.of("final_mean").values())).all()
-
-
-def test_the_longest_of_several_paths_counts():
-    """0 -> 1 -> 3 and 0 -> 2 -> 3, tasks of 1, 2, 4 and 1 s; only 1 is elsewhere, its edges take 1.5 s each."""
-    row = TaskJob(workers=4, compute_s=(1.0, 2.0, 4.0, 1.0))
-    jobs = jobs_of(row)
-    edges = {"edge_from": [2, 0, 1, 0], "edge_to": [3, 1, 3, 2], "volume_mb": [150.0] * 4}  # in no order
-    kinds = {"edge_from": np.int64, "edge_to": np.int64, "volume_mb": float}
-    jobs = jobs._replace(
-        edge_of=np.array([0, 4]), **{name: np.array(column, dtype=kinds[name]) for name, column in edges.items()}
-    )
-    for gpus, seconds in (((0, 2, 1, 0), 1.0 + 1.5 + 2.0 + 1.5 + 1.0), ((0, 0, 1, 1), 1.0 + 4.0 + 1.0)):
-        script = Script({0: {"put": list(enumerate(gpus))}})
-        log = replay_tasks(workload_of(jobs, TWO_SERVERS), script, fluctuation=0.0)
-        assert log.end_s[0] == pytest.approx(100.0 * seconds)
