@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 
 MOST_GPUS = 1e9
 """No pool is asked for more: a load beyond it is a slip of whoever forecasts it."""
 MOST_SECONDS = 100 * 366 * 86400.0
 """No job runs for longer than a century."""
-SUM_TOLERANCE = 1e-3
-"""Probabilities may be rounded to so much."""
 MOST_SHOWN = 100
 """Characters of an answer that are told."""
 
@@ -27,6 +26,7 @@ def number(value: Any) -> float:
     >>> number(np.float32(0.5))
     0.5
     """
+    # The common case first: forecasts are asked at every event of a run.
     if type(value) is not float:
         value = _as_float(value)
     if not isfinite(value):
@@ -37,16 +37,19 @@ def number(value: Any) -> float:
 def _as_float(value: Any) -> float:
     if isinstance(value, np.ndarray | list | tuple | set | dict):
         raise BadAnswerError(Reason.WRONG_SHAPE, f"{shown(value)} in place of one number")
+    # A truth value would pass for 0 or 1, and hide a slip of the forecaster.
     if isinstance(value, bool) or not isinstance(value, Real):
         raise BadAnswerError(Reason.NO_NUMBER, shown(value))
     try:
         return float(value)
+    # A whole number beyond floats; infinity is refused by the caller with a reason that fits.
     except OverflowError:
         return inf
 
 
 def flag(value: Any) -> bool:
     """Yes or no, as a truth value or as 1 or 0."""
+    # As most sources answer; numpy's truth values and 1 or 0 are taken below.
     if value is True or value is False:
         return value
     if isinstance(value, np.bool_):
@@ -70,6 +73,7 @@ def load_gpus(value: Any) -> float:
 def run_time_s(value: Any) -> float:
     """Seconds, more than 0."""
     told = _within(number(value), 0.0, MOST_SECONDS, "a run time")
+    # Policies divide by run times.
     if told == 0.0:
         raise BadAnswerError(Reason.OUT_OF_RANGE, "a run time of 0 s")
     return told
@@ -77,6 +81,7 @@ def run_time_s(value: Any) -> float:
 
 def bin_index(value: Any, bins: int) -> int:
     """Index of one of some bins."""
+    # The way of nearly every answer, without the detour over floats.
     if type(value) is int and 0 <= value < bins:
         return value
     told = _within(number(value), 0.0, bins - 1.0, "a duration bin")
@@ -87,8 +92,8 @@ def bin_index(value: Any, bins: int) -> int:
 
 def bin_probabilities(value: Any, bins: int) -> tuple[float, ...]:
     """A probability a bin, adding up to 1."""
-    told = tuple(probability(one) for one in _sequence(value, bins))
-    if abs(sum(told) - 1.0) > SUM_TOLERANCE:
+    told = tuple(probability(one) for one in each_row(value, bins))
+    if abs(sum(told) - 1.0) > tolerance.PROBABILITIES:
         raise BadAnswerError(Reason.INCONSISTENT, f"probabilities of bins add up to {sum(told):g}")
     return told
 
@@ -99,16 +104,11 @@ def rising_loads(value: Any, levels: Sequence[float]) -> tuple[float, ...]:
     >>> rising_loads((2.0, 1.0), (0.9, 0.5))
     (2.0, 1.0)
     """
-    told = tuple(load_gpus(one) for one in _sequence(value, len(levels)))
+    told = tuple(load_gpus(one) for one in each_row(value, len(levels)))
     ascending = [gpus for _, gpus in sorted(zip(levels, told, strict=True))]
     if any(later < sooner for sooner, later in pairwise(ascending)):
         raise BadAnswerError(Reason.NOT_MONOTONE, f"quantiles {shown(str(told))} fall where levels ascend")
     return told
-
-
-def each_row(value: Any, rows: int) -> list[Any]:
-    """What a predictor says of each row of a batch, in plain Python and not looked at yet."""
-    return _sequence(value, rows)
 
 
 def checked(check: Callable[..., Any], value: Any, *given: Any) -> Any:
@@ -116,6 +116,7 @@ def checked(check: Callable[..., Any], value: Any, *given: Any) -> Any:
     try:
         return check(value, *given)
     except BadAnswerError as bad:
+        # A traceback would keep the whole frame alive, with every array of the batch in it.
         return bad.with_traceback(None)
 
 
@@ -130,6 +131,7 @@ def floats_of(answer: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
         raise BadAnswerError(Reason.NO_NUMBER, f"{shown(answer)}, of type {numbers.dtype}")
     if numbers.shape != shape:
         raise BadAnswerError(Reason.WRONG_SHAPE, f"numbers of shape {numbers.shape}, asked for were {shape}")
+    # What is too large for float64 becomes infinite, which the caller's own limits refuse.
     with np.errstate(over="ignore"):
         return numbers.astype(np.float64)
 
@@ -157,9 +159,11 @@ def shown(answer: object) -> str:
     return plain if len(plain) <= MOST_SHOWN else f"{plain[: MOST_SHOWN - 3]}..."
 
 
-def _sequence(value: Any, length: int) -> list[Any]:
+def each_row(value: Any, length: int) -> list[Any]:
+    """As many answers as there are rows, in plain Python; each is still to be looked at."""
     if isinstance(value, np.ndarray):
         value = value.tolist()  # a number if it has no dimension
+    # A string has a length, too, and would be told to be of the wrong shape.
     if value is None or isinstance(value, str | bytes):
         raise BadAnswerError(Reason.NO_NUMBER, shown(value))
     if not isinstance(value, list | tuple) or len(value) != length:

@@ -44,6 +44,7 @@ class BadAnswerError(JobcastError):
         super().__init__(f"{reason}: {what}")
         self.reason, self.what = reason, what
 
+    # Pickle calls an exception with its `args`, here one text, where `__init__` wants two arguments.
     def __reduce__(self) -> tuple[type["BadAnswerError"], tuple[Reason, str]]:
         return BadAnswerError, (self.reason, self.what)
 
@@ -75,6 +76,7 @@ class BadAnswers:
     def bad(self, kind: str, reason: Reason, what: str, answers: int = 1) -> None:
         """Note answers that were replaced; `what` says which, of the first of a kind it is kept."""
         self._bad.setdefault(kind, Counter())[reason] += answers
+        # One example is enough to find the cause; keeping all would grow with the run.
         self._first.setdefault(kind, what)
 
     def opened(self, kind: str, what: str) -> None:

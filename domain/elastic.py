@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 
-DUST = 1e-9
-"""GPUs by which an allocation may miss another and be the same."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -105,6 +104,7 @@ class ElasticPolicy:
     def decide(self, view: View) -> Decision:
         """Who holds something else from now on."""
         seen = view.facts(ElasticView)
+        # Rules only ever add: they count on zeros.
         gpus = np.zeros((len(seen.left_s), len(seen.capacity)))
         self.rule(seen, self.numbers, gpus)
         return Decision({seq: granted(gpus[seq]) for seq in view.active if _differs(view, seq, gpus[seq])})
@@ -116,7 +116,8 @@ def granted(gpus: Floats) -> Grant | None:
     >>> granted(np.array([0.0, 2.0]))
     Grant(gpus=2.0, cells=(Cell(server=1, first=-1, gpus=2.0),), dedicated=True)
     """
-    parts = [(kind, part) for kind, part in enumerate(gpus.tolist()) if part >= DUST]
+    parts = [(kind, part) for kind, part in enumerate(gpus.tolist()) if part >= tolerance.GPUS]
+    # Types of GPUs stand in for servers in the worlds of elastic jobs.
     cells = tuple(Cell(kind, ANYWHERE, part) for kind, part in parts)  # of shares a fraction
     return Grant(float(gpus.sum()), cells) if cells else None
 
@@ -125,6 +126,7 @@ def _differs(view: View, seq: int, gpus: Floats) -> bool:
     """Whether a job would hold more or fewer GPUs of any type than it does."""
     held = np.zeros(len(gpus))
     run = view.running.get(seq)
+    # A job that waits has no entry: it holds nothing of any type.
     for cell in run.cells if run is not None else ():
         held[cell.server] = cell.gpus
-    return bool((abs(held - gpus) > DUST).any())
+    return bool((abs(held - gpus) > tolerance.GPUS).any())

@@ -9,10 +9,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.rounding_kernels import rounded
 
 Floats = NDArray[np.float64]
+# Numba has no types that mypy could read.
 njit: Any = numba.njit
 types: Any = numba.types
 
@@ -27,18 +29,18 @@ VIEW = types.NamedTuple([types.float64, FLOATS, INTS, types.int64, JOBS, FLOATS,
 RULE = types.void(VIEW, FLOATS, FLOATS_2D)
 """Signature of a rule: rule(view, numbers, gpus) fills gpus (n_jobs, n_types)."""
 RULE_TYPE = types.FunctionType(RULE)
-EPSILON = 1e-9
-"""GPUs below which an allocation is none, and beyond which one is more than another."""
 
 
 @njit(types.float64(FLOATS_3D, types.int64, types.int64, types.float64), cache=True)
 def speedup_at(table: Any, model: int, locality: int, gpus: float) -> float:
     """Speed over one GPU: linear between whole numbers of GPUs, flat beyond the table."""
     last = table.shape[2] - 1
+    # The table may be narrower than what jobs are given: more GPUs bring nothing more.
     if gpus >= last:
         return float(table[model, locality, last])
     low = int(gpus)
     share = gpus - low
+    # A whole number of GPUs is the last column of a table at times: there is no next one to mix with.
     if share <= 0.0:
         return float(table[model, locality, low])
     return float(table[model, locality, low] * (1.0 - share) + table[model, locality, low + 1] * share)
@@ -56,12 +58,14 @@ def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -
 
     A job that would hold fewer than its least gets nothing.
     """
+    # What earlier passes of the same rule gave counts towards the least.
     held = 0.0
     for kind in range(len(free)):
         held += gpus[job, kind]
-    if held + min(wanted, free.sum()) < view.jobs.least[job] - EPSILON:
+    if held + min(wanted, free.sum()) < view.jobs.least[job] - tolerance.GPUS:
         return 0.0
     got = 0.0
+    # One type needs no order; most clusters have no more.
     if len(free) == 1:
         got = min(wanted, float(free[0]))
         gpus[job, 0] += got
@@ -69,6 +73,7 @@ def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -
         return got
     slowness = np.empty(len(free))
     for kind in range(len(free)):
+        # Rounded, so that types of equal speed stay in their order on every machine.
         slowness[kind] = -rounded(view.jobs.speed[view.jobs.model[job], kind])
     for kind in np.argsort(slowness, kind="mergesort"):
         part = min(wanted - got, free[kind])

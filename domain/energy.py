@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError, TraceError, refuse_first
 from jobcast.domain.jobs import Job
 
 Floats = NDArray[np.float64]
@@ -79,6 +79,7 @@ class EpochTimes(NamedTuple):
                 f"epochs, or the times that they take, are told for {found}; {shape} are needed, at least one"
             )
         total = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+        # A job may lie on several nodes of a kind: all GPUs of the kind count, not those of one node.
         there = np.arange(1, true_s.shape[2] + 1) <= total[:, None]
         believed, able = np.isfinite(known_s) & there, np.isfinite(true_s) & there
         due_s, weight = (np.array([getattr(job, name) for job in jobs]) for name in ("due_s", "weight"))
@@ -97,9 +98,7 @@ class EpochTimes(NamedTuple):
                 "can run on no node of the cluster; add nodes that it can use, or epoch times for those that there are",
             ),
         )
-        for bad, told in rules:
-            if bad.any():
-                raise TraceError(f"job {jobs[int(np.argmax(bad))].job_id} {told}")
+        refuse_first(rules, lambda row: f"job {jobs[row].job_id}")
 
 
 class EpochsDone(NamedTuple):
@@ -134,6 +133,7 @@ class Tariff(NamedTuple):
         >>> Tariff(np.array([0.0, 28800.0]), np.array([0.1, 0.2])).at(86400.0 + 30000.0)
         0.2
         """
+        # A price holds from its instant on, so equal goes to the right.
         step = np.searchsorted(self.from_s, now_s % DAY_S, side="right") - 1
         return float(self.price_eur_kwh[step])
 
@@ -181,6 +181,7 @@ class EnergyCluster(NamedTuple):
     def check(self) -> None:
         """Refuse nodes, power, PUE or tariff that mean nothing. Raises ConfigError."""
         kinds, power_w, most = len(self.kind_gpus), self.power_w, self.power_w.shape[-1] - 1
+        # First, for the checks below index by kind.
         if not len(self.kind_of) or not kinds:
             raise ConfigError("the cluster has no nodes; give at least one")
         strange = (self.kind_of < 0) | (self.kind_of >= kinds)
@@ -255,6 +256,7 @@ def times_left_s(view: EnergyView) -> Floats:
     Restarts and what is lost since the last snapshot are in it; staying in place is told by `stay_s`.
     """
     here = view.active
+    # A first start is free: there is no snapshot to load.
     restart_s = np.where(view.started[here], view.restart_s, 0.0)
     times: Floats = view.jobs.epoch_s[here] * view.left_saved[here, None, None] + restart_s[:, None, None]
     return times
@@ -266,6 +268,7 @@ def stay_s(view: EnergyView) -> Floats:
     node, gpus = view.node_of[here], view.gpus_of[here]
     runs = node != POSTPONED
     kind = view.cluster.kind_of[np.where(runs, node, 0)]
+    # Who waits looks up any entry; it is thrown away below.
     epoch_s = view.jobs.epoch_s[here, kind, np.maximum(gpus, 1) - 1]
     return np.where(runs, epoch_s * view.left[here], np.inf)
 

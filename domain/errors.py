@@ -1,5 +1,8 @@
 """Errors in the domain's words; each message says what is wrong, where, and what to do."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 
 class JobcastError(Exception):
     """Root of all errors that jobcast raises on purpose."""
@@ -43,3 +46,14 @@ class MemoryLimitError(UserError):
 
 class DecisionError(JobcastError):
     """A policy's answer that the cluster cannot carry out: a bug in the policy, not the user's mistake."""
+
+
+def refuse_first(rules: Iterable[tuple[Any, str]], name: Callable[[int], str]) -> None:
+    """Raise TraceError for the first rule that is broken anywhere, naming the first row that breaks it.
+
+    `rules` : (boolean array of the rows that break it, what is wrong with such a row)
+    """
+    # In the order of the rules: later ones may mean nothing where an earlier one is broken.
+    for broken, words in rules:
+        if broken.any():
+            raise TraceError(f"{name(int(broken.argmax()))} {words}")

@@ -52,4 +52,5 @@ def linear_power_w(gpus: int, node_w: float, gpu_w: float, idle_w: float = 0.0) 
     >>> linear_power_w(2, 170.0, 250.0)
     (0.0, 420.0, 670.0)
     """
+    # With none in use a node may be switched off: its idle power is told apart.
     return (idle_w, *(node_w + gpu_w * used for used in range(1, gpus + 1)))

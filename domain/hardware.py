@@ -53,6 +53,7 @@ class NodeGroup:
         (0.0, 170.0, 240.0)
         """
         known = known_type(self.gpu_type)
+        # What somebody measured goes before what is assumed of the type.
         return self.told_w or (linear_power_w(self.gpus, HOST_W, known.power_w) if known else ())
 
 
@@ -109,6 +110,7 @@ class PoolsTable:
 
     def _newest(self, instant_s: float) -> dict[str, Quota]:
         newest: dict[str, Quota] = {}
+        # The latest row that has begun wins, since it comes last.
         for quota in sorted(self.quotas, key=lambda quota: quota.from_s):
             if quota.from_s <= instant_s:
                 newest[quota.pool] = quota
@@ -148,6 +150,7 @@ class Cluster:
         """GPUs without regard to pools."""
         if self.groups:
             return sum(group.count * group.gpus for group in self.groups)
+        # Nodes first: quotas may promise less than there is.
         return sum(pool.quota for pool in self.pools) if self.number is None else self.number
 
     @property
@@ -191,6 +194,7 @@ class Cluster:
     @property
     def gpu_types(self) -> tuple[str, ...]:
         """In order of appearance, an empty name where none is told."""
+        # A dict keeps the order of appearance, which numbers the types.
         return tuple(dict.fromkeys(group.gpu_type for group in self.groups)) or ("",)
 
     @property

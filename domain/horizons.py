@@ -16,6 +16,7 @@ def duration_bin(duration_s: float, horizons_min: Sequence[float] = DEFAULT_HORI
     >>> [duration_bin(s) for s in (1, 300, 300.5, 3600, 43200, 43201)]
     [0, 0, 1, 1, 2, 3]
     """
+    # Bins are closed at their right, and a sum of seconds that misses an edge by dust is on it.
     return bisect_left([60.0 * k for k in horizons_min], rounded(duration_s))
 
 

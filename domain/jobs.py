@@ -63,6 +63,7 @@ class Job:
     min_gpus: int = 0
     requirements: Requirements | None = None
 
+    # Forks of runs copy policies with all that they keep; thousands of jobs need not be copied.
     def __deepcopy__(self, memo: dict[int, object]) -> "Job":
         return self  # it does not change
 

@@ -26,6 +26,7 @@ def parse_memory(text: str) -> int:
     >>> parse_memory("512MB"), parse_memory("1.5 g"), parse_memory("1000")
     (512000000, 1500000000, 1000)
     """
+    # Decimal units, also for GiB: an estimate needs no more.
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
     if size < 1:
@@ -36,6 +37,7 @@ def parse_memory(text: str) -> int:
 @contextmanager
 def memory_limit(limit: int) -> Iterator[None]:
     """Let no piece of work meanwhile take more than so many bytes, by its estimate."""
+    # A context variable: threads and tasks of a server have limits of their own.
     token = _limit.set(limit)
     try:
         yield
@@ -55,6 +57,7 @@ def need_memory(size: float, what: str, remedy: str = REMEDY) -> None:
     ConfigError
         JOBCAST_MEMORY holds no size.
     """
+    # The nearest of three: code, then environment, then machine.
     limit = _limit.get()
     if limit is None:
         limit = parse_memory(given) if (given := os.environ.get(VARIABLE)) else _default()
@@ -66,6 +69,7 @@ def _default() -> int | None:
     """Half of what is free; None where the system does not tell."""
     try:
         told = re.search(r"^MemAvailable:\s+(\d+) kB", MEMINFO.read_text(), re.MULTILINE)
+    # Only Linux has this file; elsewhere nothing is refused.
     except OSError:
         return None
     return int(SHARE_OF_FREE * 1024 * int(told[1])) if told else None

@@ -71,11 +71,14 @@ class Standing:
 
     def miss_probability(self, target: ArrayLike) -> Floats:
         """(n,) probability that the metric at the last epoch is worse than a target, scalar or (n,)."""
+        # Scipy takes long to import, and few commands decide anything.
         from scipy.special import ndtr
 
         wanted = np.broadcast_to(np.asarray(target, np.float64), self.mean.shape)
+        # Forecasts differ in their last bits between machines: rounded, ties decide alike.
         short = rounded_all(wanted) - rounded_all(self.mean)
         spread = np.where(short < 0.0, self.below, self.above)
+        # A spread of 0 is a forecast that is certain: the quotient becomes huge, the probability 0 or 1.
         apart = self.direction * short / np.maximum(spread, np.finfo(np.float64).tiny)
         missed: Floats = ndtr(apart)
         return missed
@@ -130,13 +133,16 @@ class OptStop:
         reached = standing.direction * (rounded_all(standing.achieved) - rounded_all(wanted)) >= 0
         hopeless = self.give_up & ~reached & (standing.miss_probability(wanted) >= self.confidence)
         level = best & (reached | np.isnan(wanted)) & self._level(standing)
+        # Early forecasts are the worst: none is given up by them.
         young = np.isnan(standing.earlier)
         known = standing.sure & np.isfinite(standing.achieved)
+        # In this order: who has reached its target is neither hopeless nor level.
         rules = [known & rule for rule in (reached & ~best, hopeless & ~young, level)]
         return np.select(rules, [Stop.REACHED, Stop.HOPELESS, Stop.LEVEL], Stop.GO_ON).astype(np.int64)
 
     def _level(self, standing: Standing) -> Bools:
         room = self.tolerance * np.abs(standing.achieved)
+        # Forecast and measurements must agree: either alone ends runs that would still have jumped.
         almost = standing.miss_probability(standing.achieved + standing.direction * room) >= self.even
         stalled: Bools = standing.direction * (standing.achieved - standing.earlier) < room
         return almost & stalled

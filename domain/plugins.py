@@ -26,6 +26,7 @@ def load_point(kind: str, point: EntryPoint) -> Any:
     """What an entry point names. Raises ConfigError where it does not load; `kind`: what it is to be, in words."""
     try:
         return point.load()
+    # Says nothing of the plug-in, and must end the run.
     except MemoryError:
         raise
     except Exception as error:  # another package's code may fail in any way
@@ -54,6 +55,7 @@ class WithInstalled(Mapping[str, T]):
         self._ours, self._own, self._points, self._theirs = ours, own, points, theirs
 
     def __getitem__(self, name: str) -> T:
+        # Ours first: what is installed cannot stand in for it by taking its name.
         return self._own(name) if name in self._ours else self._theirs(self._points()[name])
 
     def __contains__(self, name: object) -> bool:

@@ -11,6 +11,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress
 
 Facts = TypeVar("Facts")
+# One for all decisions: most of them change nothing of a kind; read-only, for it is shared.
 EMPTY: Mapping[int, Any] = MappingProxyType({})
 
 
@@ -211,16 +212,4 @@ class Policy(Protocol):
 
     def decide(self, view: View) -> Decision:
         """What to change now."""
-        ...
-
-
-class QueuePolicy(Policy, Protocol):
-    """A policy that says how the queues of pools are ordered."""
-
-    def lane(self, job: Job) -> int:
-        """Lane that a job is filed under, asked once at submission."""
-        ...
-
-    def key(self, job: Job) -> float:
-        """Rank of a job in its queue, smaller first, asked once at submission; ties go by `seq`."""
         ...

@@ -29,9 +29,11 @@ def rounded(value: float) -> float:
     >>> rounded(0.1 + 0.2) == rounded(0.3), rounded(3600.0), rounded(float("inf"))
     (True, 3600.0, inf)
     """
+    # Written so that NaN stays as well.
     if not -LARGEST < value < LARGEST:
         return value
     high = value * SPLIT
+    # Not `value`: the subtraction rounds, which is the whole point; no compiler may simplify it.
     return high - (high - value)
 
 
@@ -41,6 +43,7 @@ def rounded_all(values: Floats) -> Floats:
     >>> rounded_all(np.array([0.1 + 0.2, -1e300, np.inf])).tolist() == [rounded(0.3), -1e300, np.inf]
     True
     """
+    # The product of what is too large would overflow with a warning.
     small = np.where(np.abs(values) < LARGEST, values, 0.0)
     high = small * SPLIT
     close: Floats = np.where(np.abs(values) < LARGEST, high - (high - small), values)

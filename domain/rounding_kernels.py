@@ -6,4 +6,5 @@ import numba
 
 from jobcast.domain import rounding
 
+# Without fastmath, which would cancel the two subtractions against each other.
 rounded: Any = numba.njit("float64(float64)", cache=True)(rounding.rounded)

@@ -33,6 +33,7 @@ class ActiveJob:
     @property
     def weight(self) -> float:
         """Its priority against others, more than 0."""
+        # A weight of 0 is allowed, and would be divided by.
         return max(self.job.weight, LEAST_WEIGHT)
 
 

@@ -45,11 +45,13 @@ class Switches:
 
     def __post_init__(self) -> None:
         by_key: dict[tuple[str, float], list[Switch]] = {}
+        # At one instant the one that is off comes last, and so counts.
         for row in sorted(self.rows, key=lambda row: (row.from_s, not row.sharing)):
             by_key.setdefault((row.pool, MINUTE_S * row.horizon_min), []).append(row)
         turns = {
             key: (tuple(row.from_s for row in mine), tuple(row.sharing for row in mine)) for key, mine in by_key.items()
         }
+        # The class is frozen; this is made once from its rows.
         object.__setattr__(self, "_turns", turns)
 
     def shares(self, pool: str, horizon_s: float, now_s: float) -> bool:
@@ -57,6 +59,7 @@ class Switches:
         turns = self._turns.get((pool, horizon_s))
         if turns is None:
             return True
+        # A switch holds from its own instant on.
         last = bisect_right(turns[0], now_s) - 1
         return last < 0 or turns[1][last]
 

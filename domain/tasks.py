@@ -174,6 +174,7 @@ def decision(
     >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))[::2]
     ({3: None}, {7: 0, 8: -1})
     """
+    # Plain ints: keys are compared with `seq`, and logs show them.
     stops: Mapping[int, None] = EMPTY if stop is None else dict.fromkeys(stop.tolist())
     return Decision(stops, tasks=_pairs(tasks, gpus), limit=_pairs(limited, limits))
 

@@ -19,6 +19,7 @@ def has_an_offset_of_earth(instant: datetime) -> bool:
     >>> has_an_offset_of_earth(datetime.fromisoformat("2017-11-06T00:00-14:01"))
     False
     """
+    # An instant without an offset is taken for UTC elsewhere.
     return abs(instant.utcoffset() or timedelta(0)) <= timedelta(minutes=MOST_OFFSET_MIN)
 
 
@@ -30,6 +31,7 @@ def may_be_a_date(text: str) -> bool:
     """
     if YEAR.fullmatch(text):
         return FIRST_YEAR <= int(text) <= LAST_YEAR
+    # Strptime takes fewer digits, too.
     if not BASIC_DATE.fullmatch(text):
         return False
     try:

@@ -58,6 +58,7 @@ class Training:
         done = 0.0
         for regime in regimes:
             lasts_s = regime.epochs * self.epoch_s[regime.batch_size]
+            # At the edge the regime that ends counts: both give the same epochs.
             if run_s <= lasts_s:
                 return done + run_s / self.epoch_s[regime.batch_size]
             done, run_s = done + regime.epochs, run_s - lasts_s

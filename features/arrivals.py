@@ -76,10 +76,12 @@ def arrival_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: Array
     ValueError
         The instants are not ascending, or a horizon is not positive.
     """
+    # Importing numba takes a second; those who only want the names do not wait for it.
     from jobcast.features.kernels import feature_rows
 
     ticks = np.ascontiguousarray(ticks_s, np.float64)
     horizons = np.ascontiguousarray(horizons_s, np.float64)
+    # The kernels move pointers forward only: an earlier instant would silently see later events.
     if ticks.size > 1 and not np.all(ticks[1:] >= ticks[:-1]):
         raise ValueError("ticks_s must be ascending; sort the instants")
     if not all(horizon_s > 0.0 for horizon_s in horizons.tolist()):
@@ -92,5 +94,6 @@ def arrival_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: Array
         history.completion_s,
         history.completion_duration_s,
     )
+    # Contiguous float64: the kernels are compiled for nothing else, and views of a run are not always so.
     rows: Floats = feature_rows(*(np.ascontiguousarray(c, np.float64) for c in columns), ticks, horizons)
     return rows

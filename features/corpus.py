@@ -72,6 +72,7 @@ class Corpus:
 
         A window that ends at until_s exactly holds that instant, so it is left out.
         """
+        # Strictly: see the docstring; `scored` takes the window that ends there.
         return self._window_end_s(horizon_index) < until_s
 
     def scored(self, from_s: float, until_s: float, horizon_index: int) -> Mask:
@@ -100,21 +101,52 @@ class Corpus:
         if missing:
             raise ValueError(f"pools {missing} are not in the corpus; it holds {list(self.pools)}")
         kept = tuple(name for name in self.pools if name in set(names))
+        # Pools are numbered anew, in the order of the names.
         position = np.array([kept.index(name) if name in kept else -1 for name in self.pools], np.int32)
         index = position[self.pool_index]
         rows = self.of_rows(index >= 0)
         return replace(rows, pools=kept, pool_index=index[index >= 0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as Parquet; the same corpus gives the same bytes. See `corpus_file`."""
+        """Write as Parquet: `pool`, `tick_s`, then for every horizon `arrives@5min`, `load@5min`, `<feature>@5min`.
 
-        write_corpus(self, path)
+        The file takes its place whole, and the same corpus gives the same bytes.
+        """
+        # An enumeration keeps pools without rows, and their order.
+        pools = pl.Series(self.pools, dtype=pl.Enum(self.pools))
+        columns = {POOL: pools.gather(self.pool_index), TICK: pl.Series(self.tick_s)}
+        for h, horizon_min in enumerate(self.horizons_min):
+            at = f"{AT}{horizon_min}{UNIT}"
+            columns[ARRIVES + at] = pl.Series(self.arrives[:, h])
+            columns[LOAD + at] = pl.Series(self.load[:, h])
+            for f, name in enumerate(self.feature_names):
+                columns[name + at] = pl.Series(np.ascontiguousarray(self.X[:, h, f]))
+        # Whoever reads meanwhile sees the old file or the new one.
+        with replacing(path) as draft:
+            write_parquet(pl.DataFrame(columns), draft)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Corpus":
-        """Read what `save` wrote (`load` is the column of GPUs)."""
+        """Read what `save` wrote (`load` is the column of GPUs).
 
-        return read_corpus(path)
+        Raises
+        ------
+        TrainingError
+            There is no such file, or it is not a corpus.
+        """
+        shown = os.fspath(path)
+        if not Path(path).is_file():
+            raise TrainingError(f"{shown}: no such corpus; build the features first")
+        try:
+            table = read_parquet(path, "build the features again")
+        except TraceError as error:
+            raise TrainingError(str(error)) from error
+        labels = [name.removeprefix(LOAD + AT) for name in table.columns if name.startswith(LOAD + AT)]
+        if not {POOL, TICK} <= set(table.columns) or not labels:
+            raise TrainingError(
+                f"{shown}: is not a corpus (no {POOL}, {TICK} or {LOAD}{AT}...); build the features again"
+            )
+        return _corpus(table, labels)
 
     def _window_end_s(self, horizon_index: int) -> NDArray[np.float64]:
         return self.tick_s + MINUTE_S * self.horizons_min[horizon_index]
@@ -126,6 +158,7 @@ def grid(from_s: float, until_s: float, step_s: float = STEP_S) -> NDArray[np.fl
     >>> grid(1.0, 900.0).tolist()
     [300.0, 600.0]
     """
+    # Whole multiples times the step: adding steps up would drift from the grid of other windows.
     return np.arange(math.ceil(from_s / step_s), math.ceil(until_s / step_s), dtype=np.float64) * step_s
 
 
@@ -145,11 +178,14 @@ def active_grid(
     """
     of_pools = [part for one in histories.values() for part in (one.arrival_s, one.start_s, one.completion_s)]
     events = np.unique(np.concatenate([np.empty(0), *of_pools]))
+    # Starts and ends that are not on record are NaN or infinite.
     events = events[np.isfinite(events)]
     if not events.size:
+        # Before it is made: without jobs nothing bounds a span.
         need_memory(8 * (until_s - from_s) / step_s, "a grid without a single job")
         return grid(from_s, until_s, step_s)
     near_s = max(QUIET_S, horizon_s)
+    # Closer ones have grids that meet: no instant may come twice.
     after = np.flatnonzero(np.diff(events) > 2 * near_s)
     begins = np.maximum(events[np.append(0, after + 1)] - near_s, from_s)
     ends = np.minimum(events[np.append(after, -1)] + near_s, until_s)
@@ -182,9 +218,11 @@ def build_corpus(
     horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
     ticks = active_grid(histories, from_s, until_s, step_s, horizons_s.max(initial=0.0))
     shape = (len(pools), ticks.size, horizons_s.size)
+    # Four bytes a feature and for the load, one for the truth.
     row_bytes = horizons_s.size * (4 * len(feature_names()) + 5)
     what = f"features of {len(pools):,} pools at {ticks.size:,} instants"
     need_memory(COPIES * len(pools) * ticks.size * row_bytes, what, REMEDY)
+    # Filled pool by pool, so that float64 rows of one pool are all that is held besides.
     X = np.empty((*shape, len(feature_names())), np.float32)
     arrives = np.empty(shape, np.bool_)
     load = np.empty(shape, np.float32)
@@ -212,45 +250,8 @@ ARRIVES, LOAD = "arrives", "load"
 POOL, TICK = "pool", "tick_s"
 
 
-def write_corpus(corpus: Corpus, path: str | os.PathLike[str]) -> None:
-    """Write `pool`, `tick_s`, then for every horizon `arrives@5min`, `load@5min` and `<feature>@5min`.
-
-    The file takes its place whole, and the same corpus gives the same bytes.
-    """
-    pools = pl.Series(corpus.pools, dtype=pl.Enum(corpus.pools))
-    columns = {POOL: pools.gather(corpus.pool_index), TICK: pl.Series(corpus.tick_s)}
-    for h, horizon_min in enumerate(corpus.horizons_min):
-        at = f"{AT}{horizon_min}{UNIT}"
-        columns[ARRIVES + at] = pl.Series(corpus.arrives[:, h])
-        columns[LOAD + at] = pl.Series(corpus.load[:, h])
-        for f, name in enumerate(corpus.feature_names):
-            columns[name + at] = pl.Series(np.ascontiguousarray(corpus.X[:, h, f]))
-    with replacing(path) as draft:
-        write_parquet(pl.DataFrame(columns), draft)
-
-
-def read_corpus(path: str | os.PathLike[str]) -> Corpus:
-    """Read a corpus that `write_corpus` wrote.
-
-    Raises
-    ------
-    TrainingError
-        There is no such file, or it is not a corpus.
-    """
-    shown = os.fspath(path)
-    if not Path(path).is_file():
-        raise TrainingError(f"{shown}: no such corpus; build the features first")
-    try:
-        table = read_parquet(path, "build the features again")
-    except TraceError as error:
-        raise TrainingError(str(error)) from error
-    labels = [name.removeprefix(LOAD + AT) for name in table.columns if name.startswith(LOAD + AT)]
-    if not {POOL, TICK} <= set(table.columns) or not labels:
-        raise TrainingError(f"{shown}: is not a corpus (no {POOL}, {TICK} or {LOAD}{AT}...); build the features again")
-    return _corpus(table, labels)
-
-
 def _corpus(table: pl.DataFrame, labels: list[str]) -> Corpus:
+    # Every horizon has the same columns: the first one tells their names.
     truths = {name + AT + labels[0] for name in (ARRIVES, LOAD)}
     own = [name for name in table.columns if name.endswith(AT + labels[0]) and name not in truths]
     names = tuple(name.removesuffix(AT + labels[0]) for name in own)
@@ -275,4 +276,5 @@ def _stacked(table: pl.DataFrame, name: str, labels: list[str]) -> np.ndarray:
 
 
 def _number(text: str) -> float:
+    # 5 and 5.0 are written differently, and models find their horizons by these labels.
     return int(text) if text.isdigit() else float(text)

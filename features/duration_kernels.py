@@ -86,6 +86,7 @@ def note(
     groups : (G,) the job's group of each kind, -1 for none
     edges_s : (B - 1,) inner edges of the bins, seconds
     """
+    # Appended, never changed: rows of the past can be asked for at any later time.
     end_s[count] = ended_s
     bins[count] = np.searchsorted(edges_s, duration_s)
     logs[count] = math.log(duration_s)
@@ -112,6 +113,7 @@ def begin(
     Its end may be put in later, and is infinite until then.
     """
     start_s[count] = started_s
+    # Infinite while it runs; put in place when it ends.
     end_s[count] = ended_s
     for kind in range(groups.size):
         group = groups[kind]
@@ -149,9 +151,11 @@ def fill(
         extras = first + N_DEPTHS * n_bins
         row[first:extras] = 0.0
         one = last[groups[kind]] if groups[kind] >= 0 else -1
+        # What ended after the instant is passed over: a late question sees what was known then.
         while one >= 0 and end_s[one] > now_s:
             one = before[one, kind]
         if one < 0:
+            # Trees tell a missing number from 0 s.
             row[extras : extras + GROUP_EXTRAS] = np.nan
             continue
         row[extras + 1] = logs[one]
@@ -170,12 +174,14 @@ def fill(
         extras = first + 2 * len(START_DEPTHS) * n_bins
         row[first : extras + START_EXTRAS] = 0.0
         one = run_last[groups[kind]] if groups[kind] >= 0 else -1
+        # A start at the instant itself is not known yet: starts come after arrivals.
         while one >= 0 and run_start_s[one] >= now_s:
             one = run_before[one, kind]
         row[extras] = np.nan if one < 0 else math.log1p(now_s - run_start_s[one])
         back, recent = 0, 0
         while one >= 0 and back < START_DEPTHS[-1]:
             ended = run_end_s[one] <= now_s
+            # Of a running job its age: a lower bound, counted in columns of its own.
             lasted = (run_end_s[one] if ended else now_s) - run_start_s[one]
             place = first + (0 if ended else n_bins) + np.searchsorted(edges_s, lasted)
             for depth in range(len(START_DEPTHS)):
@@ -225,10 +231,12 @@ def sweep(
     """
     finished, begun = 0, 0
     for job in arrivals:
+        # Up to the submission itself: at one instant ends come before arrivals.
         while finished < finishes.size and ended_s[finishes[finished]] <= submit_s[job]:
             one = finishes[finished]
             note(end_s, bins, logs, before, last, finished, groups[one], edges_s, ended_s[one], duration_s[one])
             finished += 1
+        # Strictly before: at one instant starts come after arrivals.
         while begun < starts.size and started_s[starts[begun]] < submit_s[job]:
             one = starts[begun]
             begin(run_start_s, run_end_s, run_before, run_last, begun, groups[one], started_s[one], ended_s[one])
@@ -258,6 +266,7 @@ def pool_columns(
     The columns are the last ones of `row`. Ends are only compared with the instant: those after it do not count.
     """
     n_bins = edges_s.size + 1
+    # Counted from the end, so that the groups' columns need not be known here.
     first = row.size - 2 * n_bins - ARRIVAL_COLUMNS
     row[first - 1] = math.log2(gpus)
     row[first : first + 2 * n_bins] = 0.0
@@ -271,6 +280,7 @@ def pool_columns(
     row[first] = math.log1p(now_s - arrival_s[arrived - 1]) if arrived else np.nan
     row[first + 1] = np.nan
     for i in range(arrived - 1, max(-1, arrived - 1 - ARRIVALS_BACK), -1):
+        # The newest one like it ends the search.
         if arrival_gpus[i] == gpus:
             row[first + 1] = math.log1p(now_s - arrival_s[i])
             break
@@ -296,5 +306,6 @@ def pool_rows(
 ) -> None:
     """Fill the pool's columns of many jobs of one pool, each at its submission; `skipped` marks jobs without a row."""
     for job in range(submit_s.size):
+        # Jobs without a row still count in what others see.
         if rows_of[job] != skipped:
             pool_columns(start_s, end_s, arrival_s, arrival_gpus, submit_s[job], gpus[job], edges_s, rows[rows_of[job]])

@@ -121,10 +121,12 @@ def duration_rows(
     wanted = np.ones(len(trace), np.bool_) if wanted is None else wanted
     rows_of = np.where(wanted, np.cumsum(wanted) - 1, NO_GROUP).astype(np.int64)
     rows = np.empty((int(wanted.sum()), len(duration_columns(horizons_min))))
+    # One pass over all jobs: what is not wanted is history all the same.
     submit_s, start_s, edges = trace.submit_s, trace.start_s, edges_s(horizons_min)
     # A job whose end rounds to its submission ended after it all the same: it must not see itself.
     end_s = np.maximum(trace.known_s, np.nextafter(submit_s, np.inf))
     groups, n_groups = _group_numbers(trace)
+    # NaN sort last: jobs without a start on record are cut off.
     starts = np.argsort(start_s, kind="stable")[: int(np.isfinite(start_s).sum())]
     order = np.argsort(submit_s, kind="stable"), starts, np.argsort(end_s, kind="stable")
     kernels.sweep(
@@ -134,6 +136,7 @@ def duration_rows(
     widths = trace.gpus.astype(np.float64)
     of_pool = rows_by_pool(trace)
     for pool, history in pool_histories(trace).items():
+        # All jobs of a pool in one compiled call.
         jobs = of_pool[pool]
         events = history.start_s, history.end_s, history.arrival_s, history.arrival_gpus
         kernels.pool_rows(*events, submit_s[jobs], widths[jobs], edges, rows_of[jobs], NO_GROUP, rows)
@@ -175,6 +178,7 @@ def burst_key(pool: str, gpus: int, who: str, submit_s: float) -> Key:
 def burst_numbers(trace: Trace) -> Ints:
     """Number of each job's burst, (n_jobs,)."""
     users, accounts = _names(trace, "user"), _names(trace, "account")
+    # Any hashable key: names of users and pools are free text.
     numbers: dict[Key, int] = {}
     listed = zip(
         trace.jobs["pool"].to_list(), trace.gpus.tolist(), users, accounts, trace.submit_s.tolist(), strict=True

@@ -38,6 +38,7 @@ def feature_sets(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     taken: set[str] = set()
     sets: dict[str, tuple[str, ...]] = {}
     for label, prefixes in (*_PREFIXES.items(), (REST, ("",))):
+        # Each column goes to the first set that claims it; the empty prefix claims the rest.
         added = {name for name in names if name.startswith(prefixes)} - taken
         if added:
             taken |= added

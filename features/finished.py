@@ -48,6 +48,7 @@ class DurationTracker:
     """
 
     def __init__(self, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
+        # Importing numba takes a second; runs without duration models never need it.
         from jobcast.features import duration_kernels
 
         self._kernels = duration_kernels
@@ -67,6 +68,7 @@ class DurationTracker:
     def begin(self, started: StartedJob) -> None:
         """Take in a job that has started; one that was stopped began before."""
         job, number = started.job, len(self.started)
+        # A stopped job that goes on: its first start counts, as in a trace, which has one start a job.
         if job.job_id in self._running:
             return
         self._running[job.job_id] = number
@@ -78,11 +80,13 @@ class DurationTracker:
     def add(self, finished: FinishedJob) -> None:
         """Take in a job that has ended."""
         job = finished.job
+        # As in the batch way: an end that rounds to the submission must not be seen by the job itself.
         end_s = max(float(finished.end_s), float(np.nextafter(job.submit_s, np.inf)))
         groups = self._numbered(job)
         self._make_room(FINISHED, LAST_FINISHED, self.count)
         self._kernels.note(*self._state[:5], self.count, groups, self._edges_s, end_s, float(finished.duration_s))
         self.count += 1
+        # None where its start was never taken in.
         number = self._running.pop(job.job_id, None)
         if number is not None:
             self._state[6][number] = end_s
@@ -101,6 +105,7 @@ class DurationTracker:
     def row(self, job: Job) -> Floats:
         """The job's row, (F,) float64."""
         row = np.empty(self._n_columns)
+        # At the submission, whenever it is asked for: later events must not change a row.
         limit_s = (job.requirements or _ASKS_NOTHING).time_limit_s
         at_s, edges = float(job.submit_s), self._edges_s
         self._kernels.fill(*self._state, self._groups(job), edges, float(limit_s), at_s, row)
@@ -121,6 +126,7 @@ class DurationTracker:
         return known_s, self._bins[number] if ended else len(self._edges_s)
 
     def _groups(self, job: Job) -> Ints:
+        # A new group is not numbered by a question: rows must not depend on who asked before.
         find = self._numbers.get
         return np.array([NO_GROUP if key is None else find(key, NO_GROUP) for key in _keys(job)], np.int64)
 
@@ -138,8 +144,10 @@ class DurationTracker:
 
     def _make_room(self, columns: slice, last: int, number: int) -> None:
         """For a further job, and for all groups that have a number."""
+        # Doubling keeps the cost of growing constant a job.
         while number >= len(self._state[columns][0]):
             self._state[columns] = [np.concatenate([part, np.zeros_like(part)]) for part in self._state[columns]]
+        # Both tables number the same groups, so they grow together.
         while len(self._numbers) > len(self._state[last]):
             for which in (LAST_FINISHED, LAST_STARTED):
                 self._state[which] = np.concatenate([self._state[which], np.full_like(self._state[which], NO_GROUP)])

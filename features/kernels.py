@@ -72,6 +72,7 @@ N_MARKS = 3
 @njit
 def _until(times: Floats, at: int, instant: float) -> int:
     """Number of times <= instant, given that the first `at` are: gallop, then halve."""
+    # Instants ascend, so the place sought is mostly near: doubling steps find it in O(log distance).
     step = 1
     while at + step <= times.size and times[at + step - 1] <= instant:
         at += step
@@ -89,18 +90,7 @@ def _until(times: Floats, at: int, instant: float) -> int:
 @njit
 def _before(times: Floats, at: int, instant: float) -> int:
     """Number of times < instant, given that the first `at` are."""
-    step = 1
-    while at + step <= times.size and times[at + step - 1] < instant:
-        at += step
-        step *= 2
-    end = min(at + step - 1, times.size)
-    while at < end:
-        middle = (at + end) // 2
-        if times[middle] < instant:
-            at = middle + 1
-        else:
-            end = middle
-    return at
+    return int(_until(times, at, np.nextafter(instant, -np.inf)))  # no float lies between the two
 
 
 @njit
@@ -115,6 +105,7 @@ def _periodic(rows: Floats, arrival_s: Floats, ticks_s: Floats, horizons_s: Floa
                 from_s = ticks_s[i] - back * period_s
                 first = _until(arrival_s, first, from_s)
                 for h in range(horizons_s.size):
+                    # Never beyond the instant: what the paper prints reaches into the future.
                     until_s = min(from_s + horizons_s[h], ticks_s[i])
                     last[h] = _until(arrival_s, last[h], until_s)
                     rows[i, h, column] = last[h] - first
@@ -144,6 +135,7 @@ def _recent_gpus(rows: Floats, arrival_s: Floats, arrival_gpus: Floats, ticks_s:
         last = _until(arrival_s, last, ticks_s[i])
         for h in range(horizons_s.size):
             first[h] = _before(arrival_s, first[h], ticks_s[i] - horizons_s[h])
+            # Summed anew, oldest first: differences of running totals would differ in their last bits.
             gpus = 0.0
             for j in range(first[h], last):
                 gpus += arrival_gpus[j]
@@ -153,6 +145,7 @@ def _recent_gpus(rows: Floats, arrival_s: Floats, arrival_gpus: Floats, ticks_s:
 @njit
 def _geometric_mean(durations_s: Floats, end: int) -> float:
     """Geometric mean of the last LIKE_JOBS of the first `end` durations."""
+    # Nobody has finished in this pool yet.
     if end == 0:
         return FALLBACK_DURATION_S
     first = max(0, end - LIKE_JOBS)
@@ -165,6 +158,7 @@ def _geometric_mean(durations_s: Floats, end: int) -> float:
 @njit
 def _count_left(row: Floats, age_s: float, expected_s: float, horizons_s: Floats) -> None:
     """Count a running job as expected to end within k, or later. Who outlived its expectation runs as long again."""
+    # A heavy tail: who has run long is expected to run long.
     left_s = expected_s - age_s if expected_s > age_s else age_s
     for h in range(horizons_s.size):
         row[h, FUTURE_COMPLETIONS + (0 if left_s <= horizons_s[h] else 1)] += 1.0
@@ -194,6 +188,7 @@ def _future_completions(
     kept = 0
     for r in range(marks[RUNNING]):
         job = running[r]
+        # Compacts the list in place; the order of starts stays.
         if end_s[job] > now_s:
             running[kept], expected_s[kept] = job, expected_s[r]
             _count_left(row, now_s - start_s[job], expected_s[r], horizons_s)
@@ -203,6 +198,7 @@ def _future_completions(
     while started < start_s.size and start_s[started] <= now_s:
         if end_s[started] > now_s:
             finished = _until(completion_s, marks[FINISHED], start_s[started])
+            # The mean is worked out once for all starts between two completions.
             if finished != marks[FINISHED]:
                 mean_s[0] = _geometric_mean(completion_duration_s, finished)
                 marks[FINISHED] = finished
@@ -210,6 +206,7 @@ def _future_completions(
             _count_left(row, now_s - start_s[started], mean_s[0], horizons_s)
             kept += 1
         started += 1
+        # Only now are they kept: at the same instant a later call may know of further completions.
         if start_s[started - 1] < now_s:
             marks[RUNNING], marks[STARTED] = kept, started
 
@@ -241,6 +238,7 @@ def _quiet(rows: Floats, column: int, times: Floats, ticks_s: Floats) -> None:
 @njit
 def _describe_gaps(arrival_s: Floats, n: int, told: Floats) -> None:
     """Write log1p of mean, median and last gap, and the coefficient of variation, of the last gaps before n."""
+    # N arrivals have n - 1 gaps between them.
     count = min(n - 1, RECENT_GAPS)
     if count < 1:
         told[0] = told[1] = told[3] = math.log1p(LONGEST_QUIET_S)
@@ -255,6 +253,7 @@ def _describe_gaps(arrival_s: Floats, n: int, told: Floats) -> None:
         squares += (gap - mean) ** 2
     told[0] = math.log1p(mean)
     told[3] = math.log1p(gaps[count - 1])
+    # Last: the figures above need their order in time.
     gaps.sort()
     told[1] = math.log1p((gaps[(count - 1) // 2] + gaps[count // 2]) / 2.0)
     told[2] = math.sqrt(squares / count) / mean if mean > 0.0 else 0.0
@@ -267,6 +266,7 @@ def _gaps(rows: Floats, arrival_s: Floats, ticks_s: Floats) -> None:
     n, known = 0, -1
     for i in range(ticks_s.size):
         n = _until(arrival_s, n, ticks_s[i])
+        # Instants lie closer than arrivals: most rows repeat the one before.
         if n != known:
             known = n
             _describe_gaps(arrival_s, n, told)
@@ -285,11 +285,13 @@ def _renewal(rows: Floats, arrival_s: Floats, ticks_s: Floats, horizons_s: Float
         mean_s = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count if count > 0 else LONGEST_QUIET_S
         beyond = 0
         for j in range(n - count, n):
+            # Gaps that were longer than the time waited so far.
             beyond += arrival_s[j] - arrival_s[j - 1] > waited_s
         for h in range(horizons_s.size):
             longer = 0
             for j in range(n - count, n):
                 longer += arrival_s[j] - arrival_s[j - 1] > waited_s + horizons_s[h]
+            # Where nothing was seen, arrivals without memory at the mean rate.
             guess = 1.0 - math.exp(-horizons_s[h] / mean_s) if mean_s > 0.0 else 1.0
             rows[i, h, RENEWAL] = (beyond - longer + PRIOR_GAPS * guess) / (beyond + PRIOR_GAPS)
 
@@ -379,6 +381,7 @@ def _totals(arrival_s: Floats, gpus: Floats, from_s: float, until_s: float) -> t
     """First and last (exclusive) arrival in (from, until], and the running total of their GPUs from 0 on."""
     first = int(np.searchsorted(arrival_s, from_s, side="right"))
     last = int(np.searchsorted(arrival_s, until_s, side="right"))
+    # GPUs are whole numbers: their running total is exact, and differences of it are.
     total = np.zeros(last - first + 1)
     for j in range(first, last):
         total[j - first + 1] = total[j - first] + gpus[j]
@@ -411,6 +414,7 @@ def _past_loads(
             row = rows[i, h]
             newer = _total(arrival_s, total, first, last, now_s)
             for back in range(windows):
+                # Each edge is looked up once: the older one of a window is the newer one of the next.
                 older = _total(arrival_s, total, first, last, now_s - horizon_s * (back + 1))
                 loads[back] = newer - older
                 newer = older
@@ -424,6 +428,7 @@ def _past_loads(
                 column += 1
             for period_s in periods_s:
                 length_s = min(horizon_s, period_s)
+                # A window longer than the period is cut at the instant.
                 end_s = now_s - period_s + length_s
                 ended = _total(arrival_s, total, first, last, end_s)
                 row[column] = ended - _total(arrival_s, total, first, last, end_s - length_s)
@@ -493,5 +498,6 @@ def instant_rows(
         rows[0], start_s, end_s, completion_s, completion_duration_s, tick_s[0], horizons_s, running, expected_s,
         marks, mean_s,
     )  # fmt: skip
+    # The other columns find their windows by search: nothing is kept for them.
     _fill(rows, arrival_s, arrival_gpus, completion_s, tick_s, horizons_s)
     _past_loads(rows, N_COLUMNS, arrival_s, arrival_gpus, tick_s, horizons_s, maxima, means, periods_s)

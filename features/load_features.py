@@ -59,6 +59,7 @@ def load_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLik
     -------
     (T, H, F) float64, F = len(load_feature_names()).
     """
+    # Numba takes a second to import.
     from jobcast.features.kernels import past_loads
 
     ticks, horizons = (np.ascontiguousarray(values, np.float64) for values in (ticks_s, horizons_s))
@@ -102,6 +103,7 @@ class InstantFeatures:
         ticks_s, fill, horizons_s = np.array(at_s, np.float64), self._kernels.instant_rows, self._horizons_s
         for i, (name, pool) in enumerate(zip(names, histories, strict=True)):
             kept = self._kept.get(name)
+            # Marks only move forward: an earlier instant starts from the beginning.
             if kept is None or at_s[i] < kept.at_s:
                 kept = self._kept[name] = _Running(self._kernels)
             kept.make_room(len(pool.start_s))
@@ -111,6 +113,7 @@ class InstantFeatures:
                 pool.completion_duration_s, ticks_s[i : i + 1], horizons_s, *_WINDOWS, *kept.state, rows[i : i + 1],
             )  # fmt: skip
         loads = rows[:, :, self._kernels.N_COLUMNS :]
+        # In place: a scheduler asks for all pools at every decision.
         np.log1p(loads, out=loads)
         return rows
 
@@ -130,4 +133,5 @@ class _Running:
         """For that many."""
         running, expected_s, marks, mean_s = self.state
         if starts > len(running):
+            # Contents beyond the mark mean nothing, so that what resize repeats does no harm.
             self.state = (np.resize(running, 2 * starts), np.resize(expected_s, 2 * starts), marks, mean_s)

@@ -38,11 +38,13 @@ def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, cou
         raise ValueError(f"horizon_s and count must be positive, got {horizon_s} and {count}")
     ticks = np.asarray(ticks_s, np.float64)
     edges_s = ticks[:, None] - horizon_s * np.arange(count + 1)
+    # Min and max of nothing would raise.
     if not edges_s.size:
         return np.empty((0, count))
     # Only what arrived between the first and the last edge counts: live, that is little of a long history.
     first, last = np.searchsorted(history.arrival_s, (edges_s.min(), edges_s.max()), side="right")
     total = np.concatenate(([0.0], np.cumsum(history.arrival_gpus[first:last])))
+    # Windows share their edges, so one look-up an edge is enough.
     before = total[np.searchsorted(history.arrival_s[first:last], edges_s, side="right")]
     loads: Floats = before[:, :-1] - before[:, 1:]
     return loads

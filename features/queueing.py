@@ -42,12 +42,14 @@ def queued(trace: Trace, load: float = LOAD) -> Trace:
     load : above 0
     """
     submit_s, gpus = trace.submit_s, trace.gpus
+    # What has not ended is known to have run until then at least.
     latest_s = submit_s[-1] if len(trace) else 0.0
     runs_s = np.where(trace.ended, np.nan_to_num(trace.duration_s), latest_s - submit_s)
     start_s = submit_s.copy()
     for rows in rows_by_pool(trace).values():
         quota = _quotas(submit_s[rows], gpus[rows], runs_s[rows], load)
         start_s[rows] = _starts_in_order(submit_s[rows], gpus[rows], runs_s[rows], quota)
+    # Traces hold whole microseconds.
     waits = pl.Series(np.round((start_s - submit_s) * MICROSECONDS).astype(np.int64)).cast(pl.Duration("us"))
     later = [pl.col(name) + waits for name in ("end_time", "known_time") if name in trace.jobs.columns]
     return replace(trace, jobs=trace.jobs.with_columns((pl.col("submit_time") + waits).alias("start_time"), *later))
@@ -78,6 +80,7 @@ def _quotas(submit_s: Floats, gpus: Ints, runs_s: Floats, load: float) -> Floats
     at_s, used = at_s[order], np.cumsum(change[order])
     gpu_s = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(at_s))])
     passed_s = submit_s - submit_s[0]
+    # A second at least: at the first submission no time has passed.
     mean = np.interp(submit_s, at_s, gpu_s) / np.maximum(passed_s, 1.0)
     quota: Floats = np.maximum(np.ceil(mean / load), np.maximum.accumulate(gpus))
     return quota
@@ -91,6 +94,7 @@ def _starts_in_order(submit_s: Floats, gpus: Ints, runs_s: Floats, quota: Floats
     columns = (submit_s.tolist(), gpus.tolist(), runs_s.tolist(), quota.tolist())
     for row, (submitted_s, width, lasts_s, most) in enumerate(zip(*columns, strict=True)):
         now_s = max(submitted_s, now_s)
+        # Ends free GPUs until the job fits; none may overtake it.
         while running and (running[0][0] <= now_s or used + width > most):
             end_s, freed = heapq.heappop(running)
             now_s, used = max(now_s, end_s), used - freed

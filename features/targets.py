@@ -38,6 +38,7 @@ def load_within(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLike)
     [[2.0, 6.0], [4.0, 4.0]]
     """
     first, last = _edges(history, ticks_s, horizons_s)
+    # Differences are exact, for GPUs are whole numbers.
     total = np.concatenate(([0.0], np.cumsum(history.arrival_gpus)))
     return total[last] - total[first]
 
@@ -47,6 +48,7 @@ def _edges(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number of arrivals up to t, (T, 1), and up to t + k, (T, H)."""
     ticks = np.asarray(ticks_s, np.float64)[:, None]
+    # Open at t, closed at t + k: the instant itself is known, its window's end is asked about.
     until = ticks + np.asarray(horizons_s, np.float64)[None, :]
     times = history.arrival_s
     return np.searchsorted(times, ticks, side="right"), np.searchsorted(times, until, side="right")

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.models.goodput import Throughput, fit_throughput
@@ -279,7 +280,8 @@ FOLDS = 5
 """Configurations are left out in so many turns."""
 NEAR = math.log(2.0)
 """Step times at half or twice the batch size still tell much of what a job will take."""
-SLACK = 1e-9
+LEAST_WEIGHT = 1e-9
+"""Of step times however far from the job's batch size: weights must not all be 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,7 @@ def points_of(times: StepTimes, batch_size: int) -> Points:
         sizes, at = np.unique(times.local_batch_size[mine], return_inverse=True)
         step_s, sync_s = (np.bincount(at, values[mine]) / np.bincount(at) for values in (times.step_s, times.sync_s))
         passes, local = passes_of(batch_size, gpus, min(largest, float(sizes[-1])))
-        if sizes[0] * (1 - SLACK) <= local:
+        if sizes[0] * (1 - tolerance.SHARES) <= local:
             step, sync = float(np.interp(local, sizes, step_s)), float(np.interp(local, sizes, sync_s))
             rows.append((nodes, gpus, passes * step - (passes - 1) * min(sync, step)))
     return Points(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
@@ -327,7 +329,7 @@ def passes_of(batch_size: float, gpus: float, largest: float) -> tuple[int, floa
     >>> passes_of(64, 1, 12), passes_of(64, 16, 12)
     ((6, 10.666666666666666), (1, 4.0))
     """
-    passes = max(1, int(np.ceil(batch_size / gpus / largest - SLACK)))
+    passes = max(1, int(np.ceil(batch_size / gpus / largest - tolerance.SHARES)))
     return passes, batch_size / gpus / passes
 
 
@@ -359,7 +361,7 @@ class ThroughputDemand:
         """
         self.largest_ = self.largest or most_local(times)
         local = np.array([passes_of(self.batch_size, one, self.largest_)[1] for one in times.gpus])
-        near = np.exp(-0.5 * (np.log(times.local_batch_size / local) / NEAR) ** 2) + SLACK
+        near = np.exp(-0.5 * (np.log(times.local_batch_size / local) / NEAR) ** 2) + LEAST_WEIGHT
         _, at = np.unique(times.gpus, return_inverse=True)
         self.model_: Throughput = fit_throughput(times, near / np.bincount(at, near)[at])
         return self

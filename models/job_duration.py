@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jobcast.domain.answer_checks import SUM_TOLERANCE
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
@@ -391,7 +391,7 @@ def _sound(proba: Floats) -> Floats:
     """Probabilities of bins, (n_jobs, B). Raises BadAnswerError where they are none: no bin follows from them."""
     if not np.isfinite(proba).all():
         raise BadAnswerError(Reason.NOT_FINITE, "probabilities of duration bins")
-    if (proba < 0.0).any() or (np.abs(proba.sum(axis=1) - 1.0) > SUM_TOLERANCE).any():
+    if (proba < 0.0).any() or (np.abs(proba.sum(axis=1) - 1.0) > tolerance.PROBABILITIES).any():
         raise BadAnswerError(Reason.INCONSISTENT, "probabilities of duration bins")
     return proba
 

@@ -62,6 +62,7 @@ import pandas as pd
 from IPython.display import SVG, Markdown, display
 
 import jobcast as jc
+from jobcast.domain import tolerance
 from jobcast.domain.hardware import PoolsTable
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.corpus import build_corpus
@@ -76,7 +77,6 @@ from jobcast.pipelines.report.formatting import between, duration, iso, number, 
 from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
 from jobcast.pipelines.stages.config import Prepare
 from jobcast.pipelines.stages.prepared_traces import prepare_trace
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 from jobcast.traces.history import pool_histories
 from jobcast.traces.trace_stats import cdf
 
@@ -491,7 +491,7 @@ shown = {label: shown[label] for label in worth if label in shown}
 looks = styles(["fcfs", *shown])
 speedups = {label: one.base_jct_s / one.log.jct_s for label, one in shown.items()}
 later_s = {label: one.log.jct_s - one.base_jct_s for label, one in shown.items()}
-later_min = {label: np.where(later > SLOWED_TOLERANCE_S, later, 0.0) / 60 for label, later in later_s.items()}
+later_min = {label: np.where(later > tolerance.LATER_S, later, 0.0) / 60 for label, later in later_s.items()}
 display(SVG(plots.speedup_cdf(speedups, looks, "fcfs")))
 display(SVG(plots.slowdown_curve(later_min, looks)))
 

@@ -33,6 +33,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
@@ -124,8 +125,6 @@ _FLOATS_2D = types.Array(types.float64, 2, "C")
 _FLOATS_3D = types.Array(types.float64, 3, "C")
 _INTS = types.Array(types.int64, 1, "C")
 NOBODY = -1
-# Minutes and GPUs that rounding may add.
-TOLERANCE = 1e-9
 
 
 @njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
@@ -148,7 +147,7 @@ def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, wei
         if i == 0 and j == len(loads):
             weight = 1.0  # without rounding: a certain need stays certain
         # GPUs are whole; dust of sums must not ask for one more.
-        shift = min(int(np.ceil(need - TOLERANCE)), last)
+        shift = min(int(np.ceil(need - tolerance.GPUS)), last)
         for n in range(last + 1):
             if chances[n] > 0.0:
                 more[min(n + shift, last)] += weight * chances[n]
@@ -220,7 +219,7 @@ def first_within(
             for one in range(overstay.shape[1]):
                 if chances[i, one] > 0.0:
                     expected += chances[i, one] * overstay[gpus[i], one]
-            if expected <= budget + TOLERANCE:
+            if expected <= budget + tolerance.GPUS:
                 return i
     return NOBODY
 

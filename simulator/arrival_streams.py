@@ -66,6 +66,7 @@ class OpenArrivals:
         """Jobs that arrive by an instant and have not been taken yet."""
         jobs, begin, end = self.jobs, self._taken, self._taken
         count = len(jobs) if most is None else min(len(jobs), begin + most)
+        # Few arrive at one instant, so that walking beats a binary search.
         while end < count and jobs[end].submit_s <= now_s:
             end += 1
         self._taken = end
@@ -126,6 +127,7 @@ class ClosedArrivals:
         while heap and heap[0][0] <= now_s and (most is None or len(self.jobs) < begin + most):
             arrival_s, _, place = heappop(heap)
             job, seq = self._workload.jobs[place], len(self.jobs)
+            # The trace's own object where it can be: most jobs of a loop follow nobody.
             alike = job.seq == seq and job.submit_s == arrival_s
             self.jobs.append(job if alike else replace(job, seq=seq, submit_s=arrival_s))
             self.outcomes.append(self._workload.outcomes[place])
@@ -141,6 +143,7 @@ class ClosedArrivals:
         """A copy that goes its own way."""
         forked = copy(self)
         forked.jobs, forked.outcomes, forked.places = self.jobs[:], self.outcomes[:], self.places[:]
+        # Followers and think times never change: forks share them.
         forked._left, forked._heap = self._left[:], self._heap[:]
         return forked
 
@@ -148,6 +151,7 @@ class ClosedArrivals:
         """A job ends now: who awaited only that one more thinks, and submits."""
         for place in self._followers.get(self.places[job.seq], NOBODY):
             self._left[place] -= 1
+            # Only the last of the ends awaited counts, whichever that is in this run.
             if not self._left[place]:
                 arrival_s = now_s + self._think_s[place]
                 heappush(self._heap, (arrival_s, self._workload.jobs[place].job_id, place))
@@ -157,6 +161,7 @@ class ClosedArrivals:
 
 def arrivals_of(workload: Workload) -> OpenArrivals | ClosedArrivals:
     """The stream that a workload asks for: closed where it has successions, even none."""
+    # An empty mapping is a closed loop in which nobody follows: its log must say so.
     return OpenArrivals(workload) if workload.successions is None else ClosedArrivals(workload)
 
 

@@ -35,6 +35,7 @@ class KnownDurations(Certain):
 
     def __init__(self, workload: Workload, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
         self.horizons_min = tuple(horizons_min)
+        # By id: jobs are numbered anew as they arrive.
         rows = zip(workload.jobs, workload.outcomes, strict=True)
         self._durations_s = {job.job_id: outcome.duration_s for job, outcome in rows}
 
@@ -70,6 +71,7 @@ class RunRandom(Random):
     """
 
     def __init__(self, history: History, seed: int = 0, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
+        # An empty workload: no arrival of the trace can be read by mistake.
         super().__init__(Workload((), (), ()), seed, (), horizons_min)
         self._history = history
 
@@ -78,5 +80,6 @@ class RunRandom(Random):
         past = self._history.pool(pool)
         edges_s = self._now_s - horizon_s * np.arange(SLIDING_WINDOWS, -1, -1, dtype=np.float64)
         rows = np.searchsorted(past.arrival_s, edges_s, side="right")
+        # Only what lies within the windows is added up.
         gpus_until = np.concatenate([[0.0], np.cumsum(past.arrival_gpus[rows[0] : rows[-1]])])
         return float(np.diff(gpus_until[rows - rows[0]]).max())

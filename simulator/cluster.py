@@ -1,17 +1,89 @@
-"""The cluster at an instant: kept up change by change, and shown to policies as a read-only view."""
+"""The cluster at an instant: kept up change by change, shown to policies as a read-only view, down to single GPUs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import Any
 
+from jobcast.domain import tolerance
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant, PoolView, RunningJob, Service
-from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
-from jobcast.simulator.pool_aggregates import PoolAggregates
-from jobcast.simulator.queues import PendingQueue, Shelves
+from jobcast.simulator.queues import PendingQueue, PoolAggregates, Shelves
 
 NOT_RUN = Service(0.0, 0.0)
+
+
+class Placements:
+    """GPUs of servers and who holds them; a cluster without servers holds nobody anywhere.
+
+    Parameters
+    ----------
+    servers : GPUs of each server
+    """
+
+    __slots__ = ("_free", "_holders", "_sizes")
+
+    def __init__(self, servers: Sequence[int] = ()) -> None:
+        self._sizes = tuple(servers)
+        self._free: list[float] = list(servers)
+        self._holders: dict[tuple[int, int], Job] = {}  # of GPUs that were asked for by their places
+
+    @property
+    def free_gpus(self) -> Sequence[float]:
+        """GPUs of each server that nobody holds."""
+        return tuple(self._free)
+
+    def why_not(self, job: Job, grant: Grant) -> str | None:
+        """What is wrong with giving a job these cells, None where nothing is."""
+        cells = grant.cells
+        if not self._sizes:
+            return f"the cluster has no servers, it is given {len(cells)} cells" if cells else None
+        if abs(sum(cell.gpus for cell in cells) - grant.gpus) > tolerance.CAPACITY_GPUS:
+            return f"it is given {grant.gpus:g} GPUs, its cells have {sum(cell.gpus for cell in cells):g}"
+        asked: dict[int, float] = {}
+        for cell in cells:
+            there = 0 <= cell.server < len(self._sizes) and cell.gpus > 0 and cell.first >= ANYWHERE
+            if not there or cell.first + cell.gpus > self._sizes[cell.server]:
+                return f"there is no such cell: {cell}"
+            asked[cell.server] = asked.get(cell.server, 0.0) + cell.gpus
+        # Cells that name their GPUs are checked one by one; others by the sum of their server below.
+        taken = [at for cell in cells for at in _gpus(cell)]
+        for at in taken:
+            if at in self._holders:
+                return f"GPU {at[1]} of server {at[0]} is held by job {self._holders[at].job_id}"
+        for server, gpus in asked.items():
+            if gpus > self._free[server] + tolerance.CAPACITY_GPUS:
+                return f"server {server} has {self._free[server]:g} GPUs free, it is given {gpus:g} of them"
+        # Two cells of one grant may overlap each other, too.
+        return None if len(set(taken)) == len(taken) else "its cells overlap"
+
+    def give(self, job: Job, cells: Sequence[Cell]) -> None:
+        """A job starts on free cells."""
+        for cell in cells:
+            self._free[cell.server] -= cell.gpus
+            self._holders.update(dict.fromkeys(_gpus(cell), job))
+
+    def take(self, cells: Sequence[Cell]) -> None:
+        """A job gives its cells back."""
+        for cell in cells:
+            self._free[cell.server] += cell.gpus
+            for at in _gpus(cell):
+                del self._holders[at]
+
+    def fork(self) -> "Placements":
+        """A copy that goes its own way."""
+        copy = Placements(self._sizes)
+        copy._free, copy._holders = self._free[:], dict(self._holders)
+        return copy
+
+
+def _gpus(cell: Cell) -> list[tuple[int, int]]:
+    """(server, GPU) of a cell's GPUs, none where any will do."""
+    # No certain GPUs: only the server's number of free ones changes.
+    if cell.first == ANYWHERE:
+        return []
+    return [(cell.server, gpu) for gpu in range(cell.first, cell.first + cell.gpus)]
 
 
 class PoolState:
@@ -63,6 +135,7 @@ class PoolState:
         self._allocated += gpus
         if dedicated:
             self._dedicated += gpus
+        # Marked here and summed up only when a policy asks.
         self._changed[self._name] = self
 
     def _promote(self, gpus: float) -> None:
@@ -84,25 +157,6 @@ class ClusterState:
     service, facts : tell what a job has received, and what is known of all jobs; they hold what no policy may reach
     """
 
-    __slots__ = (
-        "_active",
-        "_filed",
-        "_free_gpus",
-        "_now_s",
-        "_placements",
-        "_pools",
-        "_running",
-        "_tally",
-        "_total_gpus",
-        "_touched",
-        "active",
-        "facts",
-        "pools",
-        "running",
-        "servers",
-        "service",
-    )
-
     def __init__(
         self,
         pools: Sequence[Pool],
@@ -115,13 +169,16 @@ class ClusterState:
         self.servers: Sequence[int] = tuple(servers)
         self._placements = Placements(servers)
         self._active: dict[int, Job] = {}
+        # Policies see the live mappings, which they cannot write to: nothing is copied at an event.
         self.active: Mapping[int, Job] = MappingProxyType(self._active)
         shelves: Shelves = {}
         changed: dict[str, PoolView] = {}
+        # Policies walk the pools in this order: it must not depend on how they were given.
         ordered = sorted(pools, key=lambda pool: pool.name)
         self._pools = {pool.name: PoolState(pool, shelves, changed) for pool in ordered}
+        # All pools are new to the sums at first.
         changed.update(self._pools)
-        self._tally = PoolAggregates(changed, shelves)
+        self.tally = PoolAggregates(changed, shelves)  # what policies would else sum up over all pools
         self._total_gpus = sum(pool.quota for pool in pools)
         self._free_gpus = float(self._total_gpus)
         self._running: dict[int, RunningJob] = {}
@@ -132,12 +189,13 @@ class ClusterState:
 
     def fork(self, service: Callable[[Job], Service], facts: Callable[[type[Any]], Any]) -> "ClusterState":
         """A copy that goes its own way; for the parameters see the class."""
+        # Queues and sums hold their pools: a fork needs pools of its own before anything else.
         copy = ClusterState((), self.servers, service, facts)
         shelves: Shelves = {}
         changed: dict[str, PoolView] = {}
         pools = {name: pool.fork(shelves, changed) for name, pool in self._pools.items()}
         changed.update(pools)
-        copy._pools, copy.pools, copy._tally = pools, MappingProxyType(pools), PoolAggregates(changed, shelves)
+        copy._pools, copy.pools, copy.tally = pools, MappingProxyType(pools), PoolAggregates(changed, shelves)
         copy._total_gpus, copy._free_gpus, copy._now_s = self._total_gpus, self._free_gpus, self._now_s
         copy._placements = self._placements.fork()
         copy._active.update(self._active)
@@ -171,11 +229,6 @@ class ClusterState:
         """Pools with an arrival or a completion since the last decision."""
         return tuple(self._touched.values())
 
-    @property
-    def tally(self) -> PoolAggregates:
-        """What policies would else sum up over all pools."""
-        return self._tally
-
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
         self._now_s = now_s
@@ -197,13 +250,14 @@ class ClusterState:
 
     def why_not_on(self, job: Job, grant: Grant) -> str | None:
         """What is wrong with giving a job these GPUs, None where nothing is."""
-        if grant.gpus > self._free_gpus + CAPACITY_TOLERANCE:
+        if grant.gpus > self._free_gpus + tolerance.CAPACITY_GPUS:
             return f"it needs {grant.gpus:g} GPUs, {self._free_gpus:g} are free"
         return self._placements.why_not(job, grant)
 
     def start(self, job: Job, grant: Grant) -> None:
         """Give a pending job its GPUs."""
         pool = self._pools[job.pool]
+        # Kept: a job that is stopped goes back to where it was in its queue.
         self._filed[job.seq] = pool._pending.remove(job)
         pool._hold(grant.gpus, grant.dedicated)
         self._free_gpus -= grant.gpus
@@ -245,6 +299,7 @@ class ClusterState:
     def stop(self, job: Job) -> RunningJob:
         """Put a running job back into its queue, where it was."""
         lane, key = self._filed[job.seq]
+        # A stop is the policy's own doing, of which it need not be told as of an event.
         touched = job.pool in self._touched
         run = self._release(job)
         if not touched:

@@ -14,6 +14,7 @@ def uniform(key: bytes, instant_s: float = 0.0) -> float:
     >>> uniform(b"seed 0", 1.0) == uniform(b"seed 0", 1.0), uniform(b"seed 0", 1.0) == uniform(b"seed 1", 1.0)
     (True, False)
     """
+    # The order of bytes is fixed, so that big-endian machines draw the same.
     digest = blake2b(key + pack("<d", instant_s), digest_size=HASH_BYTES).digest()
     return (int.from_bytes(digest, "little") >> (8 * HASH_BYTES - DRAW_BITS)) * 2.0**-DRAW_BITS
 
@@ -24,4 +25,5 @@ def draw_key(*parts: object) -> bytes:
     >>> draw_key(0, "bin", "job-7")
     b"(0, 'bin', 'job-7')"
     """
+    # Repr tells 1 from 1.0 and "1", and quotes keep neighbouring parts apart.
     return repr(parts).encode()

@@ -1,8 +1,8 @@
 """The engine: one loop for jobs of every kind, which refuses impossible decisions.
 
 How jobs progress, and what changes cost, the law of the world says (`simulator.laws`); what counts beside it, meters.
-At one instant: what was reached, then who arrives, then one call of the policy. Events apart by less than `SAME_S` are
-one instant, the last of theirs: two ends that coincide do so on every machine.
+At one instant: what was reached, then who arrives, then one call of the policy. Events apart by less than
+`tolerance.EVENT_S` are one instant, the last of theirs: two ends that coincide do so on every machine.
 """
 
 import gc
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
@@ -27,8 +28,6 @@ from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
 from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
-SAME_S = 5e-7
-"""Events so close are one instant: near 1e9 s, adding floats up differently makes 2e-7 s; traces tell microseconds."""
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
 
@@ -97,6 +96,7 @@ class Simulation:
         self.law: Law = RunTime(workload.restart_s, workload.resume_s) if law is None else law
         self.meters = list(meters)
         self.trigger: Trigger = getattr(policy, "trigger", EVENTS)
+        # Plug-ins need bring no more than `decide`.
         self.name: str = getattr(policy, "name", type(policy).__name__)
         self.stream = arrivals_of(workload)
         self.jobs = self.stream.jobs
@@ -104,7 +104,7 @@ class Simulation:
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
-        self.same_s = max(SAME_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
+        self.same_s = max(tolerance.EVENT_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
         self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
         self._hook()
@@ -112,6 +112,7 @@ class Simulation:
         self._start_s, self._end_s = [nan] * count, [nan] * count
         self._held_s = [0.0] * count
         self._dedicated = bytearray(count)
+        # Flat doubles: millions of spans cost 40 bytes each, and are copied at once by a fork.
         self._spans = array("d")  # job, from, until, GPUs, node; one after the other
 
     def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
@@ -120,6 +121,7 @@ class Simulation:
 
     def _hook(self) -> None:
         """Look up what is called at every instant."""
+        # Looked up once: these are asked at every event of a run.
         self._lane: Callable[[Job], int] = getattr(self.policy, "lane", lambda job: 0)
         self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: 0.0)
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
@@ -175,10 +177,13 @@ class Simulation:
         else:
             fork.source, fork.history = None if self.source is None else Standing(self.source), None
             fork.stream.next_s, fork.stream.waits_for_ends = inf, False
+        # Whatever the policy holds of source and history becomes the fork's, not a copy of the run's.
         shared = {id(self.source): fork.source, id(self.history): fork.history}
         fork.policy = deepcopy(self.policy, shared)
         fork.cluster = self.cluster.fork(*fork._answers())
+        # After the copies: the old bound methods are those of the run.
         fork._hook()
+        # Last: the law expects its milestones from the fork's own cluster.
         if believed_s is not None:
             fork.law.believe(fork, believed_s)
         return fork
@@ -194,6 +199,7 @@ class Simulation:
 
         Raises DecisionError for what cannot be held, or jobs that are not there.
         """
+        # Before anybody is admitted, for submissions in the past arrive now.
         self._go_to(at_s)
         self._admit(self.stream.due(at_s))
         for seq, stand in known.items():
@@ -202,6 +208,7 @@ class Simulation:
                 self._start(job, None, stand.grant)
                 self.cluster.since(job, at_s if isnan(stand.since_s) else stand.since_s)
             self.law.stand(self, job, stand.done)
+        # No event happens here, and without a wake-up the policy would not be asked.
         self._wake_s = at_s
         return self
 
@@ -248,8 +255,9 @@ class Simulation:
         """Go to the next instant; whether the policy is to be asked."""
         law, stream, alone = self.law, self.stream, self.trigger.each_event
         mark_s, next_s = law.next_s(), stream.next_s
-        come_s = next_s
+        arrival_s = next_s
         ask_s = self._next_ask_s() if self._on_a_clock else self._wake_s
+        # By hand: this runs at every event, and `min` costs a call.
         if mark_s < next_s:
             next_s = mark_s
         if ask_s < next_s:
@@ -258,29 +266,34 @@ class Simulation:
             if self.over:
                 return False
             self._refuse_to_wait()
+        # Events within dust of the first are of the same instant, which is that of the last of them.
         limit_s, now_s = next_s + self.same_s, next_s
         due: Sequence[Milestone] = ()
         arrivals: Sequence[Job] = ()
         if mark_s <= limit_s:
             due = law.due(limit_s, 1 if alone else None)
             now_s = due[-1][0]
-        if come_s <= limit_s and not (alone and due):
+        if arrival_s <= limit_s and not (alone and due):
             arrivals = stream.due(limit_s, 1 if alone else None)
             now_s = max(now_s, arrivals[-1].submit_s)
         self._go_to(now_s)
+        # Who goes on may reach a further milestone at the same instant: a phase of no length.
         while due:
             due = law.due(now_s) if self._reach(due) and not alone else ()
         if arrivals:
             self._admit(arrivals)
+        # `_admit` moves it, after the history knows the arrivals.
         elif self.source is not None:
             self.source.advance(self.now_s)
-        news = mark_s <= limit_s or come_s <= limit_s
+        # A wake-up or a grid point alone is no news.
+        news = mark_s <= limit_s or arrival_s <= limit_s
         if self._on_a_clock or ask_s <= limit_s:
             return self._asked(news)
         return news and self.trigger.on_events and len(self.cluster.active) > 0
 
     def _go_to(self, now_s: float) -> None:
         """Time passes."""
+        # Milestones of the past may come up after a law's rounding: time never goes back.
         before_s, now_s = self.now_s, max(now_s, self.now_s)
         self.now_s = now_s
         self.cluster.advance(now_s)
@@ -312,6 +325,7 @@ class Simulation:
     def _reach(self, due: Sequence[Milestone]) -> bool:
         """Jobs are at their milestones, in the order in which they started; whether any of them goes on."""
         law, jobs = self.law, self.jobs
+        # Nearly always: no list, no sort.
         if len(due) == 1:
             job = jobs[due[0][2]]
             if law.reach(self, job):
@@ -319,6 +333,7 @@ class Simulation:
                 return False
             self._count()
             return True
+        # All reach before any ends: an end changes what others hold next, in the order of starts.
         ended = [job for _, _, seq in sorted(due, key=by_start) if law.reach(self, job := jobs[seq])]
         for job in ended:
             self.end(job)
@@ -338,6 +353,7 @@ class Simulation:
         self.law.leave(self, job, None if held is None else held.grant)
         self._end_s[seq] = self.now_s
         self.completed += 1
+        # An end is progress, whatever else waits.
         self.vain = 0
         if self.history is not None:
             self.history.completed(job, self.stream.outcomes[seq].duration_s)
@@ -356,8 +372,10 @@ class Simulation:
 
     def _next_grid_s(self) -> float:
         period_s = self.trigger.period_s
+        # From the origin each time: adding periods up would drift.
         step = floor((self.now_s - self.origin_s) / period_s) + 1.0
         at_s = self.origin_s + step * period_s
+        # A grid point that is now by rounding was already taken.
         return at_s if at_s > self.now_s + self.same_s else at_s + period_s
 
     def _on_grid(self) -> bool:
@@ -374,6 +392,7 @@ class Simulation:
             self._wake_s = inf
         if self._on_a_clock:
             due = due or self._on_grid() or (not news and self.now_s >= self._last_s + self.trigger.lease_s)
+            # A lease runs from the last instant at which anything happened.
             if news or due:
                 self._last_s = self.now_s
         if due and self.now_s > self.origin_s:  # a grid begins with the first submission, which counts already
@@ -397,6 +416,7 @@ class Simulation:
         """Do what was decided: what is taken away comes first. Raises DecisionError for what cannot be."""
         self.decisions += 1
         self.cluster.settle()
+        # While others will arrive a policy may have reason to wait.
         if self.stream.next_s == inf:
             self._watch()
         if decision.change:
@@ -423,6 +443,7 @@ class Simulation:
             elif grant is None:
                 self._release(job, held)
                 self.law.change(self, job, held.grant, None)
+            # A grant without cells leaves the job where it is, if the number is the same.
             elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
                 self._release(job, held)
                 moved[seq] = held.grant
@@ -432,6 +453,7 @@ class Simulation:
                 self._dedicated[seq] = True
         for job, grant in starts if self._place is None else self._placed(self._place, starts):
             self._start(job, moved.pop(job.seq, None), grant)
+        # Left over are those that were released for a move and found no place.
         for seq, old in moved.items():  # there is no place for it any more
             self.law.change(self, self.jobs[seq], old, None)
 
@@ -462,6 +484,7 @@ class Simulation:
         """Give a job its GPUs; `old` are those that it held until now."""
         seq, cluster = job.seq, self.cluster
         why = self.law.why_not(self, job, grant)
+        # Whole gangs on free GPUs without nodes, the common case, skip the check of cells.
         if why is None and (grant.cells or cluster.servers or grant.gpus > cluster._free_gpus):
             why = cluster.why_not_on(job, grant)
         if why is not None:
@@ -492,6 +515,7 @@ class Simulation:
         """Note what a job held until now."""
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
+        # -1 for the node: GPUs known by number alone.
         if not grant.cells:
             self._spans.extend((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:
@@ -508,6 +532,7 @@ class Simulation:
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
         told = [self.law.told(self), *(meter.told(self) for meter in self.meters)]
+        # Later ones win: a meter may know better than the law.
         fields: dict[str, Any] = {key: value for one in told for key, value in one.items()}
         fields["columns"] = {key: value for one in told for key, value in one.get("columns", {}).items()}
         fields["totals"] = {key: value for one in told for key, value in one.get("totals", {}).items()}
@@ -534,6 +559,7 @@ class Standing:
     """Forecasts as of one instant, whatever time goes by; who keeps what is asked does not hear of it."""
 
     def __init__(self, source: ForecastSource) -> None:
+        # A recording source would take a fork's questions for the run's.
         self._source = getattr(source, "unheard", source)
 
     def advance(self, now_s: float) -> None:

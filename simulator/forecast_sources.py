@@ -1,13 +1,13 @@
-"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose."""
+"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose; arrivals by pool."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf, sqrt
 
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
-from jobcast.simulator.arrivals import Arrivals, UpcomingLoads
 from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.workload import Workload
 
@@ -19,6 +19,93 @@ EDGE_RATIO = 12.0
 """From one horizon to the next where there is only one to tell by: SIA's 5 to 60 minutes."""
 
 
+class Arrivals:
+    """Arrivals of all pools; a question is a binary search a window. A pool without jobs counts nothing."""
+
+    __slots__ = ("_gpus_until", "_times")
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        widths: dict[str, list[int]] = {}
+        self._times: dict[str, list[float]] = {}
+        for job in sorted(jobs, key=lambda job: job.submit_s):
+            self._times.setdefault(job.pool, []).append(job.submit_s)
+            widths.setdefault(job.pool, []).append(job.gpus)
+        self._gpus_until = {pool: list(accumulate(gpus, initial=0)) for pool, gpus in widths.items()}
+
+    def largest_past_load(self, pool: str, now_s: float, window_s: float, windows: int) -> int:
+        """Largest load of the last windows (now - (i+1) k, now - i k]: SIA's NewLoadEstimate, section 5.4.1.
+
+        >>> Arrivals([Job(0, "a", "p", 10.0, 2), Job(1, "b", "p", 21.0, 3)]).largest_past_load("p", 20.0, 5.0, 3)
+        2
+        """
+        times = self._times.get(pool)
+        if times is None:
+            return 0
+        # Windows share edges: the begin of one is the end of the next.
+        gpus_until, end, largest = self._gpus_until[pool], bisect_right(times, now_s), 0
+        for window in range(1, windows + 1):
+            # Earlier windows are empty, too.
+            if end == 0:
+                break
+            begin = bisect_right(times, now_s - window * window_s, 0, end)
+            largest = max(largest, gpus_until[end] - gpus_until[begin])
+            end = begin
+        return largest
+
+
+class UpcomingLoads:
+    """Loads of all pools in (now, now + window], for instants that mostly ascend: amortised O(1) an arrival.
+
+    Going back in time counts from the beginning again.
+
+    Parameters
+    ----------
+    jobs : by submission, ascending
+    window_s : length of the window, seconds
+
+    >>> loads = UpcomingLoads([Job(0, "a", "p", 10.0, 2), Job(1, "b", "q", 20.0, 3)], 10.0)
+    >>> loads.at(10.0), loads.at(0.0)
+    ({'q': 3}, {'p': 2})
+    """
+
+    __slots__ = ("_first", "_jobs", "_loads", "_next", "_now_s", "_window_s")
+
+    def __init__(self, jobs: Sequence[Job], window_s: float) -> None:
+        self._jobs = jobs
+        self._window_s = window_s
+        self._restart(-inf)
+
+    def at(self, now_s: float) -> Mapping[str, int]:
+        """GPUs (sum of widths) of the jobs that arrive in (now, now + window] by pool; without those of no arrival."""
+        if now_s != self._now_s:
+            self._move(now_s)
+        return self._loads
+
+    def _restart(self, now_s: float) -> None:
+        self._now_s = now_s
+        self._first = self._next = 0  # the window holds the jobs between the two
+        self._loads: dict[str, int] = {}
+
+    def _move(self, now_s: float) -> None:
+        if now_s < self._now_s:
+            # Pools come and go in a window; it is simplest to count anew, and rare.
+            self._restart(now_s)
+        self._now_s, until_s = now_s, now_s + self._window_s
+        jobs, loads, count, following, first = self._jobs, self._loads, len(self._jobs), self._next, self._first
+        while following < count and (job := jobs[following]).submit_s <= until_s:
+            loads[job.pool] = loads.get(job.pool, 0) + job.gpus
+            following += 1
+        while first < following and (job := jobs[first]).submit_s <= now_s:
+            left = loads[job.pool] - job.gpus
+            # A pool of no arrivals must be no key: `will_jobs_arrive` asks for that.
+            if left:
+                loads[job.pool] = left
+            else:
+                del loads[job.pool]
+            first += 1
+        self._next, self._first = following, first
+
+
 def bin_durations_s(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> list[float]:
     """A run time that stands for each duration bin: the geometric middle of its edges, in seconds, (n_bins,).
 
@@ -27,6 +114,7 @@ def bin_durations_s(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> lis
     >>> [round(s / 60, 1) for s in bin_durations_s((5, 60, 720))]
     [1.4, 17.3, 207.8, 2494.2]
     """
+    # With one horizon there is no ratio to go by.
     first, last = EDGE_RATIO, EDGE_RATIO
     if len(horizons_min) > 1:
         first, last = horizons_min[1] / horizons_min[0], horizons_min[-1] / horizons_min[-2]
@@ -128,9 +216,11 @@ class Oracle(Certain):
         """What is left of its regimes, the rest of the running one first. Shockwave, section 5."""
         left, done = [], progress.epochs
         for regime in self._outcomes[job.seq].regimes:
+            # Takes from each regime what has been done of it, the first ones whole.
             rest, done = max(0.0, regime.epochs - done), max(0.0, done - regime.epochs)
             if rest > 0:
                 left.append(Regime(regime.batch_size, rest))
+        # At the edge of two regimes the job still reports the old size: it has 0 epochs left.
         if not left or left[0].batch_size != progress.batch_size:
             left.insert(0, Regime(progress.batch_size, 0.0))
         return tuple(left)
@@ -163,11 +253,11 @@ class Conservative(Certain):
         return self._longest_s
 
 
-class _Drawing:
+class _Drawing(Certain):
     """What sources that draw share: keys, the load that stands in where arrivals are made up, and their uncertainty.
 
-    They know how often they err, and tell it: a source that is wrong with probability p gives its own answers a
-    probability of 1 - p, and to the rest what a draw would say.
+    Of what `Certain` is sure they are not: they know how often they err, and tell it. A source that is wrong with
+    probability p gives its own answers a probability of 1 - p, and to the rest what a draw would say.
     """
 
     _wrong: float
@@ -187,21 +277,10 @@ class _Drawing:
         """Move to an instant."""
         self._now_s = now_s
 
-    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
-        """Whether any job is said to arrive."""
-        raise NotImplementedError
-
-    def new_load(self, pool: str, horizon_s: float) -> float:
-        """GPUs of the jobs that are said to arrive."""
-        raise NotImplementedError
-
-    def duration_bin(self, job: Job) -> int:
-        """The bin that is told of a job."""
-        raise NotImplementedError
-
     def duration_probabilities(self, job: Job) -> tuple[float, ...]:
         """What the told bin is worth: 1 for it, less the share of draws, which is spread over all bins."""
         bins = len(self.horizons_min) + 1
+        # A draw may hit the told bin as well.
         spread = self._drawn / bins
         told = self.duration_bin(job)
         return tuple(1.0 - self._drawn + spread if number == told else spread for number in range(bins))
@@ -220,6 +299,7 @@ class _Drawing:
     def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
         """As `load_quantile`, at each level."""
         arrives = self.will_jobs_arrive(pool, horizon_s)
+        # Probability that no job arrives, given what was said.
         none = self._wrong if arrives else 1.0 - self._wrong
         if none >= max(levels):
             return (0.0,) * len(levels)
@@ -227,6 +307,7 @@ class _Drawing:
         return tuple(load if level > none else 0.0 for level in levels)
 
     def _draw_arrival(self, pool: str, horizon_s: float) -> float:
+        # Building a key costs more than a draw, and few pairs are asked about.
         key = self._keys.get((pool, horizon_s))
         if key is None:
             key = self._keys[pool, horizon_s] = draw_key(self._seed, "arrival", pool, float(horizon_s))
@@ -320,6 +401,7 @@ class Noisy(_Drawing):
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """The exact load, or the sliding maximum where arrivals are made up; GPUs."""
+        # A false alarm has no load of its own: then the sliding maximum stands in.
         exact = self._truth.new_load(pool, horizon_s)
         return self._sliding_max(pool, horizon_s) if exact == 0 and self._flipped(pool, horizon_s) else exact
 

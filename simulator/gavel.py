@@ -56,6 +56,7 @@ def _language_model(batch_size: int, epoch: int) -> bool:
 
 
 def _recommendation(batch_size: int, epoch: int) -> bool:
+    # As executed; the published plan has other windows, see above.
     return epoch < _RECOMMENDATION_FIRST.get(batch_size, 10)
 
 
@@ -144,12 +145,14 @@ class GavelJob:
         """The job's part of a round that begins now; `lost_s` go into a restart if its slice is nearly a round."""
         rate = self.rates.steps_per_s[self.batch_size]
         steps = min(int(rate * round_s), self.steps - self.done)
+        # Rounding in `_rescale` may leave none, while the job still counts as there.
         if steps <= 0:
             return Slice(0, now_s, 0.0)
         full_s = steps / rate
         end_s = now_s + full_s
         if full_s <= round_s - SHORT_BY_S:
             lost_s = 0.0
+        # Cut down to what fits beside the restart, in whole steps.
         elif lost_s:
             steps = int((full_s - lost_s) * rate)
         # A difference of instants, not full_s: the dust of the clock decides ties between jobs, as it did there.
@@ -157,18 +160,21 @@ class GavelJob:
 
     def ran(self, part: Slice) -> bool:
         """Take a slice into account; whether the job ends with it."""
+        # The published loop ends such jobs by counting failures; so do we.
         if part.steps <= 0:
             self.failures += 1
             return self.failures >= FAILURES
         self.failures = 0
         self.done += part.steps
         self.run_s += part.run_s
+        # `int` as published: fractions of a second do not count.
         return self.done >= self.steps or self.run_s > int(OVERTIME * self.rates.nominal_s)
 
     def adapt(self) -> bool:
         """Apply the change that waits, then notice the next one, after a run; whether the batch size changed."""
         changed = self.wanted is not None
         if self.wanted is not None:
+            # What was noticed after an earlier run: the published simulator is one run late.
             self._rescale(self.wanted)
         self._notice()
         return changed
@@ -181,6 +187,7 @@ class GavelJob:
         return ActiveJob(self.job, self.held_s, self.run_s, running, progress)
 
     def _shown(self) -> float:
+        # A policy must not see a job as done that is still scheduled.
         return max(0, min(self.done, self.steps - 1)) / self.rates.epoch_steps(self.batch_size)
 
     def _begun(self) -> float:
@@ -190,6 +197,7 @@ class GavelJob:
         """Count in steps of another batch size: whole epochs done, rounded up, and as many epochs in all as before."""
         epochs, before = self.training.epochs, self.batch_size
         old, new = self.rates.epoch_steps(before), self.rates.epoch_steps(batch_size)
+        # Samples stay, steps are counted anew; rounding may lose an epoch, which the next line gives back.
         steps = ceil(self.steps * before / batch_size)
         self.steps = steps if ceil(steps / new) == epochs else epochs * new
         self.done = ceil(self.done / old) * new
@@ -197,8 +205,10 @@ class GavelJob:
         self.past = (*self.past, Regime(before, max(0.0, self._shown() - self._begun())))
 
     def _notice(self) -> None:
+        # The epoch that begins next, also when one is under way.
         epoch = ceil(self.done / self.rates.epoch_steps(self.batch_size))
         if self.training.mode == GNS:
+            # GNS looks one epoch further than Accordion there.
             due, doubled = self._due(epoch + 1), 2 * self.batch_size
             if due > self.batch_size:
                 self.wanted = doubled if doubled in self.rates.steps_per_s else due
@@ -208,6 +218,7 @@ class GavelJob:
 
     def _due(self, epoch: int) -> int:
         """Batch size of an epoch by the truth; after the last one by Accordion's rule where that is the job's."""
+        # The truth has no regime after the end; the published rule is asked all the same.
         if epoch >= self.training.epochs and self.training.mode == ACCORDION:
             after = wanted_after_end(self.training)
             if after is not None and after in self.rates.steps_per_s:
@@ -231,6 +242,7 @@ def arrive(job: Job, outcome: Outcome, rates: StepRates, least_s: float) -> Gave
     if job.training is None:
         raise TraceError(f"job {job.job_id}: rounds counted in steps need training jobs; leave mechanism=gavel away")
     regimes = outcome.regimes or (Regime(job.training.batch_size, float(job.training.epochs)),)
+    # Before the run, in one clear line: amid it such a job would only fail round by round.
     sizes = {regime.batch_size for regime in regimes} | {job.training.batch_size}
     for size in sorted(sizes):
         if not rates.steps_per_s.get(size, 0.0) * least_s >= 1.0:
@@ -241,62 +253,6 @@ def arrive(job: Job, outcome: Outcome, rates: StepRates, least_s: float) -> Gave
     ends = accumulate((regime.epochs for regime in regimes), initial=0.0)
     starts = tuple((begin, regime.batch_size) for begin, regime in zip(ends, regimes, strict=False))
     return GavelJob(job, job.training, rates, starts, job.training.batch_size, rates.steps)
-
-
-class Record:
-    """Who holds GPUs when, kept round by round. Instants are seconds after the first submission.
-
-    Parameters
-    ----------
-    workload : what is replayed
-    origin_s : the first submission, seconds from the epoch
-    """
-
-    def __init__(self, workload: Workload, origin_s: float) -> None:
-        count = len(workload.jobs)
-        self._workload, self._origin_s = workload, origin_s
-        self._since_s: dict[int, float] = {}  # by seq, of those that hold GPUs
-        self._spans = array("d")
-        self._start_s, self._end_s, self._stops = [nan] * count, [nan] * count, [0] * count
-        self._events = 0
-
-    @property
-    def holding(self) -> Set[int]:
-        """`seq` of the jobs that hold GPUs, or held them in the round that ended last."""
-        return self._since_s.keys()
-
-    def count(self, events: int = 1) -> None:
-        """Arrivals, completions or rounds were handled."""
-        self._events += events
-
-    def hold(self, seqs: Set[int], now_s: float) -> None:
-        """These jobs and no others hold GPUs from now on, until this is called again."""
-        for seq in [seq for seq in self._since_s if seq not in seqs]:
-            from_s, gpus = self._since_s.pop(seq) + self._origin_s, self._workload.jobs[seq].gpus
-            self._spans.extend((seq, from_s, now_s + self._origin_s, gpus, -1))
-            self._stops[seq] += isnan(self._end_s[seq])
-        for seq in sorted(seqs - self._since_s.keys()):
-            self._since_s[seq] = now_s
-            if isnan(self._start_s[seq]):
-                self._start_s[seq] = now_s
-
-    def end(self, seq: int, end_s: float) -> None:
-        """A job has run its last step, perhaps before the round is over."""
-        self._end_s[seq] = end_s
-
-    def log(self, policy: str) -> RunLog:
-        """The finished replay; all GPUs are taken for one cluster, every start for one against the quota."""
-        starts_s, ends_s = np.array(self._start_s), np.array(self._end_s)
-        return RunLog(
-            policy=policy,
-            **facts_of(self._workload.jobs, self._workload.outcomes, self._workload.pools),
-            start_s=starts_s + self._origin_s,
-            end_s=ends_s + self._origin_s,
-            preemptions=np.array(self._stops, dtype=np.int64),
-            dedicated=np.ones(len(starts_s), dtype=np.bool_),
-            spans=spans_of(self._spans),
-            events=self._events,
-        )
 
 
 class FollowShares:
@@ -323,6 +279,7 @@ class FollowShares:
 
     def arrive(self, job: Job) -> None:
         """A job is there."""
+        # Half a round from the start, so that nobody is divided by 0.
         self._received_s[job.seq], self._deficits_s[job.seq] = self._head_start_s, 0.0
         self._stale = True
 
@@ -339,6 +296,7 @@ class FollowShares:
     def choose(self, state: RoundState, clock_s: float) -> Sequence[Job]:
         """Jobs that run in a round, which begins `clock_s` after the replay began."""
         since_s = clock_s - self._reset_s
+        # Allocations lag behind arrivals by up to 1,000 s, as published.
         if self._stale and (since_s >= RESET_S or self._reset_s == 0.0):
             self._reset(state, since_s)
             self._reset_s = clock_s
@@ -346,13 +304,16 @@ class FollowShares:
         ranked = sorted(jobs, key=lambda job: self._rank(job.seq), reverse=True)  # equals stay in order of arrival
         free, chosen = state.total_gpus, []
         for job in ranked:
+            # A job that does not fit is passed over, narrower ones behind it may run.
             if job.gpus <= free:
                 free -= job.gpus
                 chosen.append(job)
+        # Chosen without an allocation: its GPUs stay idle, an oddity that the figures depend on.
         return [job for job in chosen if job.seq in self._shares]
 
     def _reset(self, state: RoundState, since_s: float) -> None:
         for seq, received_s in self._received_s.items():
+            # What was promised less what was received; the head start is no service.
             self._deficits_s[seq] += self._shares.get(seq, 0.0) * since_s - (received_s - self._head_start_s)
             self._received_s[seq] = self._head_start_s
         shares = self._policy.shares(state)
@@ -423,14 +384,18 @@ class _Replay:
         jobs: Sequence[GavelJob],
         lengths_s: tuple[float, float],
     ) -> None:
-        self._policy, self._jobs = policy, jobs
+        self._workload, self._policy, self._jobs = workload, policy, jobs
         self._round_s, self._restart_s = lengths_s
         self._total_gpus = workload.total_gpus
         self._name: str = getattr(policy, "name", type(policy).__name__)
         self._origin_s = workload.jobs[0].submit_s if jobs else 0.0
         shares = hasattr(policy, "shares")
         self._follow = FollowShares(cast(SharePolicy, policy), self._round_s) if shares else None
-        self._record = Record(workload, self._origin_s)
+        count = len(jobs)
+        self._since_s: dict[int, float] = {}  # by seq, of those that hold GPUs
+        self._spans = array("d")
+        self._start_s, self._end_s, self._stops = [nan] * count, [nan] * count, [0] * count
+        self._events = 0
         self._now_s, self._round, self._arrived, self._idle = 0.0, 0, 0, 0
         self._active: dict[int, GavelJob] = {}  # by seq, in order of arrival
         self._changed = self._adapted = False
@@ -438,15 +403,43 @@ class _Replay:
     def run(self, progress: Callable[[int, int], None] | None) -> RunLog:
         ended, total = 0, len(self._jobs)
         while ended < total:
+            # An idle cluster jumps to the next arrival; nobody holds anything meanwhile.
             if not self._active:
-                self._record.hold(set(), self._now_s)
+                self._hold(set())
                 self._now_s = max(self._now_s, self._submit_s())
             self._admit()
             ended += self._run_round(self._decide())
             if progress is not None:
                 progress(ended, total)
-        self._record.hold(set(), self._now_s)
-        return self._record.log(self._name)
+        self._hold(set())
+        return self._log()
+
+    def _hold(self, seqs: Set[int]) -> None:
+        """These jobs and no others hold GPUs from now on, until this is called again."""
+        # A list first: entries are taken out on the way.
+        for seq in [seq for seq in self._since_s if seq not in seqs]:
+            from_s, gpus = self._since_s.pop(seq) + self._origin_s, self._workload.jobs[seq].gpus
+            self._spans.extend((seq, from_s, self._now_s + self._origin_s, gpus, -1))
+            # Who has ended was not stopped.
+            self._stops[seq] += isnan(self._end_s[seq])
+        for seq in sorted(seqs - self._since_s.keys()):
+            self._since_s[seq] = self._now_s
+            if isnan(self._start_s[seq]):
+                self._start_s[seq] = self._now_s
+
+    def _log(self) -> RunLog:
+        """The finished replay; all GPUs are taken for one cluster, every start for one against the quota."""
+        starts_s, ends_s = np.array(self._start_s), np.array(self._end_s)
+        return RunLog(
+            policy=self._name,
+            **facts_of(self._workload.jobs, self._workload.outcomes, self._workload.pools),
+            start_s=starts_s + self._origin_s,
+            end_s=ends_s + self._origin_s,
+            preemptions=np.array(self._stops, dtype=np.int64),
+            dedicated=np.ones(len(starts_s), dtype=np.bool_),
+            spans=spans_of(self._spans),
+            events=self._events,
+        )
 
     def _submit_s(self) -> float:
         """When the next job arrives."""
@@ -458,7 +451,7 @@ class _Replay:
             self._active[job.job.seq] = job
             if self._follow is not None:
                 self._follow.arrive(job.job)
-            self._record.count()
+            self._events += 1
             self._arrived, self._changed = self._arrived + 1, True
 
     def _decide(self) -> list[GavelJob]:
@@ -469,7 +462,7 @@ class _Replay:
             round_s=self._round_s,
             restart_s=self._restart_s,
             total_gpus=self._total_gpus,
-            active=[job.active(seq in self._record.holding) for seq, job in self._active.items()],
+            active=[job.active(seq in self._since_s) for seq, job in self._active.items()],
             changed=self._changed,
             adapted=self._adapted,
         )
@@ -496,16 +489,18 @@ class _Replay:
 
     def _run_round(self, running: Sequence[GavelJob]) -> int:
         """Run a round and go to its end; the number of jobs that ended in it."""
-        begin_s, before = self._now_s, set(self._record.holding)
-        self._record.hold({job.job.seq for job in running}, begin_s)
+        begin_s, before = self._now_s, set(self._since_s)
+        self._hold({job.job.seq for job in running})
         parts = []
         for job in running:
+            # The very first round costs nobody a restart.
             absent = self._round > 0 and job.job.seq not in before
             parts.append(job.part(begin_s, self._round_s, self._restart_s if absent else 0.0))
+        # The slowest slice ends the round; a round of nobody lasts its full length.
         self._now_s = max((part.end_s for part in parts), default=begin_s + self._round_s)
         ended = sum(self._finish(job, part, begin_s) for job, part in zip(running, parts, strict=True))
         self._round += 1
-        self._record.count(1 + ended)
+        self._events += 1 + ended
         return ended
 
     def _finish(self, job: GavelJob, part: Slice, begin_s: float) -> bool:
@@ -515,7 +510,7 @@ class _Replay:
         if self._follow is not None:
             self._follow.ran(job.job, part.run_s)
         if job.ran(part):
-            self._record.end(seq, part.end_s)
+            self._end_s[seq] = part.end_s
             del self._active[seq]
             if self._follow is not None:
                 self._follow.leave(job.job)

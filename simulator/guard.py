@@ -114,12 +114,14 @@ class GuardedForecasts:
     ) -> None:
         self._source, self._told = source, told
         self.horizons_min = _horizons(source)
+        # Run times are judged by the policies' own horizons, whatever the source's are.
         self._safe, self._longest = Conservative(workload, self.horizons_min), Conservative(workload)
         bins = len(self.horizons_min) + 1
         self._bin, self._chances = partial(bin_index, bins=bins), partial(bin_probabilities, bins=bins)
         self._quantiles: dict[tuple[str, float], tuple[tuple[float, ...], object]] = {}  # answers seen, levels
         self._now_s = 0.0
         self._lost: str | None = None  # why the source could not be moved here
+        # Open for ever: of these pools the source has learnt nothing.
         self._breakers = {
             (kind, pool, 60.0 * horizon): _Breaker(until_s=inf, reason=Reason.DEGRADED)
             for kind, pools in (unseen or {}).items()
@@ -134,6 +136,7 @@ class GuardedForecasts:
         self._now_s, self._lost = now_s, None
         try:
             self._source.advance(now_s)
+        # First: these are exceptions, too, and would be swallowed below.
         except ENDING:
             raise
         except Exception as error:  # whatever a predictor does wrong is counted, at each question that it leaves open
@@ -160,6 +163,7 @@ class GuardedForecasts:
 
         def check(answer: object) -> tuple[float, ...]:
             seen, of_levels = self._quantiles.get((pool, horizon_s), ((), ()))
+            # Sources that hold an answer give the same object: it was looked at before.
             if answer is seen and of_levels == levels:
                 return seen
             told = rising_loads(answer, levels)
@@ -187,6 +191,7 @@ class GuardedForecasts:
         key: Key = (kind, given[0].pool, 0.0) if kind == DURATIONS else (kind, given[0], given[1])
         self._told.checked(kind)
         try:
+            # Most runs have no breaker: they pay for two tests.
             if self._breakers or self._lost is not None:
                 self._let_through(key)
             answer = check(getattr(self._source, question)(*given))
@@ -216,10 +221,12 @@ class GuardedForecasts:
         job = about if isinstance(about, Job) else None
         where = f"pool {pool}, {f'{horizon_s / 60:g} min' if job is None else f'job {job.job_id}'}"
         self._told.bad(kind, bad.reason, f"{where}: {bad.what}")
+        # Of arrivals and loads only a change is kept, of durations every job.
         if job is not None or self._marks.get(key) is not bad.reason:
             self._keep(key, job, bad.reason, bad.what)
         if job is None:
             self._marks[key] = bad.reason
+        # Who was not asked cannot have failed again.
         if bad.reason not in NOT_ASKED:
             self._strike(key, job)
 
@@ -227,17 +234,20 @@ class GuardedForecasts:
         breaker = self._breakers.setdefault(key, _Breaker())
         step = self._now_s // STEP_S
         last = (step, None if job is None else job.seq)
+        # A predictor that holds its answer repeats it within a step: one slip, not many.
         if breaker.last == last:
             return
         breaker.last = last
         breaker.strikes += 1
         if breaker.strikes >= STRIKES:
+            # On the grid of steps, so that it does not depend on when in a step it was asked.
             breaker.until_s = (step + REST_STEPS) * STEP_S
             kind, pool, horizon_s = key
             self._told.opened(kind, f"pool {pool}" if kind == DURATIONS else f"pool {pool}, {horizon_s / 60:g} min")
 
     def _close(self, key: Key) -> None:
         """A good answer: what was before it counts no more."""
+        # Strikes must follow one another.
         self._breakers.pop(key, None)
         if self._marks.pop(key, None) is not None:
             self._keep(key, None, None, "")
@@ -265,6 +275,7 @@ class Nobody:
 
     def __getattr__(self, question: str) -> Any:
         """Every question is answered by a `BadAnswerError`."""
+        # Copy and pickle ask for such names before there is anything to answer with.
         if question.startswith("_"):
             raise AttributeError(question)
 

@@ -61,6 +61,7 @@ class Column:
         """Add a value; its position comes back."""
         position = self._count
         if position == len(self._buffer):
+            # Doubles, so that appending stays cheap however long a run is.
             self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
         self._buffer[position] = value
         self._count = position + 1
@@ -73,6 +74,7 @@ class Column:
     def view(self) -> Floats:
         """The values so far, read-only, not copied."""
         values = self._buffer[: self._count]
+        # A view shares the run's memory.
         values.flags.writeable = False
         return values
 
@@ -98,6 +100,7 @@ class PoolEvents:
 
     def growing(self) -> "PoolEvents":
         """The same, about to grow."""
+        # Made anew when somebody asks: the columns are longer from now on.
         self._views = None
         return self
 
@@ -155,6 +158,7 @@ class RunHistory:
         while self._next_earlier < len(events) and events[self._next_earlier][0] <= now_s:
             at_s, kind, seq, job, duration_s = events[self._next_earlier]
             self._next_earlier += 1
+            # Ends of the run and events of earlier jobs are told in the order of their times.
             self._tell_ends(at_s)
             if kind == _ARRIVAL:
                 self._arrived(job, at_s)
@@ -183,6 +187,7 @@ class RunHistory:
 
     def completed(self, job: Job, duration_s: float) -> None:
         """A job of the run ends now, after a run time of `duration_s`; known from now on, or later."""
+        # Ends come in order of time, and all are as late: a queue keeps them sorted.
         if self._known_after_s:
             self._unknown.append((self._now_s + self._known_after_s, job, duration_s))
         else:
@@ -207,6 +212,7 @@ class RunHistory:
 
     def _ended(self, job: Job, at_s: float, who: tuple[bool, int], duration_s: float) -> None:
         events = self._of(job.pool).growing()
+        # None where the trace knows an end but no start.
         row = self._start_rows.pop(who, None)
         if row is not None:
             events.end_s.put(row, at_s)
@@ -231,5 +237,6 @@ def _ahead(earlier: EarlierJobs | None) -> list[_Ahead]:
     for position, (job, start_s, known_s, duration_s) in enumerate(rows):
         times = ((_ARRIVAL, job.submit_s), (_START, start_s), (_END, known_s))
         events += [(at_s, kind, position, job, duration_s) for kind, at_s in times if isfinite(at_s)]
+    # At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
     events.sort(key=lambda event: event[:3])
     return events

@@ -57,6 +57,7 @@ def flat_spans(job: Ints, from_s: Floats, until_s: Floats, gpus: Floats | Ints) 
 
 def spans_of(rows: "array[float]") -> Spans:
     """Spans of rows of job, begin, end, GPUs, node, one after the other."""
+    # Copied by column, so that each is contiguous.
     job, from_s, until_s, gpus, node = np.array(rows).reshape(-1, 5).T.copy()
     return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
 
@@ -141,6 +142,7 @@ def in_trace_order(log: RunLog, places: Ints, trace_submit_s: Floats) -> RunLog:
     places : (n_jobs,) position of each of its jobs in the trace
     trace_submit_s : (n_jobs,) submissions in the trace, in its order
     """
+    # Places is a permutation: sorting it inverts it.
     order = np.argsort(places)
     columns = ("submit_s", "start_s", "end_s", "duration_s", "gpus", "pool", "preemptions", "dedicated")
     return replace(

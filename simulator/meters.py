@@ -21,8 +21,10 @@ def price_seconds_between(tariff: Tariff, from_s: float, until_s: float) -> floa
     >>> price_seconds_between(Tariff(np.array([0.0, 3600.0]), np.array([0.1, 0.2])), 3500.0, 3700.0)
     30.0
     """
+    # Exact in one product; most tariffs are flat.
     if len(tariff.from_s) == 1:
         return float(tariff.price_eur_kwh[0]) * (until_s - from_s)
+    # A price of the day ends where the next begins, the last at midnight.
     ends = [*map(float, tariff.from_s[1:]), DAY_S]
     day_s = from_s - from_s % DAY_S
     step = bisect_right(ends, from_s % DAY_S)
@@ -57,6 +59,7 @@ class EnergyMeter:
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job's nodes have other GPUs in use from now on."""
+        # What is given back first: a node must not count both at once.
         for grant, sign in ((old, -1), (new, 1)):
             for node, gpus in _held(grant):
                 self._settle(run, node)
@@ -71,8 +74,10 @@ class EnergyMeter:
         if not run.now_s > since_s:  # in the midst of a decision, jobs that leave may be counted beside those that come
             return
         watts, eur = self._watts[node, used], price_seconds_between(cluster.tariff, since_s, run.now_s) * cluster.pue
+        # KWh and EUR differ in their first factor alone.
         amount = np.array((run.now_s - since_s, eur)) * (watts / WATT_SECONDS)
         self.drawn[node] += amount
+        # An idle node's draw belongs to no job.
         if used:
             self._a_gpu[node] += amount / used
 
@@ -81,6 +86,7 @@ class EnergyMeter:
         for node in range(len(self.used)):
             self._settle(run, node)
         of_job = np.array([self._of_job.get(seq, (0.0, 0.0)) for seq in range(len(run.jobs))]).reshape(-1, 2)
+        # A log may be asked for amid a run: running jobs are charged until now.
         for seq, held in run.cluster.running.items():
             of_job[seq] += sum(gpus * self._a_gpu[node] for node, gpus in _held(held.grant))
         names = ("energy_kwh", "energy_eur")
@@ -114,6 +120,7 @@ class Timed:
 
     def decide(self, view: View) -> Decision:
         """What the policy decides."""
+        # CPU time: other processes of the machine do not count.
         began_s = time.process_time()
         decision: Decision = self._policy.decide(view)
         self._taken_s.append(time.process_time() - began_s)

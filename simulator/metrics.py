@@ -11,14 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.simulator.log import Bools, Floats, RunLog
 
-SLOWED_TOLERANCE_S = 1e-3
-"""An instant is later than another, and a due date missed, by more than this: dust of adding floats up differently."""
-SHARE_TOLERANCE = 1e-9
-"""The same of shares: accuracies, iterations."""
-ERROR_DUST = 1e-9
-"""Errors of forecasts below it are none, %."""
 UNFAIR_ABOVE = (1.00, 1.05, 1.10)
 """Thresholds of unfair jobs; the published fractions of Shockwave match its own data at the last."""
 URGENT = 8.0
@@ -59,6 +54,7 @@ def needs(*columns: str, totals: tuple[str, ...] = ()) -> Callable[[Rule], Rule]
     """Add a group of figures that needs these columns and totals of a log."""
 
     def add(rule: Rule) -> Rule:
+        # A dict keeps the order of definition, which is the order of the report.
         GROUPS[rule.__name__] = Group(columns, totals, rule)
         return rule
 
@@ -99,6 +95,7 @@ def times(log: RunLog, counted: Bools) -> Figures:
     submission to the last completion, `utilization` the share of all GPU time in that stretch that was held (by any
     job).
     """
+    # A job that never ran has no end to take a mean of.
     ran = counted & np.isfinite(log.end_s)
     begin_s, end_s = _stretch(log, ran)
     return (
@@ -134,8 +131,10 @@ def queued_s(log: RunLog) -> Floats:
     spans = log.spans
     if len(spans):
         job, at_s = np.tile(spans.job, 2), np.concatenate([spans.from_s, spans.until_s])
+        # Edges of each job in order of time; a job is idle where no span of it is open.
         order = np.lexsort((at_s, job))
         job, at_s = job[order], at_s[order]
+        # Spans of one job overlap where it lies on several nodes.
         open_spans = np.cumsum(np.where(order < len(spans), 1, -1))[:-1]
         np.add.at(between_s, job[:-1], np.where((open_spans == 0) & (job[1:] == job[:-1]), np.diff(at_s), 0.0))
         first = np.concatenate([[True], job[1:] != job[:-1]])
@@ -146,6 +145,7 @@ def queued_s(log: RunLog) -> Floats:
 def held_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
     """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
     spans = log.spans
+    # Spans outside of the stretch clip to nothing.
     held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
     gpus = spans.gpus if of is None else spans.gpus * of[spans.job]
     return float(held_s @ gpus)
@@ -160,6 +160,7 @@ def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
     changes = np.concatenate([log.spans.gpus, -log.spans.gpus])
     order = np.argsort(instants, kind="stable")
     instants, busy = instants[order], np.cumsum(changes[order])
+    # GPU-seconds up to each edge: linear in between, so that interpolation is exact.
     used = np.concatenate([[0.0], np.cumsum(busy[:-1] * np.diff(instants))])
     shares: Floats = np.diff(np.interp(edges, instants, used)) / (step_s * log.total_gpus)
     return edges[:-1], shares
@@ -195,10 +196,12 @@ def mean_active(log: RunLog) -> Floats:
     """Jobs pending or running, averaged over each job's own life, (n_jobs,). NaN for a job that never ran."""
     ran = np.isfinite(log.end_s)
     instants = np.unique(np.concatenate([log.submit_s, log.end_s[ran]]))
+    # Arrivals less ends up to each instant: no loop over jobs.
     present = np.searchsorted(np.sort(log.submit_s), instants, side="right")
     present = present - np.searchsorted(np.sort(log.end_s[ran]), instants, side="right")
     summed = np.concatenate([[0.0], np.cumsum(present[:-1] * np.diff(instants))])  # job-seconds up to each instant
     lived = np.interp(log.end_s, instants, summed) - np.interp(log.submit_s, instants, summed)
+    # Of a job of no length the mean is 0, not NaN.
     means: Floats = lived / np.maximum(log.jct_s, 1e-12)
     return means
 
@@ -215,6 +218,7 @@ def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
     `contention` : jobs that share a GPU, one for all or (n_jobs,). NaN where no time alone is known.
     """
     alone_s = log.columns.get("exclusive_s", log.duration_s)
+    # A job that takes no time alone has no fair share of it.
     rho: Floats = log.jct_s / (np.where(alone_s > 0.0, alone_s, np.nan) * contention)
     return rho
 
@@ -241,6 +245,7 @@ def fair_finish_s(log: RunLog, *, over_time: bool = False) -> Floats:
     come. Work is seconds on one GPU.
     """
     active = mean_active(log) if over_time else log.columns["contention_events"]
+    # Gangs are taken for perfectly scalable: all that is known of them.
     work_s = log.columns.get("work_s", log.duration_s * log.gpus)
     fair: Floats = work_s / np.minimum(log.total_gpus / active, np.maximum(log.gpus, 1))
     return fair
@@ -317,7 +322,7 @@ def epoch_time_errors(log: RunLog, counted: Bools) -> Figures:
 
 def _no_dust(errors: Floats) -> Floats:
     """Errors without what adding regimes up differently makes of none."""
-    return np.where(errors < ERROR_DUST, 0.0, errors)
+    return np.where(errors < tolerance.ERRORS_PCT, 0.0, errors)
 
 
 def _errors(name: str, errors: Floats, unit: str = "_pct") -> Figures:
@@ -343,7 +348,8 @@ def tardiness_eur(log: RunLog) -> Floats:
 
 def in_time(log: RunLog) -> Bools:
     """Whether jobs end by their due dates, (n_jobs,)."""
-    met: Bools = log.end_s <= log.columns["due_s"] + SLOWED_TOLERANCE_S
+    # NaN compares false: who never ended is late.
+    met: Bools = log.end_s <= log.columns["due_s"] + tolerance.LATER_S
     return met
 
 
@@ -376,7 +382,7 @@ def accuracy(log: RunLog, counted: Bools) -> Figures:
     required = counted & np.isfinite(target)
     return {
         "accuracy_mean": _mean(reached[counted]),
-        "accuracy_ratio": _mean((reached >= target - SHARE_TOLERANCE)[required]),
+        "accuracy_ratio": _mean((reached >= target - tolerance.SHARES)[required]),
     }
 
 
@@ -386,7 +392,7 @@ def iterations(log: RunLog, counted: Bools) -> Figures:
     wanted = log.columns["iterations"][counted]
     saved = wanted - log.columns["done"][counted]
     return {
-        "stopped_early": int((saved > SHARE_TOLERANCE * wanted).sum()),
+        "stopped_early": int((saved > tolerance.SHARES * wanted).sum()),
         "iterations_saved": _share(float(saved.sum()), float(wanted.sum())),
     }
 
@@ -404,6 +410,7 @@ def bandwidth(log: RunLog, counted: Bools) -> Figures:
 @needs("energy_kwh", "energy_eur", totals=("energy_kwh", "energy_eur"))
 def energy(log: RunLog, counted: Bools) -> Figures:
     """What nodes drew, without PUE, and its cost with it: all of it without a warm-up, the jobs' shares with one."""
+    # Idle nodes draw energy that belongs to no job, so that shares do not add up to all of it.
     whole = bool(counted.all())
     return {
         name: float(log.totals[name] if whole else log.columns[name][counted].sum())
@@ -429,6 +436,7 @@ def decisions(log: RunLog, counted: Bools) -> Figures:
     """How many decisions were asked for, and milliseconds of CPU for one."""
     asked = log.totals["decisions"]
     told = {"decisions": int(asked), "decision_ms_mean": _share(MS_PER_S * log.totals["decision_s"], asked)}
+    # Laws of tasks time their decisions themselves, and keep no longest one.
     if "decision_max_s" in log.totals:
         told["decision_ms_max"] = MS_PER_S * log.totals["decision_max_s"]
     return told
@@ -441,7 +449,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
     """Speedups and slowdowns of the jobs against another run of them. SIA, sections 4.1 and 6.1, table 17.
 
     A job's speedup is JCT under the baseline / JCT. `slowed_pct` is the share of jobs that take longer from submission
-    to completion by any second (`SLOWED_TOLERANCE_S`), the slowdowns are by how much, in minutes. In closed-loop runs
+    to completion by any second (`tolerance.LATER_S`), the slowdowns are by how much, in minutes. In closed-loop runs
     a job's two submissions differ; each JCT counts from its own, and `ends_against_baseline` joins. `saving_pct` is by
     how much less energy and tardiness cost.
 
@@ -452,6 +460,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
     ValueError
         The logs are not of the same jobs.
     """
+    # By this run's submissions; `same_jobs` has made sure that the other's are the same.
     counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
     told = _speedups(log.jct_s[counted], base.jct_s[counted])
     if log.trace_submit_s is not None:
@@ -465,6 +474,7 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
 def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
     speedups, later_s = base_s / jct_s, jct_s - base_s
     slowed = is_slowed(jct_s, base_s)
+    # Numpy raises for an empty array.
     low, high = np.percentile(speedups, SPEEDUP_TAILS) if len(jct_s) else (np.nan, np.nan)
     return {
         "speedup_mean": _mean(speedups),
@@ -479,7 +489,7 @@ def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
 
 def is_slowed(jct_s: Floats, base_s: Floats) -> Bools:
     """Whether jobs take longer than under a baseline, (n_jobs,)."""
-    longer: Bools = jct_s - base_s > SLOWED_TOLERANCE_S
+    longer: Bools = jct_s - base_s > tolerance.LATER_S
     return longer
 
 
@@ -488,7 +498,7 @@ def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | Non
 
     JCTs leave out what a closed loop adds up: a job that is submitted earlier, for what it follows ended earlier, may
     take longer and still complete before. `ends_earlier_mean_s` is the mean of (completion under the baseline -
-    completion), `ends_later_pct` the share of jobs that complete later by more than `SLOWED_TOLERANCE_S`. In an open
+    completion), `ends_later_pct` the share of jobs that complete later by more than `tolerance.LATER_S`. In an open
     loop they would be the difference of mean JCTs and `slowed_pct`.
 
     Raises
@@ -498,7 +508,7 @@ def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | Non
     """
     counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
     earlier_s = (base.end_s - log.end_s)[counted]
-    later = -earlier_s > SLOWED_TOLERANCE_S
+    later = -earlier_s > tolerance.LATER_S
     return {"ends_earlier_mean_s": _mean(earlier_s), "ends_later_pct": 100.0 * _mean(later)}
 
 
@@ -520,7 +530,8 @@ def same_jobs(log: RunLog, base: RunLog) -> Bools:
     alike = (
         len(log) == len(base)
         and (log.trace_submit_s is None) == (base.trace_submit_s is None)
-        and bool((np.abs(log.told_submit_s - base.told_submit_s) <= SLOWED_TOLERANCE_S).all())
+        and bool((np.abs(log.told_submit_s - base.told_submit_s) <= tolerance.LATER_S).all())
+        # Other laws measure run times on other GPUs.
         and (log.law != base.law or _as_long(log.duration_s, base.duration_s))
     )
     if not alike:
@@ -529,7 +540,7 @@ def same_jobs(log: RunLog, base: RunLog) -> Bools:
 
 
 def _as_long(one_s: Floats, other_s: Floats) -> bool:
-    return bool(np.allclose(one_s, other_s, rtol=1e-6, atol=SLOWED_TOLERANCE_S, equal_nan=True))
+    return bool(np.allclose(one_s, other_s, rtol=1e-6, atol=tolerance.LATER_S, equal_nan=True))
 
 
 def _mean(values: Floats | Bools) -> float:

@@ -24,6 +24,7 @@ class Mixed:
 
     def __init__(self, arrivals: ForecastSource, loads: ForecastSource, durations: ForecastSource) -> None:
         self._arrivals, self._loads, self._durations = arrivals, loads, durations
+        # By identity: moving a source twice an instant would draw or learn twice.
         self._parts = list({id(part): part for part in (arrivals, loads, durations)}.values())
         horizons = {tuple(part.horizons_min) for part in self._parts}
         if len(horizons) > 1:

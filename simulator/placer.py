@@ -39,15 +39,18 @@ class Placer:
         last : by seq, nodes that jobs held last
         """
         free, full, found = free.copy(), set(), []
+        # Named cells first: what is chosen below must not take them.
         for _, grant in starts:
             _take(free, grant)
         for job, grant in starts:
+            # Nobody overtakes who waits for room in the same pool.
             if job.pool in full:
                 continue
             if not grant.cells and grant.gpus >= 1 and grant.gpus % 1 == 0:
                 room = np.where(able(job, grant.gpus)[self._kind_of], free, 0.0)
                 held = np.zeros_like(room)
                 before = last.get(job.seq, ())
+                # Its old nodes alone; all nodes are tried where these do not hold it.
                 held[before] = room[before]
                 grant = grant._replace(cells=self._cells(held, grant.gpus) or self._cells(room, grant.gpus))
                 if not grant.cells:
@@ -61,12 +64,14 @@ class Placer:
         """Cells where there is room, none where there is not enough."""
         single = np.flatnonzero(room >= gpus)
         if len(single):
+            # The last key decides first: nodes of the reference type, then the tightest.
             best = np.lexsort((room[single], self._other[single]))[0]
             return (Cell(int(single[best]), ANYWHERE, int(gpus)),)
         spreads = [self._spread(np.where(self._kind_of == kind, room, 0.0), gpus) for kind in set(self._kind_of)]
         enough = [nodes for nodes in spreads if room[nodes].sum() >= gpus]
         if not enough:
             return ()
+        # Lists compare node by node: ties go the same way on every machine.
         nodes = min(enough, key=lambda nodes: (len(nodes), nodes.tolist()))
         rest = gpus - np.cumsum(room[nodes]) + room[nodes]
         held = np.minimum(room[nodes], rest).astype(np.int64)
@@ -74,6 +79,7 @@ class Placer:
 
     def _spread(self, room: NDArray[np.float64], gpus: float) -> Nodes:
         """As few nodes as have so many GPUs together, or all that have any."""
+        # The emptiest first: fewer nodes than any other choice.
         nodes = np.argsort(-room, kind="stable")[: int((room > 0.0).sum())]
         return nodes[: int(np.searchsorted(np.cumsum(room[nodes]), gpus)) + 1]
 

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobcast.domain.errors import TraceError
+from jobcast.domain import tolerance
+from jobcast.domain.errors import TraceError, refuse_first
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
-from jobcast.domain.task_checks import check_cluster, check_edges, check_links, check_tasks
-from jobcast.domain.tasks import Bools, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, Bools, Floats, Ints, TaskCluster, TaskJobs
 from jobcast.simulator.workload import Workload
-
-EPOCH_DUST = 1e-9
-"""Share of an epoch by which an iteration may miss its end for adding floats up."""
 
 
 def epochs_of(iterations: Floats, epoch_iterations: Floats) -> Ints:
@@ -21,7 +18,7 @@ def epochs_of(iterations: Floats, epoch_iterations: Floats) -> Ints:
     >>> epochs_of(np.array([100.0, 101.0, 3.0]), np.array([10.0, 10.0, 10.0])).tolist()
     [10, 11, 1]
     """
-    return np.maximum(np.ceil(iterations / epoch_iterations - EPOCH_DUST), 1.0).astype(np.int64)
+    return np.maximum(np.ceil(iterations / epoch_iterations - tolerance.EPOCHS), 1.0).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +88,7 @@ class TaskWorkload:
         TraceError
             Columns of different lengths, numbers that mean nothing, tasks that fit on no server; with the job's name.
         """
+        # In this order: each check indexes by what the ones before it have made sure of.
         _check_lengths(self)
         check_cluster(self.cluster)
         if not len(self):
@@ -104,6 +102,7 @@ class TaskWorkload:
 def _check_lengths(workload: TaskWorkload) -> None:
     jobs, truth = workload.jobs, workload.truth
     count, tasks, edges = len(jobs.submit_s), len(jobs.job_of), len(jobs.edge_from)
+    # The first ten columns are by job; the others follow by what they are about.
     wanted = dict.fromkeys(jobs._fields[:10], count) | dict.fromkeys(("task_of", "edge_of"), count + 1)
     wanted |= dict.fromkeys(("demand", "compute_s", "size_share", "is_server"), tasks)
     wanted |= dict.fromkeys(("edge_to", "volume_mb"), edges)
@@ -123,10 +122,11 @@ def _check_jobs(workload: TaskWorkload) -> None:
     jobs, truth, iterations = workload.jobs, workload.truth, workload.iterations
     late = np.concatenate([[False], np.diff(jobs.submit_s) < 0.0])
     slowest = np.maximum.reduceat(jobs.compute_s, jobs.task_of[:-1])
+    # Rows that divide by 0 are refused by a rule of their own.
     with np.errstate(divide="ignore", invalid="ignore"):
         positive = np.isfinite(jobs.iterations) & (jobs.iterations > 0.0) & (jobs.epoch_iterations > 0.0)
         seen = np.where(positive, iterations / jobs.epoch_iterations, 0.0)
-    reach = np.maximum(np.ceil(seen - EPOCH_DUST), 1.0)
+    reach = np.maximum(np.ceil(seen - tolerance.EPOCHS), 1.0)
     known = np.isfinite(truth.metric) | (np.arange(truth.metric.shape[1]) > reach[:, None])
     rules: tuple[tuple[Bools, str], ...] = (
         (~np.isfinite(jobs.submit_s) | late, "is submitted before the job above it, or never; sort by submission"),
@@ -137,6 +137,69 @@ def _check_jobs(workload: TaskWorkload) -> None:
         (~(truth.model_mb >= 0.0), "has a model of less than 0 MB"),
         (~known.all(axis=1) | (reach >= truth.metric.shape[1]), "lacks a metric for each epoch from 0 on"),
     )
-    for bad, told in rules:
-        if bad.any():
-            raise TraceError(f"job {workload.job_ids[int(np.argmax(bad))]} {told}")
+    refuse_first(rules, lambda job: f"job {workload.job_ids[job]}")
+
+
+def check_cluster(cluster: TaskCluster) -> None:
+    """Refuse servers that mean nothing; raises TraceError."""
+    servers, hosts = len(cluster.capacity), cluster.server_of
+    if not servers or not len(hosts):
+        raise TraceError("the cluster has no servers or no GPUs; give at least one of each")
+    if (np.diff(hosts) < 0).any() or hosts[0] < 0 or hosts[-1] >= servers:
+        raise TraceError(f"GPUs of the cluster name servers out of order, or beyond the {servers} that there are")
+    bad = ~(np.isfinite(cluster.capacity) & (cluster.capacity >= 0.0)).all(axis=1)
+    bad |= (cluster.capacity[:, 1:] <= 0.0).any(axis=1)
+    if bad.any():
+        server = int(np.argmax(bad))
+        raise TraceError(f"server {server} lacks cores, GB or MB/s: {cluster.capacity[server].tolist()}; give them all")
+
+
+def check_links(jobs: TaskJobs) -> None:
+    """Refuse tasks and edges that are nobody's; raises TraceError."""
+    for name, begins, last in (("task", jobs.task_of, len(jobs.job_of)), ("edge", jobs.edge_of, len(jobs.edge_from))):
+        if begins[0] != 0 or begins[-1] != last or (np.diff(begins) < (1 if name == "task" else 0)).any():
+            raise TraceError(f"column {name}_of does not tell where each job's {name}s begin; count from 0 to {last}")
+    if not np.array_equal(jobs.job_of, np.repeat(np.arange(len(jobs.submit_s)), np.diff(jobs.task_of))):
+        raise TraceError("column job_of does not agree with task_of; keep the tasks of a job together, in its order")
+
+
+def check_tasks(jobs: TaskJobs, cluster: TaskCluster, job_ids: Sequence[str]) -> None:
+    """Refuse tasks that fit on no server, and numbers that mean nothing; raises TraceError with the task's name."""
+    memory, biggest = jobs.demand[:, MEMORY], cluster.capacity[:, MEMORY].max()
+    # Every job has a task, which `check_links` has made sure of: no empty slices.
+    total = np.add.reduceat(memory, jobs.task_of[:-1])[jobs.job_of]
+    sound = np.asarray((np.isfinite(jobs.demand) & (jobs.demand >= 0.0)).all(axis=1))
+    rules: tuple[tuple[Bools, str], ...] = (
+        (~sound, "demands less than nothing, or no number"),
+        (jobs.demand[:, GPU] > 1.0, "demands more than one GPU; give a share"),
+        (jobs.is_server & (jobs.demand[:, GPU] > 0.0), "is a parameter server and demands a GPU; give 0"),
+        (~(np.isfinite(jobs.compute_s) & (jobs.compute_s >= 0.0)), "computes less than 0 s an iteration"),
+        (~((jobs.size_share >= 0.0) & (jobs.size_share <= 1.0)), "holds a share of the model beyond 0 to 1"),
+        (memory > biggest, f"demands more memory than any server has ({biggest:g} GB)"),
+        (total > cluster.capacity[:, MEMORY].sum(), "and the job's others demand more memory than all servers have"),
+    )
+
+    def named(task: int) -> str:
+        job = int(jobs.job_of[task])
+        return f"task {task - int(jobs.task_of[job])} of job {job_ids[job]}"
+
+    refuse_first(rules, named)
+
+
+def check_edges(jobs: TaskJobs, job_ids: Sequence[str]) -> None:
+    """Refuse edges that are nobody's, and numbers that mean nothing; raises TraceError with the job's name."""
+    if not len(jobs.edge_from):
+        return
+    whose = np.repeat(np.arange(len(jobs.submit_s)), np.diff(jobs.edge_of))
+    ends = np.column_stack([jobs.edge_from, jobs.edge_to])
+    low, high = jobs.task_of[whose][:, None], jobs.task_of[whose + 1][:, None]
+    outside = np.asarray(((ends < low) | (ends >= high)).any(axis=1))
+    # Edges out of range are refused first; clipped, the last rule can be worked out all the same.
+    inside = np.clip(jobs.edge_from, 0, len(jobs.job_of) - 1)
+    rules: tuple[tuple[Bools, str], ...] = (
+        (outside, "has an edge to a task that is not its own"),
+        (jobs.edge_from == jobs.edge_to, "has a task with an edge to itself"),
+        (~(np.isfinite(jobs.volume_mb) & (jobs.volume_mb >= 0.0)), "has an edge of less than 0 MB, or no number"),
+        ((jobs.volume_mb > 0.0) & (jobs.demand[inside, BANDWIDTH] <= 0.0), "sends from a task that demands no MB/s"),
+    )
+    refuse_first(rules, lambda edge: f"job {job_ids[int(whose[edge])]}")

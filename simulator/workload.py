@@ -48,7 +48,9 @@ class Workload:
         for name, count in Counter(pool.name for pool in self.pools).items():
             if count > 1:
                 raise PoolsError(f"pool {name} is given {count} times; keep one quota a pool")
+        # Sorting is stable: the given order breaks the last tie.
         rows = sorted(zip(self.jobs, self.outcomes, strict=True), key=lambda row: (row[0].submit_s, row[0].job_id))
+        # Jobs that are numbered already are kept: reading a trace of millions makes them once.
         jobs = tuple(job if job.seq == seq else replace(job, seq=seq) for seq, (job, _) in enumerate(rows))
         object.__setattr__(self, "jobs", jobs)
         object.__setattr__(self, "outcomes", tuple(outcome for _, outcome in rows))
@@ -98,6 +100,7 @@ class Workload:
                 f"({len(wide)} such jobs); raise the quota or pass --drop-too-wide to leave them out"
             )
         for job, outcome in zip(self.jobs, self.outcomes, strict=True):
+            # Written so that NaN is refused, too.
             if not outcome.duration_s > 0:
                 raise TraceError(
                     f"job {job.job_id}: its duration must be more than 0 s, got {outcome.duration_s}; drop it"
@@ -111,6 +114,7 @@ def _check_successions(jobs: Sequence[Job], successions: Mapping[str, Succession
     places = {job.job_id: place for place, job in enumerate(jobs)}
     for job_id, succession in successions.items():
         place = places.get(job_id, -1)
+        # They must come before it in the trace: that rules out circles.
         late = [name for name in succession.awaited if not 0 <= places.get(name, -1) < place]
         if late or not succession.awaited or not 0 <= succession.think_s < inf:
             raise TraceError(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.column_types import numbers_of
@@ -29,7 +30,6 @@ LINEAR = "LinearModel"
 """PCS's name for a model that is g times as fast on g GPUs."""
 MOST_GPUS = 65_536
 """Tables are dense; a row beyond this is taken for a mistake."""
-TOLERANCE = 1e-6
 SEPARABLE = 0.01
 """Types whose curves differ by more than this share from the first type's are told in a note."""
 
@@ -194,7 +194,7 @@ def _check_ones(rows: pl.DataFrame, place: Place, models: Sequence[str], types: 
                 of_type = f" of type {kind}" if kind else ""
                 raise TraceError(f"{place.path}: model {model} has no row of 1 GPU{of_type}; add it")
     wrong = rows.filter(
-        (pl.col("gpus") == 1) & (pl.col(TYPE) == types[0]) & ((pl.col("speedup") - 1).abs() > TOLERANCE)
+        (pl.col("gpus") == 1) & (pl.col(TYPE) == types[0]) & ((pl.col("speedup") - 1).abs() > tolerance.WRITTEN_SHARES)
     )
     if len(wrong):
         what = "must be 1 for 1 GPU" + (f" of {types[0]}, the first type" if types[0] else "")

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import TraceError
 from jobcast.traces.table import Floats, Trace
 
 STAGES = "stages"
 Stage = tuple[float, int]
 """(share of the work, most GPUs)."""
-SHARES_TOLERANCE = 1e-6
 FORM = 'write share:gpus;share:gpus as in "0.5:16;0.25:8;0.25:4"'
 
 
@@ -71,7 +71,7 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
         if not colon:
             raise ValueError("a stage must be a share and a number of GPUs")
         stages.append((_share(share), _gpus(most)))
-    if abs(sum(share for share, _ in stages) - 1) > SHARES_TOLERANCE:
+    if abs(sum(share for share, _ in stages) - 1) > tolerance.WRITTEN_SHARES:
         raise ValueError(f"shares must add up to 1, not {sum(share for share, _ in stages):g}")
     return tuple(stages)
 
@@ -91,7 +91,7 @@ def _share(text: str) -> float:
     except ValueError:
         raise ValueError("shares must be numbers") from None
     # written shares are rounded
-    if not 0 < share <= 1 + SHARES_TOLERANCE:
+    if not 0 < share <= 1 + tolerance.WRITTEN_SHARES:
         raise ValueError("shares must lie in (0, 1]")
     return share
 

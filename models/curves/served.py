@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed, floats_of, shown
 from jobcast.domain.bad_answers import CURVES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.errors import RegistryError
@@ -19,9 +20,6 @@ from jobcast.traces.learning_curves import LearningCurve
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DUST = 1e-9
-"""By which a metric may leave its limits, for rounding."""
 
 
 def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Sequence[str] = ()) -> AccuracyForecast:
@@ -73,7 +71,10 @@ def _faults(mean: Floats, spread: Floats, seen: Floats) -> tuple[tuple[Reason, B
     return (
         (Reason.NOT_FINITE, ~(np.isfinite(mean) & np.isfinite(spread))),
         (Reason.NOT_MONOTONE, spread < 0.0),  # an interval whose ends are not on both sides of its mean
-        (Reason.OUT_OF_RANGE, (mean < least - DUST) | (mean > most + DUST) | (spread > most - least)),
+        (
+            Reason.OUT_OF_RANGE,
+            (mean < least - tolerance.METRICS) | (mean > most + tolerance.METRICS) | (spread > most - least),
+        ),
     )
 
 

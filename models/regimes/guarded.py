@@ -9,6 +9,7 @@ from math import isfinite
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed, floats_of, shown
 from jobcast.domain.bad_answers import REGIMES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.errors import RegistryError
@@ -21,8 +22,6 @@ from jobcast.models.regimes.trajectories import Restatement, epochs_left, traini
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLERANCE = 1e-6
-"""Share of a job's epochs by which its regimes may miss what is left, for adding floats."""
 MOST_REGIMES = 1_000
 """Policies keep a table as wide as the longest answer."""
 
@@ -68,7 +67,7 @@ def check_regimes(answer: object, training: Training, progress: Progress) -> Non
     first, now = answer[0].batch_size, progress.batch_size
     if first != now:
         raise BadAnswerError(Reason.INCONSISTENT, f"the first regime is of batch size {first}, the job runs at {now}")
-    if abs(total - left) > TOLERANCE * training.epochs:
+    if abs(total - left) > tolerance.REGIME_EPOCHS * training.epochs:
         raise BadAnswerError(Reason.INCONSISTENT, f"regimes of {total:g} epochs in all, {left:g} are left")
 
 

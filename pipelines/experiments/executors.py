@@ -62,7 +62,7 @@ def engine(name: str) -> Iterator[None]:
         raise ConfigError("--engine ray: Ray is not installed; pip install 'jobcast[ray]'") from error
     if not ray.is_initialized():
         ray.init(address="local", log_to_driver=False, include_dashboard=False)
-    register_ray()
+    register_ray()  # type: ignore[no-untyped-call, unused-ignore]  # Ray tells types where it is installed
     with parallel_config(backend="ray"):
         yield
 

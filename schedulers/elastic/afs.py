@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticView, Floats
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic_kernels import FLOATS, RULE, VIEW, grant, njit, speed_on, types
 from jobcast.domain.rounding_kernels import rounded
 
 
@@ -55,10 +56,10 @@ def _first_round(view: ElasticView, first: Floats, held: Floats, free: float) ->
     for k in range(view.count - 1, -1, -1):
         i = order[k]
         step = _step(view, view.active[i], 0.0)
-        if step <= free + EPSILON:
+        if step <= free + tolerance.GPUS:
             held[i] = step
             free -= step
-        if free <= EPSILON:
+        if free <= tolerance.GPUS:
             break
     return free
 
@@ -74,14 +75,14 @@ def _tournaments(view: ElasticView, first: Floats, held: Floats, free: float) ->
     members = np.empty(view.count, dtype=np.int64)
     left_s, gain, loss = np.empty(view.count), np.empty(view.count), np.empty(view.count)
     for i in range(view.count):
-        if _step(view, view.active[i], held[i]) > EPSILON:
+        if _step(view, view.active[i], held[i]) > tolerance.GPUS:
             _weigh(view, i, held, left_s, gain, loss)
             members[count] = i
             count += 1
     winners = np.empty(count, dtype=np.int64)
     # Each tournament goes on from where the last winner stood, which saves most comparisons.
     begin = 0
-    while count > 0 and free > EPSILON:
+    while count > 0 and free > tolerance.GPUS:
         for place in range(begin, count):
             if place == 0 or _beats(held, left_s, first, gain, loss, members[winners[place - 1]], members[place]):
                 winners[place] = place
@@ -91,11 +92,11 @@ def _tournaments(view: ElasticView, first: Floats, held: Floats, free: float) ->
         i = members[begin]
         step = _step(view, view.active[i], held[i])
         # Its least does not fit any more, and free GPUs only shrink.
-        leaves = step > free + EPSILON
+        leaves = step > free + tolerance.GPUS
         if not leaves:
             held[i] += step
             free -= step
-            leaves = _step(view, view.active[i], held[i]) <= EPSILON
+            leaves = _step(view, view.active[i], held[i]) <= tolerance.GPUS
         if leaves:
             count -= 1
             members[begin:count] = members[begin + 1 : count + 1].copy()

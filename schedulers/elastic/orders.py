@@ -6,8 +6,9 @@ those whom sharing has delayed most take GPUs first, until the next lease. PCS, 
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticView, Floats, Ints
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
 from jobcast.domain.rounding_kernels import rounded
 
 
@@ -47,7 +48,7 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     for i in range(view.count):
         job = view.active[i]
         # Nobody shrinks below its least, so that a late job with a large one may be left out.
-        if needed + view.jobs.least[job] <= total + EPSILON:
+        if needed + view.jobs.least[job] <= total + tolerance.GPUS:
             jobs[admitted], least[admitted] = job, view.jobs.least[job]
             most[admitted] = max(view.most[job], view.jobs.least[job])
             needed, usable = needed + least[admitted], usable + most[admitted]
@@ -59,11 +60,11 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     spare = 0.0
     if numbers[0] > 0.0 and height < np.inf:
         # Rounded down, so that all fit; what is left goes out one by one.
-        height = np.floor(height + EPSILON)
+        height = np.floor(height + tolerance.GPUS)
         spare = total - np.minimum(np.maximum(height, least), most).sum()
     for i in range(admitted):
         wanted = min(max(height, least[i]), most[i])
-        if spare >= 1.0 - EPSILON and least[i] <= height and most[i] >= height + 1.0:
+        if spare >= 1.0 - tolerance.GPUS and least[i] <= height and most[i] >= height + 1.0:
             wanted += 1.0
             spare -= 1.0
         grant(view, jobs[i], free, wanted, gpus)
@@ -122,7 +123,7 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
             _settle(order, rho, k)
         job = view.active[order[k]]
         left -= grant(view, job, free, view.most[job], gpus)
-        if left <= EPSILON:
+        if left <= tolerance.GPUS:
             return
 
 
@@ -135,7 +136,7 @@ def _in_order(view: ElasticView, keys: Floats, gpus: Floats) -> None:
     """Serve the active jobs by their keys, smallest first, ties in order of submission."""
     free = view.capacity.copy()
     for i in np.argsort(keys, kind="mergesort"):
-        if free.sum() <= EPSILON:
+        if free.sum() <= tolerance.GPUS:
             return
         job = view.active[i]
         grant(view, job, free, view.most[job], gpus)
@@ -146,7 +147,7 @@ def fifo(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """In order of submission. No later job can delay an earlier one, so its forecasts are exact. PCS, section 2.2."""
     free = view.capacity.copy()
     for i in range(view.count):
-        if free.sum() <= EPSILON:
+        if free.sum() <= tolerance.GPUS:
             return
         grant(view, view.active[i], free, view.most[view.active[i]], gpus)
 

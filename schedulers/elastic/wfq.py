@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
 from jobcast.domain.elastic_kernels import (
-    EPSILON,
     FLOATS,
     FLOATS_2D,
     INTS,
@@ -19,8 +19,6 @@ from jobcast.domain.rounding_kernels import rounded
 
 # Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper.
 HEAD = 5
-# GPUs that adding shares up may leave over; less is nobody's.
-DUST = 1e-7
 # Rests of shares that count as equal.
 SAME_GPUS = 1e-6
 
@@ -46,9 +44,9 @@ def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone:
 def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
     """Shares of queues by weight, none more than its demand; what one leaves goes to the others by weight, again."""
     shares[:] = 0.0
-    wanting = demands > EPSILON
+    wanting = demands > tolerance.GPUS
     left = gpus
-    while left > EPSILON:
+    while left > tolerance.GPUS:
         total = 0.0
         for queue in range(len(weights)):
             if wanting[queue]:
@@ -59,7 +57,7 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
         for queue in range(len(weights)):
             if wanting[queue]:
                 part = left * weights[queue] / total
-                if shares[queue] + part >= demands[queue] - EPSILON:
+                if shares[queue] + part >= demands[queue] - tolerance.GPUS:
                     part = demands[queue] - shares[queue]
                     wanting[queue] = False
                     full = True
@@ -75,14 +73,14 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
 def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
     """Whole GPUs by largest remainder, none more than its demand."""
     # In units, or the order of equal rests would turn on their last bits.
-    rests = np.rint((shares - np.floor(shares + EPSILON)) / SAME_GPUS)
+    rests = np.rint((shares - np.floor(shares + tolerance.GPUS)) / SAME_GPUS)
     for queue in range(len(shares)):
-        shares[queue] = np.floor(shares[queue] + EPSILON)
+        shares[queue] = np.floor(shares[queue] + tolerance.GPUS)
     left = min(gpus, demands.sum()) - shares.sum()
     for queue in np.argsort(-rests, kind="mergesort"):
-        if left < 1.0 - EPSILON:
+        if left < 1.0 - tolerance.GPUS:
             return
-        if shares[queue] + 1.0 <= demands[queue] + EPSILON:
+        if shares[queue] + 1.0 <= demands[queue] + tolerance.GPUS:
             shares[queue] += 1.0
             left -= 1.0
 
@@ -102,13 +100,13 @@ def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, 
                 usable += min(view.most[job], caps[view.jobs.model[job]])
                 most += view.most[job]
         # Caps stay as tight as the queue can bear without idling.
-        if usable >= min(total, most) - EPSILON or efficiency <= 0.0:
+        if usable >= min(total, most) - tolerance.GPUS or efficiency <= 0.0:
             break
         # Without a step the caps are dropped at once, or it would never end.
         efficiency = efficiency - step if step > 0.0 else 0.0
     for i in range(view.count):
         if queue_of[i] == queue:
-            if share.sum() <= EPSILON:
+            if share.sum() <= tolerance.GPUS:
                 return
             job = view.active[i]
             wanted = view.most[job] if efficiency <= 0.0 else min(view.most[job], caps[view.jobs.model[job]])
@@ -143,12 +141,12 @@ def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         # What one type gives is not asked of the next.
         demands -= one
     for queue in range(queues):
-        if shares[queue].sum() > EPSILON:
+        if shares[queue].sum() > tolerance.GPUS:
             serve_queue(view, queue_of, queue, numbers, shares[queue], gpus)
     left = np.zeros(kinds)
     for kind in range(kinds):
         left[kind] = max(view.capacity[kind] - gpus[view.active[: view.count], kind].sum(), 0.0)
-    if left.sum() > DUST:  # a least that did not fit, or a job that could not use its queue's last GPUs
+    if left.sum() > tolerance.QUEUE_GPUS:  # a least that did not fit, or a job that could not use its queue's last GPUs
         for i in range(view.count):
             job = view.active[i]
             grant(view, job, left, view.most[job] - gpus[job].sum(), gpus)

@@ -6,7 +6,8 @@ greater part of its width comes first. A job starts when it can get on for the f
 
 import numpy as np
 
-from jobcast.domain.elastic import DUST, ElasticPolicy, ElasticView, Floats, Ints
+from jobcast.domain import tolerance
+from jobcast.domain.elastic import ElasticPolicy, ElasticView, Floats, Ints
 from jobcast.domain.policy import Decision, Grant, View
 
 
@@ -40,10 +41,10 @@ def whole_widths(granted: Floats, widths: Ints) -> Ints:
     [2, 4, 0]
     """
     # Less than its width is of no use to a job that cannot shrink.
-    served = np.where(granted >= widths - DUST, np.floor(granted + DUST), 0.0).astype(np.int64)
-    left = int(granted.sum() + DUST) - int(served.sum())
+    served = np.where(granted >= widths - tolerance.GPUS, np.floor(granted + tolerance.GPUS), 0.0).astype(np.int64)
+    left = int(granted.sum() + tolerance.GPUS) - int(served.sum())
     for row in np.argsort(-granted / widths, kind="stable"):
-        if granted[row] > DUST and not served[row]:
+        if granted[row] > tolerance.GPUS and not served[row]:
             # In the rule's order, without overtaking: else a wide job would wait for ever.
             if widths[row] > left:
                 break

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints
@@ -202,8 +203,6 @@ def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count:
 
 # Below which HiGHS calls a solution optimal.
 RELATIVE_GAP = 1e-6
-# Costs, in steps of waiting, that count as equal: HiGHS answers to 1e-7.
-TOLERANCE = 1e-6
 # Seeds that HiGHS knows.
 SEEDS = 2**31 - 1
 
@@ -340,7 +339,7 @@ def linear_relaxation(instance: Instance, steps: Steps, first: Bools, beta: floa
         gains = relaxed.prices[: len(instance)][steps.job] - price
         # Columns that are in have no gain but rounding.
         gains[chosen] = 0.0
-        if relaxed.cost - best.bound <= TOLERANCE or not (gains > TOLERANCE).any():
+        if relaxed.cost - best.bound <= tolerance.COSTS or not (gains > tolerance.COSTS).any():
             return Relaxation(best.bound, best.reduced, share)
         chosen[_cheapest_new(steps, gains)] = True
     return best
@@ -372,7 +371,7 @@ def _priced(
 
 def _cheapest_new(steps: Steps, gains: Floats) -> Ints:
     """Positions of up to `NEW_STARTS` starts a job that gain most."""
-    at = np.flatnonzero(gains > TOLERANCE)
+    at = np.flatnonzero(gains > tolerance.COSTS)
     at = at[np.lexsort((-gains[at], steps.job[at]))]
     job = steps.job[at]
     rank = np.arange(len(at)) - np.searchsorted(job, job)

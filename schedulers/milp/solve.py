@@ -10,10 +10,10 @@ from time import perf_counter
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.jobs import Job, Pool
 from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints, make_instance
 from jobcast.schedulers.milp.programme import (
-    TOLERANCE,
     Columns,
     Programme,
     Relaxation,
@@ -74,7 +74,7 @@ class Ledger:
     @property
     def proved(self) -> bool:
         """Whether nothing better can exist."""
-        return self.cost - self.bound <= TOLERANCE
+        return self.cost - self.bound <= tolerance.COSTS
 
     @property
     def step(self) -> float:
@@ -92,7 +92,7 @@ class Ledger:
         if bound <= self.bound:
             return
         # Waits are whole steps, so that a bound may be rounded up.
-        whole = ceil(bound - TOLERANCE) if self.beta <= 0 else bound
+        whole = ceil(bound - tolerance.COSTS) if self.beta <= 0 else bound
         self.bound = min(float(whole), self.cost)
 
     def branch_and_bound(self, programme: Programme, incumbent: Floats, time_limit_s: float, seed: int) -> Solved:
@@ -112,7 +112,7 @@ WIDER, LONGER = 2, 5
 
 def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
     """Starts that a better schedule may have, by their reduced costs, and those of the best one; (n_starts,)."""
-    most = ledger.cost - ledger.step - relaxation.bound + TOLERANCE
+    most = ledger.cost - ledger.step - relaxation.bound + tolerance.COSTS
     open_: Bools = relaxation.reduced <= most
     open_[steps.at(ledger.start, ledger.instance)] = True
     return open_
@@ -127,7 +127,7 @@ def solve_sized(
     """
     offered = sized_by_duration(ledger.instance, steps, starts_per_duration)
     if relaxation.share is not None:
-        offered |= relaxation.share > TOLERANCE
+        offered |= relaxation.share > tolerance.COSTS
     offered &= worthwhile(ledger, steps, relaxation)
     offered[steps.at(ledger.start, ledger.instance)] = True
     columns = steps.columns(ledger.instance, offered)
@@ -166,7 +166,7 @@ def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
     """The longest wait of each job that the relaxation makes use of, (n_jobs,) steps."""
     latest = np.zeros(len(submit), dtype=np.int64)
     if relaxation.share is not None:
-        used = np.flatnonzero(relaxation.share > TOLERANCE)
+        used = np.flatnonzero(relaxation.share > tolerance.COSTS)
         np.maximum.at(latest, steps.job[used], steps.start[used] - submit[steps.job[used]])
     return latest
 

@@ -10,6 +10,7 @@ Graphene: troublesome tasks first, jobs by a weighted score. Grandl et al.: Grap
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import (
@@ -29,7 +30,6 @@ from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
     BOOLS,
     CONSOLIDATE,
-    EPSILON,
     FLOATS,
     INTS,
     KINDS,
@@ -219,7 +219,7 @@ def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, 
     for server in range(len(room.least)):
         if hosts(room, limits, use, server):
             against = cost(rule, room, use, counts[server], group, server)
-            if against < best - EPSILON:
+            if against < best - tolerance.LOADS:
                 best, found = against, server
     return found
 
@@ -247,7 +247,7 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
                 counts[room.server_of[room.place[task]], group[job]] -= 1
                 put(room, wants, task, QUEUED)
     # Nobody runs and the first does not fit: without this it never would.
-    if len(order) and room.load.max() <= EPSILON:
+    if len(order) and room.load.max() <= tolerance.LOADS:
         place_alone(room, wants, waiting(room, wants, order[0]))
 
 
@@ -438,7 +438,7 @@ class Gandiva(TaskRule):
         """Move tasks from overloaded GPUs, then place waiting jobs in order of submission."""
         room, wants = room_of(view), wants_of(view)
         for gpu in np.argsort(-rounded_all(view.gpu_load), kind="stable"):
-            if view.gpu_load[gpu] <= self.settings.overload + EPSILON:
+            if view.gpu_load[gpu] <= self.settings.overload + tolerance.LOADS:
                 break
             relieve(room, wants, view, int(gpu), self.settings.overload)
         group, counts = groups_of(view, room)
@@ -456,6 +456,6 @@ def relieve(room: Room, wants: Wants, view: TaskView, gpu: int, most: float) -> 
     # It is on this server already, and needs no memory more to change GPUs.
     memory[room.server_of[gpu]] = np.inf
     use = wants.use[task]
-    fits = (room.gpu_load + use[GPU] <= most + EPSILON) & (memory[room.server_of] >= use[MEMORY])
+    fits = (room.gpu_load + use[GPU] <= most + tolerance.LOADS) & (memory[room.server_of] >= use[MEMORY])
     if fits.any():
         put(room, wants, task, int(np.argmin(np.where(fits, rounded_all(room.gpu_load), np.inf))))

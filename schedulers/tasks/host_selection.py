@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.tasks import GPU, MEMORY, RESOURCES, Floats, Ints
 
 njit: Any = numba.njit
@@ -29,8 +30,6 @@ def plain(column: NDArray[Any]) -> NDArray[Any]:
 # over; the first. Ties go to the server with the lowest number.
 IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT = range(5)
 KINDS = len(RESOURCES)
-# By which sums of demands may miss a limit: rounding.
-EPSILON = 1e-9
 MB_PER_GB = 1000.0
 # Seconds between two decisions. MLFS, section 4.1.
 DECISION_S = 60.0
@@ -85,15 +84,22 @@ def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
     An idle server takes what it has room for, an idle GPU any share: else a task above a limit would wait for ever.
     """
     gpu = room.least[server]
-    if use[GPU] > 0.0 and room.gpu_load[gpu] > EPSILON and room.gpu_load[gpu] + use[GPU] > limits.gpu + EPSILON:
+    if (
+        use[GPU] > 0.0
+        and room.gpu_load[gpu] > tolerance.LOADS
+        and room.gpu_load[gpu] + use[GPU] > limits.gpu + tolerance.LOADS
+    ):
         return False
     idle = True
     for kind in range(KINDS):
-        idle = idle and room.load[server, kind] <= EPSILON
+        idle = idle and room.load[server, kind] <= tolerance.LOADS
     # A task above the limit, on an idle server, would else fit nowhere.
     for kind in range(KINDS):
         most = 1.0 if idle else limits.most[kind]
-        if room.load[server, kind] + use[kind] > most * room.capacity[server, kind] * (1.0 + EPSILON) + EPSILON:
+        if (
+            room.load[server, kind] + use[kind]
+            > most * room.capacity[server, kind] * (1.0 + tolerance.LOADS) + tolerance.LOADS
+        ):
             return False
     return True
 
@@ -102,7 +108,7 @@ def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
 def overloaded(room: Room, limits: Limits, server: int) -> bool:
     """Whether any resource of a server is used beyond its limit."""
     for kind in range(KINDS):
-        if room.load[server, kind] > limits.most[kind] * room.capacity[server, kind] * (1.0 + EPSILON):
+        if room.load[server, kind] > limits.most[kind] * room.capacity[server, kind] * (1.0 + tolerance.LOADS):
             return True
     return False
 
@@ -155,7 +161,7 @@ def ideal_host(room: Room, limits: Limits, use: Floats, near: Floats, origin: in
         for kind in range(KINDS):
             distance += (room.load[server, kind] / room.capacity[server, kind] - least[kind]) ** 2
         # By more than rounding, so that ties go to the lowest number everywhere.
-        if distance < best - EPSILON:
+        if distance < best - tolerance.LOADS:
             best, found = distance, server
     return found
 
@@ -183,6 +189,6 @@ def plain_host(rule: int, room: Room, limits: Limits, use: Floats, together: Int
     for server in range(len(together)):
         if hosts(room, limits, use, server):
             cost = _cost(rule, room, use, together[server], server)
-            if cost < best - EPSILON:
+            if cost < best - tolerance.LOADS:
                 best, found = cost, server
     return found

@@ -21,13 +21,13 @@ from math import ceil
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
-    EPSILON,
     FLOATS,
     IDEAL,
     INTS,
@@ -73,11 +73,11 @@ def candidates(room: Room, limits: Limits, wants: Wants, share: float, here: Int
     for task in here:
         gpu = room.place[task]
         # A single user would overload any other GPU as well.
-        if wants.use[task, GPU] > 0.0 and users[gpu] > 1 and room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
+        if wants.use[task, GPU] > 0.0 and users[gpu] > 1 and room.gpu_load[gpu] > limits.gpu * (1.0 + tolerance.LOADS):
             found[count] = task
             count += 1
     if count:
-        return found[: max(1, ceil(share * count - EPSILON))]
+        return found[: max(1, ceil(share * count - tolerance.LOADS))]
     return here
 
 
@@ -93,7 +93,7 @@ def most_like_ideal(
     ideal = np.empty(KINDS)
     for kind in range(KINDS):
         whole = room.capacity[server, kind]
-        over = room.load[server, kind] > limits.most[kind] * whole * (1.0 + EPSILON)
+        over = room.load[server, kind] > limits.most[kind] * whole * (1.0 + tolerance.LOADS)
         ideal[kind] = 0.0 if over else np.inf
         for task in here:
             share = wants.use[task, kind] / whole
@@ -106,7 +106,7 @@ def most_like_ideal(
             distance = near[server] ** 2
         for kind in range(KINDS):
             distance += (wants.use[task, kind] / room.capacity[server, kind] - ideal[kind]) ** 2
-        if distance < best - EPSILON:
+        if distance < best - tolerance.LOADS:
             best, found = distance, task
     return found
 
@@ -117,7 +117,7 @@ def to_relieve(room: Room, limits: Limits, wants: Wants, server: int, here: Ints
     if len(here) > 1 and overloaded(room, limits, server):
         return True
     for gpu in range(room.gpu_from[server], room.gpu_from[server + 1]):
-        if room.gpu_load[gpu] > limits.gpu * (1.0 + EPSILON):
+        if room.gpu_load[gpu] > limits.gpu * (1.0 + tolerance.LOADS):
             users = 0
             for task in here:
                 users += int(room.place[task] == gpu and wants.use[task, GPU] > 0.0)
@@ -165,8 +165,8 @@ def tasks_to_move(
     """
     moving = np.zeros(len(rank), dtype=np.bool_)
     # Most decisions end here, before anything is copied.
-    over = (view.load > limits.most * view.cluster.capacity * (1.0 + EPSILON)).any()
-    if not over and not (view.gpu_load > limits.gpu * (1.0 + EPSILON)).any():
+    over = (view.load > limits.most * view.cluster.capacity * (1.0 + tolerance.LOADS)).any()
+    if not over and not (view.gpu_load > limits.gpu * (1.0 + tolerance.LOADS)).any():
         return moving
     placed = np.flatnonzero(view.gpu_of != QUEUED)
     ranked = placed[np.argsort(rank[placed], kind="stable")]

@@ -17,13 +17,14 @@ A decision that the networks cannot make is that of the rule whose place they ta
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import Floats, Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
-from jobcast.schedulers.tasks.host_selection import EPSILON, Room
+from jobcast.schedulers.tasks.host_selection import Room
 from jobcast.schedulers.tasks.learned_hosts import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.network import SAME_SCORE, Layers, Networks, scores_of
@@ -98,7 +99,7 @@ def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
 
     Priorities are computed only where a server or GPU is overloaded.
     """
-    most = settings.move_at * (1.0 + EPSILON)
+    most = settings.move_at * (1.0 + tolerance.LOADS)
     over = bool((view.load > most * view.cluster.capacity).any() or (view.gpu_load > most).any())
     if not settings.migration or not over:
         return np.empty(0, dtype=np.int64)

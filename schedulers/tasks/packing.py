@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jobcast.domain import tolerance
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
-    EPSILON,
     FLOATS,
     FLOATS_2D,
     IDEAL,
@@ -58,7 +58,7 @@ def find_least(room: Room, server: int) -> None:
     least = first
     for gpu in range(first + 1, room.gpu_from[server + 1]):
         # By more than rounding: of equal GPUs the first.
-        if room.gpu_load[gpu] < room.gpu_load[least] - EPSILON:
+        if room.gpu_load[gpu] < room.gpu_load[least] - tolerance.LOADS:
             least = gpu
     room.least[server] = least
 
@@ -104,9 +104,9 @@ def slots(room: Room, most: float, share: float, enough: int) -> int:
     """How many tasks of a GPU share all GPUs can take at least by their own limit; counted up to `enough`."""
     count = 0
     for gpu in range(len(room.gpu_load)):
-        free = int((most - room.gpu_load[gpu] + EPSILON) / share)
+        free = int((most - room.gpu_load[gpu] + tolerance.LOADS) / share)
         # An idle GPU takes any single task, whatever its share.
-        count += max(free, 1) if room.gpu_load[gpu] <= EPSILON else max(free, 0)
+        count += max(free, 1) if room.gpu_load[gpu] <= tolerance.LOADS else max(free, 0)
         if count >= enough:
             break
     return count
@@ -118,10 +118,10 @@ def fits_in_all(room: Room, limits: Limits, total: Floats) -> bool:
     for kind in range(KINDS):
         free = 0.0
         for server in range(len(room.least)):
-            idle = room.load[server, GPU] <= EPSILON
+            idle = room.load[server, GPU] <= tolerance.LOADS
             most = 1.0 if idle else limits.most[kind]
             free += max(0.0, most * room.capacity[server, kind] - room.load[server, kind])
-        if free * (1.0 + EPSILON) + len(room.least) * EPSILON < total[kind]:
+        if free * (1.0 + tolerance.LOADS) + len(room.least) * tolerance.LOADS < total[kind]:
             return False
     return True
 
@@ -224,7 +224,7 @@ def place_task(
     if server < 0 or server == origin:
         return False
     # Further from those it talks to, a move would slow every iteration.
-    if origin >= 0 and not packing.part and near[server] < near[origin] - EPSILON:
+    if origin >= 0 and not packing.part and near[server] < near[origin] - tolerance.LOADS:
         return False
     put(room, wants, task, room.least[server])
     return True
@@ -245,7 +245,7 @@ def place_alone(room: Room, wants: Wants, tasks: Ints) -> None:
         for gpu in range(len(room.gpu_load)):
             server = room.server_of[gpu]
             fits = room.load[server, MEMORY] + wants.use[task, MEMORY] <= room.capacity[server, MEMORY]
-            if fits and (best < 0 or room.gpu_load[gpu] < room.gpu_load[best] - EPSILON):
+            if fits and (best < 0 or room.gpu_load[gpu] < room.gpu_load[best] - tolerance.LOADS):
                 best = gpu
         if best < 0:
             break
@@ -269,7 +269,7 @@ def place_whole(
             return
         for task in tasks[:done]:
             put(room, wants, task, QUEUED)
-    if room.load.max() <= EPSILON:
+    if room.load.max() <= tolerance.LOADS:
         place_alone(room, wants, tasks)
 
 

@@ -8,12 +8,12 @@ out.
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     DECISION_S,
-    EPSILON,
     FLOATS,
     FLOATS_2D,
     INTS,
@@ -109,9 +109,9 @@ def no_worse(room: Room, limits: Limits, load: Floats, gpu_load: Floats) -> bool
     for server in range(len(room.least)):
         for kind in range(load.shape[1]):
             most = max(limits.most[kind] * room.capacity[server, kind], load[server, kind])
-            if room.load[server, kind] > most + EPSILON:
+            if room.load[server, kind] > most + tolerance.LOADS:
                 return False
-    return bool(np.all(room.gpu_load <= np.maximum(gpu_load, limits.gpu) + EPSILON))
+    return bool(np.all(room.gpu_load <= np.maximum(gpu_load, limits.gpu) + tolerance.LOADS))
 
 
 @njit(types.float64(ROOM, LIMITS), cache=True)
@@ -197,7 +197,7 @@ def pack_over(
         for task in tasks:
             needed += wants.use[task, GPU]
         # Even all victims together would not make room enough: not tried.
-        if several and free_gpus(room, limits) + gain[several] + EPSILON >= needed:
+        if several and free_gpus(room, limits) + gain[several] + tolerance.LOADS >= needed:
             swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
 
 

@@ -2,49 +2,145 @@
 
 At one instant: completions and stages reached, then arrivals one by one, then the lease. After each of them the rule
 shares all GPUs anew. The same code plays a copy of the state forward, without further arrivals, to forecast when a
-job will finish. PCS, section 4.
+job will finish. PCS, section 4. Of nodes, what stays, stays; what grows is packed.
 """
 
 from typing import Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.elastic_kernels import (
-    EPSILON,
-    FLOATS,
-    FLOATS_2D,
-    INTS,
-    JOBS,
-    RULE_TYPE,
-    njit,
-    speedup_at,
-    types,
+from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, JOBS, RULE_TYPE, njit, speedup_at, types
+from jobcast.simulator.elastic.state import (
+    CLOCK,
+    COUNT,
+    OVERDUE_S,
+    SQUARES,
+    STATE_INTS,
+    Floats,
+    Ints,
+    State,
+    World,
 )
-from jobcast.simulator.elastic.placing import place
-from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, State, World
-from jobcast.simulator.engine import SAME_S
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
 DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED, FULL = range(6)
 """How a run may end: well, by what the rule did wrong, or, to be gone on with, for lack of room for changes."""
 NOBODY = -1
-STATE = types.NamedTuple(
-    [
-        *(FLOATS, INTS, INTS, FLOATS, INTS, FLOATS, FLOATS_2D),
-        *(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INTS),
-        *(FLOATS, FLOATS, INTS, FLOATS, FLOATS, FLOATS_2D, INTS, FLOATS_2D, FLOATS_2D),
-    ],
-    State,
-)
+_KINDS = dict.fromkeys(STATE_INTS, INTS) | dict.fromkeys(SQUARES, FLOATS_2D)
+STATE = types.NamedTuple([_KINDS.get(name, FLOATS) for name in State._fields], State)
 WORLD = types.NamedTuple([FLOATS, types.float64, JOBS, FLOATS, FLOATS, types.float64, INTS, FLOATS, FLOATS], World)
 
 
-@njit(types.float64(types.float64, types.float64, types.int64), cache=True)
-def _mean_seen(first: float, since: float, events: int) -> float:
+@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS_2D), cache=True)
+def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
+    for kind in range(gpus.shape[1]):
+        # What it holds on nodes of the type, less what it is to hold.
+        excess = -gpus[job, kind]
+        for node in range(len(node_type)):
+            if node_type[node] == kind:
+                excess += on_node[job, node]
+        while excess > tolerance.GPUS:
+            least = -1
+            for node in range(len(node_type)):
+                held = on_node[job, node]
+                if node_type[node] == kind and held > 0.0 and (least < 0 or held < on_node[job, least]):
+                    least = node
+            # Rounding may leave a little that no node has.
+            if least < 0:
+                break
+            part = min(excess, on_node[job, least])
+            on_node[job, least] -= part
+            excess -= part
+
+
+@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)
+def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats) -> None:
+    for kind in range(gpus.shape[1]):
+        wanted = gpus[job, kind]
+        for node in range(len(node_type)):
+            if node_type[node] == kind:
+                wanted -= on_node[job, node]
+        while wanted > tolerance.GPUS:
+            best, best_rank, best_free = -1, 3, 0.0
+            for node in range(len(node_type)):
+                if node_type[node] != kind or free[node] <= tolerance.GPUS:
+                    continue
+                # 0: a node that it is on; 1: one that takes all the rest; 2: any other.
+                rank = 2
+                if on_node[job, node] > 0.0:
+                    rank = 0
+                elif free[node] >= wanted - tolerance.GPUS:
+                    rank = 1
+                # Of nodes that take it all the fullest; else the emptiest, for the fewest pieces.
+                tighter = free[node] < best_free if rank == 1 else free[node] > best_free
+                if best < 0 or rank < best_rank or (rank == best_rank and tighter):
+                    best, best_rank, best_free = node, rank, free[node]
+            if best < 0:
+                break
+            part = min(wanted, free[best])
+            on_node[job, best] += part
+            free[best] -= part
+            wanted -= part
+
+
+@njit(types.int64(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)
+def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node: Floats) -> int:
+    used, needed = 0, 0.0
+    for kind in range(gpus.shape[1]):
+        widest = 0.0
+        for node in range(len(node_type)):
+            if node_type[node] == kind:
+                widest = max(widest, node_gpus[node])
+                if on_node[job, node] > tolerance.GPUS:
+                    used += 1
+        if gpus[job, kind] > tolerance.GPUS:
+            # As many nodes as it needs were they all as wide as the widest.
+            needed += np.ceil((gpus[job, kind] - tolerance.GPUS) / widest)
+    return 1 if used > needed + tolerance.GPUS else 0
+
+
+@njit(types.void(INTS, types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D, INTS), cache=True)
+def place(
+    active: Ints, count: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node: Floats, locality: Ints
+) -> None:
+    """Bring `on_node` and `locality` in line with what active jobs hold by type.
+
+    A job that shrinks leaves the nodes first on which it holds least. One that grows takes free GPUs of nodes that it
+    is on, then of the fullest node that can take all the rest, else of the emptiest. PCS, section 4 (locality).
+
+    Parameters
+    ----------
+    active, count : ids of active jobs, of which the first `count` hold
+    gpus : (n_jobs, n_types) what each holds from now on
+    node_type, node_gpus : (n_nodes,)
+    on_node : (n_jobs, n_nodes), changed
+    locality : (n_jobs,), changed: 1 where a job lies on more nodes than it needs
+    """
+    free = node_gpus.copy()
+    for i in range(count):
+        _shrink(active[i], gpus, node_type, on_node)
+        # All shrink before any grows: what is given back is free for others.
+        free -= on_node[active[i]]
+    grown = np.zeros(count)
+    for i in range(count):
+        grown[i] = gpus[active[i]].sum() - on_node[active[i]].sum()
+    # The widest first, while there are whole nodes; ties by submission.
+    for i in np.argsort(-grown, kind="mergesort"):
+        if grown[i] <= tolerance.GPUS:
+            break
+        _grow(active[i], gpus, node_type, free, on_node)
+    for i in range(count):
+        locality[active[i]] = _spread(active[i], gpus, node_type, node_gpus, on_node)
+
+
+@njit(types.float64(STATE, types.int64), cache=True)
+def _mean_seen(state: State, job: int) -> float:
     """Mean number of active jobs over events: those at a job's submission, and before each event since."""
-    return (first + since) / (1.0 + events)
+    since, events = state.clock[SEEN] - state.seen_before[job], state.count[EVENTS] - state.events_before[job]
+    return float((state.seen_first[job] + since) / (1.0 + events))
 
 
 @njit(types.int64(FLOATS, types.float64, STATE, FLOATS_2D), cache=True)
@@ -60,16 +156,18 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
         total, less, more = 0.0, False, False
         for kind in range(kinds):
             part = state.gpus[job, kind]
-            if not part >= -EPSILON:  # NaN neither
+            if not part >= -tolerance.GPUS:  # NaN neither
                 state.count[CULPRIT] = job
                 return NEGATIVE
-            if part < EPSILON:
+            # Dust that solvers of shares leave would start a job.
+            if part < tolerance.GPUS:
                 state.gpus[job, kind] = part = 0.0
             total += part
             used[kind] += part
-            less |= part < held[i, kind] - EPSILON
-            more |= part > held[i, kind] + EPSILON
-        if total > state.most[job] * (1.0 + EPSILON):
+            # It may hold less of one type and more of another.
+            less |= part < held[i, kind] - tolerance.GPUS
+            more |= part > held[i, kind] + tolerance.GPUS
+        if total > state.most[job] * (1.0 + tolerance.GPUS):
             state.count[CULPRIT] = job
             return OVER_MOST
         less &= held[i, kinds] <= state.most[job]  # else a stage ended, in which it could use more
@@ -81,7 +179,7 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
             elif less or more:
                 state.stalled_until_s[job] = now_s + preempt_s
     for kind in range(kinds):
-        if used[kind] > capacity[kind] * (1.0 + EPSILON):
+        if used[kind] > capacity[kind] * (1.0 + tolerance.GPUS):
             state.count[CULPRIT] = kind
             return OVER_CAPACITY
     return DONE
@@ -93,7 +191,7 @@ def _record(state: State, job: int, total: float) -> None:
     placed = state.on_node.shape[1] > 0
     for place_of in range(state.recorded.shape[1]):
         holds = state.on_node[job, place_of] if placed else total
-        if abs(holds - state.recorded[job, place_of]) > EPSILON:
+        if abs(holds - state.recorded[job, place_of]) > tolerance.GPUS:
             row = state.changes[state.count[CHANGES]]
             row[0], row[1], row[2], row[3] = state.clock[NOW], job, place_of, holds
             state.recorded[job, place_of] = holds
@@ -108,17 +206,16 @@ def _share(rule: Any, world: World, state: State) -> int:
     held = np.zeros((count, len(capacity) + 1))
     for i in range(count):
         job = state.active[i]
+        # By what is declared: the rule must not see true sizes.
         left_s[job] = jobs.size_s[job] - state.done_s[job]
+        # It runs on beyond its declared size; rules divide by what is left.
         if left_s[job] <= 0.0:
             left_s[job] = OVERDUE_S
-        state.contention[job] = _mean_seen(
-            state.seen_first[job],
-            state.clock[SEEN] - state.seen_before[job],
-            state.count[EVENTS] - state.events_before[job],
-        )
+        state.contention[job] = _mean_seen(state, job)
         for kind in range(len(capacity)):
             held[i, kind] = state.gpus[job, kind]
             held[i, len(capacity)] += state.gpus[job, kind]
+            # Rules add to what is there, so all begins at nothing.
             state.gpus[job, kind] = 0.0
     rule(
         ElasticView(now_s, capacity, state.active, count, jobs, left_s, state.most, state.gpu_s, state.contention),
@@ -136,6 +233,7 @@ def _share(rule: Any, world: World, state: State) -> int:
         for kind in range(len(capacity)):
             total += state.gpus[job, kind]
             fast += state.gpus[job, kind] * jobs.speed[jobs.model[job], kind]
+        # A job whose least is not granted holds nothing and rests.
         state.rate[job] = 0.0
         if total > 0.0:  # work a second: speedup of all its GPUs, times their mean speed
             up = speedup_at(jobs.speedup, jobs.model[job], state.locality[job], total)
@@ -164,6 +262,7 @@ def _progress(state: State, until_s: float) -> None:
     for i in range(state.count[ACTIVE]):
         job = state.active[i]
         if state.rate[job] > 0.0:
+            # A stand-still may outlast this stretch: the rest is lost in the next.
             lost_s = min(max(state.stalled_until_s[job] - now_s, 0.0), passed_s)
             state.done_s[job] += state.rate[job] * (passed_s - lost_s)
             for kind in range(state.gpus.shape[1]):
@@ -195,16 +294,13 @@ def _submit(jobs: ElasticJobs, state: State) -> None:
 @njit(types.void(JOBS, FLOATS, STATE, types.int64), cache=True)
 def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     """A job reached the end of its stage: it goes on to the next, or finishes and gives back what it holds."""
+    # Set, not added up: a milestone is reached exactly, whatever rounding did on the way.
     state.done_s[job] = jobs.stage_end[state.stage[job]] * size_s[job]
     if state.stage[job] + 1 < jobs.stage_of[job + 1]:
         state.stage[job] += 1
         state.most[job] = jobs.stage_most[state.stage[job]]
         return
-    state.contention[job] = _mean_seen(
-        state.seen_first[job],
-        state.clock[SEEN] - state.seen_before[job],
-        state.count[EVENTS] - state.events_before[job],
-    )
+    state.contention[job] = _mean_seen(state, job)
     state.end_s[job] = state.clock[NOW]
     state.rate[job] = 0.0
     state.gpus[job, :] = 0.0
@@ -212,6 +308,7 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     if len(state.recorded) > 0:
         _record(state, job, 0.0)
     count = state.count[ACTIVE]
+    # Closes the gap in place: active jobs stay in order of submission.
     gap = 0
     for i in range(count):
         if state.active[i] == job:
@@ -239,9 +336,11 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
     stop_s : instant at which it returns at the latest, after what happens at it
     """
     jobs, size_s = world.jobs, world.size_s
+    # No arrival will stop the loop then: it ends when all is over.
     through = state.count[ARRIVED] >= arrivals
     while True:
         if len(state.recorded) > 0:
+            # Before anything changes, so that the run can go on from here with more room.
             most = (state.count[ACTIVE] + 2) * state.recorded.shape[1]  # changes that an event can bring
             if state.count[CHANGES] + most > len(state.changes):
                 return FULL
@@ -250,7 +349,7 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
             job = state.active[i]
             if state.rate[job] > 0.0:
                 at_s = _milestone_s(jobs, size_s, state, job)
-                if at_s < milestone_s - SAME_S:  # those that coincide go by submission
+                if at_s < milestone_s - tolerance.EVENT_S:  # those that coincide go by submission
                     milestone_s, first = at_s, job
         submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
         next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
@@ -262,20 +361,23 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
             return DONE
-        if milestone_s <= next_s + SAME_S:
+        # A milestone within dust of an arrival or a lease goes first, at its own instant.
+        if milestone_s <= next_s + tolerance.EVENT_S:
             next_s = milestone_s
         _progress(state, max(next_s, state.clock[NOW]))
         arrived = False
-        if milestone_s <= next_s + SAME_S:
+        if milestone_s <= next_s + tolerance.EVENT_S:
             _count_event(state, world.lease_s)
             _reach(jobs, size_s, state, first)
             if first == awaited and not np.isnan(state.end_s[first]):
                 return DONE
+        # One arrival at a time: the rule is asked after each.
         elif submit_s <= next_s:
             _count_event(state, world.lease_s)
             _submit(jobs, state)
             arrived = True
         else:
+            # A lease alone would wind itself up for ever.
             if milestone_s == np.inf and submit_s == np.inf and state.rate[state.active[0]] <= 0.0:
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
@@ -343,12 +445,14 @@ def forecast_arrivals(
         for i in range(virtual.count[ACTIVE]):
             other = virtual.active[i]
             believed_s[other] = jobs.size_s[other]
+            # It has outlived what it declared: believed to end any time.
             if virtual.done_s[other] >= jobs.size_s[other]:
                 believed_s[other] = virtual.done_s[other] + OVERDUE_S
         if not pending_lease:
             virtual.clock[LEASE_AT] = np.inf
         status = play(rule, believed, virtual, job + 1, job, np.inf)
         if status != DONE:
+            # The caller looks for the culprit in the run's own state.
             state.count[CULPRIT] = virtual.count[CULPRIT]
             return int(status)
         predicted_end_s[job] = virtual.end_s[job]

@@ -72,6 +72,7 @@ class ElasticReplay:
         origin_s: float = 0.0,
         record: bool = True,
     ) -> None:
+        # Compiles on first use, and takes a second to import.
         from jobcast.simulator.elastic import kernel
 
         self.jobs = ElasticJobs(*(_plain(column) for column in jobs))
@@ -105,6 +106,7 @@ class ElasticReplay:
 
     def forecast(self, until: int) -> None:
         """Run on until `until` jobs were submitted, each with a forecast of its completion. Raises as `submit`."""
+        # One scratch state for all forecasts; runs without any need none.
         if self._virtual is None:
             self._virtual = empty_state(self.jobs, len(self.cluster.capacity), len(self.cluster.node_type))
         pending, predicted_end_s = self._pending_lease, self.predicted_end_s
@@ -123,6 +125,7 @@ class ElasticReplay:
 
     def _go_on(self, kernel: Callable[..., int], *arguments: Any) -> None:
         """Call a kernel until it is through, with more room for changes whenever that is what it lacks."""
+        # A kernel that lacks room stops between two events, and goes on where it was.
         status = kernel(self.policy.rule, self._world, self.state, *arguments)
         while status == self._kernel.FULL:
             self.state = with_room(self.state)
@@ -168,6 +171,7 @@ class ElasticReplay:
             gpus = state.gpu_s[:count] / np.maximum(end_s - start_s, 1e-12)
             return flat_spans(np.arange(count), start_s + origin_s, end_s + origin_s, gpus)
         changes = state.changes[: int(state.count[COUNT.changes])]
+        # A change holds until the next one of the same job and place.
         changes = changes[np.lexsort((changes[:, 2], changes[:, 1]))]  # stable: of a job's place in order of time
         here, later = changes[:-1], changes[1:]
         held = (here[:, 3] > 0.0) & (later[:, 0] > here[:, 0]) & (later[:, 1:3] == here[:, 1:3]).all(axis=1)
@@ -195,6 +199,7 @@ def replay_elastic(
     """
     count = len(run.size_s)
     go = run.forecast if predict else run.submit
+    # In steps, so that progress is told and Ctrl-C is heard.
     for until in (*range(PROGRESS_EVERY, count, PROGRESS_EVERY), count):
         go(until)
         if progress is not None:
@@ -213,6 +218,7 @@ def alone_s(jobs: ElasticJobs, size_s: Floats) -> Floats:
     job, stages = np.repeat(np.arange(len(size_s)), np.diff(jobs.stage_of)), int(jobs.stage_of[-1])
     end = jobs.stage_end[:stages]
     begin = np.concatenate([[0.0], end])[:stages]
+    # The first stage of each job begins at nothing, not at the end of the job before.
     begin[jobs.stage_of[:-1]] = 0.0
     most = np.minimum(jobs.stage_most[:stages].astype(np.int64), jobs.speedup.shape[2] - 1)
     speed = jobs.speedup[jobs.model[job], 0, most] * jobs.speed[jobs.model[job], 0]

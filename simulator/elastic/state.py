@@ -92,6 +92,11 @@ class State(NamedTuple):
     recorded: Floats
 
 
+STATE_INTS = ("count", "active", "stage", "preemptions", "events_before", "locality")
+SQUARES = ("gpus", "on_node", "changes", "recorded")
+"""Columns of the state that hold whole numbers, and those that are tables; all others are rows of floats."""
+
+
 class World(NamedTuple):
     """What a run plays out in, and does not change; all but the rule, which compiled code takes apart.
 
@@ -123,42 +128,26 @@ def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0, *, record: bool =
     `record` : whether changes of what jobs hold are
     """
     n = len(jobs.submit_s)
+    # Without nodes all GPUs are one place.
     places = max(nodes, 1) if record else 0
-
-    def floats() -> Floats:
-        return np.zeros(n)
-
-    def ints() -> Ints:
-        return np.zeros(n, dtype=np.int64)
-
-    return State(
-        clock=np.array([0.0, np.inf, 0.0, 0.0]),
-        count=np.zeros(len(COUNT), dtype=np.int64),
-        active=ints(),
-        done_s=floats(),
-        stage=ints(),
-        most=floats(),
-        gpus=np.zeros((n, types)),
-        rate=floats(),
-        stalled_until_s=np.full(n, -np.inf),
-        start_s=np.full(n, np.nan),
-        end_s=np.full(n, np.nan),
-        gpu_s=floats(),
-        preemptions=ints(),
-        seen_first=floats(),
-        seen_before=floats(),
-        events_before=ints(),
-        active_s_before=floats(),
-        contention=floats(),
-        on_node=np.zeros((n, nodes)),
-        locality=ints(),
-        changes=np.zeros((ROWS * n * places, 4)),
-        recorded=np.zeros((n if record else 0, places)),
-    )
+    columns = {name: np.zeros(n) for name in State._fields}
+    columns |= {
+        "clock": np.array([0.0, np.inf, 0.0, 0.0]),  # no lease runs yet
+        "gpus": np.zeros((n, types)),
+        "stalled_until_s": np.full(n, -np.inf),
+        "start_s": np.full(n, np.nan),
+        "end_s": np.full(n, np.nan),
+        "on_node": np.zeros((n, nodes)),
+        "changes": np.zeros((ROWS * n * places, 4)),
+        "recorded": np.zeros((n if record else 0, places)),
+    }
+    ints = {name: np.zeros(len(COUNT) if name == "count" else n, dtype=np.int64) for name in STATE_INTS}
+    return State(**{**columns, **ints})  # type: ignore[arg-type]
 
 
 def with_room(state: State) -> State:
     """The same state with twice the room for changes, and for two events at least of the jobs that are active."""
     rows, places = len(state.changes), state.recorded.shape[1]
+    # Twice as much, so that copying stays cheap; at least what one event may need.
     more = max(rows, 2 * (int(state.count[COUNT.active]) + 1) * places)
     return state._replace(changes=np.concatenate([state.changes, np.zeros((more, 4))]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
 from jobcast.domain.errors import ConfigError
@@ -15,18 +16,14 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
 from jobcast.simulator.elastic.state import OVERDUE_S
-from jobcast.simulator.engine import SAME_S
-from jobcast.simulator.laws.contention import Contention
-from jobcast.simulator.laws.regimes import Regimed
-from jobcast.simulator.laws.separable import column
+from jobcast.simulator.laws.run_time import Regimed
+from jobcast.simulator.laws.separable import Contention, column
 from jobcast.simulator.placer import Placer, Starts
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
 
 Columns = TypeVar("Columns", bound=NamedTuple)
-EPOCH_DUST = 1e-9
-"""By which the end of an epoch may be missed."""
 SHOWN = ("work", "rate", "since_s", "lost_s", "base", "starts")
 """Columns of which policies are told."""
 PATIENCE = 1_000
@@ -66,6 +63,7 @@ class Epochs(Regimed):
         if not 0.0 <= restart_s < np.inf:
             raise ConfigError(f"restart_s is {restart_s:g}; it must be at least 0 s")
         self.every, self.restart_s, self.true = float(snapshot_epochs or 0.0), restart_s, times
+        # Policies are given these very arrays.
         self.known = _read_only(times if known_s is None else times._replace(epoch_s=known_s))
         self.cluster = _read_only(cluster._replace(tariff=_read_only(cluster.tariff)))
 
@@ -76,6 +74,7 @@ class Epochs(Regimed):
         self.true.check(run.workload.jobs, self.known.epoch_s, self.cluster)
         count, (epochs, epoch_s) = len(run.workload.jobs), self.true
         self.unit_s, self.lost, self.furthest, self.base = (column(count) for _ in range(4))
+        # Replaces the lists of the base class.
         for name in SHOWN:  # at every decision: arrays are copied in one go
             setattr(self, name, array("q" if name == "starts" else "d", getattr(self, name)))
         self.contention = Contention(count)
@@ -84,6 +83,7 @@ class Epochs(Regimed):
         self.on_s = -inf
         self.flat_s = _flat(epoch_s)
         self.placer = Placer(self.cluster.kind_of, self.cluster.reference)
+        # The longest way from one snapshot to the next: patience must cover it.
         longest_s = np.where(np.isfinite(epoch_s), epoch_s, 0.0).max(axis=(1, 2)) * np.minimum(epochs, self.every)
         self.patience_s = PATIENT_SNAPSHOTS * (float(longest_s.max()) + self.restart_s)
 
@@ -109,6 +109,7 @@ class Epochs(Regimed):
         """A job runs on whole GPUs of nodes of one kind, where an epoch ends."""
         nodes = [cell.server for cell in grant.cells if 0 <= cell.server < len(self.cluster.kind_of)]
         kinds = {int(self.cluster.kind_of[node]) for node in nodes}
+        # In this order: later checks index by whole GPUs of known nodes.
         if grant.gpus % 1:
             return f"it runs on whole GPUs, it is given {grant.gpus:g}"
         if len(kinds) > 1:
@@ -119,6 +120,7 @@ class Epochs(Regimed):
 
     def place(self, run: "Simulation", starts: Starts) -> Starts:
         """Starts that name no nodes are given some; what does not fit is left out."""
+        # Policies that place jobs themselves skip the placer.
         if all(grant.cells for _, grant in starts):
             return starts
 
@@ -133,6 +135,7 @@ class Epochs(Regimed):
         self.contention.change(run, seq, old)
         if old is not None:
             done = self.done(seq, now_s)
+            # Read before the job is halted, which wipes its rate.
             saved = float(self.saved(done, self.rate[seq], self.base[seq]))
             self.halt(seq, now_s)
             self.work[seq] = self.base[seq] = saved
@@ -140,6 +143,7 @@ class Epochs(Regimed):
             counted = self.stops if new is None else self.moves
             counted[seq] += 1
         if new is not None:
+            # The first start is free: there is no snapshot to load.
             lost_s = self.restart_s if self.starts[seq] else 0.0
             self.begin(seq)
             self.nodes[seq] = np.array([cell.server for cell in new.cells])
@@ -148,10 +152,11 @@ class Epochs(Regimed):
 
     def saved(self, done: Any, rate: Any, base: Any) -> Any:
         """Epochs at the last snapshot, or those it started from, `base`, if these are more: numbers or columns."""
+        # Without snapshots all is kept.
         if not self.every:
             return done
-        # Times are known to a fraction of SAME_S: an epoch missed by less than that is over.
-        reached = np.floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
+        # Times are known to a fraction of tolerance.EVENT_S: an epoch missed by less than that is over.
+        reached = np.floor((done + tolerance.EPOCHS + tolerance.EVENT_S * rate) / self.every) * self.every
         return np.minimum(done, np.maximum(reached, base))
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
@@ -164,8 +169,9 @@ class Epochs(Regimed):
     def got_on(self, run: "Simulation") -> bool:
         """Whether a job is further than it ever was; until that has taken very long, whether any runs."""
         for seq in run.cluster.running:
+            # Compared with the furthest ever: going back to snapshots again and again is no progress.
             done = self.done(seq, run.now_s)
-            if done > self.furthest[seq] + EPOCH_DUST:
+            if done > self.furthest[seq] + tolerance.EPOCHS:
                 self.furthest[seq], self.on_s = done, run.now_s
         return len(run.cluster.running) > 0 and run.now_s - self.on_s <= self.patience_s
 
@@ -187,6 +193,7 @@ class Epochs(Regimed):
             return EpochsDone(done, self.saved(done, rate, base), starts.astype(np.float64))
         if kind is not EpochTimes:
             return super().facts(run, kind)
+        # In an open loop seq is the row of the tables.
         if not run.workload.closed:
             return self.known
         rows = [run.stream.row(job) for job in run.jobs]
@@ -198,6 +205,7 @@ class Epochs(Regimed):
         jobs, active = self._elastic, np.fromiter(run.cluster.active, dtype=np.int64)
         left_s, contention, gpu_s = np.zeros((3, len(jobs.size_s)))
         for seq in active.tolist():
+            # Beyond its declared epochs a little is left, for rules divide by it.
             left = 1.0 - self.done(seq, run.now_s) / self.known.epochs[seq]
             left_s[seq] = max(left * jobs.size_s[seq], 0.0) or OVERDUE_S
             contention[seq], gpu_s[seq] = self.contention.of(seq), self.contention.gpu_s(run, seq)
@@ -222,6 +230,7 @@ class Epochs(Regimed):
             self.end_at(run, seq, float(self.true.epochs[run.stream.row(run.jobs[seq])]))
         for seq, held in run.cluster.running.items():
             job, kind = held.job, self.cluster.kind_of[held.cells[0].server]
+            # What is still to be waited of a restart.
             lost_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - run.now_s)
             self.work[seq] = self.done(seq, run.now_s)
             self.go_on(seq, run.now_s, 1.0 / float(self.epoch_s(run, job, held.grant.gpus)[kind]), lost_s)

@@ -30,6 +30,7 @@ class Gangs:
         Else the servers that they were on last; the one that has the fewest GPUs left then; the fewest.
         """
         jobs, hosts = self._world.jobs, self._world.cluster.server_of
+        # The first choice that holds all tasks is taken.
         for gpus in [self._of_cells(cells)] if cells else self._choices(job):
             put = self._fill(job, gpus)
             if put is not None:
@@ -45,6 +46,7 @@ class Gangs:
         for cell in cells:
             here = np.flatnonzero((hosts == cell.server) & taken)
             if cell.first != ANYWHERE:
+                # GPUs are numbered through all servers: the server's first one.
                 begin = int(np.searchsorted(hosts, cell.server)) + cell.first
                 here = here[(here >= begin) & (here < begin + cell.gpus)]
             found += here[: cell.gpus].tolist()
@@ -59,11 +61,14 @@ class Gangs:
         begin, end = jobs.task_of[job], jobs.task_of[job + 1]
         wanted = int(np.count_nonzero(~jobs.is_server[begin:end]))
         last = self._last[begin:end]
+        # Only where all its tasks have been somewhere is there a place to go back to.
         if (last >= 0).all():
             yield free[np.isin(hosts[free], last)]
+        # The tightest server first; ties by number.
         for server in np.argsort(count, kind="stable"):
             if count[server] >= wanted:
                 yield free[hosts[free] == server]
+        # None holds all workers: the emptiest servers first, so that it spreads over few.
         yield free[np.argsort(-count[hosts[free]], kind="stable")]
 
     def _fill(self, job: int, gpus: Ints) -> dict[int, int] | None:
@@ -76,6 +81,7 @@ class Gangs:
             if len(put) == len(workers):
                 break
             task = workers[len(put)]
+            # A GPU without memory beside it is passed over.
             if jobs.demand[task, MEMORY] <= memory[hosts[gpu]]:
                 memory[hosts[gpu]] -= jobs.demand[task, MEMORY]
                 put[task] = gpu

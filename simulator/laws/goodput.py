@@ -41,6 +41,7 @@ class ScalableWork:
 
     def exclusive_s(self) -> float:
         """Run time on the GPUs that it asked for, at the best batch sizes, seconds."""
+        # A phase begins where the one before it ends.
         begins = (0.0, *(phase.until for phase in self.phases))
         return sum(
             (phase.until - begin) / phase.goodput[self.gpus - 1]
@@ -102,6 +103,7 @@ class Goodput(Separable):
     def reach(self, run: "Simulation", job: Job) -> bool:
         """Over, or at its next phase."""
         seq, works = job.seq, self.works[run.stream.row(job)]
+        # Noted before the phase changes, with what is left to the goal exactly.
         self._note(run, job, done=self.goal[seq] - self.work[seq])
         self.work[seq] = self.goal[seq]
         if self.phase[seq] + 1 == len(works.phases):
@@ -116,6 +118,7 @@ class Goodput(Separable):
         """A job has done so much where the run begins, and is in the phase of that."""
         phases = self.works[run.stream.row(job)].phases
         self.phase[job.seq] = min(sum(phase.until <= done for phase in phases), len(phases) - 1)
+        # Keeps the base class from reaching milestones: phases are set here.
         self.goal[job.seq] = inf
         super().stand(run, job, done)
         phase, held = self._phase(run, job), run.cluster.running.get(job.seq)
@@ -144,6 +147,7 @@ class Goodput(Separable):
         seq = job.seq
         gpus = int((held or run.cluster.running[seq].grant).gpus)
         begin_s = self.since_s[seq] + self.lost_s[seq]
+        # A stretch that a change cuts short before it began is none.
         if run.now_s > begin_s or done:
             done = done or min(self.done(seq, run.now_s), self.goal[seq]) - self.work[seq]
             size = self._phase(run, job).batch_size[gpus - 1]
@@ -165,6 +169,7 @@ class Goodput(Separable):
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
         """Jobs declare their work, and go on doing as well on each number of GPUs as they do in their phase."""
+        # The run's own list stays as it is.
         works = list(self.works)
         for seq, job in run.cluster.active.items():
             row, now = run.stream.row(job), self.phase[seq]

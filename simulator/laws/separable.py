@@ -1,8 +1,10 @@
 """Progress of jobs that do not slow one another: each has work done, a rate, and the next point that it will reach.
 
-Progress is anchored: work at the last change + rate x time since, never a sum of small steps.
+Progress is anchored: work at the last change + rate x time since, never a sum of small steps. What sharing did to jobs
+is counted beside it. PCS, section 5.1.
 """
 
+from array import array
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import inf
@@ -74,6 +76,7 @@ class Separable:
         heap, at_s = self.heap, self.at_s
         while heap:
             when_s, _, seq = heap[0]
+            # An entry holds while the job still expects that very instant; old ones are left to be thrown away.
             if at_s[seq] == when_s:
                 return when_s
             heappop(heap)
@@ -86,10 +89,12 @@ class Separable:
         while heap and heap[0][0] <= limit_s:
             one = heappop(heap)
             if at_s[one[2]] == one[0]:
+                # Taken: the same entry must not come up twice.
                 at_s[one[2]] = inf
                 found.append(one)
         if most is None or len(found) <= most:
             return found
+        # By start, not by instant: within dust all are at once.
         found.sort(key=by_start)
         for one in found[most:]:
             at_s[one[2]] = one[0]
@@ -98,6 +103,7 @@ class Separable:
 
     def done(self, seq: int, now_s: float) -> float:
         """Work done by now, in the law's units."""
+        # A job that rests has done what it had.
         rate = self.rate[seq]
         if not rate:
             return self.work[seq]
@@ -115,6 +121,7 @@ class Separable:
         if rate <= 0.0:
             self.at_s[seq] = inf
             return
+        # From the last change, not from now: asking twice must give the same instant.
         when_s = self.since_s[seq] + self.lost_s[seq] + (left / rate if left > 0.0 else 0.0)
         self.at_s[seq] = when_s
         heappush(self.heap, (when_s, self.begun[seq], seq))
@@ -133,11 +140,13 @@ class Separable:
     def stand(self, run: "Simulation", job: Job, done: float) -> None:
         """A job has done so much where the run begins, and what it holds it has held before."""
         seq = job.seq
+        # Milestones that lie behind it are reached in passing.
         while self.goal[seq] <= done and not self.reach(run, job):
             pass
         self.work[seq] = done
         if seq in run.cluster.running:
             self.go_on(seq, run.now_s, self.rate[seq])
+        # Who has done something and holds nothing was stopped once at least.
         elif done > 0.0:
             self.starts[seq] = self.stops[seq] = 1
 
@@ -173,6 +182,7 @@ class Separable:
 
     def overdue(self, run: "Simulation", seq: int, goal: float) -> None:
         """A job's work ends there from now on, or any moment where it has done more."""
+        # Who has done more than is believed may end any time.
         done = (self.done(seq, run.now_s) if self.rate[seq] else self.work[seq]) + OVERDUE
         self.goal[seq] = goal if goal > done else done
         if self.rate[seq]:
@@ -180,9 +190,72 @@ class Separable:
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
+        # Without `__init__`: parameters are shared, columns are copied below.
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name in (*COLUMNS, *COUNTS):
             setattr(copy, name, getattr(self, name)[:])
         copy.heap = self.heap[:]
+        return copy
+
+
+CONTENTION = ("told", "first", "before", "since", "held", "held_from_s")
+
+
+class Contention:
+    """Counted as events come.
+
+    Parameters
+    ----------
+    count : jobs of the run
+    """
+
+    def __init__(self, count: int) -> None:
+        self.events, self.active = 0, 0.0  # events so far, and the sum over them of the jobs active before each
+        for name in CONTENTION:
+            setattr(self, name, column(count))
+
+    told: "array[float]"
+    first: "array[float]"
+    before: "array[float]"
+    since: "array[float]"
+    held: "array[float]"
+    held_from_s: "array[float]"
+
+    def count(self, run: "Simulation") -> None:
+        """An event: those who were active before it count."""
+        self.active += len(run.cluster.active)
+        self.events += 1
+
+    def arrive(self, run: "Simulation", seq: int) -> None:
+        """A job is there from now on."""
+        self.first[seq], self.before[seq], self.since[seq] = len(run.cluster.active), self.active, self.events
+
+    def change(self, run: "Simulation", seq: int, old: Grant | None) -> None:
+        """It holds something else from now on."""
+        if old is not None:
+            self.held[seq] += old.gpus * (run.now_s - self.held_from_s[seq])
+        self.held_from_s[seq] = run.now_s
+
+    def leave(self, run: "Simulation", seq: int, held: Grant | None) -> None:
+        """It is over: what it met stays as it is."""
+        self.change(run, seq, held)
+        self.told[seq] = self.of(seq)
+
+    def gpu_s(self, run: "Simulation", seq: int) -> float:
+        """GPU-seconds that a job has held by now."""
+        held = run.cluster.running.get(seq)
+        return self.held[seq] + (held.grant.gpus * (run.now_s - self.held_from_s[seq]) if held is not None else 0.0)
+
+    def of(self, seq: int) -> float:
+        """Mean number of active jobs: those at an active job's submission, and before each event since."""
+        met = self.active - self.before[seq]
+        return (self.first[seq] + met) / (1.0 + self.events - self.since[seq])
+
+    def fork(self) -> Self:
+        """A copy that goes its own way."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        for name in CONTENTION:
+            setattr(copy, name, getattr(self, name)[:])
         return copy

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from jobcast.domain.elastic import DUST, ElasticJobs, ElasticView
+from jobcast.domain import tolerance
+from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import SPEEDUP
 from jobcast.domain.policy import Grant, Service
 from jobcast.simulator.elastic.run import FLAT, ElasticCluster, alone_s
 from jobcast.simulator.elastic.state import OVERDUE_S
-from jobcast.simulator.laws.contention import Contention
-from jobcast.simulator.laws.separable import Separable
+from jobcast.simulator.laws.separable import Contention, Separable
 from jobcast.simulator.log import Floats
 from jobcast.simulator.workload import Workload
 
@@ -53,6 +53,7 @@ class Speedup(Separable):
     def arrive(self, run: "Simulation", job: Job) -> None:
         """The end of its first stage comes next; at one instant milestones go by submission."""
         seq = job.seq
+        # Compiled rules go by submission; ties of milestones must do the same.
         self.begun[seq] = seq
         self.stage[seq] = int(self.jobs.stage_of[seq])
         self.goal[seq] = self.jobs.stage_end[self.stage[seq]] * self.size_s[seq]
@@ -76,7 +77,7 @@ class Speedup(Separable):
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """No more GPUs than the stage can use; fewer than the job's least get it nowhere."""
         most = self.jobs.stage_most[self.stage[job.seq]]
-        if not 0.0 < grant.gpus <= most * (1.0 + DUST):
+        if not 0.0 < grant.gpus <= most * (1.0 + tolerance.GPUS):
             return f"it can use up to {most:g} GPUs, it is given {grant.gpus:g}"
         return None if grant.cells else "it is given no GPUs of any type"
 
@@ -89,10 +90,12 @@ class Speedup(Separable):
             self.begin(seq)
         else:
             self.halt(seq, now_s)
+            # A stage that ended frees GPUs that the job could not use any more: no preemption.
             less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
             more = new is not None and _exceeds(new, old)
             self.stops[seq] += less
         if new is not None:
+            # A change amid a stand-still does not cut that short.
             still_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - now_s)  # of an earlier change
             lost_s = self.preempt_s if started and (less or more) else still_s
             self.go_on(seq, now_s, self._speed(seq, new), lost_s)
@@ -106,6 +109,7 @@ class Speedup(Separable):
         """Work a second: speedup of all its GPUs, times their mean speed."""
         table, model = self.jobs.speedup[self.jobs.model[seq], 0], self.jobs.model[seq]
         up = float(np.interp(grant.gpus, np.arange(len(table)), table))
+        # Types of GPUs mixed: the mean of their speeds.
         fast = sum(cell.gpus * float(self.jobs.speed[model, cell.server]) for cell in grant.cells)
         return up * (fast / grant.gpus)
 
@@ -158,7 +162,7 @@ class Speedup(Separable):
 def _exceeds(one: Grant, other: Grant | None) -> bool:
     """Whether one has more GPUs of any type than the other."""
     held = {cell.server: cell.gpus for cell in other.cells} if other is not None else {}
-    return any(cell.gpus > held.get(cell.server, 0.0) + DUST for cell in one.cells)
+    return any(cell.gpus > held.get(cell.server, 0.0) + tolerance.GPUS for cell in one.cells)
 
 
 def elastic_workload(jobs: ElasticJobs, size_s: Floats, cluster: ElasticCluster, origin_s: float = 0.0) -> Workload:
@@ -170,6 +174,7 @@ def elastic_workload(jobs: ElasticJobs, size_s: Floats, cluster: ElasticCluster,
     cluster : GPUs by type; the twin alone places jobs on nodes
     origin_s : seconds from the epoch of the run's second 0
     """
+    # A locality of jobs is known to the twin alone.
     if len(cluster.node_gpus):
         raise ValueError("jobs are placed on nodes by the compiled twin alone; leave the nodes out")
     alone = alone_s(jobs, size_s).tolist()

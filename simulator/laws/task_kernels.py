@@ -10,6 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, Floats, Ints, TaskCluster, TaskJobs
 from jobcast.simulator.laws.task_state import (
     ACTIVE,
@@ -26,7 +27,6 @@ from jobcast.simulator.laws.task_state import (
     TaskState,
     TaskWorld,
 )
-from jobcast.simulator.task_workload import EPOCH_DUST
 
 types: Any = numba.types
 inner: Any = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -56,8 +56,6 @@ WORLD = _type_of(TaskWorld, ("epochs", "edge_order"), jobs=JOBS, cluster=CLUSTER
 STATE = _type_of(TaskState, STATE_INTS)
 UNCHANGED, CHANGED, NO_TASK, NO_GPU, NO_MEMORY, LIMIT_DONE, LIMIT_ABOVE = range(7)
 """How carrying out a decision ends: nothing changed, something did, or what the policy did wrong."""
-SLACK = 1e-9
-"""Share by which memory and limits may be missed for adding floats up."""
 UNTOUCHED, STOPPED, RAN, HELD = range(4)
 """Marks of jobs during a decision."""
 WIDEST_DRAW = 2.0
@@ -70,6 +68,7 @@ GOLDEN, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5
 @inner(types.uint64(types.uint64))
 def _mixed(number: Any) -> Any:
     """SplitMix64's next number after a state."""
+    # Wraps around at 2^64, as it should.
     number = number + GOLDEN
     number = (number ^ (number >> np.uint64(30))) * MIX_1
     number = (number ^ (number >> np.uint64(27))) * MIX_2
@@ -79,6 +78,7 @@ def _mixed(number: Any) -> Any:
 @inner(types.float64(types.int64, types.int64, types.int64))
 def normal(seed: int, task: int, slot: int) -> float:
     """A draw of the standard normal distribution that is a pure function of whom and when it is about (Box-Muller)."""
+    # A hash of whom and when: draws do not depend on the order in which they are made.
     key = _mixed(_mixed(_mixed(np.uint64(seed)) ^ np.uint64(task)) ^ np.uint64(slot))
     first = (float(key >> np.uint64(11)) + 1.0) * 2.0**-53  # in (0, 1]
     second = float(_mixed(key) >> np.uint64(11)) * 2.0**-53
@@ -112,11 +112,13 @@ def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
             gpu = gpu_of[task]
             if gpu == QUEUED:
                 continue
+            # A draw is made when it is first needed in a slot, and kept.
             if slots[task] != slot:
                 slots[task] = slot
                 factors[task] = _factor(world.fluctuation, world.seed, task, slot)
             server = server_of[gpu]
             for kind in range(4):
+                # Memory does not fluctuate: what fits must go on fitting.
                 used = demand[task, kind] * (1.0 if kind == MEMORY else factors[task])
                 task_load[task, kind] = used
                 load[server, kind] += used
@@ -132,6 +134,7 @@ def count_overloads(world: TaskWorld, state: TaskState) -> None:
         for kind in range(4):
             if state.load[server, kind] > OVERLOADED * capacity[server, kind]:
                 state.counts[OVERLOADED_NOW] += 1
+                # A server counts once, however many of its resources are short.
                 break
 
 
@@ -154,6 +157,7 @@ def _set_rate(world: TaskWorld, state: TaskState, job: int, cores: Floats, links
         gpu = gpu_of[task]
         here, crowded = server_of[gpu], max(1.0, gpu_load[gpu])
         share += state.task_load[task, GPU] / crowded
+        # A parameter server uses no GPU: only cores hold it up.
         held_up = max(cores[here], crowded) if demand[task, GPU] > 0.0 else cores[here]
         finish_s = ready_s[task] + compute_s[task] * held_up
         longest_s = max(longest_s, finish_s)
@@ -163,6 +167,7 @@ def _set_rate(world: TaskWorld, state: TaskState, job: int, cores: Floats, links
             if here != there and volume_mb[edge] > 0.0:
                 crossing_mb += volume_mb[edge]
                 taken_s = volume_mb[edge] / demand[task, BANDWIDTH] * max(links[here], links[there])
+            # An edge back is the exchange at the iteration's end.
             if to < task:
                 exchange_s = max(exchange_s, taken_s)
             else:
@@ -184,6 +189,7 @@ def set_rates(world: TaskWorld, state: TaskState) -> None:
     task_of, placed, active, rate = world.jobs.task_of, state.placed, state.active, state.rate
     for i in range(state.counts[ACTIVE]):
         job = active[i]
+        # In part on GPUs is not enough: tasks wait for one another.
         if placed[job] == task_of[job + 1] - task_of[job]:
             _set_rate(world, state, job, cores, links)
         else:
@@ -238,6 +244,7 @@ def stop(world: TaskWorld, state: TaskState, job: int, now_s: float) -> None:
 def _owe(world: TaskWorld, state: TaskState, task: int, server: int) -> None:
     """A task that was on a GPU before goes to another, or to one again: its job will stand still for that."""
     job, before = world.jobs.job_of[task], state.last_server[task]
+    # One restart, however many of its tasks move.
     if state.owed_s[job] == 0.0:
         state.owed_s[job] = world.restart_s
     if before != server:
@@ -278,6 +285,7 @@ def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: 
         if gpu < QUEUED or gpu >= len(world.cluster.server_of):
             return int(_fault(state, NO_GPU, task, gpu))
         job = jobs.job_of[task]
+        # As it was before the decision; later moves of it must not overwrite that.
         if state.mark[job] == UNTOUCHED:
             whole = state.placed[job] == jobs.task_of[job + 1] - jobs.task_of[job]
             state.mark[job] = RAN if whole else HELD
@@ -332,11 +340,12 @@ def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints) -> int:
     """Whether all servers have the memory that their tasks need; else the last task put on one that has not."""
     capacity, server_of, gpu_of = world.cluster.capacity, world.cluster.server_of, state.gpu_of
     used = used_memory(world, state)
+    # From the last: that is the move that went too far.
     for i in range(len(tasks) - 1, -1, -1):
         gpu = gpu_of[tasks[i]]
         if gpu != QUEUED:
             server = server_of[gpu]
-            if used[server] > capacity[server, MEMORY] * (1.0 + SLACK):
+            if used[server] > capacity[server, MEMORY] * (1.0 + tolerance.SHARES):
                 return int(_fault(state, NO_MEMORY, tasks[i], server))
     return CHANGED
 
@@ -347,11 +356,13 @@ def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Float
     status = UNCHANGED
     for i in range(len(limited)):
         job, limit = limited[i], limits[i]
-        if not limit >= state.done[job] * (1.0 - SLACK):  # NaN neither
+        # Dust below what is done is taken for it.
+        if not limit >= state.done[job] * (1.0 - tolerance.SHARES):  # NaN neither
             return int(_fault(state, LIMIT_DONE, job, i))
-        if limit > world.jobs.iterations[job] * (1.0 + SLACK):
+        if limit > world.jobs.iterations[job] * (1.0 + tolerance.SHARES):
             return int(_fault(state, LIMIT_ABOVE, job, i))
         if limit != state.limit[job]:
+            # Within dust: brought into range.
             state.limit[job] = min(max(limit, state.done[job]), world.jobs.iterations[job])
             status = CHANGED
     return status
@@ -375,6 +386,7 @@ def _expect(world: TaskWorld, state: TaskState, now_s: float) -> float:
     soonest = np.inf
     for i in range(state.counts[ACTIVE]):
         job = state.active[i]
+        # The true end or the limit, whichever comes first.
         left = min(world.iterations[job], state.limit[job]) - state.done[job]
         if left <= 0.0:
             state.at_s[job] = now_s
@@ -408,6 +420,7 @@ def carry_out(
     if status <= CHANGED:
         status = max(status, _move(world, state, now_s, stopped, tasks, gpus))
     state.counts[STATUS] = status
+    # After a fault nothing of the state means anything: the caller raises.
     if status > CHANGED:
         return np.inf
     if status == CHANGED:
@@ -415,6 +428,7 @@ def carry_out(
     if status == CHANGED or stale:
         set_rates(world, state)
         count_overloads(world, state)
+    # At every decision, also where nothing changed: it is a sum over decisions.
     state.counts[OVERLOADS] += state.counts[OVERLOADED_NOW]
     return float(_expect(world, state, now_s))
 
@@ -422,10 +436,11 @@ def carry_out(
 @inner(types.void(WORLD, STATE, types.int64))
 def _finish_epochs(world: TaskWorld, state: TaskState, job: int) -> None:
     """Show the metric at the end of the latest epoch, and what was gained."""
-    if state.done[job] >= world.iterations[job] * (1.0 - EPOCH_DUST):
+    # The last epoch may be a short one.
+    if state.done[job] >= world.iterations[job] * (1.0 - tolerance.EPOCHS):
         reached = world.epochs[job]
     else:
-        reached = min(int(state.done[job] / world.jobs.epoch_iterations[job] + EPOCH_DUST), world.epochs[job])
+        reached = min(int(state.done[job] / world.jobs.epoch_iterations[job] + tolerance.EPOCHS), world.epochs[job])
     while state.epoch[job] < reached:
         state.epoch[job] += 1
         now = world.metric[job, state.epoch[job]]
@@ -440,11 +455,13 @@ def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s
     goal, rate, before = min(world.iterations[job], state.limit[job]), state.rate[job], state.done[job]
     begin_s, end_s = max(from_s, state.stalled_until_s[job]), to_s
     if ends:
+        # At the exact instant, not at the round's end.
         end_s = from_s if before >= goal else min(begin_s + (goal - before) / rate, to_s)
         state.done[job] = max(goal, before)
     elif rate > 0.0 and begin_s < to_s:
         state.done[job] = min(goal, before + rate * (to_s - begin_s))
     gained = state.done[job] - before
+    # Kept up to the deadline, and left as it is after it.
     if from_s <= world.deadline_s[job]:
         part_s = max(0.0, world.deadline_s[job] - begin_s)
         state.deadline_done[job] = state.done[job] if world.deadline_s[job] >= end_s else before + rate * part_s
@@ -483,6 +500,7 @@ def finish(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s: fl
     for i in range(state.counts[ACTIVE]):
         if state.active[i] != job:
             state.active[left] = state.active[i]
+            # The same walk closes the gap and finds who is next.
             soonest = min(soonest, state.at_s[state.active[i]])
             left += 1
     state.counts[ACTIVE] = left

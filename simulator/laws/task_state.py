@@ -136,6 +136,7 @@ STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
 def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     """An empty cluster before the first submission."""
     count, tasks = len(jobs.submit_s), len(jobs.job_of)
+    # A row of zeros by job unless said otherwise below.
     columns = {name: np.zeros(count) for name in TaskState._fields}
     columns |= {name: np.full(count, np.nan) for name in UNKNOWN}
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
@@ -178,5 +179,6 @@ def world_of(workload: TaskWorkload, *, seed: int, fluctuation: float, restart_s
 
 def _typed(name: str, column: Any) -> Any:
     """A column of jobs or servers as compiled code takes it: its type, contiguous and writeable."""
+    # Compiled signatures are exact: another type would not be taken.
     dtype = np.int64 if name in INT_COLUMNS else np.bool_ if name == "is_server" else np.float64
     return np.require(column, dtype=dtype, requirements=("C", "W"))

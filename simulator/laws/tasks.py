@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
@@ -23,7 +24,6 @@ from jobcast.domain.policy import Decision, Grant, Service
 from jobcast.domain.tasks import MEMORY, AccuracyForecast, Floats, TaskView
 from jobcast.simulator.law import Milestone
 from jobcast.simulator.laws.gangs import Gangs
-from jobcast.simulator.laws.task_spans import spans_of
 from jobcast.simulator.laws.task_state import (
     ACTIVE,
     CULPRIT,
@@ -39,19 +39,16 @@ from jobcast.simulator.laws.task_state import (
     world_of,
 )
 from jobcast.simulator.placer import Starts
-from jobcast.simulator.task_workload import EPOCH_DUST, TaskWorkload
+from jobcast.simulator.spans import task_spans
+from jobcast.simulator.task_workload import TaskWorkload
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
 
 PATIENCE = 1_440
 """Decisions in a row in which no job may get on while none will arrive: a day of minutes."""
-SAME_S = 1e-6
-"""A completion so soon after a decision is at its instant; and an instant so near to one of the grid is that."""
 FEW_EPOCHS = 10
 """Jobs of at most so many epochs are asked about after their first; others after their second, which shows a trend."""
-SHARE_DUST = 1e-9
-"""Epochs by which a share may be missed for multiplying floats."""
 OWN = ("now_s", "jobs", "cluster", "active", "earlier")
 """What of a view the state does not hold."""
 
@@ -94,6 +91,7 @@ class Tasks:
             if not least <= value < inf:
                 raise ConfigError(f"{name} is {value:g}; it must be {'above' if least else 'at least'} 0")
         workload.check()
+        # Numba takes a second to import.
         from jobcast.simulator.laws import task_kernels
 
         self._kernels: Any = task_kernels
@@ -101,11 +99,13 @@ class Tasks:
         self.world = world_of(workload, seed=seed, fluctuation=fluctuation, restart_s=restart_s)
         self._epochs = workload.epochs
         self._stall = stall_epochs(self._epochs)
+        # Fmax passes over the NaN that pad short jobs.
         self._best = np.fmax.accumulate(self.world.metric[:, 1:], axis=1)
         self.decision_s = 0.0
 
     def bind(self, run: "Simulation") -> None:
         """Everybody is still to come."""
+        # Arrays of tasks are indexed by seq: another order would give jobs each other's tasks.
         if [job.job_id for job in run.workload.jobs] != list(self.workload.job_ids) or run.workload.closed:
             raise TraceError(
                 "the jobs of tasks are not those that arrive, in order of submission, then of names; make them agree, "
@@ -130,6 +130,7 @@ class Tasks:
 
     def due(self, limit_s: float, most: int | None = None) -> list[Milestone]:
         """Completions up to an instant."""
+        # Asked at every event of the run; most have no completion.
         if self.next_s() > limit_s:
             return []
         state, origin_s = self.state, self.world.origin_s
@@ -160,10 +161,12 @@ class Tasks:
             self._stop(run, job.seq)
         gangs = Gangs(self.world, self.state, self._kernels.used_memory(self.world, self.state))
         full: set[str] = set()
+        # False sorts first: those with cells.
         for job, grant in sorted(starts, key=lambda start: not start[1].cells):
             put = None if job.pool in full else gangs.take(job.seq, grant.cells)
             if put is not None:
                 self._spots[job.seq] = put
+            # Who names cells that are taken is refused later, with a reason.
             elif not grant.cells:
                 full.add(job.pool)
         fits = [(job, grant) for job, grant in starts if grant.cells or job.seq in self._spots]
@@ -205,12 +208,14 @@ class Tasks:
 
     def settle(self, run: "Simulation", decision: Decision) -> None:
         """Limits are set, tasks put where they belong, all at once, and rates follow; raises DecisionError."""
+        # From the view's delivery to the answer: the policy's own time.
         if self._asked_s is not None:
             self.decision_s += time.process_time() - self._asked_s
         self._look(run)
         tasks, limit = self._put | dict(decision.tasks), decision.limit
         for seq in limit:
             run.known(seq)
+        # Before a decision adds to them: the state has room for one.
         if self.state.counts[MOVES] > ROOM:
             self._take_moves()
         self._next_s = self._kernels.carry_out(
@@ -230,6 +235,7 @@ class Tasks:
         cluster = run.cluster
         for seq in self.state.turned[: self.state.counts[TURNED]].tolist():
             job = run.jobs[seq]
+            # The cluster's books follow the tasks, not the other way round.
             if seq in cluster.running and self.state.rate[seq] == 0.0:
                 cluster.stop(job)
             elif seq not in cluster.running:
@@ -269,6 +275,7 @@ class Tasks:
     def got_on(self, run: "Simulation") -> bool:
         """Whether any job did an iteration, or ended."""
         self._catch_up(run)
+        # Told once.
         gained, self._gained = self._gained, False
         return gained
 
@@ -279,6 +286,7 @@ class Tasks:
         done = float(state.done[seq])
         run_s = done / self.world.jobs.iterations[seq] * self.workload.alone_s[seq]
         starts = int(state.preemptions[seq]) + int(state.placed[seq] > 0)
+        # All its life but the time in which it waited.
         held_s = max(0.0, self._now_s + self.world.origin_s - job.submit_s - state.waited_s[seq])
         return Service(held_s, run_s, None, done, done, starts)
 
@@ -299,10 +307,11 @@ class Tasks:
 
     def _clock(self, run: "Simulation") -> float:
         """Now, from the first submission on; at an instant of the grid to the bit what it is on every machine."""
+        # Rounding must not let the law's clock go back.
         now_s, period_s = max(run.now_s - self.world.origin_s, self._now_s), run.trigger.period_s
         if period_s < inf:
             tick_s = round(now_s / period_s) * period_s
-            now_s = tick_s if abs(now_s - tick_s) <= 2.0 * SAME_S else now_s
+            now_s = tick_s if abs(now_s - tick_s) <= 2.0 * tolerance.INSTANT_S else now_s
         return max(now_s, self._now_s)
 
     def _catch_up(self, run: "Simulation") -> None:
@@ -316,6 +325,7 @@ class Tasks:
             state.active[active : active + len(fresh)] = fresh
             state.counts[ACTIVE] += len(fresh)
             state.is_active[fresh] = True
+            # They have waited since their submission, between two decisions.
             state.waited_s[fresh] = np.maximum(0.0, now_s - (self.world.jobs.submit_s[fresh] - self.world.origin_s))
             self._fresh = []
 
@@ -323,6 +333,7 @@ class Tasks:
         """Measure loads, unless nothing that they depend on has changed."""
         self._catch_up(run)
         slot = int((self.world.origin_s + self._now_s) // SLOT_S)
+        # Loads depend on who is where and on the slot alone.
         if not self._measured and (self._stale or slot != self._slot):
             self._slot, self._stale = slot, True  # stale until rates are set
             self._kernels.measure(self.world, self.state, slot)
@@ -338,7 +349,7 @@ class Tasks:
         seen = state.epoch[active]
         least = np.where(epochs[active] <= FEW_EPOCHS, 1, 2)
         due = (seen >= least) & (
-            seen - state.asked[active] >= np.maximum(1.0, self._every * epochs[active] - SHARE_DUST)
+            seen - state.asked[active] >= np.maximum(1.0, self._every * epochs[active] - tolerance.EPOCHS)
         )
         jobs, seen = active[due], seen[due]
         if not len(jobs):
@@ -350,6 +361,7 @@ class Tasks:
 
     def _earlier(self, active: Any) -> Floats:
         """(n_jobs,) best metric as of the epochs before over which a run must have stalled; NaN for younger jobs."""
+        # Column 0 of `_best` is the first epoch.
         before = self.state.epoch[active] - self._stall[active]
         old = before >= 1
         earlier = np.full(len(self._stall), np.nan)
@@ -361,7 +373,7 @@ class Tasks:
         self._catch_up(run)
         world, state, jobs = self.world, self.state, self.world.jobs
         self._take_moves()
-        held = spans_of(np.concatenate(self._moved), jobs.job_of, world.cluster.server_of, self._now_s)
+        held = task_spans(np.concatenate(self._moved), jobs.job_of, world.cluster.server_of, self._now_s)
         return {
             "start_s": world.origin_s + state.start_s,
             "end_s": world.origin_s + state.end_s,
@@ -402,6 +414,7 @@ class Tasks:
             seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
             final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last
             metric[job, seen : epochs[job] + 1] = np.linspace(last, final, epochs[job] + 1 - seen)
+        # Asking would change what a policy in the fork believes of jobs.
         self._forecast = None  # forecasts stand as they are
         iterations = self.world.jobs.iterations
         self.world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric, fluctuation=0.0)
@@ -425,8 +438,10 @@ class Tasks:
     def _accuracy_at(self, done: Floats) -> Floats:
         """Metric at the end of the latest epoch after so many iterations, (n_jobs,)."""
         world = self.world
-        epoch = np.floor(done / world.jobs.epoch_iterations + EPOCH_DUST).astype(np.int64)
-        epoch = np.where(done >= world.iterations * (1.0 - EPOCH_DUST), world.epochs, np.minimum(epoch, world.epochs))
+        epoch = np.floor(done / world.jobs.epoch_iterations + tolerance.EPOCHS).astype(np.int64)
+        epoch = np.where(
+            done >= world.iterations * (1.0 - tolerance.EPOCHS), world.epochs, np.minimum(epoch, world.epochs)
+        )
         found: Floats = world.metric[np.arange(len(done)), epoch]
         return found
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jobcast.domain import tolerance
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
-from jobcast.simulator.engine import SAME_S
 from tests.contract.random_jobs import check_same, dust_s, rng_of, rows_of
 from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
 
@@ -114,7 +114,9 @@ class Walk:
             if submits:
                 self.run.submit(int(before[COUNT.arrived]) + 1)
             else:
-                self.run.advance(at_s if at_s > now_s else now_s + SAME_S)  # who is late comes with another's event
+                self.run.advance(
+                    at_s if at_s > now_s else now_s + tolerance.EVENT_S
+                )  # who is late comes with another's event
             passed_s = float(self.state.clock[CLOCK.now]) - now_s
             moved = passed_s > 0.0 or (self.state.count != before).any()
             vain = 0 if moved else vain + 1

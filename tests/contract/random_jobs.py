@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from jobcast.simulator.engine import SAME_S
+from jobcast.domain import tolerance
 
 EPOCHS_S = (0.0, 0.1, 1.7e9, -2e9, 7e9)
 """Where a run begins: 1906 to 2191."""
@@ -96,7 +96,9 @@ def _mixed_gap(rng, at_s):
 
 def dust_s(*times):
     """What rounding of so large instants, and events that are one, may make of a difference of two, seconds."""
-    return 4.0 * SAME_S + 8.0 * float(np.spacing(max(1.0, *(float(np.abs(each).max(initial=0.0)) for each in times))))
+    return 4.0 * tolerance.EVENT_S + 8.0 * float(
+        np.spacing(max(1.0, *(float(np.abs(each).max(initial=0.0)) for each in times)))
+    )
 
 
 def most_held(start_s, end_s, gpus):

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import feature_names
 from jobcast.features.durations import duration_rows
 from jobcast.features.finished import DurationTracker
@@ -144,19 +143,3 @@ def test_batch_and_live_duration_rows_agree_on_what_is_known():
         history.advance(job.submit_s)
         tracker.catch_up(history)
         assert np.array_equal(tracker.row(job), batch[job.seq], equal_nan=True)
-
-
-def test_an_end_of_the_run_waits_for_the_accounting():
-    job = Job(0, "0", "p", 0.0, 1)
-    history = RunHistory(["p"], known_after_s=600.0)
-    history.advance(0.0)
-    history.arrived(job)
-    history.started(job)
-    history.advance(60.0)
-    history.completed(job, 60.0)
-    history.advance(659.0)
-    assert history.pool("p").end_s.tolist() == [np.inf]
-    assert not history.finished_since(0)
-    history.advance(660.0)
-    assert history.pool("p").completion_s.tolist() == [660.0]
-    assert [one.duration_s for one in history.finished_since(0)] == [60.0]

@@ -2,8 +2,9 @@
 
 from hypothesis import strategies as st
 
+from jobcast.domain import tolerance
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.simulator.engine import SAME_S, replay
+from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
 
@@ -41,7 +42,7 @@ class Cluster:
 def instant(events_s):
     """The next instant: events apart by float noise are one, the last of them."""
     first_s = min(events_s)
-    return max(at_s for at_s in events_s if at_s <= first_s + SAME_S)
+    return max(at_s for at_s in events_s if at_s <= first_s + tolerance.EVENT_S)
 
 
 def reference(workload, rule, source=None):

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia_vc import EMPTY, ResourceTimePlan, SiaVc, add, first_above, virtual_starts_s
-from jobcast.simulator.engine import SAME_S, replay
+from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.pools import read_pools
@@ -76,8 +77,8 @@ def test_no_job_finishes_later_than_under_fcfs(workload):
     """SIA, Theorem 1, but for events that are one; 1e-8 s after the epoch is no time at all."""
     oracle = Oracle(workload)
     log, base = replay(workload, SiaVc(oracle), oracle), replay(workload, Fcfs())
-    assert (log.start_s <= base.start_s + SAME_S).all()
-    assert (log.end_s <= base.end_s + SAME_S).all()
+    assert (log.start_s <= base.start_s + tolerance.EVENT_S).all()
+    assert (log.end_s <= base.end_s + tolerance.EVENT_S).all()
 
 
 def test_arrivals_that_were_not_known_are_refused():

@@ -2,7 +2,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.dependencies import Succession
@@ -70,32 +70,6 @@ def test_an_open_stream_gives_jobs_when_the_trace_says(workload):
         taken.append((at, [job.job_id for job in stream.due(at)]))
     assert taken == [(0, ["a"]), (3, ["b", "c"])]
     assert list(stream.due(100.0)) == []
-
-
-def test_a_chain_waits_for_the_ends_in_this_run(workload):
-    """One GPU. The trace: x [0, 20), a [1, 11), b 5 s after a, c 2 s after b. Here a runs only in [20, 30)."""
-    rows = [("x", "p", 0, 20, 1), ("a", "p", 1, 10, 1), ("b", "p", 16, 4, 1), ("c", "p", 22, 1, 1)]
-    log = replay(closed(workload(rows, {"p": 1}), b=("a", 5), c=("b", 2)), Fcfs())
-    assert log.submit_s.tolist() == [0, 1, 35, 41]
-    assert log.start_s.tolist() == [0, 20, 35, 41]
-    assert log.end_s.tolist() == [20, 30, 39, 42]
-    assert log.jct_s.tolist() == [20, 29, 4, 1]
-    assert log.told_submit_s.tolist() == [0, 1, 16, 22]
-    assert log.events == 8
-
-
-def test_a_job_that_awaits_several_comes_after_the_last_of_their_ends(workload):
-    """Ends in the trace 8 and 5; on one GPU b ends last, at 13."""
-    rows = [("a", "p", 0, 8, 1), ("b", "p", 0, 5, 1), ("c", "p", 9, 1, 1)]
-    log = replay(closed(workload(rows, {"p": 1}), c=("ab", 1)), Fcfs())
-    assert log.end_s.tolist()[:2] == [8, 13]
-    assert log.submit_s.tolist()[2] == 14
-
-
-def test_without_a_think_time_a_job_arrives_at_the_instant_of_the_end_and_can_start_in_it(workload):
-    made = workload([("a", "p", 0, 5, 1), ("b", "p", 5, 5, 1)], {"p": 1})
-    log = replay(closed(made, b=("a", 0)), Fcfs())
-    assert (log.submit_s[1], log.start_s[1]) == (5, 5)
 
 
 def test_the_log_is_in_the_traces_order_though_arrivals_are_not(workload):
@@ -190,20 +164,6 @@ def test_each_job_runs_once_and_arrives_its_think_time_after_what_it_awaits(trac
             assert log.submit_s[place] == arrival_s
             assert log.start_s[place] >= arrival_s
             assert log.end_s[place] == log.start_s[place] + log.duration_s[place]
-
-
-@given(traces(), st.integers(3, 6))
-def test_where_no_job_waits_successors_arrive_no_later_than_where_some_do(trace, quota):
-    slow, fast = (replay(workload_of(trace, gpus), Fcfs()) for gpus in (quota, 1000))
-    assert (fast.submit_s <= slow.submit_s).all()
-    assert (fast.end_s <= slow.end_s).all()
-
-
-@settings(max_examples=30)
-@given(traces(), st.integers(3, 6))
-def test_the_same_run_twice_is_the_same(trace, quota):
-    made = workload_of(trace, quota)
-    assert_same(replay(made, MaxMinFair()), replay(made, MaxMinFair()))
 
 
 def test_ends_are_compared_whenever_jobs_were_submitted(workload):

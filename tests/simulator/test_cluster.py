@@ -3,11 +3,18 @@ from math import inf
 from types import FunctionType, ModuleType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jobcast.domain.cells import Cell
+from jobcast.domain.errors import DecisionError, PoolsError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.policy import Grant
-from jobcast.simulator.cluster import ClusterState
+from jobcast.domain.policy import Decision, Grant
+from jobcast.schedulers.pool_aggregates import ReadAggregates, tally_of
+from jobcast.simulator.cluster import ClusterState, Placements
 from jobcast.simulator.engine import replay
+from jobcast.simulator.queues import COMPACT_AFTER, PendingQueue, Run
+from jobcast.simulator.workload import Workload
 
 JOB = Job(0, "a", "p", 0.0, 2, preemptible=True)
 
@@ -92,3 +99,194 @@ def test_no_way_leads_from_the_view_to_the_truth(workload, scripted):
     assert any(isinstance(thing, Job) for thing in found)
     assert not [thing for thing in found if isinstance(thing, Outcome)]
     assert not [thing for thing in found if isinstance(thing, float) and 1000 <= thing < inf]  # no run time, no end
+
+
+def gang(gpus, name="j"):
+    return Job(0, name, "p", 0.0, gpus)
+
+
+NARROW = gang(1)
+
+
+def test_cells_of_a_job_are_as_many_gpus_as_it_is_wide_and_free():
+    placements = Placements((8, 4))
+    assert placements.why_not(NARROW, Grant(6, (Cell(0, 0, 2), Cell(1, 0, 4)))) is None
+    placements.give(gang(4, "held"), (Cell(1, 0, 4),))
+    assert placements.why_not(NARROW, Grant(1, (Cell(1, 3, 1),))) == "GPU 3 of server 1 is held by job held"
+    placements.take((Cell(1, 0, 4),))
+    assert placements.why_not(NARROW, Grant(1, (Cell(1, 3, 1),))) is None
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cells", "message"),
+    [
+        (2, (), "it is given 2 GPUs, its cells have 0"),
+        (2, (Cell(0, 0, 4),), "it is given 2 GPUs, its cells have 4"),
+        (2, (Cell(0, 7, 2),), "there is no such cell"),
+        (2, (Cell(0, -2, 2),), "there is no such cell"),
+        (2, (Cell(1, 0, 2),), "there is no such cell"),
+        (2, (Cell(-1, 0, 2),), "there is no such cell"),
+        (2, (Cell(0, 0, 3), Cell(0, 4, -1)), "there is no such cell"),
+        (4, (Cell(0, 0, 2), Cell(0, 1, 2)), "its cells overlap"),
+    ],
+)
+def test_impossible_cells(gpus, cells, message):
+    assert message in Placements((8,)).why_not(NARROW, Grant(gpus, cells))
+
+
+def test_without_servers_there_are_no_cells():
+    assert Placements().why_not(NARROW, Grant(1, ())) is None
+    assert Placements().why_not(NARROW, Grant(1, (Cell(0, 0, 1),))) == "the cluster has no servers, it is given 1 cells"
+
+
+class AllOn:
+    """Starts every pending job on one cell."""
+
+    name = "all_on"
+
+    def __init__(self, cell):
+        self.cell, self.seen = cell, []
+
+    def lane(self, job):
+        return 0
+
+    def key(self, job):
+        return 0.0
+
+    def decide(self, view):
+        self.seen.append((tuple(view.servers), [run.cells for run in view.running.values()]))
+        heads = [head for pool in view.pools.values() if (head := pool.pending.head())]
+        return Decision({head.seq: Grant(head.gpus, (self.cell,)) for head in heads})
+
+
+def test_the_engine_shows_cells_and_refuses_those_that_are_held():
+    jobs = [Job(0, "a", "p", 0.0, 2), Job(0, "b", "p", 5.0, 2)]
+    workload = Workload(jobs, [Outcome(5.0), Outcome(5.0)], [Pool("p", 8)], servers=(8,))
+    policy = AllOn(Cell(0, 2, 2))
+    assert replay(workload, policy).start_s.tolist() == [0.0, 5.0]  # the cell is free again when the job ends
+    assert policy.seen == [((8,), []), ((8,), [])]  # at 0 and 5 s, before its answers
+    overlapping = Workload(jobs, [Outcome(6.0), Outcome(5.0)], [Pool("p", 8)], servers=(8,))
+    with pytest.raises(DecisionError, match="cannot start job b: GPU 2 of server 0 is held by job a"):
+        replay(overlapping, AllOn(Cell(0, 2, 2)))
+
+
+def test_servers_hold_the_quotas():
+    workload = Workload([Job(0, "a", "p", 0.0, 1)], [Outcome(1.0)], [Pool("p", 9)], servers=(8,))
+    with pytest.raises(PoolsError, match=r"the pools' quotas \(9 GPUs\) exceed the 8 GPUs of 1 servers"):
+        replay(workload, AllOn(Cell(0, 0, 1)))
+
+
+ADDED = st.tuples(st.just("add"), st.integers(0, 3), st.integers(1, 3), st.integers(-2, 2))
+TAKEN = st.tuples(st.just("take"), st.integers(0, 30), st.just(0), st.just(0))
+ASKED = st.tuples(st.just("ask"), st.integers(0, 3), st.integers(0, 4), st.integers(0, 5))
+
+
+def job(seq, gpus=1):
+    return Job(seq, f"j{seq}", "p", 0.0, gpus)
+
+
+@given(st.lists(st.one_of(ADDED, TAKEN, ASKED), max_size=80), st.booleans())
+def test_a_queue_answers_as_a_plain_list_does(steps, fifo):
+    queue, plain = PendingQueue(), []  # plain: (key, seq, lane, job)
+    for seq, (kind, a, b, c) in enumerate(steps):
+        if kind == "add":
+            key = 0.0 if fifo else float(c)
+            queue.add(job(seq, b), a, key)
+            plain.append((key, seq, a, job(seq, b)))
+        elif kind == "take" and plain:
+            key, _, lane, taken = plain.pop(a % len(plain))
+            assert queue.remove(taken) == (lane, key)
+            if a % 3 == 0:  # stopped: filed again where it was
+                queue.add(taken, lane, key)
+                plain.append((key, taken.seq, lane, taken))
+        plain.sort(key=lambda row: row[:2])
+        skip = {row[1] for row in plain[:c]} if kind == "ask" else set()
+        left = [row for row in plain if row[1] not in skip]
+        fitting = [row for row in left if row[2] <= a and row[3].gpus <= b]
+        assert queue.head(skip) == (left[0][3] if left else None)
+        assert queue.first(b, a, skip) == (fitting[0][3] if fitting else None)
+        assert (len(queue), queue.gpus) == (len(plain), sum(row[3].gpus for row in plain))
+        assert all(row[3] in queue and queue.key(row[3]) == row[:2] for row in plain)
+
+
+def test_taking_heads_frees_memory():
+    run = Run()
+    entries = [(0.0, seq, job(seq)) for seq in range(10 * COMPACT_AFTER)]
+    for entry in entries:
+        run.add(entry)
+    for entry in entries[:-1]:
+        run.remove(entry)
+    assert len(run) == 1
+    assert len(run._entries) <= 2 * COMPACT_AFTER
+    assert run.first(set()) == entries[-1]
+
+
+def test_an_empty_queue_has_nothing():
+    queue = PendingQueue()
+    assert queue.head() is None
+    assert queue.first(inf, inf) is None
+    assert job(0) not in queue
+
+
+QUOTAS = {"p": 3, "q": 5, "r": 8}
+STEPS = st.lists(st.tuples(st.sampled_from("saxtlo"), st.integers(0, 30), st.integers(1, 4), st.integers(0, 3)))
+
+
+def told(tally):
+    """All that a tally tells."""
+    edges = range(5)
+    return (
+        [pool.name for pool in tally.waiting],
+        sorted(tally.ready),
+        tally.pledged,
+        {name: room for name, (_, room) in tally.roomy.items()},
+        [tally.narrowest(lane) for lane in edges],
+        [sorted(tally.holders(gpus, lane)) for gpus in edges for lane in edges],
+    )
+
+
+def change(state, kind, pick, gpus, lane, number):
+    """Submit, start, finish or stop a job."""
+    pools = sorted(QUOTAS)
+    pending = [job for job in state.active.values() if job.seq not in state.running]
+    running = [run.job for run in state.running.values()]
+    if kind == "s":
+        pool = pools[pick % len(pools)]
+        width = min(gpus, QUOTAS[pool])
+        state.submit(Job(number, f"{number}", pool, 0.0, width, preemptible=True), lane, float(pick % 3))
+    elif kind in "ax" and pending:
+        job = pending[pick % len(pending)]
+        state.start(job, Grant(job.gpus, dedicated=kind == "a"))
+    elif kind == "t" and running:
+        state.finish(running[pick % len(running)])
+    elif kind == "o" and running:
+        state.stop(running[pick % len(running)])
+
+
+@given(STEPS)
+def test_the_kept_tally_is_the_one_read_from_scratch(steps):
+    state = ClusterState([Pool(name, quota) for name, quota in QUOTAS.items()])
+    assert tally_of(state) is state.tally
+    assert told(state.tally) == told(ReadAggregates(state))
+    for number, (kind, pick, gpus, lane) in enumerate(steps):
+        change(state, kind, pick, gpus, lane, number)
+        if kind == "l":  # several changes between two questions
+            assert told(state.tally) == told(ReadAggregates(state))
+    assert told(state.tally) == told(ReadAggregates(state))
+
+
+def test_a_tally_by_hand():
+    state = ClusterState([Pool(name, quota) for name, quota in QUOTAS.items()])
+    for seq, (pool, gpus, lane) in enumerate([("p", 3, 1), ("p", 1, 0), ("q", 2, 2), ("q", 2, 3)]):
+        state.submit(Job(seq, f"{seq}", pool, 0.0, gpus), lane, 0.0)
+    state.start(state.active[2], Grant(2))
+    # p: 4 pending of 3 unused; q: 2 pending of 3 unused; r: 8 unused
+    assert told(state.tally)[:4] == (["p", "q"], ["p", "q"], 5.0, {"q": 1.0, "r": 8.0})
+    assert [state.tally.narrowest(lane) for lane in (-1, 0, 3)] == [float("inf"), 1, 1]
+    assert sorted(state.tally.holders(2, 0)) == ["p"]
+    assert sorted(state.tally.holders(2, 3)) == ["p", "q"]
+    assert sorted(state.tally.holders(0, 3)) == []
+    state.start(state.active[1], Grant(1))
+    state.start(state.active[3], Grant(2, dedicated=False))
+    # p's head, 3 wide, no longer fits the 2 GPUs left; q has nothing pending
+    assert told(state.tally)[:4] == (["p"], [], 2.0, {"q": 3.0, "r": 8.0})

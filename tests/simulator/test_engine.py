@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.errors import DecisionError, TraceError
+from jobcast.domain.errors import DecisionError
 from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
@@ -123,12 +123,6 @@ def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch):
     with pytest.raises(DecisionError, match="policy sleeper at"):
         replay(made, Sleeper())
     assert len(calls) == 11
-
-
-def test_the_workload_is_checked_up_front(workload, scripted):
-    made = workload([("a", "p", 0, 5, 2)], {"p": 1})
-    with pytest.raises(TraceError, match="--drop-too-wide"):
-        replay(made, scripted(made, {}))
 
 
 def test_progress_is_told_rarely_and_at_the_end(workload):

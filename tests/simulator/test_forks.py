@@ -12,8 +12,7 @@ from jobcast.domain.policy import Trigger
 from jobcast.domain.training import Regime, Training
 from jobcast.pipelines.experiments.completion_forecasts import Watcher, believed_now, completions
 from jobcast.pipelines.experiments.forecast_recording import Recording
-from jobcast.schedulers.policies import TASKS
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
@@ -167,13 +166,6 @@ def test_sizes_of_elastic_jobs_are_as_declared():
         if len(found) < 3 and len(run.cluster.active) > before:
             found.append(run.fork(lambda job: 0.0).run().end_s(len(found)))
     assert found == pytest.approx(log.columns["predicted_end_s"].tolist(), abs=1e-6)
-
-
-def test_every_policy_of_tasks_can_be_copied():
-    for name in names_of(TASKS):
-        if name not in ("mlf_rl", "device_rl"):
-            run = tasks(name).run(120.0)
-            assert run.fork().run().over
 
 
 def test_in_a_copy_of_what_is_believed_nobody_follows_those_who_end():

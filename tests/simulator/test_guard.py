@@ -17,7 +17,6 @@ from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle
 from jobcast.simulator.guard import REST_STEPS, STEP_S, STRIKES, GuardedForecasts, Nobody
-from jobcast.simulator.mixed_source import Mixed
 from jobcast.simulator.workload import Workload
 
 PARTS = {
@@ -30,9 +29,6 @@ OF_POOLS = ["sia", "sia_risk", "sia_preempt", "ssf", "sjf", "gssf", "themis_np"]
 LOCAL = "sia with locality"
 OF_ROUNDS = ["srpt", "allox", "themis_filter"]
 POLICIES = [*OF_POOLS, LOCAL, *OF_ROUNDS]
-QUICK = ("sia", "sjf", "themis_np")
-EACH = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in POLICIES]
-"""Policies one by one, those that take long among the slow tests."""
 SEQUENCES = ("load_quantiles", "duration_probabilities")
 
 
@@ -188,25 +184,8 @@ def test_all_answers_bad_is_the_conservative_run_job_by_job(policy, kind):
 
 
 @cache
-def with_part_conservative(policy, part):
-    workload = workload_of(policy)
-    exact = Oracle(workload)
-    return run(policy, Mixed(*(Conservative(workload) if part == one else exact for one in PARTS)))
-
-
-@cache
 def conservative_run(policy):
     return run(policy, Conservative(workload_of(policy)))
-
-
-@pytest.mark.parametrize("policy", EACH)
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("kind", BAD)
-def test_one_part_bad_is_the_run_with_that_part_conservative(policy, kind, part):
-    workload = workload_of(policy)
-    source, told = guarded(Faulty(Oracle(workload), kind, {part}), policy)
-    assert run(policy, Spy(source)) == with_part_conservative(policy, part)
-    assert set(told.figures()) <= {part}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -240,13 +219,6 @@ ANYTHING = st.one_of(
 @settings(max_examples=15)
 @given(data=st.data(), policy=st.sampled_from(OF_POOLS))
 def test_whatever_a_source_answers_the_run_ends_and_capacity_holds(data, policy):
-    check_whatever_is_answered(data, policy)
-
-
-@pytest.mark.slow
-@settings(max_examples=400)
-@given(data=st.data(), policy=st.sampled_from(POLICIES))
-def test_whatever_a_source_answers_under_every_policy(data, policy):
     check_whatever_is_answered(data, policy)
 
 
@@ -396,25 +368,6 @@ def test_good_answers_pass_as_they_are_and_nothing_is_told():
     assert [source.duration_s(job) for job in PLAIN.jobs] == [exact.duration_s(job) for job in PLAIN.jobs]
     assert told.figures() == {}
     assert source.replaced == []
-
-
-def test_numbers_of_any_kind_become_plain_ones():
-    class Numpy(Scripted):
-        def duration_bin(self, job):
-            return np.int64(1)
-
-        def new_load(self, pool, horizon_s):
-            return np.float32(2.5)
-
-        def duration_probabilities(self, job):
-            return np.array([0.25, 0.5, 0.25])
-
-    source, told = guarded(Numpy(np.True_, 0), "sia")
-    assert ask_at(source, 0.0, 1.0) == [True, False]
-    assert (source.duration_bin(PLAIN.jobs[0]), source.new_load("p0", 300.0)) == (1, 2.5)
-    assert type(source.duration_bin(PLAIN.jobs[0])) is int
-    assert source.duration_probabilities(PLAIN.jobs[0]) == (0.25, 0.5, 0.25)
-    assert told.figures() == {}
 
 
 @pytest.mark.parametrize("horizons", [(), (0.0, 5.0), (60.0, 5.0), (5.0, nan), None, "soon"])

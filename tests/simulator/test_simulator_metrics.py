@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain import tolerance
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.simulator.log import RunLog, Spans, flat_spans
 from jobcast.simulator.metrics import (
-    SLOWED_TOLERANCE_S,
     against,
     figures,
+    finish_time_fairness,
+    lifetime_contention,
     same_jobs,
+    static_contention,
     utilization_over_time,
 )
+from jobcast.simulator.spans import by_job, joined
 
 
 def make_log(rows, quotas=(4, 2), policy="x"):
@@ -66,12 +70,6 @@ def test_summary_after_a_warm_up_counts_later_jobs_alone():
     assert found["utilization"] == pytest.approx((40 + 30 + 16) / (6 * 30))  # the second job holds GPUs too
 
 
-def test_jobs_that_never_ran_are_left_out_of_times():
-    found = figures(make_log([(0, 0, 10, 2, 0), (0, np.nan, 10, 2, 0)]))
-    assert (found["jobs"], found["mean_jct_s"], found["makespan_s"]) == (2, 10, 10)
-    assert isnan(figures(LOG, warmup_until_s=1e9)["mean_jct_s"])
-
-
 def test_against_baseline_by_hand():
     base = make_log([(0, 30, 10, 2, 0), (0, 10, 10, 4, 0), (10, 10, 30, 1, 1), (20, 20, 8, 2, 0)])
     speedups = [4, 1, 1, 0.8]
@@ -89,7 +87,7 @@ def test_against_baseline_by_hand():
     assert all(isnan(value) for value in against(LOG, base, warmup_until_s=1e9).values())
 
 
-LATER = [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.0009, 0), (0.0012, 100), (0.01, 100)]
+LATER = [(-5.0, 0), (0.0, 0), (0.5 * tolerance.LATER_S, 0), (0.0009, 0), (0.0012, 100), (0.01, 100)]
 
 
 @pytest.mark.parametrize(("later_s", "slowed"), LATER)
@@ -98,11 +96,6 @@ def test_slowed_is_later_by_any_second_but_not_by_dust(later_s, slowed):
     found = against(make_log([(0, 10 + later_s, 10, 2, 0)]), base)
     assert found["slowed_pct"] == slowed
     assert found["slowdown_max_min"] == pytest.approx(later_s / 60 if slowed else 0)
-
-
-def test_a_run_against_itself_gains_nothing():
-    found = against(LOG, LOG)
-    assert (found["speedup_gmean"], found["slowed_pct"], found["slowdown_total_min"]) == (1, 0, 0)
 
 
 def test_logs_of_other_jobs_are_refused():
@@ -157,3 +150,102 @@ def test_errors_of_forecasts_by_hand():
     }
     late = figures(replace(LOG, columns=columns), warmup_until_s=10.0)
     assert (late["duration_err_mean_pct"], late["duration_bin_right_pct"]) == (pytest.approx(10.0), 0.0)
+
+
+def alone_log(submit, end, duration, gpus=1):
+    count = len(submit)
+    none = np.zeros(0)
+    return RunLog(
+        policy="p",
+        pools=(Pool("all", gpus),),
+        submit_s=np.array(submit, dtype=float),
+        start_s=np.array(submit, dtype=float),
+        end_s=np.array(end, dtype=float),
+        duration_s=np.array(duration, dtype=float),
+        gpus=np.ones(count, dtype=np.int64),
+        pool=np.zeros(count, dtype=np.int64),
+        preemptions=np.zeros(count, dtype=np.int64),
+        dedicated=np.ones(count, dtype=bool),
+        spans=flat_spans(none.astype(np.int64), none, none, none),
+        events=0,
+    )
+
+
+def test_two_jobs_on_one_gpu_share_it_by_two():
+    log = alone_log([0, 0], [10, 30], [10, 20])
+    assert static_contention(log) == 2.0
+    assert finish_time_fairness(log, 2.0).tolist() == [0.5, 0.75]
+
+
+def test_a_jobs_own_contention_counts_who_is_there_while_it_is():
+    # First: two jobs for 10 s. Second: two for 10 s, then alone for 20 s, (20 + 20) / 30.
+    log = alone_log([0, 0], [10, 30], [10, 20])
+    assert lifetime_contention(log) == pytest.approx([2.0, 4 / 3])
+
+
+def test_contention_is_never_below_one():
+    log = alone_log([0, 100], [10, 130], [10, 20], gpus=8)
+    assert static_contention(log) == 1.0
+    assert lifetime_contention(log).tolist() == [1.0, 1.0]
+
+
+def test_shares_of_unfair_jobs_at_three_thresholds():
+    log = alone_log([0, 0, 0, 0], [10, 10.4, 10.8, 12], [10, 10, 10, 10], gpus=4)
+    found = figures(log)
+    assert found["worst_ftf"] == pytest.approx(1.2)
+    assert (found["unfair_pct_100"], found["unfair_pct_105"], found["unfair_pct_110"]) == (75.0, 50.0, 25.0)
+    assert found["worst_ftf_lifetime"] == pytest.approx(1.2)
+
+
+def test_run_times_alone_may_be_others_than_those_executed():
+    log = alone_log([0], [10], [10])
+    assert figures(replace(log, columns={"exclusive_s": np.array([5.0])}))["worst_ftf"] == 2.0
+
+
+def test_jobs_before_the_warmup_and_those_that_never_ran_count_for_nothing():
+    log = alone_log([0, 100], [50, np.nan], [10, 10])
+    found = figures(log, warmup_until_s=100.0)
+    assert np.isnan(found["worst_ftf"])
+    assert np.isnan(found["unfair_pct_105"])
+
+
+def rows_after(*rows):
+    job, node, gpus, from_s, until_s = zip(*rows, strict=True)
+    times = [np.array(column, dtype=float) for column in (from_s, until_s, gpus)]
+    found = by_job(joined(Spans(np.array(job), *times, np.array(node))))
+    columns = (found.job, found.node, found.gpus, found.from_s, found.until_s)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_by_job_and_time():
+    rows = [(1, 0, 1, 0.0, 5.0), (0, 0, 1, 7.0, 9.0), (0, 1, 1, 0.0, 5.0)]
+    assert rows_after(*rows) == [(0, 1, 1, 0.0, 5.0), (0, 0, 1, 7.0, 9.0), (1, 0, 1, 0.0, 5.0)]
+
+
+def test_in_a_logs_order_ends_come_first():
+    rows = [(1, 0, 1.0, 0.0, 5.0), (0, 1, 1.0, 7.0, 9.0), (0, 0, 1.0, 7.0, 9.0), (0, 1, 1.0, 0.0, 5.0)]
+    job, node, gpus, from_s, until_s = (np.array(column) for column in zip(*rows, strict=True))
+    found = joined(Spans(job, from_s, until_s, gpus, node))
+    assert found.until_s.tolist() == [5.0, 5.0, 9.0, 9.0]
+    assert found.job.tolist() == [0, 1, 0, 0]
+    assert found.node.tolist() == [1, 0, 0, 1]
+
+
+def test_what_goes_on_alike_is_one_span():
+    rows = [(0, 0, 1, 0.0, 5.0), (0, 0, 1, 5.0, 6.0), (0, 0, 1, 6.0, 9.0), (0, 0, 2, 9.0, 10.0), (1, 0, 2, 10.0, 11.0)]
+    assert rows_after(*rows) == [(0, 0, 1, 0.0, 9.0), (0, 0, 2, 9.0, 10.0), (1, 0, 2, 10.0, 11.0)]
+
+
+def test_what_goes_on_beside_another_node_is_one_span():
+    rows = [(0, 0, 1, 0.0, 5.0), (0, 1, 1, 2.0, 6.0), (0, 0, 1, 5.0, 8.0)]
+    assert rows_after(*rows) == [(0, 0, 1, 0.0, 8.0), (0, 1, 1, 2.0, 6.0)]
+
+
+def test_pauses_and_other_nodes_part_spans():
+    rows = [(0, 0, 1, 0.0, 5.0), (0, 0, 1, 5.5, 6.0), (0, 1, 1, 6.0, 7.0)]
+    assert rows_after(*rows) == rows
+
+
+def test_empty_spans_are_left_out():
+    assert rows_after((0, 0, 1, 5.0, 5.0), (0, 0, 1, 5.0, 6.0)) == [(0, 0, 1, 5.0, 6.0)]
+    assert rows_after((0, 0, 1, 5.0, 5.0)) == []

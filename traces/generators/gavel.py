@@ -32,6 +32,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
@@ -193,7 +194,6 @@ def _doubling(batch_size: int, sizes: Sequence[int]) -> Starts:
     return tuple(starts)
 
 
-SHARES_TOLERANCE = 1e-9
 POISSON, BATCH = "poisson", "batch"
 RULE = "rule"
 SIZES = 4
@@ -245,7 +245,7 @@ class GavelConfig:
         ):
             if len(getattr(self, name)) != count:
                 raise ValueError(f"{name} must hold {count} numbers, got {len(getattr(self, name))}")
-            if name.endswith("_shares") and abs(sum(getattr(self, name)) - 1) > SHARES_TOLERANCE:
+            if name.endswith("_shares") and abs(sum(getattr(self, name)) - 1) > tolerance.SHARES:
                 raise ValueError(f"{name} must add up to 1, got {sum(getattr(self, name)):g}")
         if max(self.widths) > self.gpus:
             raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")
@@ -448,7 +448,7 @@ class GavelElasticConfig:
                 raise ValueError(f"{low} must not exceed {high}, got {getattr(self, low):g} > {getattr(self, high):g}")
         if len(self.widths) != len(self.width_shares):
             raise ValueError(f"{len(self.widths)} widths need as many width_shares, got {len(self.width_shares)}")
-        if abs(sum(self.width_shares) - 1) > SHARES_TOLERANCE:
+        if abs(sum(self.width_shares) - 1) > tolerance.SHARES:
             raise ValueError(f"width_shares must add up to 1, got {sum(self.width_shares):g}")
         if max(self.widths) > self.gpus:
             raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.elastic import plain_frame
@@ -16,7 +17,6 @@ from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ran
 
 DAY_S = 86400.0
 MINUTE_S = 60.0
-SHARES_TOLERANCE = 1e-9
 SHORTEST_MIN = 10**0.5  # SIA, appendix A.1
 
 VARIANTS: dict[str, dict[str, Setting]] = {
@@ -60,7 +60,7 @@ class SiaConfig:
         _ascending(self, "long_low_min", "long_high_min")
         if len(self.widths) != len(self.width_shares):
             raise ValueError(f"{len(self.widths)} widths need as many width_shares, got {len(self.width_shares)}")
-        if abs(sum(self.width_shares) - 1) > SHARES_TOLERANCE:
+        if abs(sum(self.width_shares) - 1) > tolerance.SHARES:
             raise ValueError(f"width_shares must add up to 1, got {sum(self.width_shares):g}")
         if max(self.widths) > self.queue_gpus:
             raise ValueError(f"widths must fit queue_gpus, got {max(self.widths)} > {self.queue_gpus}; set both")

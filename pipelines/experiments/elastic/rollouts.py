@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
-from jobcast.domain.elastic_kernels import EPSILON
 from jobcast.domain.errors import DecisionError
 from jobcast.models.completion.job_completions import ArrivalModel, SizeDraws, SizeForecaster, SizeSample
 from jobcast.simulator.elastic.run import ElasticReplay
@@ -30,7 +30,7 @@ def agreeing_sizes(run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: F
     sizes : (n_active,) a first draw, seconds on one GPU
     redraw : draws sizes for some of them, given as positions in `active`
     """
-    held = run.state.gpus[active].sum(axis=1) > EPSILON
+    held = run.state.gpus[active].sum(axis=1) > tolerance.GPUS
     best, fewest = sizes, len(sizes) + 1
     # Whoever contradicts what is seen is drawn anew, until nobody does.
     for _ in range(SWEEPS):
@@ -65,7 +65,7 @@ def _served(
         contention=state.contention[active],
     )
     run.policy.rule(view, run.policy.numbers, gpus)
-    return np.asarray(gpus.sum(axis=1) > EPSILON)
+    return np.asarray(gpus.sum(axis=1) > tolerance.GPUS)
 
 
 ARRIVALS_AT_FIRST = 200

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.simulator.log import Bools, Floats, Ints
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
-
-CAPACITY_TOLERANCE = 1e-9
 
 
 def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) -> Floats:
@@ -36,11 +34,11 @@ def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) 
     ):
         now_s = max(now_s, at_s)
         # Let all go that has ended by now, then wait for ends until the head fits.
-        while ends and (ends[0][0] <= now_s or width > free + CAPACITY_TOLERANCE):
+        while ends and (ends[0][0] <= now_s or width > free + tolerance.GPUS):
             end_s, released = heappop(ends)
             now_s, free = max(now_s, end_s), free + released
         # Wider than the whole quota: it and all behind it wait for ever.
-        if width > free + CAPACITY_TOLERANCE:
+        if width > free + tolerance.GPUS:
             break
         starts_s[index] = now_s
         free -= width
@@ -177,7 +175,7 @@ class ClusterPast:
         after = np.clip(np.searchsorted(events_s, instants_s), 1, len(events_s) - 1) if len(events_s) > 1 else 0
         low, high = events_s[np.maximum(after - 1, 0)], events_s[after]
         nearest = np.where(np.abs(instants_s - low) < np.abs(high - instants_s), low, high)
-        return np.where(np.abs(nearest - instants_s) <= SLOWED_TOLERANCE_S, nearest, instants_s)
+        return np.where(np.abs(nearest - instants_s) <= tolerance.LATER_S, nearest, instants_s)
 
     def shares(self) -> bool:
         """Whether any pool ever held more than its quota, or any job ran on spare GPUs."""

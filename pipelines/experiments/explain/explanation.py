@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.holdings import Holdings
@@ -19,7 +20,6 @@ from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.explain.waits import Waits, borrowers, totals
 from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
 from jobcast.simulator.log import Floats, Ints
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Slowed(Compared):
         starts = past.fcfs_s(pool)
         mine = past.members(pool)
         mine = mine[mine < job]
-        late = table.start_s[mine] - starts[mine] > SLOWED_TOLERANCE_S
+        late = table.start_s[mine] - starts[mine] > tolerance.LATER_S
         waits = table.start_s[mine] > due_s
         # Late ones that should be over by now and still run.
         overdue = (table.end_s[mine] > due_s) & (starts[mine] + table.duration_s[mine] <= due_s)
@@ -231,7 +231,7 @@ def _summary(past: ClusterPast, job: int, sharing: Sharing) -> dict[str, Any]:
     if due_s is not None and ran:
         sooner_s = due_s - start_s
         # Times in tables are rounded: a microsecond makes nobody slowed.
-        verdict = SAME if abs(sooner_s) <= SLOWED_TOLERANCE_S else HELPED if sooner_s > 0 else SLOWED
+        verdict = SAME if abs(sooner_s) <= tolerance.LATER_S else HELPED if sooner_s > 0 else SLOWED
     return {
         **_times(table, job),
         "fcfs_started_s": due_s,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView
@@ -18,7 +19,7 @@ from jobcast.schedulers.tasks.features import (
     some_job_runs,
     told_of,
 )
-from jobcast.schedulers.tasks.host_selection import EPSILON, Room, ideal_host
+from jobcast.schedulers.tasks.host_selection import Room, ideal_host
 from jobcast.schedulers.tasks.learned_hosts import fitting, host_rows, settle, sheet_of
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import make_room, tasks_leaving
@@ -118,7 +119,9 @@ class Picking:
         nearness(room, self._wants, task, near)
         origin = int(room.server_of[room.place[task]]) if room.place[task] != QUEUED else -1
         best = ideal_host(room, self._limits, self._wants.use[task], near, origin, asked.bandwidth)
-        if origin >= 0 and (best < 0 or best == origin or (not asked.part and near[best] < near[origin] - EPSILON)):
+        if origin >= 0 and (
+            best < 0 or best == origin or (not asked.part and near[best] < near[origin] - tolerance.LOADS)
+        ):
             best = QUEUED if asked.evict else origin
         return int(np.flatnonzero(servers == best)[0])
 

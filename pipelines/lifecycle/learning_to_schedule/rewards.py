@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.tasks import Bools, Floats
-from jobcast.simulator.metrics import SHARE_TOLERANCE, SLOWED_TOLERANCE_S
 
 ETA = 0.95
 """Discount of a step. MLFS, section 4.1."""
@@ -68,8 +68,8 @@ def objectives(before: Standing, after: Standing, deadline_s: Floats, target: Fl
     due = (deadline_s > before.now_s) & (deadline_s <= after.now_s)
     late = due & ~after.over
     judged = late | (after.over & ~before.over & (deadline_s > before.now_s))
-    poor = judged & (after.accuracy < target - SHARE_TOLERANCE)
-    in_time = deadline_s > before.now_s + SLOWED_TOLERANCE_S
+    poor = judged & (after.accuracy < target - tolerance.SHARES)
+    in_time = deadline_s > before.now_s + tolerance.LATER_S
     gained = float((after.accuracy - before.accuracy)[in_time].sum())
     return np.array(
         [

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.policy import Trigger, View
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Round
@@ -9,7 +10,7 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSet
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import Picking
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import Scale, Standing, objectives
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
-from jobcast.simulator.engine import SAME_S, Simulation
+from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.task_workload import TaskWorkload
 
@@ -77,7 +78,7 @@ class TaskCourse(Course):
         if view is None:
             return end_s
         now_s = view.facts(TaskView).now_s  # asked for here, so that accounts are up to date
-        return end_s if now_s > end_s + SAME_S else now_s
+        return end_s if now_s > end_s + tolerance.EVENT_S else now_s
 
     def _standing(self, now_s: float) -> Standing:
         state = self._law.state

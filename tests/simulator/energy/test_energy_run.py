@@ -7,16 +7,14 @@ import pytest
 
 from jobcast.domain.energy import Deployment, EnergyCluster, EpochTimes
 from jobcast.domain.errors import ConfigError, DecisionError
-from jobcast.simulator.metrics import tardiness_eur, tardiness_s
+from jobcast.simulator.metrics import figures, tardiness_eur, tardiness_s
 from jobcast.simulator.spans import by_job
 from tests.simulator.energy.energy_cases import (
     EnergyJob,
     Told,
     cluster_of,
     jobs_of,
-    metered,
     replayed,
-    tariff_of,
     workload_of,
 )
 from tests.simulator.energy.energy_policies import Greedy, OneByOne, Script
@@ -63,43 +61,6 @@ def test_two_jobs_share_a_node():
     assert not log.preemptions.any()
     assert not log.columns["migrations"].any()
     assert not log.columns["lost_epochs"].any()
-
-
-def test_the_grid_alone():
-    """Appendix B: what arrives or ends between two points of the grid waits for the next."""
-    jobs = jobs_of(
-        EnergyJob(epochs=10, epoch_s=((50.0,),)),
-        EnergyJob(submit_s=100.0, epochs=1, epoch_s=((50.0,),)),
-        EnergyJob(submit_s=2000.0, epochs=1, epoch_s=((50.0,),)),
-    )
-    policy = Greedy()
-    log = replayed(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), policy, on_events=False)
-    assert policy.calls == [0.0, 300.0, 600.0, 2100.0]
-    assert log.start_s.tolist() == [0.0, 600.0, 2100.0]
-    assert log.end_s.tolist() == [500.0, 650.0, 2150.0]
-
-
-def test_the_grid_is_left_out_while_nobody_is_there():
-    jobs = jobs_of(
-        EnergyJob(submit_s=7.0, epochs=1, epoch_s=((50.0,),)),
-        EnergyJob(submit_s=1000.0, epochs=5, epoch_s=((50.0,),)),
-    )
-    policy = Greedy()
-    replayed(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), policy)
-    assert policy.calls == [7.0, 1000.0, 1207.0]
-
-
-def test_one_call_at_an_instant_after_completions_and_submissions():
-    jobs = jobs_of(
-        EnergyJob(epochs=10, epoch_s=((30.0,),)),
-        EnergyJob(submit_s=300.0, epochs=1, epoch_s=((30.0,),)),
-        EnergyJob(submit_s=300.0, epochs=1, epoch_s=((30.0,),)),
-    )
-    policy = Script({0.0: {0: (0, 1)}, 300.0: {2: (0, 1)}, 330.0: {1: (0, 1)}})
-    log = replayed(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), policy)
-    assert policy.calls == [0.0, 300.0, 330.0]
-    assert policy.views[1].active.tolist() == [1, 2]
-    assert log.end_s.tolist() == [300.0, 360.0, 330.0]
 
 
 def test_a_completion_on_the_grid_is_one_event():
@@ -212,32 +173,6 @@ def test_more_gpus_than_a_node_has_take_for_ever_in_views():
     assert policy.views[0].jobs.epoch_s.tolist() == [[[5.0, inf], [4.0, 2.0]]]
 
 
-def test_prices_across_midnight():
-    """20 h at 1 kW from 20:00: 2 h of 0.3, 10 h of 0.1, 8 h of 0.3 EUR/kWh are 4 EUR, with PUE 1.5 6 EUR."""
-    tariff = tariff_of((0, 0.1), (8, 0.3), (22, 0.1))
-    jobs = jobs_of(EnergyJob(submit_s=5 * 86400.0 + 72000.0, epochs=20, epoch_s=((3600.0,),)))
-    log = replayed(workload_of(jobs, cluster_of((1, (0.0, 1000.0)), pue=1.5, tariff=tariff)), Greedy())
-    assert log.totals["energy_kwh"] == pytest.approx(20.0, rel=1e-12)
-    assert log.totals["energy_eur"] == pytest.approx(6.0, rel=1e-12)
-    assert log.columns["energy_eur"] == pytest.approx([6.0], rel=1e-12)
-
-
-def test_idle_power_belongs_to_no_job():
-    """A node of 40 W idle and 100 W in use, one of 10 W idle; from 0 to 200 s a job runs for 50 s at each end."""
-    cluster = cluster_of((1, (40.0, 100.0)), (1, (10.0, 100.0)), pue=1.0, price=0.36)
-    jobs = jobs_of(
-        EnergyJob(epochs=1, epoch_s=((50.0,),)),
-        EnergyJob(submit_s=150.0, epochs=1, epoch_s=((50.0,),)),
-        cluster=cluster,
-    )
-    log, meter = metered(workload_of(jobs, cluster), Greedy())
-    kwh, eur = meter.drawn.T
-    assert kwh * 3.6e6 == pytest.approx([100 * 100 + 40 * 100, 10 * 200])
-    assert eur == pytest.approx(kwh * 0.36)
-    assert (log.totals["energy_kwh"], log.totals["energy_eur"]) == pytest.approx((kwh.sum(), eur.sum()), rel=1e-12)
-    assert log.columns["energy_kwh"] * 3.6e6 == pytest.approx([5000.0, 5000.0])
-
-
 def test_facts_cannot_be_written_to():
     class Vandal(Told):
         def seen(self, view):
@@ -324,3 +259,56 @@ def test_patience_with_many_short_jobs_on_the_grid_alone():
 def test_settings_out_of_range(setting):
     with pytest.raises(ConfigError, match=next(iter(setting))):
         replayed(workload_of(jobs_of(EnergyJob()), cluster_of((1, (0.0, 100.0)))), Greedy(), **setting)
+
+
+@pytest.fixture(scope="module")
+def by_hand():
+    """On two GPUs at PUE 1.5 and 0.2 EUR/kWh: a 0-600 s on one, b 100-400 s late by 150 s, c 500-900 s in time.
+
+    100 W for 100 s, 180 for 300, 100 for 100, 180 for 100, 100 for 300: 122 kJ, of which b takes 27, c 39.
+    """
+    cluster = cluster_of((1, (0.0, 100.0, 180.0)), pue=1.5, price=0.2)
+    jobs = jobs_of(
+        EnergyJob(epochs=10, epoch_s=((60.0,),)),
+        EnergyJob(submit_s=50.0, due_s=250.0, weight=3.6, epochs=5, epoch_s=((60.0,),)),
+        EnergyJob(submit_s=500.0, due_s=900.0, weight=9.0, epochs=4, epoch_s=((100.0,),)),
+        cluster=cluster,
+    )
+    policy = Script({0.0: {0: (0, 1)}, 100.0: {1: (0, 1)}, 500.0: {2: (0, 1)}})
+    return replayed(workload_of(jobs, cluster), policy, period_s=100.0)
+
+
+def test_figures_of_all_jobs(by_hand):
+    log = by_hand
+    found = figures(log)
+    calls = 9 + 1  # 0, 100, ..., 800 and the submission at 50; at 400, 500 and 600 events fall on the grid
+    expected = {
+        "jobs": 3,
+        "makespan_s": 900.0,
+        "mean_jct_s": (600.0 + 350.0 + 400.0) / 3,
+        "p50_jct_s": 400.0,
+        "p99_jct_s": 400.0 + 0.98 * 200.0,
+        "mean_wait_s": 50.0 / 3,
+        "utilization": 1300.0 / 1800.0,
+        "events": 3 + 3 + 9,  # arrivals, ends, points of the grid
+        "energy_kwh": 122e3 / 3.6e6,
+        "energy_eur": 122e3 / 3.6e6 * 0.3,
+        "tardiness_eur": 0.15,
+        "total_eur": 0.15 + 122e3 / 3.6e6 * 0.3,
+        "late_pct": 50.0,
+        "tardiness_mean_s": 75.0,
+        "preemptions": 0,
+        "migrations": 0,
+        "decision_ms_mean": 1e3 * log.totals["decision_s"] / calls,
+        "decision_ms_max": 1e3 * log.totals["decision_max_s"],
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert found["deadline_ratio"] == 0.5
+
+
+def test_jobs_without_due_dates_are_never_late():
+    jobs = jobs_of(EnergyJob(epochs=10, epoch_s=((60.0,),)))
+    log = replayed(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), Script({0.0: {0: (0, 1)}}))
+    found = figures(log)
+    assert found["tardiness_eur"] == 0.0
+    assert np.isnan([found["late_pct"], found["tardiness_mean_s"]]).all()

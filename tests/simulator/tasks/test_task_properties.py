@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.metrics import queued_s
-from tests.contract.random_jobs import check_same
-from tests.simulator.tasks.task_cases import loads_of, replay_tasks, simulation_of, workload_of, workloads
+from tests.contract.random_jobs import most_held
+from tests.simulator.tasks.task_cases import (
+    loads_of,
+    replay_tasks,
+    simulation_of,
+    workload_of,
+    workloads,
+)
 from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
 ROUND_S = 600.0
@@ -111,13 +117,6 @@ def policy_limits(policy, jobs):
     return limits
 
 
-@FEW
-@given(workloads(roomy=True), st.integers(0, 99))
-def test_one_seed_gives_one_run(case, seed):
-    logs = [replay_tasks(workload_of(*case), Chaos(seed), round_s=ROUND_S, seed=seed) for _ in range(2)]
-    check_same(*logs, but=("decision_s",))
-
-
 def last_seen(jobs, shown, seen, epochs):
     """A forecast: the metric shown last, and how many are shown."""
     return shown[np.arange(len(jobs)), seen - 1], seen / epochs
@@ -154,3 +153,65 @@ def test_looking_and_going_on_is_a_replay(case):
     while (view := run.look()) is not None:
         run.carry_out(Fifo().decide(view))
     assert np.array_equal(run.log().end_s, replay_tasks(workload, Fifo(), round_s=ROUND_S, seed=3).end_s)
+
+
+SPANS_FEW = settings(max_examples=40)
+
+
+def held_by_hand(view, decided):
+    """(job, server) -> GPUs after a decision, GPU by GPU."""
+    gpu_of, found = after(view, decided), {}
+    for gpu, server in enumerate(view.cluster.server_of.tolist()):
+        sharing = set(view.jobs.job_of[gpu_of == gpu].tolist())
+        for job in sharing:
+            found[job, server] = found.get((job, server), 0.0) + 1.0 / len(sharing)
+    return found
+
+
+@SPANS_FEW
+@given(workloads(roomy=True), st.integers(0, 99))
+def test_spans_are_what_decisions_leave_on_gpus(case, seed):
+    """Right after each decision, jobs that a limit ended at it left out; and all of a job's time elsewhere it waits."""
+    policy = Chaos(seed)
+    run, law = simulation_of(workload_of(*case), policy, round_s=ROUND_S, seed=seed)
+    run.run()
+    log, dust = run.log(), 1e-6
+    spans = log.spans
+    for view, decided in zip(policy.views, policy.decided, strict=True):
+        soon_s = np.append(log.end_s[log.end_s > view.now_s + dust], view.now_s + ROUND_S).min()
+        at_s = 0.5 * (view.now_s + soon_s)
+        there = (spans.from_s <= at_s) & (at_s < spans.until_s)
+        found = {
+            (job, node): gpus
+            for job, node, gpus in zip(
+                spans.job[there].tolist(), spans.node[there].tolist(), spans.gpus[there].tolist(), strict=True
+            )
+        }
+        assert len(found) == there.sum()
+        wanted = held_by_hand(view, decided)
+        over = {job for job in view.active.tolist() if log.end_s[job] <= at_s}
+        if not over:
+            assert found == pytest.approx(wanted)
+        else:  # whom they shared with held less until that very instant
+            assert found.keys() == {key for key in wanted if key[0] not in over}
+    assert queued_s(log) == pytest.approx(law.state.waited_s, abs=1e-6)
+
+
+@SPANS_FEW
+@given(workloads(roomy=True), st.integers(0, 99))
+def test_servers_hold_what_they_have_and_spans_are_as_long_as_they_can_be(case, seed):
+    log = replay_tasks(workload_of(*case), Chaos(seed), round_s=ROUND_S, seed=seed)
+    spans, cluster = log.spans, case[1]
+    for server in range(len(cluster.capacity)):
+        here = spans.node == server
+        most = most_held(spans.from_s[here], spans.until_s[here], spans.gpus[here])
+        assert most <= (cluster.server_of == server).sum() + 1e-9
+    rows = list(zip(spans.job.tolist(), spans.node.tolist(), spans.gpus.tolist(), strict=True))
+    ends = {(*row, until_s) for row, until_s in zip(rows, spans.until_s.tolist(), strict=True)}
+    begins = {(*row, from_s) for row, from_s in zip(rows, spans.from_s.tolist(), strict=True)}
+    assert not ends & begins
+    assert np.array_equal(np.lexsort((spans.node, spans.job, spans.until_s)), np.arange(len(spans)))
+    assert (spans.until_s > spans.from_s).all()
+    assert (spans.from_s >= log.submit_s[spans.job]).all()
+    assert (spans.until_s <= log.end_s[spans.job]).all()
+    assert (spans.node > QUEUED).all()

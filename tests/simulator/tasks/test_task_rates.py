@@ -93,12 +93,3 @@ def test_a_crowded_gpu_does_not_slow_a_parameter_server_but_cores_do():
     assert iteration_s(rows, (1, 0, 0)) == pytest.approx(2.0)
     rows = [TaskJob(compute_s=1.0, server=True, server_compute_s=1.0, cpu=40.0)]
     assert iteration_s(rows, (0, 2)) == pytest.approx(2.5)  # 40 of 32 cores on both servers
-
-
-def test_the_worse_of_two_networks_slows_an_edge():
-    """100 MB/s on the first server of 50 MB/s, 300 on the second: 6 times slower than 0.5 s."""
-    cluster = cluster_of(2, 2, bandwidth=50.0)
-    rows = [CHAIN, TaskJob(bandwidth=200.0, iterations=10_000.0)]
-    assert iteration_s(rows, (0, 2, 2), cluster=cluster) == pytest.approx(1.0 + 6 * 0.5 + 2.0)
-    assert iteration_s(rows, (0, 2, 0), cluster=cluster) == pytest.approx(1.0 + 6 * 0.5 + 2.0)
-    assert iteration_s([CHAIN], (0, 2), cluster=cluster) == pytest.approx(1.0 + 2 * 0.5 + 2.0)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from jobcast.domain import tolerance
 from jobcast.schedulers.registry import find_policy
-from jobcast.simulator.metrics import ERROR_DUST
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{300 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(9)]
@@ -115,7 +115,7 @@ def test_figures_are_of_the_first_answers_with_a_record_and_without(shell, words
     else:
         scale = 1.0 if question == "final_accuracy" else 100.0 / pl.col("truth")
         errors = rows.group_by("job_id", maintain_order=True).first().with_columns(off=off * scale)["off"]
-    assert errors.mean() > ERROR_DUST
+    assert errors.mean() > tolerance.ERRORS_PCT
     assert figures[ERRORS[question]] == pytest.approx(errors.mean())
 
 

@@ -13,7 +13,7 @@ from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
 from jobcast.domain.training import Regime, Training
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.laws.epochs import Epochs
+from jobcast.simulator.laws.epochs import Epochs, elastic_jobs
 from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.workload import Workload
 from papers.andreas.accounting import cost_of_spans
@@ -204,3 +204,18 @@ def test_a_fork_in_what_is_believed_keeps_the_last_snapshot():
     assert fork.log().columns["lost_epochs"].tolist() == [1.0]
     assert fork.end_s(0) == pytest.approx(36.0 + 8 * 20.0)
     assert run.run().end_s(0) == pytest.approx(36.0 + 8 * 10.0)
+
+
+def test_beyond_the_most_gpus_of_which_a_time_is_known_jobs_gain_nothing_more():
+    """Within what is known, beyond it, on nodes of a single GPU; the last one shrinks."""
+    inf = np.inf
+    epoch_s = np.array([[[8.0, 4.0]], [[8.0, 4.0]], [[8.0, inf]], [[8.0, 4.0]]])
+    widths, least = (2, 4, 4, 4), (0, 0, 0, 1)
+    jobs = [
+        Job(seq, str(seq), "p", 0.0, gpus, min_gpus=fewest)
+        for seq, (gpus, fewest) in enumerate(zip(widths, least, strict=True))
+    ]
+    seen = elastic_jobs(jobs, EpochTimes(np.full(4, 10.0), epoch_s), np.array([True]))
+    assert seen.speedup[:, 0].tolist() == [[0.0, 0.0, 2.0], [0.0, 0.0, 2.0], [0.0, 0.0, 1.0], [0.0, 1.0, 2.0]]
+    assert seen.size_s.tolist() == [80.0] * 4
+    assert seen.most.tolist() == [2.0, 4.0, 4.0, 4.0]

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from jobcast.domain.history import PoolHistory
 
@@ -97,23 +96,3 @@ def _plain_running(history, t, k):
             soon = (expected - age if expected > age else age) <= k
             within, later = within + soon, later + (not soon)
     return within, later
-
-
-@pytest.fixture(name="pool_of")
-def _pool_of():
-    return pool_of
-
-
-@pytest.fixture(name="known_at", scope="session")
-def _known_at():
-    return known_at
-
-
-@pytest.fixture(name="random_pool", scope="session")
-def _random_pool():
-    return random_pool
-
-
-@pytest.fixture(name="plain_features", scope="session")
-def _plain_features():
-    return plain_features
