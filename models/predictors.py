@@ -103,6 +103,7 @@ def ours_for(question: Question) -> str:
     >>> ours_for(Question.LOADS)
     'new-load'
     """
+    # The first of the table, which is in the order of preference.
     return next(name for name, place in OURS.items() if place.answers == question)
 
 
@@ -116,6 +117,7 @@ def served_form(name: str) -> Any:
 
     Raises as `model_named`.
     """
+    # A package's class may bring its own form; ours are named in the table and imported late.
     own = None if name in OURS else getattr(modelresolve_name(name), "served", None)
     return own or resolve_name(OURS[ours_for(answers_of(name))].served)
 
@@ -129,6 +131,7 @@ def _installed_model(point: EntryPoint) -> type[Model]:
     found = load_point(KIND, point)
     if not inspect.isclass(found):
         raise broken(KIND, point, f"is {found!r} and no class")
+    # Versions are registered under the class's name: another one would never be found again.
     if getattr(found, "name", None) != point.name:
         raise broken(KIND, point, f"names itself {getattr(found, 'name', None)!r}")
     if getattr(found, "answers", None) not in {place.answers for place in OURS.values()}:

@@ -48,12 +48,14 @@ def recall_per_pool_hour(arrives: Mask, declared: Mask, pool_index: NDArray[Any]
     >>> told["hours"], told["mean"], told["share_0"], told["share_1"], told["cdf"]
     (2, 0.75, 0.0, 0.5, [{'recall': 0.5, 'share': 0.5}, {'recall': 1.0, 'share': 1.0}])
     """
+    # Recall knows only windows with arrivals.
     came = np.flatnonzero(arrives)
     hour = np.floor(tick_s[came] / HOUR_S).astype(np.int64)
     cell = np.stack([np.asarray(pool_index)[came].astype(np.int64), hour])
     _, position, windows = np.unique(cell, axis=1, return_inverse=True, return_counts=True)
     found = np.bincount(position.ravel(), weights=declared[came].astype(np.float64), minlength=len(windows))
     recall = found / np.maximum(windows, 1)
+    # The recall of all, with which each window is found or missed by itself.
     whole = float(declared[came].mean()) if len(came) else 0.0
     apart = whole**windows + (1.0 - whole) ** windows
     return {
@@ -145,6 +147,7 @@ def evaluate_arrivals(
     told: dict[str, Any] = {"horizons": blocks(())}
     if without:
         told["without"] = {"pools": list(without), "horizons": blocks(without)}
+    # Without bots there would be nothing left where all pools are bots.
     bots = tuple(pool for pool in model.bot_pools_ if pool in corpus.pools)
     if bots and len(bots) < len(corpus.pools):
         told["without_bots"] = {"pools": list(bots), "horizons": blocks(bots)}
@@ -169,6 +172,7 @@ class Picked:
     def thresholds(self, horizon: int) -> tuple[float, float]:
         """For reports and for the gate; the former as chosen without bots where none is left."""
         model = self.model
+        # The other threshold was chosen for exactly these rows.
         human = bool(model.bot_pools_) and set(model.bot_pools_) <= set(self.without)
         best_f1 = model.thresholds_f1_others_ if human else model.thresholds_f1_
         return float(best_f1[horizon]), float(model.thresholds_gate_[horizon])
@@ -304,6 +308,7 @@ def _precision_recall(arrives: Mask, forecast: Floats) -> list[dict[str, float]]
     if not arrives.any():
         return []
     precision, recall, threshold = precision_recall_curve(arrives, forecast)
+    # Turned round: scikit-learn gives thresholds ascending.
     kept = np.unique(np.linspace(0, len(threshold) - 1, CURVE_POINTS).round().astype(np.int64))[::-1]
     return [
         {"threshold": float(threshold[i]), "precision": float(precision[i]), "recall": float(recall[i])} for i in kept

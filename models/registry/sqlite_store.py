@@ -141,6 +141,7 @@ class SqliteStore:
             write(self.code(sha256))
 
     def experiment(self, client: "MlflowClient", name: str) -> str:  # noqa: D102
+        # Relative location, which a moved home keeps.
         found = client.get_experiment_by_name(name)
         if found is not None:
             return str(found.experiment_id)
@@ -191,6 +192,7 @@ class SqliteStore:
         try:
             connection = sqlite3.connect(f"{self.file.as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S)
             try:
+                # One transaction: all queries of an answer see the same state.
                 connection.execute("BEGIN")
                 yield lambda query, *values: connection.execute(query, values)
             finally:

@@ -41,6 +41,7 @@ class Picks:
         """Some of the choices, in the order given."""
         sizes = self.sizes[which]
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        # Position of each row within its choice.
         inside = np.arange(begins[-1]) - np.repeat(begins[:-1], sizes)
         return Picks(self.rows[np.repeat(self.begins[:-1][which], sizes) + inside], begins, self.chosen[which])
 
