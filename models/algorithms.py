@@ -4,7 +4,7 @@ The mean of several algorithms' logits.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -176,13 +176,8 @@ def read_classifier(name: str, folder: Path, stem: str) -> Classifier:
     return classifier
 
 
-def settings_to_dict(settings: Settings) -> dict[str, Any]:
-    """JSON-ready."""
-    return asdict(settings)
-
-
 def settings_from_dict(name: str, told: Mapping[str, Any]) -> Settings:
-    """Settings of an algorithm from what `settings_to_dict` gave.
+    """Settings of an algorithm from what `asdict` gave.
 
     >>> settings_from_dict("logistic", {"inverse_l2": 1.0})
     LogisticSettings(inverse_l2=1.0)

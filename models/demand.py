@@ -12,7 +12,7 @@ GPU was measured to hold they take it in several passes and synchronise once.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -488,4 +488,4 @@ def _without(times: StepTimes, most_gpus: int, left_out: Points | None = None) -
     out = set() if left_out is None else set(zip(left_out.gpus.tolist(), left_out.nodes.tolist(), strict=True))
     pairs = zip(times.gpus.tolist(), times.nodes.tolist(), strict=True)
     keep = np.array([pair not in out and pair[0] <= most_gpus for pair in pairs], dtype=np.bool_)
-    return StepTimes(*(getattr(times, column.name)[keep] for column in fields(times)))
+    return times.at(keep)

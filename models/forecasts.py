@@ -1,6 +1,7 @@
 """Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -243,7 +244,7 @@ class RegistryForecasts:
             self._held = ([], self._held[1])
 
     def _opened(self, arrival_s: Floats, at_s: float) -> "_Answer":
-        return _Answer(at_s, int(arrival_s.searchsorted(at_s, "right")), len(self._horizons_s))
+        return _Answer(at_s, int(arrival_s.searchsorted(at_s, "right")), [None] * len(self._horizons_s))
 
     def _probability(self, pool: str, column: int) -> "float | BadAnswerError":
         answer = self._answer(pool)
@@ -337,6 +338,7 @@ def lenders_gpus(pools: Sequence[Pool]) -> dict[str, float]:
     return {pool.name: float(total - pool.quota or pool.quota) for pool in pools}
 
 
+@dataclass(slots=True, eq=False)
 class _Answer:
     """What is held of a pool.
 
@@ -350,17 +352,14 @@ class _Answer:
     settled : whether no arrival can bring another answer before the next grid instant
     """
 
-    __slots__ = ("arrivals", "at_s", "levels", "load_gpus", "probability", "quantiles", "rows", "settled")
-
-    def __init__(self, at_s: float, arrivals: int, horizons: int) -> None:
-        self.at_s = at_s
-        self.arrivals = arrivals
-        self.rows: Floats | None = None
-        self.probability: list[float | BadAnswerError | None] = [None] * horizons
-        self.load_gpus: list[float | BadAnswerError] | None = None
-        self.levels: tuple[float, ...] = ()
-        self.quantiles: list[tuple[float, ...] | BadAnswerError] = []
-        self.settled = False
+    at_s: float
+    arrivals: int
+    probability: "list[float | BadAnswerError | None]"
+    rows: Floats | None = None
+    load_gpus: "list[float | BadAnswerError] | None" = None
+    levels: tuple[float, ...] = ()
+    quantiles: "list[tuple[float, ...] | BadAnswerError]" = field(default_factory=list)
+    settled: bool = False
 
 
 def _asked(pools: list[str], ask: Callable[[list[str]], Any]) -> Any:

@@ -179,50 +179,15 @@ def coverage_error(covered: NDArray[np.bool_], tick_s: Floats) -> float:
     return float(np.sqrt(variance))
 
 
-def smallest_that_covers(
-    load: NDArray[np.floating],
-    tick_s: Floats,
-    estimate: Callable[[int], NDArray[np.floating]],
-    candidates: int,
-    demanded: float,
-) -> tuple[int, float]:
-    """The first of nested estimates whose coverage reaches a demand with `SPARE_ERRORS` to spare.
-
-    Split conformal prediction [1] with a margin: the next weeks are not drawn from the last ones' distribution, and
-    the spread over days tells by how much a coverage moves.
-
-    Parameters
-    ----------
-    load, tick_s : (n_windows,) what came in windows that the estimates have not learnt from, and when they began
-    estimate : number of a candidate -> its estimates (n_windows,); larger numbers never estimate less
-    candidates : how many there are; the last is taken where none suffices
-
-    Returns
-    -------
-    Its number, and its coverage of these windows.
-
-    References
-    ----------
-    .. [1] Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.
-    """
-    low, high = 0, candidates - 1
-    # Bisection: coverage rises with the number, for larger numbers never estimate less.
-    while low < high:
-        middle = (low + high) // 2
-        covered = load <= estimate(middle)
-        enough = covered.mean() - SPARE_ERRORS * coverage_error(covered, tick_s) >= demanded
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return low, float((load <= estimate(low)).mean())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Nested:
-    """Nested estimates of windows that came after what they learnt from; see `smallest_that_covers`.
+    """Nested estimates of windows that came after what they learnt from.
 
     Attributes
     ----------
     load, tick_s : (n_windows,) what came, and when the windows began
-    estimate, candidates : number -> estimates (n_windows,), never less with larger numbers; how many there are
+    estimate : number of a candidate -> its estimates (n_windows,); larger numbers never estimate less
+    candidates : how many there are
     """
 
     load: NDArray[np.floating]
@@ -231,8 +196,23 @@ class Nested:
     candidates: int
 
     def smallest(self, demanded: float) -> tuple[int, float]:
-        """The first that covers a demand, and its coverage."""
-        return smallest_that_covers(self.load, self.tick_s, self.estimate, self.candidates, demanded)
+        """The first whose coverage reaches a demand with `SPARE_ERRORS` to spare, else the last; and its coverage.
+
+        Split conformal prediction [1] with a margin: the next weeks are not drawn from the last ones' distribution, and
+        the spread over days tells by how much a coverage moves.
+
+        References
+        ----------
+        .. [1] Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.
+        """
+        low, high = 0, self.candidates - 1
+        # Bisection: coverage rises with the number, for larger numbers never estimate less.
+        while low < high:
+            middle = (low + high) // 2
+            covered = self.load <= self.estimate(middle)
+            enough = covered.mean() - SPARE_ERRORS * coverage_error(covered, self.tick_s) >= demanded
+            low, high = (low, middle) if enough else (middle + 1, high)
+        return low, float((self.load <= self.estimate(low)).mean())
 
 
 def over_estimation(load: NDArray[np.floating], estimates: Sequence[float] | NDArray[np.floating]) -> float:

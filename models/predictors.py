@@ -85,7 +85,7 @@ OURS: Mapping[str, Place] = MappingProxyType(
 """Ours, in the order in which they are told; the one that answers a question where no other is named."""
 
 
-def modelresolve_name(name: str) -> type[Model]:
+def model_named(name: str) -> type[Model]:
     """A predictor's model. Raises RegistryError that tells what there is."""
     if name not in PREDICTORS:
         raise RegistryError(f"predictor {name!r} is not known; choose from {', '.join(PREDICTORS)}")
@@ -94,7 +94,7 @@ def modelresolve_name(name: str) -> type[Model]:
 
 def answers_of(name: str) -> Question:
     """The question that a predictor answers. Raises as `model_named`."""
-    return OURS[name].answers if name in OURS else modelresolve_name(name).answers
+    return OURS[name].answers if name in OURS else model_named(name).answers
 
 
 def ours_for(question: Question) -> str:
@@ -109,7 +109,7 @@ def ours_for(question: Question) -> str:
 
 def load_predictor(name: str, folder: Path) -> Any:
     """A model from its folder. Raises RegistryError where there is no such predictor, or not in the folder."""
-    return modelresolve_name(name).load(folder)
+    return model_named(name).load(folder)
 
 
 def served_form(name: str) -> Any:
@@ -118,7 +118,7 @@ def served_form(name: str) -> Any:
     Raises as `model_named`.
     """
     # A package's class may bring its own form; ours are named in the table and imported late.
-    own = None if name in OURS else getattr(modelresolve_name(name), "served", None)
+    own = None if name in OURS else getattr(model_named(name), "served", None)
     return own or resolve_name(OURS[ours_for(answers_of(name))].served)
 
 

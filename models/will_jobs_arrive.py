@@ -6,6 +6,7 @@ Pools whose arrivals run like clockwork: they are forecast too well to say anyth
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -25,7 +26,6 @@ from jobcast.models.algorithms import (
     algorithm_named,
     read_classifier,
     settings_from_dict,
-    settings_to_dict,
 )
 from jobcast.models.arrival_folds import Learner, OutOfFold, out_of_fold, training_rows
 from jobcast.models.care import Care
@@ -412,7 +412,7 @@ class WillJobsArrive:
 
     def told_settings(self) -> dict[str, Any]:
         """Of its algorithm, JSON-ready."""
-        return settings_to_dict(self.settings or algorithm_named(self.algorithm).settings())
+        return asdict(self.settings or algorithm_named(self.algorithm).settings())
 
     @classmethod
     def read_settings(cls, algorithm: str, told: Mapping[str, Any]) -> Settings | None:

@@ -190,7 +190,7 @@ def learn_prior(jobs: Sequence[ProfiledJob], residual: Residual) -> tuple[StepPr
     spreads = _spreads(jobs, guess, residual)
     prior = guess
     for _ in range(ROUNDS):
-        # Both ways of reading batch sizes; evidence and other jobs tell the likelier one.
+        # Expectation: the likeliest shapes under the prior so far.
         fits = [fit_points(job, spread, prior, residual) for job, spread in zip(jobs, spreads, strict=True)]
         prior = _updated(prior, guess, fits)
     return prior, {name: spreads.count(name) for name in SPREADS}
@@ -211,6 +211,7 @@ def likelier(
     gpu_types: tuple[str, ...] | None = None,
 ) -> Fit:
     """The fit of the likelier spread, after jobs of which so many had each."""
+    # Both ways of reading batch sizes; evidence and other jobs tell the likelier one.
     fits = [fit_points(job, spread, prior, residual, gpu_types) for spread in SPREADS]
     ahead = [np.log(UNSURE + (counts or {}).get(fit.spread, 0)) for fit in fits]
     return max(zip(fits, ahead, strict=True), key=lambda one: one[0].evidence + one[1])[0]

@@ -142,12 +142,14 @@ def evaluate_arrivals(
 
     def blocks(left_out: Sequence[str]) -> dict[str, Any]:
         picked = Picked(model, corpus, probability, span, tuple(left_out), rules or {})
-        return _arrival_blocks(picked, mean_min or {}, draws, seed)
+        labels = map(horizon_label, model.horizons_min_)
+        each = (_horizon_block(picked, h, mean_min or {}, draws, seed) for h in range(len(model.horizons_min_)))
+        return checked(dict(zip(labels, each, strict=True)))
 
     told: dict[str, Any] = {"horizons": blocks(())}
     if without:
         told["without"] = {"pools": list(without), "horizons": blocks(without)}
-    # Without bots there would be nothing left where all pools are bots.
+    # Those among the scored pools; where all of these are bots, nothing would be left without them.
     bots = tuple(pool for pool in model.bot_pools_ if pool in corpus.pools)
     if bots and len(bots) < len(corpus.pools):
         told["without_bots"] = {"pools": list(bots), "horizons": blocks(bots)}
@@ -167,7 +169,9 @@ class Picked:
 
     def rows(self, horizon: int) -> Mask:
         """Rows that count for a horizon, shape (N,)."""
-        return _scored(self.corpus, self.span, horizon, self.without)
+        left_out = [index for index, pool in enumerate(self.corpus.pools) if pool in self.without]
+        rows: Mask = self.corpus.scored(*self.span, horizon) & ~np.isin(self.corpus.pool_index, left_out)
+        return rows
 
     def thresholds(self, horizon: int) -> tuple[float, float]:
         """For reports and for the gate; the former as chosen without bots where none is left."""
@@ -221,21 +225,6 @@ def _span(corpus: Corpus, from_s: float | None, until_s: float | None) -> tuple[
         raise TrainingError("there is nothing to score: the window holds no pool with enough jobs; widen it")
     first_s, last_s = float(corpus.tick_s.min()), float(corpus.tick_s.max())
     return first_s if from_s is None else from_s, last_s + STEP_S if until_s is None else until_s
-
-
-def _scored(corpus: Corpus, span: tuple[float, float], horizon: int, without: Sequence[str]) -> Mask:
-    left_out = [index for index, pool in enumerate(corpus.pools) if pool in without]
-    rows: Mask = corpus.scored(*span, horizon) & ~np.isin(corpus.pool_index, left_out)
-    return rows
-
-
-def _arrival_blocks(picked: Picked, mean_min: Mapping[str, float], draws: int, seed: int) -> dict[str, Any]:
-    return checked(
-        {
-            horizon_label(horizon_min): _horizon_block(picked, horizon, mean_min, draws, seed)
-            for horizon, horizon_min in enumerate(picked.model.horizons_min_)
-        }
-    )
 
 
 def _horizon_block(

@@ -39,7 +39,7 @@ def _lattice() -> tuple[Floats, Floats]:
         root = (1 + root) ** (1 / (dimensions + 1))
     steps = root ** -np.arange(1, dimensions + 1)
     points = (0.5 + np.arange(1, NODES + 1)[None, :] * steps[:, None]) % 1.0
-    # The running regime's row, which weighs most, is spread exactly evenly.
+    # The first dimension of such a lattice is taken exactly even.
     points[0] = (np.arange(NODES) + 0.5) / NODES
     inverse = np.vectorize(NormalDist().inv_cdf)
     return inverse(np.clip(points[: MOST_AHEAD + 1], 1e-9, 1 - 1e-9)), points[MOST_AHEAD + 1 :]
@@ -262,15 +262,16 @@ def _of_job(rule: Spread, training: Training, regimes: tuple[Regime, ...], over:
     for point in POINTS:
         progress = progress_at(regimes, training.epochs * point / 100)
         values, weights = rule.nodes(training, progress)
-        row = _held(values, weights, total_s - training.run_time_s(progress.regimes), TINY * total_s)
-        held += row if over == ALL or not _is_point(values, weights, TINY * total_s) else []
+        if over == ALL or not _is_point(values, weights, TINY * total_s):
+            left_s = total_s - training.run_time_s(progress.regimes)
+            held.append(_held(values, weights, left_s, TINY * total_s))
     return held
 
 
-def _held(values: Floats, weights: Floats, truth_s: float, tiny_s: float) -> list[Floats]:
-    """Whether the interval of each level held the truth, one row (n_tried,)."""
+def _held(values: Floats, weights: Floats, truth_s: float, tiny_s: float) -> Floats:
+    """Whether the interval of each level held the truth, (n_tried,)."""
     ends = [shortest(values, weights, float(level)) for level in TRIED]
-    return [np.array([low - tiny_s <= truth_s <= high + tiny_s for low, high in ends], np.float64)]
+    return np.array([low - tiny_s <= truth_s <= high + tiny_s for low, high in ends], np.float64)
 
 
 def _is_point(values: Floats, weights: Floats, tiny_s: float) -> bool:

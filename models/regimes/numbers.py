@@ -152,8 +152,8 @@ def numbers_of(finished: Finished, drawn: Drawn) -> dict[Key, Numbers]:
             turn = drawn.turn[level][:, index]
             better = epochs_better[models[0]] if len(name) > 1 else epochs_better[-1 - mode]
             found[name] = Numbers(
-                _floats(turn.mean(0)),
-                _floats(turn.var(0)),
+                tuple(turn.mean(0).tolist()),
+                tuple(turn.var(0).tolist()),
                 float(drawn.slope[:, mode].mean()),
                 drawn.centre,
                 _pieces(drawn, level, index, models, better),
@@ -226,7 +226,3 @@ def _log_beta(x: Floats, a: Floats, b: Floats) -> Floats:
 
     density: Floats = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - betaln(a, b)
     return density
-
-
-def _floats(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

@@ -86,11 +86,6 @@ def _scheme(uri: str) -> str:
     return uri.partition("://")[0].partition("+")[0].lower()
 
 
-def remote_folder(home: Path) -> Path:
-    """Where copies of what registries elsewhere hold lie, a folder a registry."""
-    return store_folder(home) / "remote"
-
-
 def store_folder(home: Path) -> Path:
     """Folder of the store."""
     return home / "mlruns"

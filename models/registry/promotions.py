@@ -45,7 +45,7 @@ def move_together(client: "MlflowClient", store: Store, alias: str, numbers: Map
     What is meant to be is written to the store first, beside one of them: where this process dies half-way, whoever
     sweeps next ends the move.
     """
-    # Any of them would do; the first by name, so that all processes look in one place.
+    # Any of them would do: whoever sweeps looks at all models.
     holder = min(numbers)
     client.set_registered_model_tag(holder, INTENT_TAG, json.dumps({"alias": alias, "versions": dict(numbers)}))
     end_moves(client, store, [holder])

@@ -27,8 +27,8 @@ from jobcast.models.registry.home import (
     SCHEME,
     Address,
     redacted,
-    remote_folder,
     shared_artifact_folder,
+    store_folder,
 )
 from jobcast.models.registry.sqlite_store import MS_PER_S, first_line
 from jobcast.models.registry.store import ALIASES_TAG, OWNER_TAG, RunRecord, Stale, UnfinishedRun
@@ -72,7 +72,7 @@ class RemoteStore:
         self.stale: Stale | None = None
         self._address = address
         key = hashlib.sha256(address.uri.encode()).hexdigest()[:12]
-        self._room = remote_folder(home) / key
+        self._room = store_folder(home) / "remote" / key  # copies, a folder a registry
         self._down: tuple[float, UnreachableError] | None = None
         self._opened: MlflowClient | None = None
 
@@ -88,7 +88,8 @@ class RemoteStore:
         """Names of the registered models; while nobody answers, of those that were seen."""
         try:
             with self.client() as client:
-                found = _names(client)
+                models = _pages(client.search_registered_models)
+            found = sorted(model.name for model in models if model.latest_versions)
         except UnreachableError as error:
             seen = [self._seen(file.name) for file in (self._room / "seen").glob("*.json")]
             # An answer may have been that there is no such model.
@@ -332,10 +333,6 @@ def _pages(search: Callable[..., Any], *arguments: Any, **options: Any) -> list[
         token = page.token
         if not token:
             return found
-
-
-def _names(client: "MlflowClient") -> list[str]:
-    return sorted(model.name for model in _pages(client.search_registered_models) if model.latest_versions)
 
 
 def _model_of(client: "MlflowClient", name: str) -> dict[str, Any] | None:
