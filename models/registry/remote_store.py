@@ -30,8 +30,8 @@ from jobcast.models.registry.home import (
     shared_artifact_folder,
     store_folder,
 )
-from jobcast.models.registry.sqlite_store import MS_PER_S, first_line
-from jobcast.models.registry.store import ALIASES_TAG, OWNER_TAG, RunRecord, Stale, UnfinishedRun
+from jobcast.models.registry.sqlite_store import first_line
+from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, OWNER_TAG, RunRecord, Stale, UnfinishedRun
 from jobcast.traces.files import flush, replacing
 from jobcast.traces.owners import scratch_room, sweep_drafts_below
 

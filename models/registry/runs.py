@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from jobcast.models.registry.cards import RegisteredModel
 from jobcast.models.registry.promotions import end_moves, half_moved
 from jobcast.models.registry.references import CHALLENGER, CHAMPION
-from jobcast.models.registry.store import OWNER_TAG, Store, UnfinishedRun
+from jobcast.models.registry.store import MS_PER_S, OWNER_TAG, Store, UnfinishedRun
 from jobcast.models.registry.store_lock import locked
 from jobcast.models.registry.stores import store_of
 from jobcast.traces.owners import Owner, is_left_over
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-MS_PER_S = 1000.0
 
 
 @dataclass(frozen=True, slots=True)

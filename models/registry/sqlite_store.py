@@ -20,14 +20,13 @@ from jobcast.models.registry.home import (
     database_uri,
     store_folder,
 )
-from jobcast.models.registry.store import ALIASES_TAG, OWNER_TAG, RunRecord, Stale, UnfinishedRun
+from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, OWNER_TAG, RunRecord, Stale, UnfinishedRun
 from jobcast.traces.files import disk_trouble, flush, flush_one, unwritable
 from jobcast.traces.owners import is_left_over, sweep_drafts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-MS_PER_S = 1000.0
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
 LIVE = "status = 'READY' AND current_stage != 'Deleted_Internal'"
 """What is left of the versions without half-made and deleted ones, whose rows MLflow keeps."""
