@@ -4,7 +4,7 @@ The mean of several algorithms' logits.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -24,6 +24,7 @@ from jobcast.models.classifiers import (
     PaperXgBoost,
     XgBoost,
 )
+from jobcast.models.metadata import read_bytes
 
 MEMBERS: tuple[str, ...] = ("lightgbm", "logistic", "extra-trees")
 """What is averaged: three that err in different ways."""
@@ -65,6 +66,7 @@ class Average:
     @property
     def gain(self) -> NDArray[np.float64]:
         """Mean of the members' shares of their own measures."""
+        # Members measure gain in units of their own, so shares are averaged. A gain of 0 in all stays 0.
         shares = [member.gain / (member.gain.sum() or 1.0) for member in self.members_]
         mean: NDArray[np.float64] = np.mean(shares, axis=0)
         return mean
@@ -153,6 +155,7 @@ def fit_classifier(
     chosen = algorithm.settings() if settings is None else settings
     if not isinstance(chosen, algorithm.settings):
         raise RegistryError(f"{name} takes {algorithm.settings.__name__}, got {type(chosen).__name__}")
+    # No library trains on one class.
     if y.all() or not y.any():
         return Constant().fit(X, y)
     fitted: Classifier = algorithm.kind(chosen, seed).fit(X, y)
@@ -164,26 +167,17 @@ def read_classifier(name: str, folder: Path, stem: str) -> Classifier:
     algorithm = algorithm_named(name)
 
     def read(file: str) -> bytes:
-        try:
-            return (folder / file).read_bytes()
-        except OSError as error:
-            raise RegistryError(
-                f"{folder / file}: cannot be read ({error.strerror}); export or train the model again"
-            ) from error
+        return read_bytes(folder / file)
 
+    # Which horizons are constants is told by the files alone.
     if (folder / f"{stem}.{Constant.suffix}").exists():
         return Constant.from_files(stem, read)
     classifier: Classifier = algorithm.kind.from_files(stem, read)
     return classifier
 
 
-def settings_to_dict(settings: Settings) -> dict[str, Any]:
-    """JSON-ready."""
-    return asdict(settings)
-
-
 def settings_from_dict(name: str, told: Mapping[str, Any]) -> Settings:
-    """Settings of an algorithm from what `settings_to_dict` gave.
+    """Settings of an algorithm from what `asdict` gave.
 
     >>> settings_from_dict("logistic", {"inverse_l2": 1.0})
     LogisticSettings(inverse_l2=1.0)
@@ -196,4 +190,5 @@ def _rebuilt(kind: type, told: Mapping[str, Any]) -> Any:
     """A dataclass and the dataclasses in it."""
     default = kind()
     values = {f.name: getattr(default, f.name) for f in fields(kind)}
+    # Nested settings are dictionaries in JSON.
     return kind(**{key: _rebuilt(type(values[key]), v) if is_dataclass(values[key]) else v for key, v in told.items()})

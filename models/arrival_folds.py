@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,11 @@ class OutOfFold:
 
     def picked(self, mask: Mask) -> "OutOfFold":
         """Of some rows (n,)."""
-        return OutOfFold(self.row[mask], self.fold[mask], self.arrives[mask], self.probability[mask])
+        return OutOfFold(*(column[mask] for column in self.columns()))
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """All of them, (n,) each."""
+        return self.row, self.fold, self.arrives, self.probability
 
 
 def cuts(from_s: float, until_s: float) -> Floats:
@@ -93,7 +98,9 @@ def training_rows(corpus: Corpus, horizon: int, until_s: float) -> Mask:
     """Rows (N,) to learn from: windows that end before an instant, thinned where neighbours tell the same events."""
     rows = corpus.purged(until_s, horizon)
     per_window = MINUTE_S * corpus.horizons_min[horizon] / STEP_S / ROWS_PER_WINDOW
+    # Longer windows overlap more, so fewer of them tell the same.
     stride = max(LEAST_STRIDE, odd(per_window))
+    # Little data are not thinned further than to LEAST_ROWS.
     stride = min(stride, odd(int(rows.sum()) / LEAST_ROWS))
     return thinned(corpus, rows, stride)
 
@@ -109,6 +116,7 @@ def odd(number: float) -> int:
 
 def thinned(corpus: Corpus, rows: Mask, stride: int, phase: int = 0) -> Mask:
     """Of the rows, those on one grid instant in `stride`."""
+    # By instant, not by row: pools keep the same instants.
     instants = np.unique(corpus.tick_s, return_inverse=True)[1]
     kept: Mask = rows & (instants % stride == phase % stride)
     return kept
@@ -121,7 +129,9 @@ def folds_of(corpus: Corpus, horizon: int, from_s: float, until_s: float) -> Ite
     for number in range(FOLDS):
         known = training_rows(corpus, horizon, instants[number])
         later = ~corpus.until(instants[number]) & corpus.purged(instants[number + 1], horizon)
+        # Another phase than that of training.
         later = thinned(corpus, later, stride, phase=1) if later.sum() > LEAST_ROWS else later
+        # Long windows leave no row in a short fold: nothing ends before its cut.
         if known.any() and later.any():
             yield number, known, later
 
@@ -156,11 +166,7 @@ def averaged(members: Sequence[Sequence[OutOfFold]]) -> list[OutOfFold]:
 
 def joined(parts: Sequence[OutOfFold]) -> OutOfFold:
     """One after another."""
+    # Gives the kinds of the columns where no fold has rows.
     empty = OutOfFold(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0))
-    every = (empty, *parts)
-    return OutOfFold(
-        np.concatenate([part.row for part in every]),
-        np.concatenate([part.fold for part in every]),
-        np.concatenate([part.arrives for part in every]),
-        np.concatenate([part.probability for part in every]),
-    )
+    columns = zip(*(part.columns() for part in (empty, *parts)), strict=True)
+    return OutOfFold(*map(np.concatenate, columns))

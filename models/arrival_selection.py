@@ -45,9 +45,11 @@ class Selection:
         """
         means = {name: self._mean_loss(parts, folds) for name, parts in self.forecasts.items()}
         known = {name: mean for name, mean in means.items() if mean is not None}
+        # The first of equals, and so the order of `ALGORITHMS` decides ties.
         return min(known, key=lambda name: known[name]) if known else FALLBACK
 
     def _mean_loss(self, parts: Sequence[OutOfFold], folds: int | None) -> float | None:
+        # Horizons without a fold of both classes say nothing of any algorithm.
         losses = [relative_log_loss(cut_to(told, folds)) for told in parts]
         return scores.mean(np.array([loss for loss in losses if loss is not None]))
 
@@ -88,6 +90,7 @@ def select(
     chosen = dict(settings or {})
     told: dict[str, list[OutOfFold]] = {}
     for name in ALGORITHMS:
+        # Its members were just forecast on the same folds: their mean spares training them again.
         if name == "average" and averages_the_others(chosen):
             told[name] = averaged([told[member] for member in MEMBERS])
         else:
@@ -110,6 +113,7 @@ def cut_to(told: OutOfFold, folds: int | None) -> OutOfFold:
 
 def relative_log_loss(told: OutOfFold) -> float | None:
     """Mean over folds of the log loss divided by that of the fold's share; None without a fold of both classes."""
+    # A fold of one class has no entropy to divide by.
     return _mean([_log_loss(part) / _entropy(part) for part in _folds(told) if _entropy(part) > SMALLEST_LOSS])
 
 
@@ -130,6 +134,7 @@ def _folds(told: OutOfFold) -> list[OutOfFold]:
 
 
 def _log_loss(told: OutOfFold) -> float:
+    # Bounded: one forecast of 0 that came true would decide everything.
     of_truth = np.where(told.arrives, told.probability, 1.0 - told.probability)
     return float(-np.log(np.maximum(of_truth, SMALLEST_LOSS)).mean())
 
@@ -186,6 +191,7 @@ def tune_arrivals(
     def losses(values: dict[str, Any]) -> Iterator[float]:
         learner, seen = Learner(algorithm, seed, _settings(default, values)), list[float]()
         for horizons in folds:
+            # Told after each fold over all so far, so that bad trials end early.
             seen += [_loss(learner, corpus, *one) for one in horizons]
             yield float(np.mean(seen))
 
@@ -198,6 +204,7 @@ def _by_fold(corpus: Corpus, from_s: float, until_s: float) -> list[list[tuple[i
     folds: list[list[tuple[int, Any, Any]]] = [[] for _ in range(FOLDS)]
     for horizon in range(len(corpus.horizons_min)):
         for number, known, later in folds_of(corpus, horizon, from_s, until_s):
+            # The relative loss divides by the fold's entropy, which one class does not have.
             if len(np.unique(corpus.arrives[later, horizon])) > 1:
                 folds[number].append((horizon, known, later))
     return [fold for fold in folds if fold]
@@ -233,6 +240,7 @@ RANGES: Mapping[type, Mapping[str, Range]] = {
 def _ranges(default: Settings) -> dict[str, Range]:
     """Ranges by the names of `flat`."""
     if isinstance(default, AverageSettings):
+        # The average's members have the ranges of their own kinds, under their names.
         parts = {name: RANGES[type(getattr(default, name))] for name in asdict(default)}
         return {f"{name}_{key}": one for name, part in parts.items() for key, one in part.items()}
     return dict(RANGES[type(default)])

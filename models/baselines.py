@@ -19,6 +19,7 @@ DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
 EVEN_ODDS = 0.5
 """From which probability on a rule says that jobs arrive."""
+# A day, so that day and night weigh alike.
 HALF_LIFE_S = DAY_S
 """Half of an exponentially weighted mean is of the last so many seconds."""
 NORMAL_QUANTILE = NormalDist().inv_cdf(COVERAGE)
@@ -67,6 +68,7 @@ def last_window(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> F
 
 def same_window_yesterday(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
     """Load of (t - 24 h, t - 24 h + k], clipped at t, GPUs, shape (T,)."""
+    # A longer window of yesterday would reach into what is to be forecast.
     length_s = min(horizon_s, DAY_S)
     ticks = np.asarray(ticks_s, np.float64)
     return window_loads(history, ticks - DAY_S + length_s, length_s, 1)[:, 0]
@@ -96,13 +98,16 @@ def ewma_rate(history: PoolHistory, ticks_s: ArrayLike, weight: Floats | None = 
     [0.0, 1.0, 0.5]
     """
     ticks, counted = np.asarray(ticks_s, np.float64), np.ones(len(history.arrival_s)) if weight is None else weight
+    # The mean lifetime of a half-life; before the first arrival exp(-inf) is 0.
     tau_s, total, last_s = HALF_LIFE_S / np.log(2.0), 0.0, -np.inf
     held = [0.0]
+    # A recurrence in time: each arrival decays all before it.
     for at_s, much in zip(history.arrival_s.tolist(), counted.tolist(), strict=True):
         total = total * float(np.exp((last_s - at_s) / tau_s)) + much
         held.append(total)
         last_s = at_s
     known = np.searchsorted(history.arrival_s, ticks, side="right")
+    # Before the first arrival infinitely long ago, where the exponential is 0.
     since_s = ticks - np.concatenate([[-np.inf], history.arrival_s])[known]
     rate: Floats = np.array(held)[known] * np.exp(-since_s / tau_s) / tau_s
     return rate

@@ -44,7 +44,9 @@ def calibrated(parts: Floats, known: Floats, out: Floats) -> None:
         mixed = 0.0
         for k in range(n_parts):
             mixed += known[k] * parts[k, b]
+        # A power of the mixture: below 1 it is tempered, above 1 sharpened; then the shift in log odds.
         out[b] = known[n_parts] * math.log(max(mixed, LEAST)) + known[n_parts + 1 + b]
+        # Taken off before the exponential, which cannot overflow then.
         most = max(most, out[b])
     total = 0.0
     for b in range(n_bins):
@@ -57,6 +59,7 @@ def calibrated(parts: Floats, known: Floats, out: Floats) -> None:
 @njit([types.void(_FLOATS, _FLOATS, types.int64, _OUT)], cache=True)  # type: ignore[untyped-decorator]
 def tell(state: Floats, shifts: Floats, n_parts: int, known: Floats) -> None:
     """Weights, power and shifts of a pool, written to `known`, from log weights and the shifts of the pool, (B,)."""
+    # Log weights are only defined up to a constant: the largest becomes 1.
     most, total = state[:n_parts].max(), 0.0
     for k in range(n_parts):
         known[k] = math.exp(state[k] - most)
@@ -85,13 +88,17 @@ def learn(parts: Floats, which: int, step: float, state: Floats, shifts: Floats)
         for k in range(n_parts):
             mixed += known[k] * parts[k, b]
         miss = proba[b] - (1.0 if b == which else 0.0)
+        # Derivative of the log loss by the power.
         slope += miss * math.log(max(mixed, LEAST))
         place = n_parts + 1 + b
         state[place] -= step * (SHIFT_RATE * miss + FORGOTTEN * state[place])
+        # The pool's own shift moves by the same miss as the shift of all pools.
         shifts[b] -= step * (SHIFT_RATE * miss + FORGOTTEN * shifts[b])
+    # Forgetting pulls the power back to 1, as it was before anything was known.
     power = state[n_parts] - step * (TEMPER_RATE * slope + FORGOTTEN * (state[n_parts] - 1.0))
     state[n_parts] = min(max(float(power), LEAST_TEMPER), MOST_TEMPER)
     for k in range(n_parts):
+        # The booster comes first in `FORECASTS` and forgets towards its head start, the rules towards 0.
         start = HEAD_START if k == 0 else 0.0
         gain = TRUST_RATE * math.log(max(parts[k, which], LEAST))
         state[k] += step * (gain - FORGOTTEN * (state[k] - start))
@@ -125,11 +132,13 @@ def replay(
     """
     taught = 0
     for job in range(submit_s.size):
+        # Whatever was known by this submission has taught before it is answered.
         while taught < lessons.size and known_s[lessons[taught]] <= submit_s[job]:
             one = lessons[taught]
             learn(parts[one], bins[one], steps[one], state, shifts[pools[one]])
             taught += 1
         tell(state, shifts[pools[job]], parts.shape[1], known[job])
+    # The rest teaches too: the state is kept as of the end of the training.
     for one in lessons[taught:]:
         learn(parts[one], bins[one], steps[one], state, shifts[pools[one]])
 

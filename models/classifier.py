@@ -15,6 +15,7 @@ TRAINING_THREADS = 2
 """Fixed, since sums of gradients depend on how rows are shared out among threads."""
 ROWS_PER_SMALLEST_LEAF = 50
 """On little data a leaf of a tree may hold one row in so many, rather than what its settings say."""
+# A leaf that says 0 or 1 would else outvote any number of other members in a mean of logits.
 SMALLEST_PROBABILITY = 1e-6
 """Logits are taken of probabilities no closer than this to 0 and 1."""
 
@@ -60,6 +61,7 @@ class Constant:
         0.1
         """
         self.n_features = X.shape[1]
+        # Not the plain share, which would be 0 or 1 and never be taken back.
         self.probability = float((y.sum() + 1) / (len(y) + 2))
         return self
 
@@ -83,17 +85,18 @@ class Constant:
         return cls(**json.loads(read(f"{stem}.{cls.suffix}")))
 
 
-def smallest_leaf(wanted: int, rows: int) -> int:
+def smallest_leaf(wanted: int, rows: int, rows_per_leaf: int = ROWS_PER_SMALLEST_LEAF) -> int:
     """Rows that a leaf must hold when `rows` rows train.
 
     >>> [smallest_leaf(300, rows) for rows in (10, 5_000, 100_000)]
     [1, 100, 300]
     """
-    return max(1, min(wanted, rows // ROWS_PER_SMALLEST_LEAF))
+    return max(1, min(wanted, rows // rows_per_leaf))
 
 
 def plain(X: NDArray[Any]) -> Matrix:
     """Rows as every algorithm reads them: float32, so that batch and live rows round alike."""
+    # The compiled trees' signatures ask for C order; a copy is made only where it is not.
     return np.ascontiguousarray(X, dtype=np.float32)
 
 
@@ -103,7 +106,9 @@ def logit(probability: NDArray[Any]) -> NDArray[np.float64]:
     >>> logit(np.array([0.5])).tolist()
     [0.0]
     """
+    # np.clip gives the same, but is slower on the few rows of a forecast.
     kept = np.minimum(np.maximum(probability, SMALLEST_PROBABILITY), 1.0 - SMALLEST_PROBABILITY)
+    # log1p keeps the digits of probabilities near 1.
     odds: NDArray[np.float64] = np.log(kept) - np.log1p(-kept)
     return odds
 
@@ -114,6 +119,7 @@ def from_logit(z: NDArray[Any]) -> NDArray[np.float64]:
     >>> from_logit(np.array([0.0, -800.0])).tolist()
     [0.5, 0.0]
     """
+    # exp overflows to infinity far below 0, whose inverse is the 0 that is wanted.
     with np.errstate(over="ignore", under="ignore"):
         probability: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-z))
     return probability

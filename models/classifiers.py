@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Floats
 from jobcast.domain.memory import need_memory
 from jobcast.models.classifier import TRAINING_THREADS, Matrix, ReadFile, from_logit, json_bytes, plain, smallest_leaf
-from jobcast.models.metadata import REMEDY, booster_of
+from jobcast.models.metadata import REMEDY, booster_of, trained_booster
 
 if TYPE_CHECKING:
     from jobcast.models.compiled_trees import SmallTrees
@@ -71,14 +71,18 @@ class Logistic:
 
         rows = plain(X).astype(np.float64)
         center, scale = _spread(rows)
+        # asinh is linear near the median and a logarithm far away, on both sides of it.
         z = np.nan_to_num(np.arcsinh((rows - center) / scale), nan=0.0)
         knot = np.percentile(z, KNOTS, axis=0).T
+        # Order of terms within a column: the line, then its knots, as `bent_logits` reads the weights.
         terms = np.stack([z, *(np.maximum(0.0, z - knot[:, k]) for k in range(len(KNOTS)))], axis=2)
         terms = terms.reshape(len(z), -1)
         mean, deviation = terms.mean(axis=0), terms.std(axis=0)
+        # A column of one value has terms of no width; its weight stays 0 whatever it is divided by.
         deviation[deviation == 0.0] = 1.0
         model: Any = LogisticRegression(C=self.settings.inverse_l2, max_iter=MOST_ITERATIONS)
         model.fit((terms - mean) / deviation, y)
+        # Scaling and centring go into weights and intercept, so that serving needs neither.
         weight = model.coef_[0] / deviation
         self.intercept_ = float(model.intercept_[0] - (weight * mean).sum())
         self.arrays_ = {"center": center, "scale": scale, "knot": np.ascontiguousarray(knot)}
@@ -115,11 +119,13 @@ class Logistic:
 def _spread(rows: Floats) -> tuple[Floats, Floats]:
     """Median and spread of each column, the spread 1 where a column says one thing only."""
     center, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    # Column by column, since each has other missing rows.
     for column in range(rows.shape[1]):
         known = rows[~np.isnan(rows[:, column]), column]
         if len(known):
             low, center[column], high = np.percentile(known, (25, 50, 75))
             off = np.abs(known - center[column])
+            # Where most values are the median the quartiles coincide; what differs from it then tells the spread.
             spread = (high - low) / QUARTILES_TO_DEVIATION or (np.median(off[off > 0.0]) if off.any() else 1.0)
             scale[column] = spread
     return center, scale
@@ -167,6 +173,7 @@ class ExtraTrees:
         """Train; see `Classifier`."""
         from sklearn.ensemble import ExtraTreesClassifier
 
+        # Two threads draw the same as one: each tree has a seed of its own.
         forest: Any = ExtraTreesClassifier(
             n_estimators=self.settings.trees,
             min_samples_leaf=smallest_leaf(self.settings.min_rows_leaf, len(X)),
@@ -204,6 +211,7 @@ class ExtraTrees:
     def from_files(cls, stem: str, read: ReadFile) -> Self:
         """Read the archive; nothing in it is code."""
         model, packed = cls(), io.BytesIO(read(f"{stem}.{cls.suffix}"))
+        # Sizes are read from the archive's directory, before anything is unpacked.
         with ZipFile(packed) as archive:  # a few bytes may unpack to any number
             need_memory(sum(part.file_size for part in archive.infolist()), f"{stem}.{cls.suffix}", REMEDY)
         with np.load(packed, allow_pickle=False) as told:
@@ -220,6 +228,7 @@ def _flat(trees: list[Any]) -> dict[str, NDArray[Any]]:
         return np.concatenate(parts).astype(kind)
 
     def children(parts: list[NDArray[Any]]) -> NDArray[Any]:
+        # scikit-learn numbers nodes within a tree; here they are positions among all trees' nodes.
         return joined([np.where(part < 0, -1, part + at) for part, at in zip(parts, root, strict=True)], np.int32)
 
     return {
@@ -229,6 +238,7 @@ def _flat(trees: list[Any]) -> dict[str, NDArray[Any]]:
         "left": children([tree.children_left for tree in trees]),
         "right": children([tree.children_right for tree in trees]),
         "missing_left": joined([tree.missing_go_to_left for tree in trees], np.bool_),
+        # Of classes False and True the second, as a share of the rows in the leaf.
         "value": joined([tree.value[:, 0, 1] / tree.value[:, 0].sum(axis=1) for tree in trees], np.float64),
     }
 
@@ -276,33 +286,18 @@ class LightGbm:
 
     def fit(self, X: Matrix, y: NDArray[np.bool_]) -> Self:
         """Train; see `Classifier`."""
-        import lightgbm
-
-        data = lightgbm.Dataset(plain(X), label=y.astype(np.float32), params={"verbosity": -1})
-        self.model_ = lightgbm.train(self._parameters(len(X)), data, num_boost_round=self.settings.trees)
+        least = smallest_leaf(self.settings.min_rows_leaf, len(X))
+        how = {"objective": "binary", "min_data_in_leaf": least, "max_bin": MOST_BINS}
+        size = (self.settings, self.settings.trees, self.seed, TRAINING_THREADS)
+        self.model_ = trained_booster(plain(X), y.astype(np.float32), *size, how)
         return self
-
-    def _parameters(self, rows: int) -> dict[str, Any]:
-        return {
-            "objective": "binary",
-            "num_leaves": self.settings.leaves,
-            "learning_rate": self.settings.learning_rate,
-            "min_data_in_leaf": smallest_leaf(self.settings.min_rows_leaf, rows),
-            "lambda_l2": self.settings.l2,
-            "feature_fraction": self.settings.column_share,
-            "max_bin": MOST_BINS,
-            "seed": self.seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": TRAINING_THREADS,
-            "verbosity": -1,
-        }
 
     def predict_proba(self, X: Matrix) -> Floats:
         """Probabilities; see `Classifier`."""
         from jobcast.models.compiled_trees import SmallTrees, sigmoids
 
         if self.trees_ is None:
+            # Laid out once; a copy of LightGBM's own predictor would be asked for each few rows.
             self.trees_ = SmallTrees.of(self.model_)
         told: Floats = sigmoids(self.trees_(plain(X))[0])
         return told
@@ -343,12 +338,16 @@ class XgBoost:
         """Train; see `Classifier`."""
         import xgboost
 
-        data = xgboost.QuantileDMatrix(
+        rows = xgboost.QuantileDMatrix(
             plain(X), label=y.astype(np.float32), max_bin=MOST_BINS, nthread=TRAINING_THREADS
         )
-        self.model_ = xgboost.train(
-            self._parameters(len(X), float(y.mean())), data, num_boost_round=self.settings.trees
-        )
+        return self._train(rows, self._parameters(len(X), float(y.mean())), self.settings.trees)
+
+    def _train(self, rows: Any, parameters: dict[str, Any], trees: int) -> Self:
+        import xgboost
+
+        fixed = {"objective": "binary:logistic", "seed": self.seed, "nthread": TRAINING_THREADS, "verbosity": 0}
+        self.model_ = xgboost.train({**fixed, **parameters}, rows, num_boost_round=trees)
         self.model_.set_param({"nthread": SERVING_THREADS})
         return self
 
@@ -356,7 +355,6 @@ class XgBoost:
         # A leaf is bounded by its sum of p (1 - p), which is this much for `smallest_leaf` rows of average odds.
         weight = smallest_leaf(self.settings.min_rows_leaf, rows) * base_rate * (1 - base_rate)
         return {
-            "objective": "binary:logistic",
             "tree_method": "hist",
             "grow_policy": "lossguide",
             "max_depth": 0,
@@ -366,9 +364,6 @@ class XgBoost:
             "reg_lambda": self.settings.l2,
             "colsample_bytree": self.settings.column_share,
             "max_bin": MOST_BINS,
-            "seed": self.seed,
-            "nthread": TRAINING_THREADS,
-            "verbosity": 0,
         }
 
     def predict_proba(self, X: Matrix) -> Floats:
@@ -419,15 +414,6 @@ class PaperXgBoost(XgBoost):
         """Train; see `Classifier`."""
         import xgboost
 
-        came = int(y.sum())
-        parameters = {
-            "objective": "binary:logistic",
-            "scale_pos_weight": (len(y) - came) / came,
-            "seed": self.seed,
-            "nthread": TRAINING_THREADS,
-            "verbosity": 0,
-        }
-        data = xgboost.DMatrix(plain(X), label=y.astype(np.float32), nthread=TRAINING_THREADS)
-        self.model_ = xgboost.train(parameters, data, num_boost_round=PAPER_TREES)
-        self.model_.set_param({"nthread": SERVING_THREADS})
-        return self
+        arrived = int(y.sum())
+        rows = xgboost.DMatrix(plain(X), label=y.astype(np.float32), nthread=TRAINING_THREADS)
+        return self._train(rows, {"scale_pos_weight": (len(y) - arrived) / arrived}, PAPER_TREES)

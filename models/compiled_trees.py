@@ -66,25 +66,31 @@ def tree_sums(
        SIGIR 2015.
     """
     n = X.shape[0]
+    # Rows are padded, columns lie next to each other: the innermost loop runs over rows without a branch.
     filled = (n + LANES - 1) // LANES * LANES
     columns = np.zeros((X.shape[1], filled), np.float32)
     for i in range(n):
         for j in range(X.shape[1]):
             columns[j, i] = X[i, j]
+    # One sum tells whether any value is missing; without one the second loop below is skipped.
     missing_any = np.isnan(columns.sum())
     sums, leaves, begin = np.zeros((ends.size, n)), np.empty(filled, np.uint32), 0
     for ensemble in range(ends.size):
         of_rows = sums[ensemble]
         for tree in range(begin, ends[ensemble]):
+            # Each bit is a leaf, from left to right; at first a row may end in any.
             leaves[:] = ALL
             for node in range(first_node[tree], first_node[tree + 1]):
                 x, least, kept = columns[column[node]], threshold[node], mask[node]
                 for i in range(filled):
+                    # True less 1 is 0, False less 1 wraps round to all bits: a row that goes left keeps all leaves.
                     leaves[i] &= kept | (np.uint32(x[i] > least) - ONE)
                 if missing_any:
+                    # Missing values compare as False above, as if they went left: set right here.
                     for i in range(filled):
                         leaves[i] &= missing[node] | (np.uint32(math.isnan(x[i])) - ONE)
             for i in range(n):
+                # The lowest bit that is left is the leftmost leaf. Added tree by tree, as LightGBM adds.
                 of_rows[i] += leaf[first_leaf[tree] + trailing_zeros(leaves[i])]  # type: ignore[call-arg, unused-ignore]
         begin = ends[ensemble]
     return sums
@@ -104,6 +110,7 @@ def softmaxes(z: Floats) -> Floats:
     """Shares of classes (n, B) from raw scores (B, n), as LightGBM computes them."""
     told = np.empty((z.shape[1], z.shape[0]))
     for i in range(z.shape[1]):
+        # Less the largest, so that no exponential overflows; LightGBM does the same.
         most = z[:, i].max()
         total = 0.0
         for k in range(z.shape[0]):
@@ -117,6 +124,7 @@ def softmaxes(z: Floats) -> Floats:
 def rounded_down(thresholds: Floats) -> NDArray[np.float32]:
     """In single precision, none larger: x <= threshold says the same of every x in single precision."""
     single = thresholds.astype(np.float32)
+    # Rounding to the nearest may have gone up, which would send the numbers in between another way.
     return np.where(single > thresholds, np.nextafter(single, np.float32(-np.inf)), single)
 
 
@@ -151,6 +159,7 @@ class SmallTrees:
     @classmethod
     def of_classes(cls, booster: Any, classes: int) -> "SmallTrees":
         """From a booster of many classes, whose trees take turns: an ensemble a class. Raises as `of`."""
+        # LightGBM lists the first tree of every class, then the second of every class.
         trees = booster.dump_model()["tree_info"]
         return cls._of([trees[number::classes] for number in range(classes)])
 
@@ -166,9 +175,11 @@ class SmallTrees:
             if "leaf_value" in tree:
                 leaves.append(float(tree["leaf_value"]))
                 return
+            # The node's place is taken before its children, for the order of the nodes.
             begin, at = len(leaves) - first_leaf[-1], len(nodes)
             nodes.append((0, 0.0, 0, 0))
             placed(tree["left_child"])
+            # All leaves but those below the left child, which are the ones just placed.
             kept = _ALL_BITS ^ ((1 << len(leaves) - first_leaf[-1]) - (1 << begin))
             # LightGBM takes a missing value for 0 where training had none.
             left = tree["default_left"] if tree["missing_type"] != "None" else tree["threshold"] >= 0.0
@@ -183,6 +194,7 @@ class SmallTrees:
                 if len(leaves) - first_leaf[-1] > MOST_LEAVES:
                     raise ValueError(f"a tree of {len(leaves) - first_leaf[-1]} leaves, at most {MOST_LEAVES} are read")
             ends.append(len(first_leaf))
+        # Boosters without any split have no nodes at all.
         column, threshold, mask, missing = zip(*nodes, strict=True) if nodes else ((),) * 4
         single = rounded_down(np.array(threshold, np.float64))
         of_trees = np.array(ends, np.int32), np.array(first_node, np.int32)
@@ -222,9 +234,11 @@ def bent_logits(
         total = intercept
         for column in range(X.shape[1]):
             x = X[i, column]
+            # The centre is the median, for which z is 0.
             z = 0.0 if math.isnan(x) else math.asinh((x - center[column]) / scale[column])
             total += weight[column, 0] * z
             for k in range(knot.shape[1]):
+                # Below its knot a term is 0, as max(0, z - knot) was in training.
                 if z > knot[column, k]:
                     total += weight[column, 1 + k] * (z - knot[column, k])
         logits[i] = total
@@ -242,10 +256,12 @@ def mixture_quantiles(
     """
     gpus, last = np.zeros(share.size), known.size - 2
     for i in range(share.size):
+        # The level within windows with load: of all windows, 1 - share have none.
         within = (level[i] - (1.0 - share[i])) / max(share[i], nothing)
         if within <= 0.0:
             continue
         left = 0
+        # Five levels: walking is faster than a binary search.
         while left < last and known[left + 1] <= within:
             left += 1
         weight = (within - known[left]) / (known[left + 1] - known[left])
@@ -254,6 +270,7 @@ def mixture_quantiles(
         elif weight > 1.0:
             weight = 1.0
         logs = (1.0 - weight) * amounts[i, left] + weight * amounts[i, left + 1]
+        # Rounded down after a little was added: 7.9999 from single precision is 8 GPUs.
         gpus[i] = np.floor(math.expm1(logs) + whole)
     return gpus
 
@@ -282,6 +299,7 @@ def forest_means(X: NDArray[np.float32], root: Ints, nodes: NDArray[np.void], va
     Rows go through a tree one after another, while its nodes are at hand.
     """
     means = np.zeros(X.shape[0])
+    # Trees outside, rows inside: a tree's nodes stay in the cache for all rows.
     for tree in range(root.size):
         for i in range(X.shape[0]):
             at = root[tree]

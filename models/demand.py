@@ -12,7 +12,7 @@ GPU was measured to hold they take it in several passes and synchronise once.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from jobcast.traces.goodput_tables import StepTimes
 GPUS_PER_NODE = 4
 """Of the cluster that Pollux's step times were measured on."""
 ONE_TYPE = ""
+# Wider bounds let few noisy points bend the curve where nothing was measured.
 STEEPEST, FLATTEST = 1.5, -2.0
 """Exponents of a power law: beyond 1 speedups are super-linear, below 0 more GPUs are slower."""
 PACKED, SPREAD = 0, 1
@@ -52,10 +53,8 @@ class Demand(Protocol):
         """Speed over one GPU, (n,)."""
 
 
-class FittedDemand:
-    """What demand functions of one parameter a locality share; `speedup_of(gpus, parameter)` is their form.
-
-    The squared relative error of seconds (of their logarithm) is least, weighted, by scipy's `least_squares`.
+class MeasuredDemand:
+    """What demand functions of measured points share.
 
     Parameters
     ----------
@@ -64,15 +63,54 @@ class FittedDemand:
     Attributes
     ----------
     one_gpu_s_ : seconds on one GPU of the first type
-    parameter_ : (2,) of packed and of spread GPUs
     types_, speed_ : types in order of appearance, and the speed of each over the first
+    """
+
+    one_gpu_s_: float
+    types_: tuple[str, ...]
+    speed_: Floats
+
+    def __init__(self, gpus_per_node: int = GPUS_PER_NODE):
+        self.gpus_per_node = gpus_per_node
+
+    def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
+        """Speed over one GPU of the same type, shapes broadcast; 1 for one GPU."""
+        count = np.asarray(gpus, np.float64)
+        spread = np.zeros(count.shape, bool) if nodes is None else is_spread(count, nodes, self.gpus_per_node)
+        return self._speedup(count, spread)
+
+    def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
+        raise NotImplementedError
+
+    def predict(
+        self, gpus: ArrayLike, nodes: ArrayLike | None = None, gpu_types: Sequence[str] | None = None
+    ) -> Floats:
+        """Seconds, (n,); raises TrainingError for a type that was not measured."""
+        return self.one_gpu_s_ / self.speedup(gpus, nodes) / self._speeds_of(gpu_types)
+
+    def _speeds_of(self, gpu_types: Sequence[str] | None) -> Floats:
+        """Speed of each type over the first one."""
+        if gpu_types is None:
+            return np.ones(())
+        for name in gpu_types:
+            if name not in self.types_:
+                raise TrainingError(f"GPU type {name!r} was not measured; known types are {', '.join(self.types_)}")
+        speeds: Floats = self.speed_[[self.types_.index(name) for name in gpu_types]]
+        return speeds
+
+
+class FittedDemand(MeasuredDemand):
+    """What demand functions of one parameter a locality share; `speedup_of(gpus, parameter)` is their form.
+
+    The squared relative error of seconds (of their logarithm) is least, weighted, by scipy's `least_squares`.
+
+    Attributes
+    ----------
+    parameter_ : (2,) of packed and of spread GPUs
     """
 
     bounds: ClassVar[tuple[float, float]]
     start: ClassVar[float]
-
-    def __init__(self, gpus_per_node: int = GPUS_PER_NODE):
-        self.gpus_per_node = gpus_per_node
 
     @staticmethod
     def speedup_of(gpus: Floats, parameter: Floats) -> Floats:
@@ -105,36 +143,31 @@ class FittedDemand:
 
         count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
         self.types_, kind = _types(gpu_types, len(count))
+        # Without a spread point there is nothing to tell both localities apart by.
         locality = spread.astype(np.int64) if spread.any() else np.zeros(len(count), dtype=np.int64)
         localities = int(locality.max()) + 1
 
         def residuals(free: Floats) -> Floats:
             own = free[1 : 1 + localities][locality]
+            # The first type is the one that the others are compared with.
             slower = np.concatenate([[0.0], free[1 + localities :]])[kind]
             found: Floats = np.sqrt(weight) * (free[0] - np.log(self.speedup_of(count, own)) + slower - logs)
             return found
 
         sizes = [1, localities, len(self.types_) - 1]
         low, high = self.bounds
+        # In the order of the free parameters: log seconds, one form a locality, one factor a further type.
         bounds = np.repeat([-np.inf, low, -np.inf], sizes), np.repeat([np.inf, high, np.inf], sizes)
         first = np.repeat([float(logs.max()), self.start, 0.0], sizes)
         found: Any = least_squares(residuals, first, bounds=bounds)
         self.one_gpu_s_ = float(np.exp(found.x[0]))
+        # Repeats the one parameter where both localities share it.
         self.parameter_ = np.resize(found.x[1 : 1 + localities], 2)
         self.speed_ = np.exp(-np.concatenate([[0.0], found.x[1 + localities :]]))
         return self
 
-    def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
-        """Speed over one GPU of the same type, shapes broadcast; 1 for one GPU."""
-        count = np.asarray(gpus, np.float64)
-        spread = np.zeros(count.shape, bool) if nodes is None else is_spread(count, nodes, self.gpus_per_node)
+    def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
         return self.speedup_of(count, self.parameter_[spread.astype(np.int64)])
-
-    def predict(
-        self, gpus: ArrayLike, nodes: ArrayLike | None = None, gpu_types: Sequence[str] | None = None
-    ) -> Floats:
-        """Seconds, (n,); raises TrainingError for a type that was not measured."""
-        return self.one_gpu_s_ / self.speedup(gpus, nodes) / speeds_of(self, gpu_types)
 
 
 class AmdahlDemand(FittedDemand):
@@ -163,24 +196,17 @@ class PowerDemand(FittedDemand):
         return speed
 
 
-class TableDemand:
+class TableDemand(MeasuredDemand):
     """The measured points themselves: speedups linear between numbers of GPUs, flat beyond the last.
 
     Several points of one number and locality stand as their weighted geometric mean. What a locality does not tell is
     as in the other one.
 
-    Parameters
-    ----------
-    gpus_per_node : tells packed from spread points
-
     Attributes
     ----------
-    one_gpu_s_, types_, speed_ : as of `FittedDemand`, the speed of a type by its points on one GPU
+    speed_ : of a type by its points on one GPU
     known_ : by locality, (GPUs from 1 on, speedups)
     """
-
-    def __init__(self, gpus_per_node: int = GPUS_PER_NODE):
-        self.gpus_per_node = gpus_per_node
 
     def fit(
         self,
@@ -203,20 +229,12 @@ class TableDemand:
         self.one_gpu_s_, self.speed_ = float(np.exp(ones[0])), np.exp(ones[0] - np.array(ones))
         ups = np.array(ones)[kind] - logs
         packed, far = (_means(count[own], ups[own], weight[own]) for own in (~spread, spread))
+        # One point is GPUs = 1 alone, which says nothing of this locality.
         self.known_ = (packed if len(packed[0]) > 1 else far, far if len(far[0]) > 1 else packed)
         return self
 
-    def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
-        """Speed over one GPU of the same type, shapes broadcast."""
-        count = np.asarray(gpus, np.float64)
-        spread = np.zeros(count.shape, bool) if nodes is None else is_spread(count, nodes, self.gpus_per_node)
+    def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
         return np.where(spread, np.interp(count, *self.known_[SPREAD]), np.interp(count, *self.known_[PACKED]))
-
-    def predict(
-        self, gpus: ArrayLike, nodes: ArrayLike | None = None, gpu_types: Sequence[str] | None = None
-    ) -> Floats:
-        """Seconds, (n,); raises TrainingError for a type that was not measured."""
-        return self.one_gpu_s_ / self.speedup(gpus, nodes) / speeds_of(self, gpu_types)
 
 
 DEMANDS: dict[str, type[FittedDemand] | type[TableDemand]] = {
@@ -236,6 +254,7 @@ def checked(
     weights = np.ones(len(count)) if weight is None else np.asarray(weight, np.float64)
     if not len(count) == len(time_s) == len(where) == len(weights):
         raise TrainingError("GPUs, seconds, nodes and weights must be of one length; give one of each a point")
+    # 5e-324 is the smallest number above 0.
     for name, values, least in (("GPUs", count, 1.0), ("nodes", where, 1.0), ("seconds", time_s, 5e-324)):
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= least)))
         if len(bad):
@@ -246,17 +265,6 @@ def checked(
     if len(np.unique(count)) < 2:
         raise TrainingError("a demand function needs times on at least two numbers of GPUs; measure more")
     return count, np.log(time_s), is_spread(count, where, gpus_per_node), weights
-
-
-def speeds_of(demand: Any, gpu_types: Sequence[str] | None) -> Floats:
-    """Speed of each type over the first one of a fitted demand; raises TrainingError for one not measured."""
-    if gpu_types is None:
-        return np.ones(())
-    for name in gpu_types:
-        if name not in demand.types_:
-            raise TrainingError(f"GPU type {name!r} was not measured; known types are {', '.join(demand.types_)}")
-    speeds: Floats = demand.speed_[[demand.types_.index(name) for name in gpu_types]]
-    return speeds
 
 
 def _types(gpu_types: Sequence[str] | None, count: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
@@ -301,6 +309,7 @@ def most_local(times: StepTimes) -> float:
 def default_batch_size(times: StepTimes, most_gpus: int) -> int:
     """Total batch size that fills one GPU, or that `most_gpus` can still share at the smallest size measured."""
     alone = times.local_batch_size[times.gpus == 1]
+    # Each of the GPUs must get at least the smallest share that was measured.
     least = most_gpus * float(times.local_batch_size.min())
     return int(max(alone.max() if len(alone) else 0.0, least))
 
@@ -315,10 +324,13 @@ def points_of(times: StepTimes, batch_size: int) -> Points:
     for gpus, nodes in sorted(set(zip(times.gpus.tolist(), times.nodes.tolist(), strict=True))):
         mine = (times.gpus == gpus) & (times.nodes == nodes)
         sizes, at = np.unique(times.local_batch_size[mine], return_inverse=True)
+        # Repeated measurements of a configuration count as their mean.
         step_s, sync_s = (np.bincount(at, values[mine]) / np.bincount(at) for values in (times.step_s, times.sync_s))
+        # No more a GPU than was measured there, even if another configuration held more.
         passes, local = passes_of(batch_size, gpus, min(largest, float(sizes[-1])))
         if sizes[0] * (1 - tolerance.SHARES) <= local:
             step, sync = float(np.interp(local, sizes, step_s)), float(np.interp(local, sizes, sync_s))
+            # All passes compute gradients, only the last one waits for the others' gradients.
             rows.append((nodes, gpus, passes * step - (passes - 1) * min(sync, step)))
     return Points(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
 
@@ -329,6 +341,7 @@ def passes_of(batch_size: float, gpus: float, largest: float) -> tuple[int, floa
     >>> passes_of(64, 1, 12), passes_of(64, 16, 12)
     ((6, 10.666666666666666), (1, 4.0))
     """
+    # Less a trifle, so that a share that fits exactly needs no further pass.
     passes = max(1, int(np.ceil(batch_size / gpus / largest - tolerance.SHARES)))
     return passes, batch_size / gpus / passes
 
@@ -361,8 +374,10 @@ class ThroughputDemand:
         """
         self.largest_ = self.largest or most_local(times)
         local = np.array([passes_of(self.batch_size, one, self.largest_)[1] for one in times.gpus])
+        # The trifle keeps sizes far away from weighing nothing at all, where nothing near was measured.
         near = np.exp(-0.5 * (np.log(times.local_batch_size / local) / NEAR) ** 2) + LEAST_WEIGHT
         _, at = np.unique(times.gpus, return_inverse=True)
+        # Each number of GPUs weighs 1 in all, however often it was measured.
         self.model_: Throughput = fit_throughput(times, near / np.bincount(at, near)[at])
         return self
 
@@ -372,6 +387,7 @@ class ThroughputDemand:
         where = np.ceil(count / self.gpus_per_node) if nodes is None else np.broadcast_to(nodes, count.shape)
         shares = [passes_of(self.batch_size, one, self.largest_) for one in count]
         passes, local = (np.array(values, dtype=np.float64) for values in zip(*shares, strict=True))
+        # Passes before the last compute gradients only.
         grad_s = self.model_.grad_s + self.model_.grad_sample_s * local
         seconds: Floats = (passes - 1) * grad_s + self.model_.step_s(where, count, local)
         return seconds
@@ -396,6 +412,7 @@ def fit_steps(
     if fit == THROUGHPUT:
         _check_alone(seen, most_gpus)
         return ThroughputDemand(batch_size, gpus_per_node, most_local(times)).fit(seen)
+    # Points first, then the check: what is missing is named by this batch size.
     points = points_of(seen, batch_size)
     _check_points(points, batch_size, most_gpus)
     _, at, counts = np.unique(points.gpus, return_inverse=True, return_counts=True)
@@ -407,6 +424,7 @@ def speedup_curves(demand: Demand, most_gpus: int, gpus_per_node: int = GPUS_PER
     gpus = np.arange(1, most_gpus + 1, dtype=np.float64)
     packed, spread = (demand.speedup(gpus, nodes) for nodes in (np.ceil(gpus / gpus_per_node), gpus))
     curves = np.concatenate([np.zeros((2, 1)), np.stack([packed, spread])], axis=1)
+    # Fits of several GPUs need not pass through 1 exactly.
     curves[:, 1] = 1.0
     return curves
 
@@ -422,12 +440,14 @@ def left_out_errors(
     points = points_of(times, batch_size)
     points = _at(points, points.gpus <= most_gpus)
     _check_points(points, batch_size, most_gpus)
+    # One GPU is in no fold: speedups hang on it.
     fold = np.where(points.gpus == 1, -1, np.arange(len(points.gpus)) % FOLDS)
     alone = float(np.mean(points.seconds[points.gpus == 1]))
     seconds: dict[str, list[float]] = {fit: [] for fit in FITS}
     speedups: dict[str, list[float]] = {fit: [] for fit in FITS}
     for turn in range(FOLDS):
         out = _at(points, fold == turn)
+        # A turn that leaves a single number of GPUs tells no curve.
         if len(out.gpus) and len(np.unique(points.gpus[fold != turn])) > 1:
             seen = _without(times, most_gpus, out)
             for fit in FITS:
@@ -470,4 +490,4 @@ def _without(times: StepTimes, most_gpus: int, left_out: Points | None = None) -
     out = set() if left_out is None else set(zip(left_out.gpus.tolist(), left_out.nodes.tolist(), strict=True))
     pairs = zip(times.gpus.tolist(), times.nodes.tolist(), strict=True)
     keep = np.array([pair not in out and pair[0] <= most_gpus for pair in pairs], dtype=np.bool_)
-    return StepTimes(*(getattr(times, column.name)[keep] for column in fields(times)))
+    return times.at(keep)

@@ -31,7 +31,8 @@ from jobcast.features.durations import (
     group_width,
     started_width,
 )
-from jobcast.models.metadata import booster_of
+from jobcast.models.classifier import smallest_leaf
+from jobcast.models.metadata import booster_of, trained_booster
 from jobcast.models.scores import mean
 
 
@@ -42,6 +43,7 @@ def log_loss(proba: Floats, bins: Ints) -> float:
     0.4904
     """
     true = proba[np.arange(len(bins)), bins]
+    # None of no rows becomes 0, which no fold has.
     return float(mean(-np.log(np.maximum(true, np.finfo(np.float64).tiny))) or 0.0)
 
 
@@ -67,7 +69,9 @@ def overstays_h(duration_s: Floats, bins: Ints, horizons_min: Sequence[float]) -
     edges_h = np.asarray(horizons_min, np.float64) / 60.0
     counts = np.bincount(bins, minlength=len(edges_h) + 1)
     sums_h = np.bincount(bins, weights=duration_s / 3600.0, minlength=len(edges_h) + 1)
+    # Empty bins: the shortest run time that could have fallen there, which overstays least.
     means_h = np.where(counts > 0, sums_h / np.maximum(counts, 1), np.append(0.0, edges_h))
+    # Nobody overstays the last bin, which has no end.
     later_h = np.maximum(means_h - np.append(edges_h, np.inf)[:, None], 0.0)
     longer: Floats = np.triu(later_h, 1)
     return longer
@@ -92,8 +96,10 @@ def cheapest_bin(proba: Floats, overstay_h: Floats, cost: ArrayLike) -> Ints:
     [0, 2]
     """
     told = np.arange(proba.shape[1])
+    # Cost matrix of (told, true): bins by which the told one is too long.
     too_long = proba @ np.maximum(np.subtract.outer(told, told), 0).T.astype(np.float64)
     expected = too_long + np.asarray(cost, np.float64)[..., None] * (proba @ overstay_h.T)
+    # Turned round, so that of equal costs the longer bin wins; rounded, so that machines agree on equals.
     chosen: Ints = len(told) - 1 - np.round(expected, DIGITS)[:, ::-1].argmin(axis=1)
     return chosen
 
@@ -121,6 +127,7 @@ def tag_pool_width(rows: Floats, n_bins: int, voters: int = VOTERS, min_same_tag
     (n_jobs, B), zeros where none of the job's groups has finished jobs.
     """
     tag = group_counts(rows, "tag", voters, n_bins)
+    # Too few of the tag: width and pool decide, as SIA has it.
     return np.where(tag.sum(axis=1, keepdims=True) >= min_same_tag, tag, last_n(rows, n_bins, voters))
 
 
@@ -147,6 +154,7 @@ def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
     log_s = np.where(np.isnan(like), pool, like)
     votes = np.zeros((len(rows), len(horizons_min) + 1))
     known = np.flatnonzero(~np.isnan(log_s))
+    # The logarithm is searched among logarithms, as features hold it.
     votes[known, np.searchsorted(log_edges, log_s[known], side="left")] = 1.0
     return votes
 
@@ -178,6 +186,7 @@ def shares(votes: NDArray[Any], prior: Floats, prior_weight: float) -> Floats:
     >>> shares(np.array([[3.0, 1.0]]), np.array([0.5, 0.5]), 1.0).tolist()
     [[0.7, 0.3]]
     """
+    # A Dirichlet prior of so many jobs, by whose shares unseen bins stay possible.
     proba: Floats = (votes + prior_weight * prior) / (votes.sum(axis=1, keepdims=True) + prior_weight)
     return proba
 
@@ -186,8 +195,6 @@ DAY_S = 86400.0
 TRAINING_THREADS = 1
 """Small trees on tens of thousands of rows: threads would wait for one another more than they would work. Fixed, since
 sums of gradients depend on how rows are shared out."""
-ROWS_PER_SMALLEST_LEAF = 50
-"""On little data a leaf may hold one row in so many, rather than `min_rows_leaf`."""
 HALF_COUNT = 0.5
 """Added to each bin's count before shares are taken."""
 MODEL, QUEUE_MODEL = "booster.txt", "queue_booster.txt"
@@ -244,32 +251,17 @@ class DurationBooster:
         age_s : (n_jobs,) how long before the end of the training time each job was submitted, seconds
         burst : (n_jobs,) jobs of equal numbers are of one burst: n of them weigh as much as sqrt(n); None = no bursts
         """
-        import lightgbm
-
         weight = np.exp2(-age_s / (DAY_S * self.settings.half_life_days))
         if burst is not None:
+            # n alike jobs weigh sqrt(n): between one observation and n independent ones.
             weight /= np.sqrt(np.bincount(burst)[burst])
+            # Mean 1, so that min_rows_leaf and l2 mean the same with and without bursts.
             weight /= weight.mean()
-        data = lightgbm.Dataset(self._matrix(rows), label=bins, weight=weight, params={"verbosity": -1})
-        self.model_ = lightgbm.train(self._parameters(len(rows)), data, num_boost_round=self.settings.trees)
+        least = smallest_leaf(self.settings.min_rows_leaf, len(rows))
+        how = {"objective": "multiclass", "num_class": self.n_bins, "min_data_in_leaf": least, "extra_trees": True}
+        size = (self.settings, self.settings.trees, self.seed, TRAINING_THREADS)
+        self.model_ = trained_booster(self._matrix(rows), bins, *size, how, weight)
         return self
-
-    def _parameters(self, rows: int) -> dict[str, Any]:
-        return {
-            "objective": "multiclass",
-            "num_class": self.n_bins,
-            "num_leaves": self.settings.leaves,
-            "learning_rate": self.settings.learning_rate,
-            "min_data_in_leaf": max(1, min(self.settings.min_rows_leaf, rows // ROWS_PER_SMALLEST_LEAF)),
-            "lambda_l2": self.settings.l2,
-            "feature_fraction": self.settings.column_share,
-            "extra_trees": True,
-            "seed": self.seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": TRAINING_THREADS,
-            "verbosity": -1,
-        }
 
     def predict_proba(self, rows: Floats) -> Floats:
         """Probabilities of the bins, (n_jobs, B)."""
@@ -284,6 +276,7 @@ class DurationBooster:
         """Rows as the trees read them: counts as shares, float32 so that batch and live rows round alike."""
         matrix = shares_of_counts(rows, self.n_bins)
         if not self.use_tags:
+            # The first group is that of the same tag, see `features.durations.GROUPS`.
             matrix[:, : group_width(self.n_bins)] = 0.0
             first = len(GROUPS) * group_width(self.n_bins)
             matrix[:, first : first + started_width(self.n_bins)] = 0.0
@@ -314,6 +307,7 @@ def shares_of_counts(rows: Floats, n_bins: int) -> NDArray[np.float32]:
     >>> shares_of_counts(rows, 2)[0, :4].tolist()
     [0.875, 0.125, 0.5, 0.5]
     """
+    # Copied: the caller's rows stay counts.
     matrix = rows.astype(np.float32)
     width, counted = group_width(n_bins), len(DEPTHS) * n_bins
     grouped = rows[:, : len(GROUPS) * width].reshape(len(rows), len(GROUPS), width)
@@ -325,6 +319,7 @@ def shares_of_counts(rows: Floats, n_bins: int) -> NDArray[np.float32]:
     first, width = len(GROUPS) * width, started_width(n_bins)
     counted = len(START_DEPTHS) * 2 * n_bins
     started = matrix[:, first : first + len(STARTED) * width].reshape(len(rows), len(STARTED), width)
+    # Started jobs are counted in twice as many cells: half as much to each, and the prior weighs the same.
     begun = started[:, :, :counted].reshape(len(rows), len(STARTED), len(START_DEPTHS), 2 * n_bins) + HALF_COUNT / 2
     started[:, :, :counted] = (begun / begun.sum(axis=3, keepdims=True)).reshape(len(rows), len(STARTED), counted)
     matrix[:, first : first + len(STARTED) * width] = started.reshape(len(rows), len(STARTED) * width)

@@ -19,13 +19,6 @@ from jobcast.models.calibration_rates import FORECASTS, HEAD_START
 from jobcast.models.duration_data import DurationData
 
 
-def untaught(n_bins: int) -> Floats:
-    """The state before anything is known, (K + 1 + B,): log weights of `FORECASTS`, power, shifts of the bins."""
-    state = np.zeros(len(FORECASTS) + 1 + n_bins)
-    state[0], state[len(FORECASTS)] = HEAD_START, 1.0
-    return state
-
-
 def steps_of(lessons: Ints, burst: Ints) -> Floats:
     """Sizes of steps, (n_jobs,): the n-th lesson of a burst weighs 1 / sqrt(n), since its jobs resemble each other.
 
@@ -40,6 +33,7 @@ def steps_of(lessons: Ints, burst: Ints) -> Floats:
     steps, seen = np.ones(len(burst)), dict[int, int]()
     for one in lessons.tolist():
         number = seen[burst[one]] = seen.get(burst[one], 0) + 1
+        # n jobs of a burst so weigh about 2 sqrt(n) together, between one job's worth and n jobs'.
         steps[one] = 1.0 / math.sqrt(number)
     return steps
 
@@ -50,7 +44,7 @@ class Calibration:
 
     Attributes
     ----------
-    state : (K + 1 + B,); see `untaught`
+    state : (K + 1 + B,) log weights of `FORECASTS`, power, shifts of the bins
     shifts : pool -> (B,) shifts of its bins, beside those of all
     """
 
@@ -60,7 +54,9 @@ class Calibration:
     @classmethod
     def untaught(cls, n_bins: int) -> Self:
         """Nothing has been learnt."""
-        return cls(untaught(n_bins), {})
+        state = np.zeros(len(FORECASTS) + 1 + n_bins)
+        state[0], state[len(FORECASTS)] = HEAD_START, 1.0
+        return cls(state, {})
 
     def copy(self) -> "Calibration":
         """Another one that learns for itself."""
@@ -69,6 +65,7 @@ class Calibration:
     def of_pool(self, pool: str) -> Floats:
         """The shifts of a pool, to be changed in place."""
         n_bins = len(self.state) - len(FORECASTS) - 1
+        # Created where it is first taught or replayed; `known` asks without creating.
         return self.shifts.setdefault(pool, np.zeros(n_bins))
 
     def known(self, pool: str) -> Floats:
@@ -90,6 +87,7 @@ class Calibration:
         Parameters as of `calibration_kernels.replay` and of `steps_of`; `pool` (n_jobs,) are names.
         """
         names, which = np.unique(pool, return_inverse=True)
+        # Copies in one array, which compiled code changes; they are put back below.
         shifts = np.array([self.of_pool(str(name)) for name in names]).reshape(len(names), -1)
         known = np.empty((len(submit_s), len(self.state)))
         steps = steps_of(lessons, burst)
@@ -105,6 +103,7 @@ class Calibration:
 
         Learns from all that reached the last bin's age before an instant.
         """
+        # All settle at the same age, so by start is by the instant at which they teach.
         lessons = np.argsort(jobs.start_s, kind="stable")
         lessons = lessons[jobs.settled_s[lessons] < until_s]
         known = self.replayed(parts, jobs.submit_s, lessons, jobs.settled_s, jobs.bins, jobs.burst, jobs.pool)

@@ -87,6 +87,7 @@ class DurationData:
     def of(cls, trace: Trace, horizons_min: Sequence[float], from_s: float | None = None) -> Self:
         """Jobs of a trace submitted from an instant on, at most `MOST_JOBS`; those before it are history."""
         wanted = trace.submit_s >= (-np.inf if from_s is None else from_s)
+        # The first ones go: the last weigh most.
         wanted[: max(0, len(wanted) - MOST_JOBS)] = False
         submit_s, start_s, end_s, duration_s = (
             part[wanted] for part in (trace.submit_s, trace.start_s, trace.known_s, trace.duration_s)
@@ -103,6 +104,7 @@ class DurationData:
             trace.jobs["pool"].to_numpy()[wanted],
             burst_numbers(trace)[wanted],
             np.arange(int(wanted.sum())),
+            # Made lazily: only boosters read these rows, and they cost as much as the others.
             None if shows_queues(trace) else QueuedRows(trace, horizons_min, wanted),
         )
 
@@ -116,11 +118,13 @@ class DurationData:
 
     def among(self, chosen: Bools | Ints) -> "DurationData":
         """Some of the jobs, by a mask or by positions."""
+        # `queues` stays whole; `position` finds a job's row there.
         return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
     def seen_twice(self) -> "DurationData":
         """Each job as the trace shows it, and as a queue would have; not in order of submission."""
         assert self.queues is not None
+        # All jobs as they are shown, then all of them again as queued.
         twice = self.among(np.tile(np.arange(len(self)), 2))
         return replace(twice, rows=np.vstack([self.rows, self.queues.rows[self.position]]))
 
@@ -133,6 +137,7 @@ class DurationData:
     @property
     def known_s(self) -> Floats:
         """When the bins of jobs are known, (n_jobs,): when they end, or when the last bin begins, if they run then."""
+        # A job that still runs when the last bin begins is known to fall into it.
         return np.minimum(self.end_s, self.settled_s)
 
     def known(self, until_s: float) -> "DurationData":
@@ -152,9 +157,11 @@ class DurationData:
 
     def fold_masks(self, until_s: float) -> Iterator[tuple[Bools, Bools, float]]:
         """As `folds`, which jobs they are, (n_jobs,)."""
+        # Jobs are in order of submission.
         begin_s = float(self.submit_s[0])
         edges = [begin_s + share * (until_s - begin_s) for share in FOLD_EDGES]
         for from_s, to_s in pairwise(edges):
+            # By what was known then, not by what was submitted: jobs that ran on are no lesson yet.
             known = self.known_s < from_s
             scored = (self.submit_s >= from_s) & (self.submit_s < to_s) & (self.known_s < until_s)
             if known.sum() >= FEWEST_JOBS and scored.any():
@@ -173,6 +180,7 @@ def bins_of(duration_s: NDArray[Any], horizons_min: Sequence[float]) -> Ints:
     >>> bins_of(np.array([300.0, 300.5, 43201.0]), (5, 60, 720)).tolist()
     [0, 1, 3]
     """
+    # Bins are closed above, as `domain.horizons.duration_bin` has them.
     return np.searchsorted(edges_s(horizons_min), duration_s, side="left").astype(np.int64)
 
 

@@ -48,6 +48,7 @@ def tune_durations(
         model = JobDuration(data.horizons_min, "lightgbm", settings=DurationSettings(**values), seed=seed)
         total = 0.0
         for number, (known, scored, from_s) in enumerate(folds, 1):
+            # The booster alone: rules have no settings, and the calibration follows either.
             total += log_loss(model.booster_forecast(known, scored, from_s), scored.bins)
             yield total / number
 
@@ -97,6 +98,7 @@ def select(
     TrainingError
         No job ended before `until_s`.
     """
+    # One model forecasts all parts of `blended`, of which two are algorithms of their own.
     learnt = JobDuration(data.horizons_min, BLENDED, use_tags=use_tags, settings=settings, seed=seed)
     last_n = JobDuration(data.horizons_min, "last-n")
     known = data.known(until_s)
@@ -104,8 +106,10 @@ def select(
     calibration = Calibration.untaught(data.n_bins)
     if not len(told.bins):
         return Selection(FALLBACK, calibration, [])
+    # (n_jobs, K, B), in the order of FORECASTS.
     parts = told.proba["parts"]
     by_name = {
+        # Learns as it goes; afterwards it is the state that the chosen model begins with.
         BLENDED: calibration.taught(parts, known.among(told.job), until_s),
         "lightgbm": parts[:, FORECASTS.index("booster")],
         "tag-pool-width": parts[:, FORECASTS.index("tag_pool_width")],

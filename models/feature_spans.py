@@ -31,6 +31,7 @@ def feature_spans(names: Sequence[str], parts: Iterable[NDArray[Any]]) -> Spans:
     low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
     for part in parts:
         rows = part.reshape(-1, len(names))
+        # A column at a time: a mask of all rows and columns would double the memory of training.
         for column in range(len(names)):
             values = rows[:, column]
             finite = values[np.isfinite(values)]
@@ -54,6 +55,7 @@ class BeyondTraining:
         self._names = tuple(names)
         known = [tuple(spans.get(name, ANY)) for name in names]
         least, most = np.array(known, np.float64).reshape(-1, 2).T
+        # A span of one value may be missed by rounding alone.
         wide = most - least + ROUNDING * np.maximum(np.abs(least), np.abs(most))
         self._spans = spans
         self._low, self._high = least - wide, most + wide
@@ -66,6 +68,7 @@ class BeyondTraining:
         beyond = (flat < self._low) | (flat > self._high)
         if beyond.any():
             self._rows += beyond.sum(axis=0)
+            # fmin and fmax pass over NaN, which stands for a missing value.
             self._least = np.fmin(self._least, flat.min(axis=0))
             self._most = np.fmax(self._most, flat.max(axis=0))
 
@@ -82,6 +85,7 @@ class BeyondTraining:
             name = self._names[column]
             low, high = (float(end) for end in self._spans[name])
             least, most = float(self._least[column]), float(self._most[column])
+            # The side that is left by more is told.
             farthest = most if most - high >= low - least else least
             farthest = max(min(farthest, LARGEST), -LARGEST)
             found[name] = {"seen": farthest, "trained": [low, high], "rows": int(self._rows[column])}

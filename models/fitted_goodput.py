@@ -12,6 +12,7 @@ from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.models.goodput import Throughput, fit_throughput
 from jobcast.models.metadata import JsonModel
+from jobcast.models.predictor import ServedModel
 from jobcast.traces.goodput_tables import StepTable, StepTimes
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class FittedGoodput(JsonModel):
     algorithms: ClassVar[Sequence[str]] = (algorithm,)
 
     def __init__(self) -> None:
+        # By application and left-out rows: evaluation asks for the same folds again.
         self._twins: dict[tuple[str, bytes], Throughput] = {}
 
     def fit(self, table: StepTable) -> Self:
@@ -77,6 +79,7 @@ class FittedGoodput(JsonModel):
         self.trained_ = dict(table.times)
         self.trained_from_s_, self.trained_until_s_ = table.from_s, table.until_s
         self.throughputs_ = {app: _fitted(times) for app, times in table.times.items()}
+        # `errors` reads it, and what it covers is not known yet.
         self.width_ = 0.0
         missed = [self.errors(app, times).log_error for app, times in table.times.items()]
         self.width_ = float(np.quantile(np.abs(np.concatenate(missed)), LEVEL))
@@ -113,6 +116,7 @@ class FittedGoodput(JsonModel):
     def _without(self, app: str, part: StepTimes) -> Throughput:
         """The fit of an application without some configurations; one GPU's stay, for the others hang on them."""
         seen = self.trained_[app]
+        # By configuration, so that other batch sizes on the same GPUs are left out as well.
         out = np.isin(_places(seen), _places(part)) & (seen.gpus > 1)
         if not out.any():
             return self.throughput(app)
@@ -140,6 +144,7 @@ class FittedGoodput(JsonModel):
 
 
 def _fitted(times: StepTimes) -> Throughput:
+    # Rounded, so that machines whose last bits differ keep equal models.
     return Throughput(*(float(f"{value:.{DIGITS}g}") for value in astuple(fit_throughput(times))))
 
 
@@ -154,6 +159,7 @@ def _places(times: StepTimes) -> NDArray[Any]:
 
 def _folds(times: StepTimes) -> Iterator[NDArray[np.intp]]:
     """Rows by turns: whole configurations, by number of GPUs and nodes."""
+    # Every third by size, so that each fold has small and large configurations.
     order = sorted(set(zip(times.gpus.tolist(), times.nodes.tolist(), strict=True)))
     turn = {pair: number % FOLDS for number, pair in enumerate(order)}
     turns = np.array([turn[pair] for pair in zip(times.gpus.tolist(), times.nodes.tolist(), strict=True)])
@@ -163,14 +169,13 @@ def _folds(times: StepTimes) -> Iterator[NDArray[np.intp]]:
             yield rows
 
 
-class ServedGoodput:
+class ServedGoodput(ServedModel):
     """One row a configuration: app, nodes, GPUs and samples a GPU; answers seconds a step with a 90 % interval."""
 
     inputs: Mapping[str, str] = {"app": "string", "nodes": "long", "gpus": "long", "local_batch_size": "double"}
     outputs: Mapping[str, str] = dict.fromkeys(StepForecast._fields, "double")
 
-    def __init__(self, predictor: FittedGoodput) -> None:
-        self.predictor = predictor
+    predictor: FittedGoodput
 
     def example(self) -> "pd.DataFrame":
         """A configuration of one GPU of the first application."""

@@ -1,6 +1,7 @@
 """Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,11 @@ class RegistryForecasts:
         self._horizons_min = _shared_horizons(arrivals, loads, durations)
         self._horizons_s = np.array([MINUTE_S * k for k in self._horizons_min])
         self._columns = {horizon_s: column for column, horizon_s in enumerate(self._horizons_s.tolist())}
+        # Looked at once; one that is no threshold is raised when its horizon is asked about.
         self._gates = [] if arrivals is None else [checked(_gate, gate) for gate in arrivals.thresholds_gate_.tolist()]
         self._features = InstantFeatures(self._horizons_s)
         self._tracker = None if durations is None else durations.tracker()
+        # Models of before have no spans, so that nothing of theirs is beyond them.
         self._beyond = {
             predictor.name: BeyondTraining(names, getattr(predictor, "feature_spans_", {}))
             for predictor, names in _names(arrivals, loads, durations)
@@ -115,10 +118,12 @@ class RegistryForecasts:
 
     def advance(self, now_s: float) -> None:
         """Move to an instant. Nothing is computed before it is asked for."""
+        # The grid counts from the epoch, whenever the run begins.
         at_s = now_s - now_s % self._grid_s
         if at_s != self._at_s:
             self._at_s = at_s
             self._answers.clear()
+            # No list of pools equals []: the rows are built anew when next asked for.
             self._held = ([], self._held[1])
         self._checked.clear()
 
@@ -161,6 +166,7 @@ class RegistryForecasts:
         if column is None or self._loads is None:
             raise _cannot_say("loads", self._loads, horizon_s)
         answer = self._answer(pool)
+        # Policies ask with the same levels throughout: the last ones are enough to hold.
         if answer.levels != levels:
             self._compute_quantiles(self._loads, levels)
         told: tuple[float, ...] = _sound(answer.quantiles[column])
@@ -168,6 +174,7 @@ class RegistryForecasts:
 
     def duration_bin(self, job: Job) -> int:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
+        # Held for the whole run: a job is told once, when it is first asked about.
         known = self._bins.get(job.seq)
         if known is None:
             lenders = self._lenders_gpus.get(job.pool, LENDERS_GPUS)
@@ -200,6 +207,7 @@ class RegistryForecasts:
         """A job's row from what has happened so far, (1, F)."""
         assert self.durations is not None
         assert self._tracker is not None
+        # Lazily: nobody may ask about durations for hours.
         self._tracker.catch_up(self._history)
         row: Floats = self._tracker.row(job)[None]
         self._beyond[self.durations.name].look(row)
@@ -207,6 +215,7 @@ class RegistryForecasts:
 
     def _answer(self, pool: str) -> "_Answer":
         if pool not in self._checked:
+            # All pools, since they are then computed together; and one that the history may not list.
             for known in (*self._history.pools, pool):
                 self._check(known)
         return self._answers[pool]
@@ -217,22 +226,25 @@ class RegistryForecasts:
             return
         self._checked.add(pool)
         answer = self._answers.get(pool)
+        # Nothing can change it before the next grid instant.
         if answer is not None and answer.settled:
             return
         arrival_s = self._history.pool(pool).arrival_s
         if answer is None:
             answer = self._answers[pool] = self._opened(arrival_s, self._at_s)
         first = answer.arrivals
+        # No arrival since the answer's instant.
         if len(arrival_s) == first:
             return
         answer.settled = True  # its first arrival since the grid instant has come; was that after a quiet window?
+        # Of arrivals since the grid instant only the first can follow a quiet window that began before it.
         if first == 0 or arrival_s[first] - arrival_s[first - 1] > QUIET_S:
             answer = self._answers[pool] = self._opened(arrival_s, float(arrival_s[first]))
             answer.settled = True
             self._held = ([], self._held[1])
 
     def _opened(self, arrival_s: Floats, at_s: float) -> "_Answer":
-        return _Answer(at_s, int(arrival_s.searchsorted(at_s, "right")), len(self._horizons_s))
+        return _Answer(at_s, int(arrival_s.searchsorted(at_s, "right")), [None] * len(self._horizons_s))
 
     def _probability(self, pool: str, column: int) -> "float | BadAnswerError":
         answer = self._answer(pool)
@@ -253,6 +265,7 @@ class RegistryForecasts:
 
         pools = [pool for pool, answer in self._answers.items() if answer.probability[column] is None]
         told = _asked(pools, ask)
+        # The usual case, checked at once for all pools.
         if _within(told, (len(pools),), 1.0):
             for pool, value in zip(pools, told.tolist(), strict=True):
                 self._answers[pool].probability[column] = value
@@ -262,6 +275,7 @@ class RegistryForecasts:
 
     def _rows(self, pools: list[str]) -> Floats:
         """Features of pools, each at its instant, (n_pools, H, F), those of arrivals first; computed once an answer."""
+        # Arrivals and loads are asked of the same pools one after another.
         if self._held[0] == pools:
             return self._held[1]
         answers = [self._answers[pool] for pool in pools]
@@ -324,6 +338,7 @@ def lenders_gpus(pools: Sequence[Pool]) -> dict[str, float]:
     return {pool.name: float(total - pool.quota or pool.quota) for pool in pools}
 
 
+@dataclass(slots=True, eq=False)
 class _Answer:
     """What is held of a pool.
 
@@ -337,17 +352,14 @@ class _Answer:
     settled : whether no arrival can bring another answer before the next grid instant
     """
 
-    __slots__ = ("arrivals", "at_s", "levels", "load_gpus", "probability", "quantiles", "rows", "settled")
-
-    def __init__(self, at_s: float, arrivals: int, horizons: int) -> None:
-        self.at_s = at_s
-        self.arrivals = arrivals
-        self.rows: Floats | None = None
-        self.probability: list[float | BadAnswerError | None] = [None] * horizons
-        self.load_gpus: list[float | BadAnswerError] | None = None
-        self.levels: tuple[float, ...] = ()
-        self.quantiles: list[tuple[float, ...] | BadAnswerError] = []
-        self.settled = False
+    at_s: float
+    arrivals: int
+    probability: "list[float | BadAnswerError | None]"
+    rows: Floats | None = None
+    load_gpus: "list[float | BadAnswerError] | None" = None
+    levels: tuple[float, ...] = ()
+    quantiles: "list[tuple[float, ...] | BadAnswerError]" = field(default_factory=list)
+    settled: bool = False
 
 
 def _asked(pools: list[str], ask: Callable[[list[str]], Any]) -> Any:
@@ -357,6 +369,7 @@ def _asked(pools: list[str], ask: Callable[[list[str]], Any]) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # whatever a predictor does wrong is told by the question that it leaves open
+        # Without its traceback, which would keep all frames alive as long as the answer.
         if isinstance(error, BadAnswerError):
             return error.with_traceback(None)
         return BadAnswerError(Reason.RAISED, " ".join(f"{type(error).__name__}: {error}".split()))
@@ -364,6 +377,7 @@ def _asked(pools: list[str], ask: Callable[[list[str]], Any]) -> Any:
 
 def _within(told: Any, shape: tuple[int, ...], most: float) -> bool:
     """Whether these are numbers from 0 on, all good: looked at one by one they would take longer than the predictor."""
+    # Exactly an array: subclasses may answer comparisons in ways of their own. NaN fails both.
     fits = type(told) is np.ndarray and told.dtype == np.float64 and told.shape == shape
     return fits and bool(told.min() >= 0.0 and told.max() <= most)
 
@@ -373,6 +387,7 @@ def _by_pool(pools: list[str], told: Any, ask: Callable[[list[str]], Any]) -> li
     rows = told if isinstance(told, BadAnswerError) else checked(each_row, told, len(pools))
     if not isinstance(rows, BadAnswerError):
         return list(zip(pools, rows, strict=True))
+    # Nobody else to blame.
     if len(pools) == 1:
         return [(pools[0], rows)]
     return [one for pool in pools for one in _by_pool([pool], _asked([pool], ask), ask)]

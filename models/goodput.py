@@ -44,6 +44,7 @@ class Throughput:
         """Seconds a step takes; arguments broadcast against one another."""
         grad = self.grad_s + self.grad_sample_s * np.asarray(local_batch_size, np.float64)
         gpus, beyond = np.asarray(gpus), np.maximum(0, np.asarray(gpus) - 2)
+        # One GPU has nobody to wait for.
         near = np.where(gpus > 1, self.near_s + self.near_gpu_s * beyond, 0.0)
         sync = np.where(np.asarray(nodes) > 1, self.far_s + self.far_gpu_s * beyond, near)
         total: Floats = (grad**self.gamma + sync**self.gamma) ** (1.0 / self.gamma)
@@ -63,10 +64,12 @@ def fit_throughput(times: StepTimes, weights: Floats | None = None) -> Throughpu
     from scipy.optimize import minimize
 
     def loss(free: Floats) -> float:
+        # On logarithms, so that the times stay positive.
         predicted = Throughput(*np.exp(free)).step_s(times.nodes, times.gpus, times.local_batch_size)
         return float(np.sqrt(np.average((np.log(predicted) - np.log(times.step_s)) ** 2, weights=weights)))
 
     bounds = [(np.log(LEAST), np.log(1e3))] * 6 + [tuple(np.log(GAMMA))]
+    # In units of the median step, so that the search begins near; gamma has no unit.
     start = np.log(np.array(START) * np.array([float(np.median(times.step_s))] * 6 + [1.0]))
     answer: Any = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 2_000, "maxfun": 50_000})
     return Throughput(*np.exp(answer.x).tolist())
@@ -124,7 +127,9 @@ def _candidates(throughput: Throughput, limits: Limits, most_gpus: int, gpus_per
 def _best(candidates: tuple[Floats, Floats], limits: Limits, noise: float) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """The best of candidates by GPUs; the smallest of equals."""
     sizes, samples_s = candidates
+    # A batch below the unit is not worth more than its samples.
     rates = samples_s * np.minimum(1.0, efficiency(sizes, limits.unit_size, noise))
+    # Sizes ascend and argmax takes the first of equals: the smallest.
     best = np.argmax(rates, axis=1)[:, None]
     goodput = np.take_along_axis(rates, best, axis=1)[:, 0]
     return tuple(goodput.tolist()), tuple(np.take_along_axis(sizes, best, axis=1)[:, 0].astype(np.int64).tolist())
@@ -132,6 +137,7 @@ def _best(candidates: tuple[Floats, Floats], limits: Limits, noise: float) -> tu
 
 def _local_sizes(limits: Limits, gpus: int) -> Floats:
     """Candidates for the batch size a GPU, ascending whole numbers; at least the smallest allowed one."""
+    # Rounded up: the GPUs together must hold the initial batch.
     low = max(-(-limits.initial // gpus), limits.least_local)
     high = max(low, min(limits.largest // gpus, limits.most_local))
     sizes: Floats = np.unique(np.round(np.geomspace(low, high, BATCHES)))

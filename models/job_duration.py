@@ -45,7 +45,7 @@ from jobcast.models.duration_booster import (
 from jobcast.models.duration_calibration import Calibration, calibrated_proba
 from jobcast.models.duration_data import DurationData, bins_of, out_of_fold, shares_of_bins
 from jobcast.models.feature_spans import feature_spans
-from jobcast.models.metadata import read_metadata, read_text, write_metadata
+from jobcast.models.metadata import kept, read_metadata, read_text, take_up, write_metadata
 from jobcast.models.scores import likeliest_bin
 from jobcast.traces.table import Trace
 
@@ -64,6 +64,9 @@ BLENDED = "blended"
 LEARNT = (BLENDED, "lightgbm")
 ALGORITHMS = (*LEARNT, *RULES)
 """Names of the algorithms, the default first."""
+# What was fitted and is kept in `metadata.json` beside the parameters and the calibration.
+KEPT = ("pools_", "trained_from_s_", "trained_until_s_", "rows_")
+KEPT_ARRAYS = ("prior_", "bin_duration_s_", "overstay_h_")
 
 
 class JobDuration:
@@ -150,6 +153,7 @@ class JobDuration:
         `blended` takes the calibration if it is known already from forecasts out of fold.
         """
         known = data.known(until_s)
+        # The first job that taught anything, not the window that was asked for.
         self.trained_from_s_ = float(known.submit_s[0])
         self.trained_until_s_ = float(until_s)
         self.rows_ = len(known)
@@ -159,12 +163,15 @@ class JobDuration:
         lasted_s = np.where(known.end_s < until_s, known.duration_s, until_s - known.start_s)  # so far
         self.overstay_h_ = overstays_h(lasted_s, known.bins, self.horizons_min)
         self.booster_ = self.queue_booster_ = None
+        # Also of the other algorithms, so that every file has the same keys.
         self.calibration_ = Calibration.untaught(data.n_bins)
         self.feature_spans_ = {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
             seen = known
+            # The trace shows no waiting: a second booster learns what queues would have shown.
             if known.queues is not None:
+                # With and without queues, so that the spans of features cover both.
                 seen = known.seen_twice()
                 self.queue_booster_ = self.fitted_booster(seen, until_s)
             self.feature_spans_ = feature_spans(duration_columns(self.horizons_min), [seen.rows])
@@ -202,8 +209,10 @@ class JobDuration:
         """What `blended` mixes, (n_jobs, K, B), in the order of `FORECASTS`."""
         rules = dict(DURATION_RULES)
         if not self.use_tags:
+            # Without tags the paper's rule falls back on pool and width, see `rule`.
             rules["tag_pool_width"] = lambda rows, horizons: self.votes(rows)
         voted = [shares(rules[name](rows, self.horizons_min), prior, self.prior_weight) for name in FORECASTS[1:]]
+        # Rounded, so that one row asked alone and among many teaches the calibration the same.
         return np.asarray(np.round(np.stack([booster, *voted], axis=1), DIGITS), np.float64)
 
     def rule_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
@@ -247,6 +256,7 @@ class JobDuration:
         proba = self.booster_.predict_proba(plain)
         if self.queue_booster_ is not None:
             waited = in_queues(plain, self.horizons_min)
+            # Asked for its rows alone: most rows did not wait, and trees cost by the row.
             if waited.any():
                 proba[waited] = self.queue_booster_.predict_proba(plain[waited])
         return proba
@@ -255,6 +265,7 @@ class JobDuration:
         """Index of the likeliest bin, (n_jobs,): the longer of equals. For a rule the bin with most votes."""
         if self.booster_ is not None:
             return likeliest_bin(_sound(self.predict_proba(rows)))
+        # Not from probabilities: the prior mixed into those may turn a majority of one vote.
         votes = self.votes(rows)
         return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, self.prior_))
 
@@ -268,6 +279,7 @@ class JobDuration:
         rows : (n_jobs, F)
         lenders_gpus : quotas of the pools that a job could borrow from, summed up: of all jobs, or (n_jobs,) of each
         """
+        # Nothing costs anything: the least cost would always be the shortest bin.
         if self.under_cost == 0.0:
             return self.predict(rows)
         gpus = np.exp2(rows[:, self.columns.index(WIDTH)])
@@ -293,8 +305,10 @@ class JobDuration:
         wanted = np.ones(len(trace), np.bool_) if wanted is None else wanted
         submit_s, start_s = trace.submit_s, trace.start_s
         settled_s = start_s + edges_s(self.horizons_min)[-1]
+        # Jobs that settle later teach nobody who is asked about.
         last_s = submit_s[wanted].max() if wanted.any() else -np.inf
         teaches = self.teaches(trace.jobs["pool"].to_numpy(), settled_s) & (settled_s <= last_s)
+        # Rows of those that teach are needed as well, to know what had been forecast of them.
         read = wanted | teaches
         rows = duration_rows(trace, self.horizons_min, read)
         teaches, submit_s, settled_s = teaches[read], submit_s[read], settled_s[read]
@@ -302,9 +316,11 @@ class JobDuration:
         parts[teaches] = self.mixed_parts(rows[teaches])
         lessons = np.flatnonzero(teaches)
         lessons = lessons[np.argsort(start_s[read][lessons], kind="stable")]
+        # A job that ends in the instant it is submitted counts as ending after it.
         ended = np.maximum(trace.known_s[read], np.nextafter(submit_s, np.inf)) <= settled_s
         bins = np.where(ended, bins_of(trace.duration_s[read], self.horizons_min), len(self.horizons_min))
         pool, burst = trace.jobs["pool"].to_numpy()[read], burst_numbers(trace)[read]
+        # A copy: asking about a trace must not teach the model.
         known = self.calibration_.copy().replayed(parts, submit_s, lessons, settled_s, bins, burst, pool)
         joined: Floats = np.hstack([rows, known])[wanted[read]]
         return joined
@@ -317,6 +333,7 @@ class JobDuration:
         pool, settled_s : (n_jobs,) names, and when they reached the last bin's age
         """
         unseen = np.isin(np.asarray(pool, np.str_), self.pools_, invert=True)
+        # What settled before the end of the training has taught already, in the folds.
         later: NDArray[np.bool_] = np.asarray(settled_s) >= self.trained_until_s_
         return later | unseen
 
@@ -344,36 +361,27 @@ class JobDuration:
             "prior_weight": self.prior_weight,
             "calibration": self.calibration_.state.tolist(),
             "shifts": {pool: shifts.tolist() for pool, shifts in sorted(self.calibration_.shifts.items())},
-            "pools": list(self.pools_),
-            "prior": self.prior_.tolist(),
-            "bin_duration_s": self.bin_duration_s_.tolist(),
-            "overstay_h": self.overstay_h_.tolist(),
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
-            "rows": self.rows_,
             "feature_spans": self.feature_spans_,
             "learnt_in_queues": self.queue_booster_ is not None,
+            **kept(self, (*KEPT, *KEPT_ARRAYS)),
         }
         write_metadata(folder, self.name, told)
-        if self.booster_ is not None:
-            (folder / MODEL).write_text(self.booster_.to_text(), encoding="utf-8", newline="")
-        if self.queue_booster_ is not None:
-            (folder / QUEUE_MODEL).write_text(self.queue_booster_.to_text(), encoding="utf-8", newline="")
+        for file, booster in ((MODEL, self.booster_), (QUEUE_MODEL, self.queue_booster_)):
+            if booster is not None:
+                (folder / file).write_text(booster.to_text(), encoding="utf-8", newline="")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder does not hold such a model."""
         told = read_metadata(folder, cls.name)
+        # Later keys have defaults; without these two no answer could be given.
         if not {"calibration", "overstay_h"} <= set(told):
             raise RegistryError(f"{folder}: a job-duration model of an older version of jobcast; train it again")
         settings = None if told["settings"] is None else DurationSettings(**told["settings"])
         how = (told["under_cost"], told["use_tags"], settings, told["seed"], told["prior_weight"])
         model = cls(told["horizons_min"], told["algorithm"], *how)
-        model.prior_, model.bin_duration_s_ = np.array(told["prior"]), np.array(told["bin_duration_s"])
-        model.overstay_h_ = np.array(told["overstay_h"])
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
-        model.rows_, model.pools_, model.booster_ = told["rows"], tuple(told["pools"]), None
-        model.queue_booster_ = None
+        take_up(model, told, KEPT, KEPT_ARRAYS)
+        model.booster_ = model.queue_booster_ = None
         shifts = {pool: np.array(values) for pool, values in told["shifts"].items()}
         model.calibration_ = Calibration(np.array(told["calibration"]), shifts)
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
@@ -408,12 +416,14 @@ class CalibratedTracker(DurationTracker):
         super().__init__(model.horizons_min)
         self._model = model
         self._calibration = model.calibration_.copy()
+        # Looked up for each job that teaches.
         self._seen = frozenset(model.pools_)
         self._taught = 0  # of the jobs that have started
         self._bursts: dict[object, int] = {}
 
     def row(self, job: Job) -> Floats:
         """The job's row, (F,) float64."""
+        # First what is known by now, then the row that is answered with it.
         self._learn(job.submit_s)
         return np.concatenate([super().row(job), self._calibration.known(job.pool)])
 
@@ -425,6 +435,7 @@ class CalibratedTracker(DurationTracker):
         due: list[tuple[Job, int]] = []
         while self._taught < len(self.started):
             known_s, which = self.settled(self._taught)
+            # Jobs settle in the order of their starts, so all later ones are not settled either.
             if known_s > now_s:
                 break
             job = self.started[self._taught]
@@ -433,6 +444,7 @@ class CalibratedTracker(DurationTracker):
             self._taught += 1
         if not due:
             return
+        # All due jobs in one call: trees cost little more for many rows.
         told = self._model.mixed_parts(np.array([DurationTracker.row(self, job) for job, _ in due]))
         for (job, which), parts in zip(due, told, strict=True):
             asks = job.requirements
@@ -449,6 +461,7 @@ def calibration_columns(horizons_min: Sequence[float]) -> tuple[str, ...]:
 
 
 def _bin_durations_s(known: DurationData, until_s: float) -> Floats:
+    # Jobs that still run have a bin, but no run time yet.
     known = known.among(known.end_s < until_s)
     counts = np.bincount(known.bins, minlength=known.n_bins)
     logs = np.bincount(known.bins, weights=np.log(known.duration_s), minlength=known.n_bins)
@@ -459,6 +472,7 @@ def _bin_durations_s(known: DurationData, until_s: float) -> Floats:
 def _middles_s(horizons_min: Sequence[float]) -> Floats:
     """Geometric means of the bins' edges, (B,), for bins that no training job fell into."""
     inner_s = MINUTE_S * np.asarray(horizons_min, np.float64)
+    # The first bin begins at 0 and the last ends nowhere: both need an edge to have a middle.
     edges_s = np.array([min(SHORTEST_S, inner_s[0]), *inner_s, LONGEST_FACTOR * inner_s[-1]])
     middles: Floats = np.sqrt(edges_s[:-1] * edges_s[1:])
     return middles

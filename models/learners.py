@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats, Ints
-from jobcast.domain.errors import RegistryError
 from jobcast.features.corpus import Corpus, Mask
 from jobcast.models.arrival_folds import Learner
 from jobcast.models.classifier import Classifier, Constant, Matrix, plain
@@ -22,6 +21,7 @@ from jobcast.models.feature_spans import feature_spans
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_data import LoadData
 from jobcast.models.load_quantile import LevelledLoad
+from jobcast.models.metadata import read_bytes
 from jobcast.models.new_load import NewLoad
 from jobcast.models.scores import likeliest_bin
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -119,6 +119,7 @@ class BroughtLearner(Learner):
         assert self.make is not None
         X, arrives = corpus.horizon_matrix(horizon, rows)
         X = self.read(X)
+        # A learner is promised rows of both classes.
         if arrives.all() or not arrives.any():
             return Constant().fit(X, arrives)
         made: Any = BroughtClassifier(self.make()).fit(X, arrives)
@@ -168,6 +169,7 @@ class LearnedLoad(LevelledLoad):
 
     def forecast(self, distribution: Any, X: NDArray[Any]) -> tuple[Floats, ...]:
         """Quantiles at all levels."""
+        # All levels at once: a learner may compute them together.
         return (_rising(distribution.predict_quantiles(plain(X), LEVELS)),)
 
     def nth(self, forecast: tuple[Floats, ...], number: int) -> Floats:
@@ -233,6 +235,7 @@ class LearnedDurations(JobDuration):
         super().fit_data(data, until_s, calibration)
         known = data.known(until_s)
         self.learner_ = self.learner().fit(known.rows, known.bins, known.n_bins)
+        # A learner reads rows like a booster does; the base class gives rules no spans.
         self.feature_spans_ = feature_spans(self.columns, [known.rows])
         return self
 
@@ -259,12 +262,10 @@ class LearnedDurations(JobDuration):
 
 def _rising(quantiles: Any) -> Floats:
     """No quantile below one of a lower level, none below 0."""
+    # Learners of packages are not trusted to rise.
     told: Floats = np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
     return told
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RegistryError(f"{path}: cannot be read ({error.strerror}); train the model again") from error
+    return read_bytes(path, "train the model again")

@@ -64,15 +64,18 @@ class LoadData:
         """
         horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
         ticks_s = active_grid(histories, from_s, until_s, STEP_S, horizons_s.max(initial=0.0))
+        # Thinned before the rows are built: they are what takes memory.
         ticks_s = ticks_s[:: _stride(len(ticks_s) * len(histories))]
         rows, columns = len(ticks_s) * len(histories), len(load_feature_names()) + MOST_WINDOWS + 1
         what = f"loads of {len(histories):,} pools at {len(ticks_s):,} instants"
+        # Four bytes a number; one column more is the load itself.
         need_memory(COPIES * 4 * rows * len(horizons_s) * columns, what)
         pools = [histories[name] for name in sorted(histories)]
         return cls(
             float(from_s),
             float(until_s),
             tuple(horizons_min),
+            # Pool by pool, as the rows below are concatenated.
             np.tile(ticks_s, len(pools)),
             np.concatenate([load_features(pool, ticks_s, horizons_s).astype(np.float32) for pool in pools]),
             np.concatenate([_past(pool, ticks_s, horizons_s) for pool in pools]),
@@ -87,6 +90,7 @@ class LoadData:
         """Rows to learn from and later rows to score, (N,), of each fold that has both; no window crosses."""
         length_s = FOLD_SHARE * (self.until_s - self.from_s)
         for number in range(FOLDS):
+            # Folds lie at the end: demands are of the weeks to come, which resemble the last ones most.
             begin_s = self.until_s - (FOLDS - number) * length_s
             known = self.learnt(horizon, begin_s)
             later = (self.tick_s >= begin_s) & self.learnt(horizon, begin_s + length_s)
@@ -97,6 +101,7 @@ class LoadData:
 def _stride(rows: int) -> int:
     """Odd, at least `STRIDE`."""
     needed = int(np.ceil(rows / MOST_ROWS))
+    # An even number is raised to the next odd one.
     return max(STRIDE, needed + 1 - needed % 2)
 
 
@@ -153,6 +158,7 @@ def demanded_coverage(load: NDArray[np.floating], coverage: float, loaded_covera
     0.97
     """
     loaded = float((load > 0).mean()) if len(load) else 0.0
+    # Passing 30 % of the loaded windows passes 30 % x their share of all.
     return max(coverage, 1.0 - (1.0 - loaded_coverage) * loaded)
 
 
@@ -167,54 +173,21 @@ def coverage_error(covered: NDArray[np.bool_], tick_s: Floats) -> float:
         return 0.0
     rows = np.bincount(position)
     sums = np.bincount(position, weights=covered)
+    # The variance of a ratio of sums over days, by the residuals of days (Cochran, Sampling Techniques).
     residual = sums - rows * (sums.sum() / rows.sum())
     variance = len(days) / (len(days) - 1) * (residual @ residual) / rows.sum() ** 2
     return float(np.sqrt(variance))
 
 
-def smallest_that_covers(
-    load: NDArray[np.floating],
-    tick_s: Floats,
-    estimate: Callable[[int], NDArray[np.floating]],
-    candidates: int,
-    demanded: float,
-) -> tuple[int, float]:
-    """The first of nested estimates whose coverage reaches a demand with `SPARE_ERRORS` to spare.
-
-    Split conformal prediction [1] with a margin: the next weeks are not drawn from the last ones' distribution, and
-    the spread over days tells by how much a coverage moves.
-
-    Parameters
-    ----------
-    load, tick_s : (n_windows,) what came in windows that the estimates have not learnt from, and when they began
-    estimate : number of a candidate -> its estimates (n_windows,); larger numbers never estimate less
-    candidates : how many there are; the last is taken where none suffices
-
-    Returns
-    -------
-    Its number, and its coverage of these windows.
-
-    References
-    ----------
-    .. [1] Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.
-    """
-    low, high = 0, candidates - 1
-    while low < high:
-        middle = (low + high) // 2
-        covered = load <= estimate(middle)
-        enough = covered.mean() - SPARE_ERRORS * coverage_error(covered, tick_s) >= demanded
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return low, float((load <= estimate(low)).mean())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Nested:
-    """Nested estimates of windows that came after what they learnt from; see `smallest_that_covers`.
+    """Nested estimates of windows that came after what they learnt from.
 
     Attributes
     ----------
     load, tick_s : (n_windows,) what came, and when the windows began
-    estimate, candidates : number -> estimates (n_windows,), never less with larger numbers; how many there are
+    estimate : number of a candidate -> its estimates (n_windows,); larger numbers never estimate less
+    candidates : how many there are
     """
 
     load: NDArray[np.floating]
@@ -223,8 +196,23 @@ class Nested:
     candidates: int
 
     def smallest(self, demanded: float) -> tuple[int, float]:
-        """The first that covers a demand, and its coverage."""
-        return smallest_that_covers(self.load, self.tick_s, self.estimate, self.candidates, demanded)
+        """The first whose coverage reaches a demand with `SPARE_ERRORS` to spare, else the last; and its coverage.
+
+        Split conformal prediction [1] with a margin: the next weeks are not drawn from the last ones' distribution, and
+        the spread over days tells by how much a coverage moves.
+
+        References
+        ----------
+        .. [1] Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, 2005.
+        """
+        low, high = 0, self.candidates - 1
+        # Bisection: coverage rises with the number, for larger numbers never estimate less.
+        while low < high:
+            middle = (low + high) // 2
+            covered = self.load <= self.estimate(middle)
+            enough = covered.mean() - SPARE_ERRORS * coverage_error(covered, self.tick_s) >= demanded
+            low, high = (low, middle) if enough else (middle + 1, high)
+        return low, float((self.load <= self.estimate(low)).mean())
 
 
 def over_estimation(load: NDArray[np.floating], estimates: Sequence[float] | NDArray[np.floating]) -> float:

@@ -13,8 +13,9 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
+from jobcast.models.classifier import smallest_leaf
 from jobcast.models.load_data import MINUTE_S, Demands, LoadData, Mask, Nested, demanded_coverage
-from jobcast.models.metadata import booster_of, read_text
+from jobcast.models.metadata import booster_of, kept, read_text, take_up, trained_booster
 
 if TYPE_CHECKING:
     from jobcast.models.compiled_trees import SmallTrees
@@ -33,6 +34,8 @@ NOTHING = 1e-9
 WHOLE = 1e-3
 """What rounding in float32 may take off a whole number of GPUs."""
 Matrix = NDArray[np.float32]
+KEPT = ("levels_", "lending_levels_", "coverages_", "demands_")
+"""What was chosen of each horizon, as a model's file keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +71,17 @@ class LoadDistribution:
     def fit(self, X: Matrix, load: NDArray[Any], settings: QuantileSettings, seed: int) -> Self:
         """Learn from rows (n, F) and their loads (n,), GPUs."""
         any_load = load > 0
+        # Laplace's rule: what never came is not impossible.
         self.share_ = float((any_load.sum() + 1) / (len(load) + 2))
+        # A booster needs both classes; where there is one, the share stands for it.
         both = bool(any_load.any() and not any_load.all())
-        self.arrival_ = _boosted(X, any_load, _arrival_parameters(settings, seed), settings.arrival_trees, both)
+        self.arrival_ = _arrival_booster(X, any_load, settings, seed) if both else None
         loaded, amount = X[any_load], np.log1p(load[any_load])
         self.amounts_ = np.quantile(amount, LEVELS) if len(amount) else np.zeros(len(LEVELS))
+        # LightGBM's quantile objective finds no split among equal amounts.
         varied = bool(len(amount) and amount.min() < amount.max())
         self.quantiles_ = [
-            _boosted(loaded, amount, _quantile_parameters(settings, seed, level, len(amount)), settings.trees, varied)
-            for level in LEVELS
+            _quantile_booster(loaded, amount, level, settings, seed) if varied else None for level in LEVELS
         ]
         return self
 
@@ -86,12 +91,15 @@ class LoadDistribution:
         if self._laid_out is None:
             from jobcast.models.compiled_trees import SmallTrees
 
+            # A level without a booster is told by the constant quantile of all amounts.
             untaught = [booster is None for booster in self.quantiles_]
             self._constant = np.where(untaught, self.amounts_, 0.0)[:, None]
             self._laid_out = SmallTrees.of(self.arrival_, *self.quantiles_)
         sums = self._laid_out(rows)
+        # The trees' sum is a raw score; the logistic function makes it a probability.
         share = np.full(len(rows), self.share_) if self.arrival_ is None else expit(sums[0])
         amounts = np.maximum(sums[1:] + self._constant, 0.0)
+        # Regressions of single levels may cross; a higher level never says less here.
         return share, np.maximum.accumulate(amounts, axis=0).T
 
     def texts(self) -> dict[str, str]:
@@ -125,6 +133,7 @@ def quantile_of(share: Floats, amounts: Floats, level: float | Floats) -> Floats
     """
     from jobcast.models.compiled_trees import mixture_quantiles
 
+    # Compiled code takes a level for each row.
     each = np.full(len(share), level) if np.isscalar(level) else np.ascontiguousarray(level, np.float64)
     rows = np.ascontiguousarray(share, np.float64), np.ascontiguousarray(amounts, np.float64)
     gpus: Floats = mixture_quantiles(*rows, each, _LEVELS, NOTHING, WHOLE)
@@ -157,12 +166,15 @@ class LevelledLoad:
         self.coverages_: tuple[float | None, ...] = ()
         self.demands_: tuple[float, ...] = ()
         self.distributions_: list[Any] = []
+        # Kept for `choose_lending`, which is asked again with other care; not saved.
         self._of_folds = [self._folds(data, horizon) for horizon in range(len(data.horizons_min))]
         for horizon, nested in enumerate(self._of_folds):
             learnt = data.learnt(horizon, data.until_s)
+            # Demands go by windows that nothing was learnt from, where there are any.
             seen = data.load[learnt, horizon] if nested is None else nested.load
             demanded = demanded_coverage(seen, demands.coverage, demands.loaded_coverage)
             chosen, reached = (None, None) if nested is None else nested.smallest(demanded)
+            # Without folds nothing can be calibrated: the demand itself is the level.
             self.levels_ += (demanded if chosen is None else self.candidates[chosen],)
             self.coverages_ += (reached,)
             self.demands_ += (demanded,)
@@ -223,17 +235,13 @@ class LevelledLoad:
         return {
             "horizons": list(self.labels_),
             "columns": list(self.columns),
-            "levels": list(self.levels_),
-            "lending_levels": list(self.lending_levels_),
-            "coverages": list(self.coverages_),
-            "demands": list(self.demands_),
+            **kept(self, KEPT),
         }
 
     def take_up(self, told: Mapping[str, Any]) -> Self:
         """Read what `told` gave."""
-        self.labels_, self.levels_ = tuple(told["horizons"]), tuple(told["levels"])
-        self.lending_levels_ = tuple(told["lending_levels"])
-        self.coverages_, self.demands_ = tuple(told["coverages"]), tuple(told["demands"])
+        self.labels_ = tuple(told["horizons"])
+        take_up(self, told, KEPT)
         return self
 
 
@@ -274,6 +282,7 @@ class QuantileLoad(LevelledLoad):
 
     def lend(self, X: NDArray[Any]) -> Floats:
         """GPUs that a scheduler reserves, from rows (n, H, F), (n, H)."""
+        # A level for each row and horizon, flat as `parts` gives the rows.
         levels = np.empty(X.shape[:2])
         levels[:] = self.lending_levels_
         return quantile_of(*self.parts(X), levels.ravel()).reshape(X.shape[:2])
@@ -333,44 +342,20 @@ class QuantileLoad(LevelledLoad):
 _LEVEL_NAMES = tuple(f"q{level:g}" for level in LEVELS)
 
 
-def _boosted(X: Matrix, y: NDArray[Any], parameters: dict[str, Any], trees: int, possible: bool) -> Any:
-    if not possible:
-        return None
-    import lightgbm
-
-    data = lightgbm.Dataset(np.ascontiguousarray(X), label=y.astype(np.float32), params={"verbosity": -1})
-    return lightgbm.train(parameters, data, num_boost_round=trees)
-
-
-def _arrival_parameters(settings: QuantileSettings, seed: int) -> dict[str, Any]:
-    return {
-        **_shared(settings, seed),
+def _arrival_booster(X: Matrix, any_load: NDArray[np.bool_], settings: QuantileSettings, seed: int) -> Any:
+    more = {
         "objective": "binary",
         "num_leaves": settings.arrival_leaves,
         "learning_rate": settings.arrival_learning_rate,
         "lambda_l2": settings.arrival_l2,
         "min_data_in_leaf": settings.min_rows_leaf,
     }
+    rows, label = np.ascontiguousarray(X), any_load.astype(np.float32)
+    return trained_booster(rows, label, settings, settings.arrival_trees, seed, THREADS, more)
 
 
-def _quantile_parameters(settings: QuantileSettings, seed: int, level: float, rows: int) -> dict[str, Any]:
-    return {
-        **_shared(settings, seed),
-        "objective": "quantile",
-        "alpha": level,
-        "num_leaves": settings.leaves,
-        "learning_rate": settings.learning_rate,
-        "lambda_l2": settings.l2,
-        "min_data_in_leaf": max(1, min(settings.min_rows_leaf, rows // ROWS_PER_SMALLEST_LEAF)),
-    }
-
-
-def _shared(settings: QuantileSettings, seed: int) -> dict[str, Any]:
-    return {
-        "feature_fraction": settings.column_share,
-        "seed": seed,
-        "deterministic": True,
-        "force_row_wise": True,
-        "num_threads": THREADS,
-        "verbosity": -1,
-    }
+def _quantile_booster(X: Matrix, amount: NDArray[Any], level: float, settings: QuantileSettings, seed: int) -> Any:
+    least = smallest_leaf(settings.min_rows_leaf, len(amount), ROWS_PER_SMALLEST_LEAF)
+    more = {"objective": "quantile", "alpha": level, "min_data_in_leaf": least}
+    rows, label = np.ascontiguousarray(X), amount.astype(np.float32)
+    return trained_booster(rows, label, settings, settings.trees, seed, THREADS, more)

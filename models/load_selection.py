@@ -41,11 +41,13 @@ class Scored:
 
 def scored(data: LoadData, rule: QuantileLoad | SlidingMax, demands: Demands) -> Scored | None:
     """A rule fitted on all but the last fifth of the time and scored there; None where the time is too short."""
+    # As long as a fold, at the end; neither learnt from nor calibrated on.
     begin_s = data.until_s - FOLD_SHARE * (data.until_s - data.from_s)
     horizons = range(len(data.horizons_min))
     later = [(data.tick_s >= begin_s) & data.learnt(h, data.until_s) for h in horizons]
     if not all(rows.any() for rows in later) or not all(data.learnt(h, begin_s).any() for h in horizons):
         return None
+    # The same rows of an earlier end: `learnt` leaves out all windows that reach it.
     earlier = LoadData(data.from_s, begin_s, data.horizons_min, data.tick_s, data.X, data.past, data.load)
     rule.fit(earlier, demands)
     told = []
@@ -69,6 +71,7 @@ def select(
     results = [one for rule in rules if (one := scored(data, rule, demands)) is not None]
     if not results:
         return SlidingMax.algorithm, []
+    # Pairs compare by horizons that fall short, then by over-estimation.
     best = min(results, key=lambda one: one.rank)
     table: list[Row] = [
         {
@@ -98,8 +101,10 @@ def tune_loads(data: LoadData, demands: Demands, trials: int, seed: int = 0) -> 
         result = scored(data, QuantileLoad(seed, QuantileSettings(**values)), demands)
         assert result is not None  # the time was long enough for the sliding maximum
         short, log_over = result.rank
+        # log 2, since over-estimation is on a log scale. One value only: nothing to prune by.
         yield log_over + short * float(np.log(2.0))
 
+    # Settings of "any load?" are not searched.
     first = {name: getattr(QuantileSettings(), name) for name in RANGES}
     best, rows = search_settings(losses, RANGES, first, trials, seed, prunes=False)
     return QuantileSettings(**best), [{key: value for key, value in row.items() if key != "folds"} for row in rows]

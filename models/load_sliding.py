@@ -13,6 +13,10 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
 from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, Demands, LoadData, Nested, demanded_coverage
+from jobcast.models.metadata import kept, take_up
+
+KEPT = ("windows_", "lending_windows_", "coverages_", "demands_")
+"""What was chosen of each horizon, as a model's file keeps it."""
 
 
 class SlidingMax:
@@ -38,10 +42,12 @@ class SlidingMax:
         for horizon in range(len(data.horizons_min)):
             rows = data.learnt(horizon, data.until_s)
             load = data.load[rows, horizon]
+            # Column n - 1 is the largest of the last n windows: the estimates are nested.
             largest = np.maximum.accumulate(data.past[rows, horizon], axis=1)
             demanded = demanded_coverage(load, demands.coverage, demands.loaded_coverage)
             nested = Nested(load, data.tick_s[rows], partial(_column, largest), MOST_WINDOWS)
             chosen, reached = nested.smallest(demanded)
+            # Kept for `choose_lending`; a sliding maximum has learnt nothing, so it is tried on the training itself.
             self._of_training.append(nested)
             self.windows_ += (chosen + 1,)
             self.coverages_ += (reached,)
@@ -89,12 +95,7 @@ class SlidingMax:
 
     def told(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {
-            "windows": list(self.windows_),
-            "lending_windows": list(self.lending_windows_),
-            "coverages": list(self.coverages_),
-            "demands": list(self.demands_),
-        }
+        return kept(self, KEPT)
 
     def write(self, folder: Path) -> None:
         """Nothing beside what `told` tells."""
@@ -103,12 +104,12 @@ class SlidingMax:
     def read(cls, told: dict[str, Any], folder: Path) -> Self:
         """From what `told` and `write` gave; RegistryError where more windows are declared than `fit` chooses from."""
         rule = cls()
+        # A file from elsewhere could ask for windows without end, each of which is computed.
         for windows in (*told["windows"], *told["lending_windows"]):
             if not (isinstance(windows, int) and 1 <= windows <= MOST_WINDOWS):
                 what = f"{windows!r} windows of load where 1 to {MOST_WINDOWS} can be"
                 raise RegistryError(f"{folder}: declares {what}; train the model again")
-        rule.windows_, rule.lending_windows_ = tuple(told["windows"]), tuple(told["lending_windows"])
-        rule.coverages_, rule.demands_ = tuple(told["coverages"]), tuple(told["demands"])
+        take_up(rule, told, KEPT)
         return rule
 
 

@@ -2,9 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.memory import need_memory
@@ -38,16 +41,35 @@ def read_metadata(folder: Path, predictor: str) -> dict[str, Any]:
     """
     path = folder / METADATA
     if path.is_file():
+        # A file of gigabytes would be read whole before anything in it can be checked.
         need_memory(JSON_BYTES * path.stat().st_size, f"{path}", REMEDY)
     try:
         told: dict[str, Any] = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise RegistryError(f"{path}: not valid JSON ({error}); export or train the model again") from error
+    # The predictor comes first: another one's format number says nothing.
     if told.get("predictor") != predictor:
         raise RegistryError(f"{path}: holds {told.get('predictor')!r}, not {predictor!r}; give its folder")
     if told.get("format") != FORMAT:
         raise RegistryError(f"{path}: format {told.get('format')}, this version reads {FORMAT}; train it again")
     return told
+
+
+def kept(model: object, names: Iterable[str]) -> dict[str, Any]:
+    """Fitted attributes by their names without the underscore at the end, as JSON can hold them."""
+    # scikit-learn's underscore marks what was fitted; files have had the names without it from the start.
+    values = {name.rstrip("_"): getattr(model, name) for name in names}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+def take_up(model: object, told: Mapping[str, Any], names: Iterable[str], arrays: Iterable[str] = ()) -> None:
+    """Set fitted attributes from what `kept` gave: lists become tuples, or arrays where they were."""
+    for name in names:
+        value = told[name.rstrip("_")]
+        # Tuples, so that nobody changes a loaded model by changing a list that it handed out.
+        setattr(model, name, tuple(value) if isinstance(value, list) else value)
+    for name in arrays:
+        setattr(model, name, np.array(told[name.rstrip("_")]))
 
 
 class JsonModel:
@@ -86,12 +108,55 @@ class JsonModel:
         return model
 
 
+def read_bytes(path: Path, remedy: str = "export or train the model again") -> bytes:
+    """Content of a model's file; RegistryError when it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RegistryError(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
+
+
 def read_text(path: Path) -> str:
     """Text of a model's file; RegistryError when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RegistryError(f"{path}: cannot be read ({error.strerror}); export or train the model again") from error
+    return read_bytes(path).decode("utf-8")
+
+
+def trained_booster(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    settings: Any,
+    trees: int,
+    seed: int,
+    threads: int,
+    more: Mapping[str, Any],
+    weight: NDArray[np.float64] | None = None,
+) -> Any:
+    """A LightGBM booster, the same for the same input.
+
+    Parameters
+    ----------
+    X, y, weight : rows (n, F), labels and weights (n,)
+    settings : with `leaves`, `learning_rate`, `l2` and `column_share`
+    trees, seed : of the ensemble
+    threads : fixed by the caller, since sums of gradients depend on how rows are shared out among them
+    more : LightGBM's own parameters, in place of or beside these
+    """
+    # Imported where it is used: commands that train nothing start without it.
+    import lightgbm
+
+    parameters = {
+        "num_leaves": settings.leaves,
+        "learning_rate": settings.learning_rate,
+        "lambda_l2": settings.l2,
+        "feature_fraction": settings.column_share,
+        "seed": seed,
+        "deterministic": True,
+        "force_row_wise": True,  # LightGBM would else time both ways, and may choose another one next time
+        "num_threads": threads,
+        "verbosity": -1,
+    }
+    data = lightgbm.Dataset(X, label=y, weight=weight, params={"verbosity": -1})
+    return lightgbm.train({**parameters, **more}, data, num_boost_round=trees)
 
 
 def booster_of(text: str) -> Any:
@@ -106,6 +171,7 @@ def booster_of(text: str) -> Any:
     """
     import lightgbm
 
+    # Only numbers of leaves and categories make LightGBM allocate before it has read on.
     most = max((int(count) for count in _COUNTS.findall(text)), default=0)
     if most > len(text):
         raise RegistryError(f"a tree of {most:,} leaves in a text of {len(text):,} characters; train the model again")

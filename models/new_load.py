@@ -20,12 +20,14 @@ from jobcast.models.feature_spans import feature_spans
 from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands, LoadData
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import kept, read_metadata, take_up, write_metadata
 
 ALGORITHMS: Mapping[str, type[QuantileLoad] | type[SlidingMax]] = {
     rule.algorithm: rule for rule in (QuantileLoad, SlidingMax)
 }
 """Estimates by the name that users give."""
+# What was fitted and is kept in `metadata.json` beside the parameters and the rule.
+KEPT = ("horizons_min_", "pools_", "trained_from_s_", "trained_until_s_")
 
 
 class NewLoad:
@@ -103,6 +105,7 @@ class NewLoad:
         self.horizons_min_ = data.horizons_min
         self.trained_from_s_, self.trained_until_s_ = data.from_s, data.until_s
         self.rule_ = self._rule().fit(data, self.demands)
+        # Spans are of what the rule reads, no more.
         read = data.past[:, :, : len(self.columns)] if isinstance(self.rule_, SlidingMax) else data.X
         self.feature_spans_ = feature_spans(self.columns, [read])
         return self
@@ -147,6 +150,7 @@ class NewLoad:
     def predict_rows(self, X: NDArray[Any]) -> Floats:
         """GPUs from rows (n, H, F), (n, H). A longer window never holds less than a shorter one."""
         estimates = [self.rule_.estimate(X[:, h], h) for h in range(len(self.horizons_min_))]
+        # Horizons are learnt apart, so that their estimates may cross.
         return _rising(np.stack(estimates, axis=1))
 
     def lend_rows(self, X: NDArray[Any]) -> Floats:
@@ -175,12 +179,9 @@ class NewLoad:
             "loaded_coverage": self.loaded_coverage,
             "lending_coverage": self.lending_coverage,
             "seed": self.seed if self.algorithm == QuantileLoad.algorithm else 0,  # rules draw nothing
-            "horizons_min": list(self.horizons_min_),
             "rule": self.rule_.told(),
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
-            "pools": list(self.pools_),
             "feature_spans": self.feature_spans_,
+            **kept(self, KEPT),
         }
         write_metadata(folder, self.name, told)
         self.rule_.write(folder)
@@ -200,17 +201,18 @@ class NewLoad:
             The folder does not hold such a model, or one that reads other features than this version builds.
         """
         told = read_metadata(folder, cls.name)
+        # Versions of before named other algorithms; what they kept cannot be read.
         if told.get("algorithm") not in cls.algorithms:
             raise RegistryError(f"{folder}: a model of an older version of {cls.name}; train it again")
         model = cls(
             told["algorithm"], told["coverage"], told["loaded_coverage"], told["lending_coverage"], told["seed"]
         )
         rule = cls.read_rule(model.algorithm, told["rule"], folder)
+        # A sliding maximum keeps no columns: they follow from its windows.
         if tuple(told["rule"].get("columns", rule.columns)) != rule.columns:
             raise RegistryError(f"{folder}: {cls.name} reads other features than this version builds; train it again")
         model.rule_, model.settings = rule, getattr(rule, "settings", None)
-        model.horizons_min_, model.pools_ = tuple(told["horizons_min"]), tuple(told["pools"])
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        take_up(model, told, KEPT)
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         return model
 

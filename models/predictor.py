@@ -13,6 +13,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.questions import Question
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
     from jobcast.traces.table import Trace
@@ -112,3 +113,26 @@ class Predictor(Protocol):
     def load(self, folder: Path) -> Self:
         """Take over what `save` wrote. Raises RegistryError for a folder of another model, or of another schema."""
         ...
+
+
+class ServedModel:
+    """What our forms for MLflow share; see `models.pyfunc.Served`.
+
+    Attributes
+    ----------
+    inputs, outputs : MLflow type by column, in order
+    shown : a valid table of a few rows, by column
+    """
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    shown: Mapping[str, Sequence[Any]]
+
+    def __init__(self, predictor: Any) -> None:
+        self.predictor = predictor
+
+    def example(self) -> "pd.DataFrame":
+        """A valid table of a few rows."""
+        import pandas as pd  # here, since policies import these modules for their guards and need no tables
+
+        return pd.DataFrame(dict(self.shown))

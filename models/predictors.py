@@ -85,7 +85,7 @@ OURS: Mapping[str, Place] = MappingProxyType(
 """Ours, in the order in which they are told; the one that answers a question where no other is named."""
 
 
-def modelresolve_name(name: str) -> type[Model]:
+def model_named(name: str) -> type[Model]:
     """A predictor's model. Raises RegistryError that tells what there is."""
     if name not in PREDICTORS:
         raise RegistryError(f"predictor {name!r} is not known; choose from {', '.join(PREDICTORS)}")
@@ -94,7 +94,7 @@ def modelresolve_name(name: str) -> type[Model]:
 
 def answers_of(name: str) -> Question:
     """The question that a predictor answers. Raises as `model_named`."""
-    return OURS[name].answers if name in OURS else modelresolve_name(name).answers
+    return OURS[name].answers if name in OURS else model_named(name).answers
 
 
 def ours_for(question: Question) -> str:
@@ -103,12 +103,13 @@ def ours_for(question: Question) -> str:
     >>> ours_for(Question.LOADS)
     'new-load'
     """
+    # The first of the table, which is in the order of preference.
     return next(name for name, place in OURS.items() if place.answers == question)
 
 
 def load_predictor(name: str, folder: Path) -> Any:
     """A model from its folder. Raises RegistryError where there is no such predictor, or not in the folder."""
-    return modelresolve_name(name).load(folder)
+    return model_named(name).load(folder)
 
 
 def served_form(name: str) -> Any:
@@ -116,7 +117,8 @@ def served_form(name: str) -> Any:
 
     Raises as `model_named`.
     """
-    own = None if name in OURS else getattr(modelresolve_name(name), "served", None)
+    # A package's class may bring its own form; ours are named in the table and imported late.
+    own = None if name in OURS else getattr(model_named(name), "served", None)
     return own or resolve_name(OURS[ours_for(answers_of(name))].served)
 
 
@@ -129,6 +131,7 @@ def _installed_model(point: EntryPoint) -> type[Model]:
     found = load_point(KIND, point)
     if not inspect.isclass(found):
         raise broken(KIND, point, f"is {found!r} and no class")
+    # Versions are registered under the class's name: another one would never be found again.
     if getattr(found, "name", None) != point.name:
         raise broken(KIND, point, f"names itself {getattr(found, 'name', None)!r}")
     if getattr(found, "answers", None) not in {place.answers for place in OURS.values()}:

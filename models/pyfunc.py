@@ -16,6 +16,7 @@ from jobcast.features.arrivals import arrival_features
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_quantile import LEVELS
 from jobcast.models.new_load import load_quantiles
+from jobcast.models.predictor import ServedModel
 from jobcast.traces.history import TraceHistory, pool_histories
 from jobcast.traces.table import Trace
 
@@ -72,7 +73,7 @@ class Served(Protocol):
         ...
 
 
-class ServedEvents:
+class ServedEvents(ServedModel):
     """What predictors of a cluster's queues share: they read a table of its recent jobs, with the code of training.
 
     The table is that of `EVENTS`: jobs that ended, run or wait, as far back as features look (100 times the longest
@@ -85,12 +86,7 @@ class ServedEvents:
     optional: frozenset[str] = frozenset(EVENTS) - NEEDED
     params: Mapping[str, tuple[str, Any, tuple[int, ...] | None]] = {"at": ("double", None, None)}
     """Name -> MLflow type, default, shape."""
-
-    def example(self) -> "pd.DataFrame":
-        """Four jobs."""
-        import pandas as pd
-
-        return pd.DataFrame(EXAMPLE)
+    shown: Mapping[str, Sequence[Any]] = EXAMPLE
 
     @staticmethod
     def known(frame: "pd.DataFrame", params: Mapping[str, Any] | None) -> tuple[Trace, float]:
@@ -100,6 +96,7 @@ class ServedEvents:
             what = f"columns {', '.join(missing)} missing" if missing else "no jobs"
             raise TraceError(f"events: {what}; give a row a job, with the columns {', '.join(EVENTS)}")
         columns = {name: frame[name].to_numpy() for name in EVENTS if name in frame}
+        # Through lists: pandas columns of missing values have kinds that polars reads differently.
         events = pl.DataFrame({name: pl.Series(values.tolist(), strict=False) for name, values in columns.items()})
         numbers = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in (*TIMES, "known_time") if name in columns]
         events = events.with_columns(numbers).with_columns(
@@ -107,8 +104,10 @@ class ServedEvents:
         )
         at_s = (params or {}).get("at")
         if at_s is None or np.isnan(at_s):
+            # `known_time` is left out: it says when accounting told of an event, not that one happened.
             at_s = np.nanmax(events.select(TIMES).to_numpy().astype(np.float64))
         trace = Trace.from_frame(events, name="events").on_gpus
+        # The end is exclusive, and what happens at the instant itself is known.
         known = trace.between(None, float(np.nextafter(at_s, np.inf)))
         if not len(known):
             raise TraceError(f"events: no job on GPUs was submitted by {at_s:.0f} s; choose a later `at`")
@@ -119,7 +118,7 @@ class ServedOfPools(ServedEvents):
     """Answers a row a pool and horizon: pools by name, horizons as asked by `params`' `horizons`, minutes."""
 
     def __init__(self, predictor: Any) -> None:
-        self.predictor = predictor
+        super().__init__(predictor)
         horizons = [float(k) for k in predictor.horizons_min_]
         self.params = {**ServedEvents.params, "horizons": ("double", horizons, (-1,))}
 
@@ -198,7 +197,7 @@ class ServedJobDuration(ServedEvents):
     the bin to tell a scheduler, and `duration_s`, the run time that stands for the likeliest bin."""
 
     def __init__(self, predictor: JobDuration) -> None:
-        self.predictor = predictor
+        super().__init__(predictor)
         self.bins = bin_labels(predictor.horizons_min)
         self.outputs = {
             "job_id": "string",
@@ -219,6 +218,7 @@ class ServedJobDuration(ServedEvents):
         jobs = history.active
         answers = pd.DataFrame({"job_id": [job.job_id for job in jobs], "pool": [job.pool for job in jobs]}, dtype=str)
         rows = tracker.rows(jobs)
+        # Without jobs there are no rows to give the columns their kinds.
         if not len(jobs):
             return answers.reindex(columns=list(self.outputs))
         answers[self.bins] = self.predictor.predict_proba(rows)
@@ -232,6 +232,7 @@ def served(folder: Path) -> Served:
     """The served form of the predictor in a folder that is named after it."""
     from jobcast.models.predictors import PREDICTORS, load_predictor, served_form
 
+    # MLflow hands over the folder alone, whose name is all that tells the predictor.
     name = folder.name
     if name not in PREDICTORS:
         raise RegistryError(f"{folder}: named after no predictor; choose from {', '.join(PREDICTORS)}")

@@ -43,6 +43,7 @@ def pr_auc(truth: Bools, probability: Floats) -> Figure:
     """Average precision: the area under the steps of the precision-recall curve."""
     from sklearn.metrics import average_precision_score
 
+    # scikit-learn warns and gives 0 without a positive row; undefined is the truth.
     return defined(average_precision_score(truth, probability)) if truth.any() else None
 
 
@@ -61,6 +62,7 @@ def reliability(truth: Bools, probability: Floats, bins: int = ECE_BINS) -> list
     >>> reliability(np.array([True, False]), np.array([0.9, 0.7]), bins=2)
     [{'forecast': 0.8, 'observed': 0.5, 'n': 2}]
     """
+    # A forecast of exactly 1 belongs to the last bin.
     which = np.minimum((probability * bins).astype(np.int64), bins - 1)
     n = np.bincount(which, minlength=bins)
     forecast = np.bincount(which, weights=probability, minlength=bins)
@@ -145,6 +147,7 @@ def worst_pool(coverages: Mapping[str, Mapping[str, Figure]]) -> tuple[str | Non
     known = [(figures["coverage"], pool) for pool, figures in coverages.items() if figures["coverage"] is not None]
     if not known:
         return None, None
+    # Pairs compare by coverage, then by name.
     smallest, pool = min(known)
     return pool, smallest
 
@@ -168,6 +171,7 @@ def bin_scores(
     ece : calibration error of the probability of the forecast bin
     """
     row = np.arange(len(truth))
+    # The smallest number above 0 keeps a forecast of 0 that came true finite.
     log_loss = -np.log(np.maximum(probability[row, truth], np.finfo(np.float64).tiny))
     return {
         **bin_rule_scores(truth, forecast, labels),
@@ -190,6 +194,7 @@ def bin_rule_scores(truth: NDArray[np.int64], forecast: NDArray[np.int64], label
         label: {"n": int((truth == index).sum()), **detection(truth == index, forecast == index)}
         for index, label in enumerate(labels)
     }
+    # Bins that neither occur nor are forecast have no F1 and do not count as 0.
     f1 = [figures["f1"] for figures in by_bin.values() if figures["f1"] is not None]
     return {
         "n": len(truth),
@@ -208,6 +213,7 @@ def likeliest_bin(probability: Floats) -> NDArray[np.int64]:
     >>> likeliest_bin(np.array([[0.4, 0.4, 0.2], [0.7, 0.2, 0.1]])).tolist()
     [1, 0]
     """
+    # argmax takes the first of equals, so of the bins turned round the longest.
     likeliest: NDArray[np.int64] = probability.shape[1] - 1 - probability[:, ::-1].argmax(axis=1)
     return likeliest
 

@@ -49,6 +49,7 @@ class OptunaProposer:
 
         if sampler not in SAMPLERS:
             raise ConfigError(f"sampler {sampler!r} is unknown; choose from {', '.join(SAMPLERS)}")
+        # Optuna would print a line a trial.
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         size, self._dimensions = first.shape
         made = SAMPLERS[sampler](size, seed)
@@ -58,6 +59,7 @@ class OptunaProposer:
             f"x{number}": optuna.distributions.FloatDistribution(0.0, 1.0) for number in range(self._dimensions)
         }
         for point in first:
+            # The first generation is given, so that all proposers begin alike.
             self._study.enqueue_trial(dict(zip(self._space, point.tolist(), strict=True)))
         self._asked: list[optuna.Trial] = []
 
@@ -89,6 +91,7 @@ class Range:
 
     def suggest(self, trial: Any, name: str) -> float:
         """A value that a trial takes."""
+        # Whole numbers at the ends say that the setting takes whole numbers.
         suggest = trial.suggest_int if isinstance(self.low, int) else trial.suggest_float
         value: float = suggest(name, self.low, self.high, log=self.log)
         return value
@@ -129,6 +132,7 @@ def search_settings(
         loss = 0.0
         for number, loss in enumerate(losses({name: one.suggest(trial, name) for name, one in ranges.items()})):
             trial.report(loss, number)
+            # After the report: the median of earlier trials is of the same number of folds.
             if trial.should_prune():
                 raise optuna.TrialPruned
         return loss
@@ -137,6 +141,7 @@ def search_settings(
         if progress is not None:
             progress(trial.number + 1, trials)
 
+    # The defaults first: the best of the search is at least as good as they.
     study.enqueue_trial(dict(first))
     study.optimize(value, n_trials=trials, callbacks=[told])
     return {name: study.best_params[name] for name in ranges}, [_row(trial, ranges) for trial in study.trials]
@@ -144,6 +149,7 @@ def search_settings(
 
 def _row(trial: Any, ranges: Mapping[str, Range]) -> dict[str, Any]:
     reported = trial.intermediate_values
+    # A pruned trial has no value of its own; its last report stands for it.
     value = trial.value if trial.value is not None else reported[max(reported)]
     row = {"trial": trial.number, "state": trial.state.name.lower(), "value": value, "folds": len(reported)}
     return {**row, **{name: trial.params[name] for name in ranges}}

@@ -6,6 +6,7 @@ Pools whose arrivals run like clockwork: they are forecast too well to say anyth
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -25,13 +26,12 @@ from jobcast.models.algorithms import (
     algorithm_named,
     read_classifier,
     settings_from_dict,
-    settings_to_dict,
 )
 from jobcast.models.arrival_folds import Learner, OutOfFold, out_of_fold, training_rows
 from jobcast.models.care import Care
 from jobcast.models.classifier import Classifier
 from jobcast.models.feature_spans import feature_spans
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import kept, read_metadata, take_up, write_metadata
 
 UNINFORMED_F1 = 0.5
 """Where no threshold can be chosen on data: the likelier class."""
@@ -68,10 +68,12 @@ def best_f1_threshold(arrives: NDArray[np.bool_], probability: NDArray[Any]) -> 
         return UNINFORMED_F1
     order = np.argsort(-probability, kind="stable")
     ranked = probability[order]
+    # A threshold takes all of equal probabilities, so only the last of a tie can be one.
     last_of_tie = np.append(ranked[1:] != ranked[:-1], True)
     found = np.cumsum(arrives[order])[last_of_tie]
     declared = np.flatnonzero(last_of_tie) + 1
     f1 = 2.0 * found / (declared + hits)
+    # argmax takes the first of equals, which is the largest threshold.
     return float(ranked[last_of_tie][f1.argmax()])
 
 
@@ -89,6 +91,7 @@ def gate_threshold(arrives: NDArray[np.bool_], probability: NDArray[Any], miss_s
     of_arrivals = np.sort(probability[arrives])
     if not len(of_arrivals):
         return UNINFORMED_GATE
+    # A trifle for rounding: .05 x 20 must allow one miss; but never all windows.
     may_miss = min(int(np.floor(miss_share * len(of_arrivals) + 1e-9)), len(of_arrivals) - 1)
     return float(of_arrivals[may_miss])
 
@@ -123,6 +126,7 @@ def lasting_gate(
     >>> lasting_gate(np.ones(40, bool), probability, np.zeros(40), miss_share=0.75)
     0.5
     """
+    # The promise over all periods is kept first; hard periods can only lower the threshold.
     together = gate_threshold(arrives, probability, miss_share)
     of_arrivals, when = probability[arrives], period[arrives]
     periods, count = np.unique(when, return_counts=True)
@@ -169,7 +173,9 @@ def bot_pools(corpus: Corpus, seen: Mask) -> tuple[str, ...]:
     """
     if not {SINCE, GAP} <= set(corpus.feature_names):
         return ()
+    # Both are logarithms of one more than the seconds, hence log1p and expm1 below.
     since, gap = (corpus.feature_names.index(name) for name in (SINCE, GAP))
+    # Each gap is seen at the first instant after the arrival that ends it, so it counts about once.
     fresh = seen & (corpus.X[:, 0, since] <= np.log1p(STEP_S))
     gaps_s = np.expm1(corpus.X[:, 0, gap].astype(np.float64))
     return tuple(
@@ -196,8 +202,15 @@ def densest_share(gaps_s: Floats) -> float:
     first = ascending[ascending >= SHORTEST_GAP_S]
     if not len(first):
         return 0.0
+    # How many gaps lie in the band that begins at each gap.
     held = np.searchsorted(ascending, BAND * first, side="right") - np.searchsorted(ascending, first, side="left")
     return float(held.max() / len(ascending))
+
+
+# What was fitted and is kept in `metadata.json` beside the parameters.
+_OF_DATA = ("feature_names_", "horizons_min_", "pools_", "bot_pools_", "rows_", "base_rates_", "unfolded_")
+KEPT = (*_OF_DATA, "trained_from_s_", "trained_until_s_")
+KEPT_ARRAYS = ("thresholds_f1_", "thresholds_f1_others_", "thresholds_gate_")
 
 
 class WillJobsArrive:
@@ -276,9 +289,11 @@ class WillJobsArrive:
         self.trained_until_s_ = float(until_s)
         self.pools_ = tuple(corpus.pools[i] for i in np.unique(corpus.pool_index[seen]))
         self.bot_pools_ = bot_pools(corpus, seen)
+        # Before the folds: too short a time is told before anything is trained.
         rows = [self._training_rows(corpus, horizon) for horizon in range(len(self.horizons_min_))]
         if forecasts is None:
             forecasts = out_of_fold(self.trainer, corpus, self.trained_from_s_, until_s)
+        # Thresholds are of classifiers of the same kind on earlier time; those below have seen all of it.
         self._choose_thresholds(corpus, forecasts)
         self.rows_ = tuple(int(mask.sum()) for mask in rows)
         self.base_rates_ = tuple(float(corpus.arrives[mask, h].mean()) for h, mask in enumerate(rows))
@@ -302,17 +317,21 @@ class WillJobsArrive:
         if unknown or not self.columns:
             named = ", ".join(unknown) or "none"
             raise RegistryError(f"{self.name}: columns: {named}; choose from {', '.join(self.feature_names_)}")
+        # In the rows' order, whatever the order of `columns`: equal sets, equal models.
         return tuple(i for i, name in enumerate(self.feature_names_) if name in set(self.columns))
 
     def _choose_thresholds(self, corpus: Corpus, forecasts: Sequence[OutOfFold]) -> None:
+        # A bot is forecast nearly perfectly and would raise the threshold for people's pools.
         bots = [i for i, pool in enumerate(corpus.pools) if pool in self.bot_pools_]
         human = [told.picked(~np.isin(corpus.pool_index[told.row], bots)) for told in forecasts]
         best = [best_f1_threshold(told.arrives, told.probability) for told in forecasts]
         others = [best_f1_threshold(told.arrives, told.probability) for told in human]
         self.thresholds_f1_ = np.array(best)
+        # With bots alone there is nothing to choose by; the other threshold stands in.
         self.thresholds_f1_others_ = np.where([len(told) > 0 for told in human], others, best)
         if self.threshold is not None:
             self.thresholds_f1_ = self.thresholds_f1_others_ = np.full(len(best), self.threshold)
+        # Kept for `take`, which chooses anew with other care; not saved.
         self._of_folds = [(told.arrives, told.probability, half_week(corpus.tick_s[told.row])) for told in forecasts]
         self.take(Care(miss_share=self.miss_share))
         self.unfolded_ = tuple(k for k, told in zip(self.horizons_min_, forecasts, strict=True) if not len(told))
@@ -393,7 +412,7 @@ class WillJobsArrive:
 
     def told_settings(self) -> dict[str, Any]:
         """Of its algorithm, JSON-ready."""
-        return settings_to_dict(self.settings or algorithm_named(self.algorithm).settings())
+        return asdict(self.settings or algorithm_named(self.algorithm).settings())
 
     @classmethod
     def read_settings(cls, algorithm: str, told: Mapping[str, Any]) -> Settings | None:
@@ -414,19 +433,8 @@ class WillJobsArrive:
             "settings": self.told_settings(),
             "columns": None if self.columns is None else list(self.columns),
             "threshold": self.threshold,
-            "feature_names": list(self.feature_names_),
-            "horizons_min": list(self.horizons_min_),
-            "thresholds_f1": self.thresholds_f1_.tolist(),
-            "thresholds_f1_others": self.thresholds_f1_others_.tolist(),
-            "thresholds_gate": self.thresholds_gate_.tolist(),
-            "bot_pools": list(self.bot_pools_),
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
-            "pools": list(self.pools_),
-            "rows": list(self.rows_),
-            "base_rates": list(self.base_rates_),
-            "unfolded": list(self.unfolded_),
             "feature_spans": self.feature_spans_,
+            **kept(self, (*KEPT, *KEPT_ARRAYS)),
         }
         write_metadata(folder, self.name, told)
         for horizon_min, classifier in zip(self.horizons_min_, self.classifiers_, strict=True):
@@ -444,18 +452,11 @@ class WillJobsArrive:
         """
         told = read_metadata(folder, cls.name)
         algorithm = told["algorithm"]
+        # Through the class, since learners that packages bring keep settings of their own.
         settings = cls.read_settings(algorithm, told["settings"])
         model = cls(algorithm, told["miss_share"], told["seed"], settings, told["columns"], told.get("threshold"))
-        model.feature_names_ = tuple(told["feature_names"])
-        model.horizons_min_ = tuple(told["horizons_min"])
-        model.thresholds_f1_ = np.array(told["thresholds_f1"])
-        model.thresholds_f1_others_ = np.array(told["thresholds_f1_others"])
-        model.thresholds_gate_ = np.array(told["thresholds_gate"])
-        model.bot_pools_ = tuple(told["bot_pools"])
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
-        model.pools_, model.unfolded_ = tuple(told["pools"]), tuple(told["unfolded"])
+        take_up(model, told, KEPT, KEPT_ARRAYS)
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
-        model.rows_, model.base_rates_ = tuple(told["rows"]), tuple(told["base_rates"])
         stems = [horizon_label(horizon_min) for horizon_min in model.horizons_min_]
         model.classifiers_ = [cls.read_classifier(algorithm, folder, stem) for stem in stems]
         return model

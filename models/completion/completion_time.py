@@ -17,6 +17,7 @@ from jobcast.models.completion.job_completions import (
 )
 from jobcast.models.completion.known_jobs import FEWEST, KnownJobs
 from jobcast.models.metadata import JsonModel
+from jobcast.models.predictor import ServedModel
 from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class CompletionTime(JsonModel):
         """Tails after the last jobs of training that ended: each forecast at its submission, by what was known then."""
         past, tracker = self.past_, IntervalTracker()
         rows = np.flatnonzero(past.ended)
+        # The last ones: earlier jobs know of too few others, and the queue has changed since.
         rows = rows[rows >= FEWEST][-CALIBRATED:]
         futures = [self._at_submission(int(row)) for row in rows]
         known = [place for place, drawn in enumerate(futures) if drawn is not None]
@@ -76,7 +78,9 @@ class CompletionTime(JsonModel):
         ended = past.known_s[:row] <= now_s
         if not ended.any():
             return None
+        # Of those that had not ended, end of training (0) less the time run.
         started_s = np.minimum(past.known_s, 0.0)[:row] - past.run_s[:row]
+        # As of then: what ran on later is not known yet.
         so_far_s = np.where(ended, past.run_s[:row], np.clip(now_s - started_s, 0.0, past.run_s[:row]))
         sample = self.settings_.sample(so_far_s, ended, past.most[:row])
         (found,) = drawn(sample, past.most[row : row + 1], np.zeros(1), (UNSEEN, row))
@@ -103,6 +107,7 @@ class CompletionTime(JsonModel):
         """
         tracker = self.tracker()
         left_s = drawn(sample, width, done_s, (RUNNING, seed)) - done_s[:, None]
+        # Intervals are of logarithms, and a job that runs is not over.
         left_s = np.maximum(left_s, 1.0)
         return [(float(np.median(row)), tracker.intervals(row)) for row in left_s]
 
@@ -125,6 +130,7 @@ class CompletionTime(JsonModel):
 
 def drawn(sample: SizeSample, width: Ints, done_s: Floats, seed: Sequence[int]) -> Floats:
     """(n_jobs, FUTURES) run times, in each future drawn together."""
+    # A generator a future: more jobs asked at once do not change a future's weights.
     draws = [SizeDraws(sample, np.random.default_rng((*seed, number))) for number in range(FUTURES)]
     found: Floats = np.array([one.draw(width, done_s) for one in draws]).reshape(FUTURES, len(width)).T
     return found
@@ -135,7 +141,7 @@ def tracker_of(learned: CompletionTime | None) -> IntervalTracker:
     return IntervalTracker() if learned is None else learned.tracker()
 
 
-class ServedCompletionTime:
+class ServedCompletionTime(ServedModel):
     """One row a running job: its GPUs and how long it has run; answers the time that is left with intervals."""
 
     inputs: Mapping[str, str] = {"gpus": "long", "done_s": "double"}
@@ -143,14 +149,8 @@ class ServedCompletionTime:
         ("left_s", *(f"{end}_{level:.0%}_s".replace("%", "") for level in LEVELS for end in ("low", "high"))), "double"
     )
 
-    def __init__(self, predictor: CompletionTime) -> None:
-        self.predictor = predictor
-
-    def example(self) -> "pd.DataFrame":
-        """Two jobs."""
-        import pandas as pd
-
-        return pd.DataFrame({"gpus": [1, 8], "done_s": [0.0, 60.0]})
+    shown: Mapping[str, Sequence[Any]] = {"gpus": [1, 8], "done_s": [0.0, 60.0]}
+    predictor: CompletionTime
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `models.pyfunc.Served`."""

@@ -69,6 +69,7 @@ class IntervalTracker:
 
     def intervals(self, futures_s: Floats) -> tuple[Interval, ...]:
         """Intervals of a job whose completion took `futures_s`, (n_futures,) seconds more than 0; one a level."""
+        # Completion times spread over orders of magnitude; ends move by factors.
         logs = np.log(futures_s)
         return tuple(Interval(level, *self._bounds(logs, level)) for level in self.levels)
 
@@ -76,6 +77,7 @@ class IntervalTracker:
         """Take in the outcome of a job whose intervals were made before."""
         for one in intervals:
             aim, tails = (1.0 - one.level) / 2.0, self._tails[one.level]
+            # The end moves out by 1 - aim for a miss and in by aim for a hit: balanced at the promised share.
             tails[0] = min(tails[0] + self.step * (aim - (actual_s < one.low_s)), aim)
             tails[1] = min(tails[1] + self.step * (aim - (actual_s > one.high_s)), aim)
 
@@ -90,6 +92,7 @@ class IntervalTracker:
         waiting: list[tuple[float, int]] = []
         made: list[tuple[Interval, ...]] = []
         for number, at_s in enumerate(submit_s.tolist()):
+            # Outcomes teach in the order in which they come, not of submission.
             while waiting and waiting[0][0] <= at_s:
                 _, one = heappop(waiting)
                 self.observe(made[one], float(actual_s[one]))
@@ -104,6 +107,7 @@ class IntervalTracker:
 
 def _end(logs: Floats, tail: float) -> float:
     """The quantile that leaves `tail` below it; beyond the outermost future where that is less than nothing."""
+    # Beyond the outermost future there is no quantile; the end goes on linearly in logarithms.
     inside = max(tail, 0.0)
     return float(np.quantile(logs, inside)) + BEYOND * (tail - inside)
 
@@ -151,8 +155,10 @@ class ArrivalModel:
         """At least `count` arrivals, in whole blocks: more asked of the same `rng` go on where fewer end."""
         past = len(self.gap_s_)
         length = min(self.block, past)
+        # Blocks begin anywhere, also at the end, and go on at the beginning: every gap is as likely.
         starts = rng.integers(0, past, size=-(-count // length))
         rows = (starts[:, None] + np.arange(length)) % past
+        # A gap belongs to the later of two submissions.
         return Arrivals(self.gap_s_[rows].ravel(), rows.ravel() + 1)
 
 
@@ -216,6 +222,7 @@ class SizeForecaster:
         logs = np.log(np.maximum(size_s, 1.0))
         settings = [(recency, share) for recency in RECENCIES for share in RECENT_SHARES]
         scores = [_score(logs, width, recency, share) for recency, share in settings]
+        # argmax takes the first of equals: without recency, where it does not help.
         self.recency_, self.recent_share_ = settings[int(np.argmax(scores))]
         self.shift_ = _shift(logs, self.recency_, self.recent_share_)
         return self
@@ -234,6 +241,7 @@ class SizeForecaster:
     def sample(self, size_s: Floats, ended: NDArray[np.bool_], width: Ints) -> SizeSample:
         """What is known at an instant of jobs in order of submission, arrays (n,); see `SizeSample`."""
         weight = _weights(len(size_s), self.recency_, self.recent_share_)
+        # Kaplan and Meier: at a tie, who ended was still at risk of ending before the other was lost.
         order = np.lexsort((~ended, size_s))  # at equal sizes those that ended first
         return SizeSample(size_s[order], ended[order], width[order], weight[order], self.shift_)
 
@@ -252,6 +260,7 @@ class SizeDraws:
 
     def __init__(self, sample: SizeSample, rng: np.random.Generator) -> None:
         self._sample, self._rng = sample, rng
+        # Exponential weights, normalised, are a Dirichlet draw.
         self._weight = sample.weight * rng.standard_exponential(len(sample.weight))
         self._factor = float(np.exp(sample.shift * rng.standard_normal()))
         self._known: dict[int, Floats] = {}
@@ -265,6 +274,7 @@ class SizeDraws:
         done_s : (n_jobs,) seconds on one GPU
         """
         drawn = np.empty(len(width))
+        # By width: survival is the same for all jobs of one.
         for one in np.unique(width).tolist():
             mine = width == one
             drawn[mine] = self._of_width(one, done_s[mine])
@@ -272,9 +282,12 @@ class SizeDraws:
 
     def _of_width(self, width: int, done_s: Floats) -> Floats:
         survival, size_s, count = self._survival(width), self._sample.size_s, len(done_s)
+        # Around the sizes seen, and a factor that all jobs of this future share.
         noise = self._factor * np.exp(SPREAD * self._rng.standard_normal(count))
+        # Given the work done: only sizes beyond it can be drawn.
         first = np.searchsorted(size_s, done_s / noise, side="right")
         target = self._rng.uniform(size=count) * survival[first]
+        # Survival falls, and searchsorted wants it to rise.
         chosen = np.searchsorted(-survival, -target, side="right") - 1
         inside = chosen < len(size_s)
         drawn = size_s[np.minimum(chosen, len(size_s) - 1)] * noise
@@ -296,6 +309,7 @@ def survival(weight: Floats, ended: NDArray[np.bool_]) -> Floats:
     Kaplan and Meier (1958) with weights: a job that has not ended counts as long as it may be.
     """
     at_risk = np.cumsum(weight[::-1])[::-1]
+    # Who has not ended only leaves those at risk.
     hazard = np.where(ended, weight / at_risk, 0.0)
     return np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
 
@@ -322,6 +336,7 @@ def _score(logs: Floats, width: Ints, recency: float, share: float) -> float:
     total, scored = 0.0, 0
     for i in range(max(2, len(logs) - SCORED), len(logs)):
         weight = pooled(_weights(i, recency, share), width[:i] == width[i])
+        # Normal densities up to a constant, which all settings share.
         density = weight @ np.exp(-0.5 * ((logs[i] - logs[:i]) / SPREAD) ** 2) / SPREAD
         total += float(np.log(density + 1e-6))
         scored += 1
@@ -336,5 +351,6 @@ def _shift(logs: Floats, recency: float, share: float) -> float:
         errors.append(logs[begin : begin + BLOCK].mean() - forecast)
     if not errors:
         return 0.0
+    # A mean of BLOCK jobs scatters by that much without any shift.
     within = float(np.var(logs[-SCORED:])) / BLOCK
     return float(np.sqrt(max(float(np.mean(np.square(errors))) - within, 0.0)))

@@ -10,6 +10,7 @@ from jobcast.domain.questions import Question
 from jobcast.models.completion.job_completions import SPREAD, SizeForecaster, pooled, survival
 from jobcast.models.completion.known_jobs import ALIKE, Key, KnownJobs
 from jobcast.models.metadata import JsonModel
+from jobcast.models.predictor import ServedModel
 from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class JobSize(JsonModel):
         order = np.lexsort((~past.ended, past.work_s))
         sample = settings.sample(past.work_s, past.ended, past.most)
         self._size_s, self._ended, self._weight = sample.size_s, sample.ended, sample.weight
+        # In the order of the sample, which is by size.
         self._alike = [np.array([key[place] for key in past.keys])[order] for place in range(len(ALIKE) + 1)]
         self._known: dict[Key, Floats] = {}
         return self
@@ -78,6 +80,7 @@ class JobSize(JsonModel):
             found = np.where(
                 chosen < len(self._size_s), self._size_s[np.minimum(chosen, len(self._size_s) - 1)], beyond
             )
+            # One standard deviation of what no two jobs share: outwards from the median, which stays.
             found = found * np.exp(SPREAD * np.sign(np.asarray(levels) - 0.5))
             answers[row] = np.maximum(found, max(done, 1.0))
         return answers
@@ -87,8 +90,10 @@ class JobSize(JsonModel):
         if key not in self._known:
             weight, alike = self._weight, np.ones(len(self._weight), dtype=bool)
             for column, name in zip(self._alike, key, strict=True):
+                # What a job does not say makes it like nobody.
                 if name != "":
                     alike &= column == name
+                    # From the coarsest on: each finer group is pooled with the one around it.
                     weight = pooled(weight, alike)
             self._known[key] = survival(weight, self._ended)
         return self._known[key]
@@ -104,21 +109,14 @@ class JobSize(JsonModel):
         return cls()._of(settings, past)
 
 
-class ServedJobSize:
+class ServedJobSize(ServedModel):
     """One row a job: its width, what it is, and the work that it has done; answers quantiles of its work."""
 
     inputs: Mapping[str, str] = {"gpus": "long", **dict.fromkeys(ALIKE, "string"), "done_s": "double"}
     outputs: Mapping[str, str] = dict.fromkeys(("low_s", "size_s", "high_s"), "double")
 
-    def __init__(self, predictor: JobSize) -> None:
-        self.predictor = predictor
-
-    def example(self) -> "pd.DataFrame":
-        """Two jobs."""
-        import pandas as pd
-
-        names = {name: ["", ""] for name in ALIKE}
-        return pd.DataFrame({"gpus": [1, 8], **names, "done_s": [0.0, 60.0]})
+    shown: Mapping[str, Sequence[Any]] = {"gpus": [1, 8], **{name: ["", ""] for name in ALIKE}, "done_s": [0.0, 60.0]}
+    predictor: JobSize
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `models.pyfunc.Served`."""

@@ -55,9 +55,11 @@ class KnownJobs:
     @classmethod
     def of(cls, trace: Trace, from_s: float, until_s: float) -> Self:
         """The last jobs that were submitted in [from_s, until_s), and what was known of them at its end."""
+        # The window's end is exclusive: what becomes known at that instant is not.
         known = trace.as_of(float(np.nextafter(until_s, -np.inf))).between(from_s, until_s)
         known = known.between(float(known.submit_s[-MOST]) if len(known) > MOST else None, None)
         so_far_s = np.clip(until_s - known.start_s, 0.0, None)
+        # 0 where the trace does not say: the job then needs what it has asked for.
         least = known.numbers("min_gpus", 0.0).astype(np.int64)
         return cls(
             known.submit_s - until_s,
@@ -93,6 +95,7 @@ class KnownJobs:
         """Columns as JSON can hold them."""
         columns = {one.name: getattr(self, one.name) for one in fields(self)[:-1]}
         told = {name: values.tolist() for name, values in columns.items()}
+        # JSON has no infinity.
         told["known_s"] = [value if np.isfinite(value) else None for value in told["known_s"]]
         names = {name: [key[place] for key in self.keys] for place, name in enumerate(ALIKE, 1)}
         return {**told, **names}
@@ -103,5 +106,6 @@ class KnownJobs:
         submit_s, known_s, run_s = (np.array(told[name], dtype=np.float64) for name in ("submit_s", "known_s", "run_s"))
         least, most, run_gpus = (np.array(told[name], dtype=np.int64) for name in ("least", "most", "run_gpus"))
         keys = zip(told["most"], *(told[name] for name in ALIKE), strict=True)
+        # null becomes NaN in an array of floats.
         known_s = np.where(np.isnan(known_s), np.inf, known_s)
         return cls(submit_s, known_s, run_s, least, most, run_gpus, tuple(keys))

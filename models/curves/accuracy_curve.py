@@ -56,6 +56,7 @@ class AccuracyCurve(JsonModel):
 
         for curve in curves:
             require_curve(curve)
+        # A curve that never moves has no scale.
         usable = [curve for curve in curves if len(curve.metric) > 1 and np.ptp(curve.metric) > 0]
         if not usable:
             raise TrainingError(f"{self.name}: no curve of two values that differ; train on longer curves")
@@ -91,6 +92,7 @@ class AccuracyCurve(JsonModel):
         seen = np.array([int(curve.epoch[-1]) for curve in prefixes], np.int64)
         metric = np.full((len(prefixes), int(seen.max(initial=1))), np.nan)
         for row, curve in enumerate(prefixes):
+            # Epochs that were not measured stay NaN.
             metric[row, curve.epoch - 1] = curve.metric
         apps = [curve.app for curve in prefixes]
         known = self.numbers_.apps
@@ -127,8 +129,10 @@ class AccuracyCurve(JsonModel):
         n = len(now)
         schedules: Sequence[Sequence[int]] = lr_milestones if lr_milestones is not None else ((),) * n
         told = np.zeros(n) if direction is None else np.sign(np.asarray(direction, np.float64))
+        # Where nobody says, what is seen tells; one value tells nothing and both ways stay open.
         told = np.where(told == 0, prefix_directions(table), told)
         sure = told != 0
+        # Where unknown it is computed as rising and mirrored later, see `CurveForecast._either_way`.
         ways = np.where(sure, told, 1.0)
         bound = bounds(table, ways)
         begin, until = _stretches(table, now, whole, schedules)
@@ -201,6 +205,7 @@ def _checked(
     now, whole = np.asarray(seen, np.int64).ravel(), np.asarray(epochs, np.int64).ravel()
     if not len(table) == len(now) == len(whole):
         raise TraceError(f"curves: {len(table)} rows, {len(now)} seen, {len(whole)} epochs; give one of each a curve")
+    # Blanked here, so that no code below can look ahead.
     table[np.arange(table.shape[1]) >= now[:, None]] = np.nan
     for wrong, what in (
         (np.isnan(table).all(axis=1), "no value up to the epoch seen; give at least one"),
@@ -220,6 +225,7 @@ def _stretches(
     for row, cuts in enumerate(schedules):
         if len(cuts):
             begin[row], until[row] = stretch_of(int(seen[row]), int(epochs[row]), cuts)
+            # Just after a cut nothing is known of the new stretch yet.
             if np.isnan(table[row, begin[row] : seen[row]]).all():
                 begin[row] = 0
     return begin, until

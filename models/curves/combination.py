@@ -41,6 +41,7 @@ def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> Non
     for row in range(evidence.shape[0]):
         top = -math.inf
         for family in range(evidence.shape[1]):
+            # Largest log weight taken off before the exponential, against overflow.
             weights[row, family] = TEMPER * evidence[row, family] + log_weight[family]
             top = max(top, weights[row, family])
         total = 0.0
@@ -84,9 +85,12 @@ def combine(
     """
     for row in range(scale.shape[0]):
         known = scale[row]
+        # A jump is a share of what was gained, or of the way that is left if that is less.
         gap = min(known[ROOM], max(known[LEVEL] - 1.0, 0.0))
+        # How much of the rise that was due by now has not come: 1 for a run that has not begun to move.
         unmoved = max(known[REACHED] - (known[LEVEL] - 1.0), 0.0) / max(known[REACHED], 1e-9)
         late = LATE_SD * unmoved * known[ROOM] * max(1.0 - known[SHARE], 0.0) ** 0.5
+        # As many points as parameters fit anything.
         doubt = FAMILY_VARIANCE * points[row] / max(points[row] - FREE, 1)
         noise = known[NOISE_SD] ** 2 * (1.0 + 1.0 / known[RECENT])
         for column in range(share.shape[1]):
@@ -97,6 +101,7 @@ def combine(
                 apart = value[row, family, column] - ahead
                 squares += weights[row, family] * (doubt * variance[row, family, column] + apart * apart)
             squares += LEAST_SD * LEAST_SD
+            # Two forecasts of what is left, families and usual rate, weighted by precision below.
             usual = rise[row, column]
             usual_sd = PROGRESS_SD * abs(usual) / measured[row]
             usual_sd = math.sqrt((LEAST_SD + usual_sd) ** 2 + rise_variance[row, column])
@@ -104,8 +109,10 @@ def combine(
             left = (1.0 - trust) * (ahead - known[LEVEL]) + trust * usual
             spread = trust * usual_sd * usual_sd + noise
             given_back = annealing * known[ANNEALED] * math.sqrt(max(place - known[SHARE], 0.0))
+            # Noise alone must not promise more than a part of what was gained.
             given_back = min(given_back, MOST_ANNEALED * max(known[LEVEL] - 1.0, 0.0))
             spread += (ANNEALING_SD * max(given_back - left, 0.0)) ** 2
+            # The better of both: annealing is part of any rise, not beside it.
             mean[row, column] = known[LEVEL] + max(left, given_back)
             sd[row, column] = math.sqrt(spread)
             started = late * math.sqrt(max(place - known[SHARE], 0.0))

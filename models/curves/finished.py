@@ -55,8 +55,10 @@ def prefix_directions(metric: Floats) -> Floats:
     [1.0, -1.0, 0.0]
     """
     known = ~np.isnan(metric)
+    # Counts measured values only, wherever gaps are.
     order = np.cumsum(known, axis=1)
     count = order[:, -1]
+    # At least the last value, at most the last third.
     late = known & (order > np.minimum(count - 1, (2 * count + 2) // 3)[:, None])
     held = np.where(known, metric, 0.0)
     first = held[np.arange(len(metric)), known.argmax(axis=1)]
@@ -71,6 +73,7 @@ def bounds(metric: Floats, direction: Floats) -> Floats:
     [1.0, 0.0, 1.0]
     """
     low, high = np.nanmin(metric, axis=1), np.nanmax(metric, axis=1)
+    # A share, else percent.
     top = np.where(high <= 1.0, 1.0, 100.0)
     inside = (low >= 0.0) & (high <= 100.0)
     reach = UNBOUNDED * np.maximum(np.maximum(np.abs(low), np.abs(high)), high - low)
@@ -126,6 +129,7 @@ class FinishedCurves:
         used = [
             curve
             for curve in curves
+            # The scale divides by end less beginning.
             if len(curve.epoch) >= LEAST_POINTS and end_level(curve.metric) != float(curve.metric[0])
         ]
         if not used:
@@ -154,6 +158,7 @@ def thinned(x: Floats, v: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floa
     if len(x) <= most:
         return x, v
     place = np.log(x)
+    # The last value lies on the upper edge of the last bin.
     bins = np.minimum((place - place[0]) / (place[-1] - place[0]) * most, most - 1).astype(np.intp)
     kept, which = np.unique(bins, return_inverse=True)
     count = np.bincount(which, minlength=len(kept))

@@ -78,19 +78,28 @@ def fit_stretches(stretches: Stretches, prior: CurvePrior, rate: float) -> Fits:
     prior : of the families' parameters
     rate : of usual progress, see `shape`
     """
-    from jobcast.models.curves.kernels import STEPS, fit_families
     from jobcast.models.curves.scaling import MOST_POINTS, SCALE_WIDTH, scale_prefixes
 
-    n, families = len(stretches.seen), len(FAMILIES)
+    n = len(stretches.seen)
     measured, points = np.empty(n, np.int64), np.empty(n, np.int64)
+    # Padding of 1, whose logarithm is 0: unused points stay harmless.
     x, log_x, v, weight = (np.ones((n, MOST_POINTS)) for _ in range(4))
     scale = np.empty((n, SCALE_WIDTH))
     scale_prefixes(
         np.ascontiguousarray(stretches.metric), stretches.begin, stretches.seen, stretches.until, stretches.direction,
         stretches.bound, usual_progress(rate), measured, points, x, log_x, v, weight, scale,
     )  # fmt: skip
+    return Fits(measured, points, x, v, weight, scale, *fit_all(points, x, log_x, v, weight, prior))
+
+
+def fit_all(
+    points: Ints, x: Floats, log_x: Floats, v: Floats, weight: Floats, prior: CurvePrior
+) -> tuple[Floats, Floats, Floats]:
+    """Parameters, factors and evidence of all families for scaled curves; see `Fits` and `kernels.fit_families`."""
+    from jobcast.models.curves.kernels import STEPS, fit_families
+
     mean, precision, _ = prior.arrays()
-    parameters, factor = np.zeros((n, families, WIDEST)), np.zeros((n, families, WIDEST, WIDEST))
-    evidence = np.empty((n, families))
+    parameters, factor = np.zeros((len(points), *mean.shape)), np.zeros((len(points), *mean.shape, WIDEST))
+    evidence = np.empty(parameters.shape[:2])
     fit_families(points, x, log_x, v, weight, parameter_counts(), mean, precision, STEPS, parameters, factor, evidence)
-    return Fits(measured, points, x, v, weight, scale, parameters, factor, evidence)
+    return parameters, factor, evidence

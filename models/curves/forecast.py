@@ -66,11 +66,14 @@ class CurveForecast:
 
         epoch = np.atleast_2d(np.asarray(epochs, np.float64))
         metric, sd, worse, better = self.parts(epoch)
+        # Calibrated widening, by how much of the run is seen.
         spread = np.interp(self.seen / self.epochs, SPREAD_SHARES, self.numbers.spread)[:, None] * sd
         lower, upper = np.hypot(spread, worse), np.hypot(spread, better)
+        # In the order better and worse; turned into higher and lower only after it.
         metric, lower, upper = self.known.combined(epoch, metric, lower, upper, self.seen, self.epochs)
         metric, below, above = self._either_way(metric, lower, upper)
         metric = np.clip(metric, self.low[:, None], self.high[:, None])
+        # The last value seen is no forecast.
         known = epoch == self.seen[:, None]
         metric = np.where(known, self.fits.scale[:, LAST, None], metric)
         return metric, np.where(known, 0.0, below), np.where(known, 0.0, above)
@@ -81,6 +84,7 @@ class CurveForecast:
         from jobcast.models.curves.rates import rises_ahead
 
         fits, scale = self.fits, self.fits.scale
+        # Families know the present stretch; what follows a cut is added as jumps.
         within = np.minimum(epoch, self.cuts.until[:, None])
         share = np.clip((within - 1 - scale[:, ORIGIN, None]) / scale[:, LENGTH, None], 0.0, 1.0)
         share = np.ascontiguousarray(share)
@@ -90,6 +94,7 @@ class CurveForecast:
             fits.points, fits.x, fits.v, fits.weight, scale, self.numbers.rate, TEMPER, share, rise, rise_variance
         )
         untold = untold_sd(scale[:, SHARE], share, self.numbers.cut_sizes)
+        # Who declares a schedule has no other one.
         untold[self.cuts.declared] = 0.0
         combine(
             scale, fits.measured, fits.points, self.weights, value, variance, rise, rise_variance,
@@ -97,6 +102,7 @@ class CurveForecast:
         )  # fmt: skip
         unit = np.abs(scale[:, PER_V, None])
         metric = scale[:, BASE, None] + scale[:, PER_V, None] * mean
+        # In the metric's own unit, for jumps are shares of the way to its bound.
         metric, sd, declared = self.cuts.added(epoch, metric, unit * sd, self.direction)
         return metric, sd, declared, np.hypot(declared, unit * jump_sd)
 
@@ -162,6 +168,7 @@ class CurveForecast:
 
         mean, below, above = self.at(epochs)
         wanted = np.broadcast_to(np.asarray(target, np.float64), (len(self),))[:, None]
+        # The side of the mean that the target lies on.
         sd = np.where(wanted < mean, below, above)
         at_least = ndtr((mean - wanted) / np.maximum(sd, np.finfo(float).tiny))
         way = self.direction[:, None]
@@ -179,6 +186,7 @@ class CurveForecast:
         """
         epoch, reached = self._reached_by(target)
         enough = reached >= quantile
+        # 0 also where none is enough, which the last line turns to infinity.
         first = enough.argmax(axis=1)
         rows = np.arange(len(self))
         found = epoch[rows, first]
@@ -192,6 +200,7 @@ class CurveForecast:
         """Epochs (n, GRID) and the probability that the target was reached by then."""
         start = np.minimum(self.seen + 1, self.epochs).astype(float)
         epoch = np.linspace(start, self.epochs, GRID, axis=1)
+        # Reached once is reached: noise later does not take it back.
         return epoch, np.maximum.accumulate(self.probability_at(epoch, target), axis=1)
 
     @cached_property

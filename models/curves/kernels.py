@@ -30,6 +30,7 @@ HUBER = 2.0
 
 @njit("float64(float64)", cache=True)  # type: ignore[untyped-decorator]
 def _exp(value: float) -> float:
+    # Clipped, not failing: a wild step is then simply a bad one.
     return float(math.exp(min(max(value, -LARGEST_EXPONENT), LARGEST_EXPONENT)))
 
 
@@ -113,6 +114,7 @@ def _solve(matrix: Floats, right: Floats, found: Floats, size: int) -> bool:
             for k in range(j):
                 total -= matrix[i, k] * matrix[j, k]
             if i == j:
+                # Also true of NaN.
                 if not total > 0.0:
                     return False
                 matrix[i, i] = math.sqrt(total)
@@ -152,6 +154,7 @@ def _linearise(
     """Twice the negative log posterior at p, Huber's loss; fills its Gauss-Newton matrix and downhill direction."""
     cost = 0.0
     for i in range(size):
+        # The prior is one more squared residual for each parameter.
         off = p[i] - mean[i]
         cost += precision[i] * off * off
         downhill[i] = -precision[i] * off
@@ -161,6 +164,7 @@ def _linearise(
     for row in range(points):
         off = v[row] - value_and_gradient(family, x[row], log_x[row], p, slope)
         deviation, w = abs(off) * math.sqrt(weight[row]), weight[row]
+        # Iteratively reweighted: beyond HUBER the weight falls as one over the deviation.
         if deviation > HUBER:
             cost += HUBER * (2.0 * deviation - HUBER)
             w *= HUBER / deviation
@@ -211,6 +215,7 @@ def fit_families(
         for family in range(FAMILY_COUNT):
             size, best = sizes[family], fitted[curve, family]
             for i in range(4):
+                # The prior mean is the start.
                 best[i] = mean[family, i]
             m, q = mean[family], precision[family]
             cost = _linearise(family, size, used, cx, cl, cv, cw, best, m, q, hessian, downhill, slope)
@@ -219,6 +224,7 @@ def fit_families(
                 for i in range(size):
                     for j in range(i + 1):
                         damped[i, j] = hessian[i, j]
+                    # Marquardt scales by the diagonal, so that parameters' units do not matter.
                     damped[i, i] = hessian[i, i] * (1.0 + damping)
                 if not _solve(damped, downhill, step, size):
                     break
@@ -230,6 +236,7 @@ def fit_families(
                     cost = found
                     for i in range(size):
                         best[i] = p[i]
+                    # Swapped, not copied; the old one is overwritten by the next trial.
                     hessian, trial = trial, hessian
                     downhill, trial_downhill = trial_downhill, downhill
                     damping *= LESS
@@ -240,9 +247,11 @@ def fit_families(
                     if damping > GIVE_UP:
                         break
             log_prior, log_posterior = 0.0, 0.0
+            # Called for the factor that it leaves; the step is not used.
             _solve(hessian, downhill, step, size)
             for i in range(size):
                 log_prior += math.log(q[i])
+                # Log determinant from the factor's diagonal.
                 log_posterior += 2.0 * math.log(hessian[i, i])
                 for j in range(i + 1):
                     factor[curve, family, i, j] = hessian[i, j]
@@ -266,6 +275,7 @@ def predict_families(
                 )
                 total = 0.0
                 for i in range(size):
+                    # Forward substitution: the variance is the squared length of L^-1 slope.
                     left = slope[i]
                     for k in range(i):
                         left -= lower[i, k] * solved[k]

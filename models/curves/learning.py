@@ -6,7 +6,7 @@ mean-field variational inference (Kucukelbir et al., 2017): NUTS takes trees of 
 own parameters are whitened by Laplace's approximation, so that mean-field is close to the truth.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.models.curves.finished import FinishedCurves
 from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
-from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 
 STEPS = 4000
@@ -76,6 +75,7 @@ def learn_prior(
         No curve can be used.
     """
     finished = FinishedCurves.of(curves)
+    # After the curves were checked: importing PyMC takes seconds.
     pm = pymc()
     with _hierarchy(pm, finished):
         fit = pm.fit(
@@ -123,13 +123,16 @@ def _hierarchy(pm: Any, finished: FinishedCurves) -> Any:
         width = pm.LogNormal("width", np.log(APART_CURVES), WIDTH_WIDTH, shape=used.shape)
         app = pm.Normal("app", 0, 1, shape=(families, apps, WIDEST))
         noise = pm.LogNormal("noise", np.log(NOISE), NOISE_WIDTH, shape=families)
+        # Flat, for the density of own parameters is added below as a potential.
         z = pm.Flat("z", shape=whitened.centre.shape, initval=np.zeros(whitened.centre.shape))
         own = pm.Deterministic("own", whitened.centre + (whitened.spread * z[:, :, None, :]).sum(-1))
         center = middle[:, None, :] + (apart[:, None, :] * app)[:, finished.app]
         off = ((own - mean[:, None]) * np.sqrt(precision)[:, None] - center) / width[:, None, :]
         pm.Potential("curves", (used[:, None] * (-0.5 * off**2 - pm.math.log(width)[:, None, :])).sum())
+        # Parameters that a family lacks are standard normal and touch nothing.
         pm.Potential("unused", (-0.5 * (1 - used[:, None]) * z**2).sum())
         outputs: Any = SquaredResiduals(finished)(own)
+        # As many log noise terms as values.
         values = finished.seen.sum(axis=1)
         each = -0.5 * outputs[0] / noise[:, None] ** 2 - values * pm.math.log(noise)[:, None]
         pm.Potential("values", each.sum())
@@ -143,18 +146,13 @@ def _used() -> Floats:
 
 def _whitening(finished: FinishedCurves) -> Whitening:
     """MAP of every family for every curve under the default prior, and the inverse of the Hessian's root there."""
-    from jobcast.models.curves.fitting import parameter_counts
-    from jobcast.models.curves.kernels import STEPS as MAP_STEPS
-    from jobcast.models.curves.kernels import fit_families
+    from jobcast.models.curves.fitting import fit_all
 
-    curves, (mean, precision, _) = len(finished.app), CurvePrior.default().arrays()
-    fitted, factor = np.zeros((curves, *mean.shape)), np.zeros((curves, *mean.shape, mean.shape[1]))
-    weight, sizes = np.where(finished.seen, NOISE**-2, 0.0), parameter_counts()
-    fit_families(
-        finished.seen.sum(axis=1).astype(np.int64), finished.x, np.log(finished.x), finished.v, weight, sizes, mean,
-        precision, MAP_STEPS, fitted, factor, np.zeros((curves, len(sizes))),
-    )  # fmt: skip
+    points, weight = finished.seen.sum(axis=1).astype(np.int64), np.where(finished.seen, NOISE**-2, 0.0)
+    prior = CurvePrior.default()
+    fitted, factor, _ = fit_all(points, finished.x, np.log(finished.x), finished.v, weight, prior)
     used = _used()[None, :, :, None]
+    # Unused rows become those of the identity, so that the factor can be inverted.
     lower = np.where(used * used.swapaxes(2, 3) > 0, np.tril(factor), np.eye(WIDEST))
     centre = np.where(used[..., 0] > 0, fitted, 0.0)
     return Whitening(centre.swapaxes(0, 1), np.linalg.inv(lower).swapaxes(2, 3).swapaxes(0, 1))
@@ -162,6 +160,7 @@ def _whitening(finished: FinishedCurves) -> Whitening:
 
 def _telling(progress: Progress | None, steps: int) -> Callable[[Any, Any, int], None]:
     def tell(_approximation: Any, _losses: Any, step: int) -> None:
+        # The last step is always told.
         if progress is not None and (step % LEAST_LOSSES == 0 or step == steps):
             progress(step, steps)
 
@@ -190,6 +189,7 @@ def _weights(values: dict[str, Floats], finished: FinishedCurves) -> dict[str, f
     share = np.exp(scores - scores.max(axis=0))
     share /= share.sum(axis=0)
     of_app = [share[:, finished.app == app].mean(axis=1) for app in range(len(finished.apps))]
+    # Each family counts once before any curve is seen, and none is ever ruled out.
     counts = 1 + np.sum(of_app, axis=0)
     return dict(zip(FAMILIES, (counts / counts.sum()).tolist(), strict=True))
 
@@ -200,7 +200,85 @@ def _log_density(row: int, name: str, values: dict[str, Floats], finished: Finis
     parameters = [own[:, :, i : i + 1] for i in range(WIDEST)]
     fitted = FORMULAS[name](np, finished.x, np.log(finished.x), parameters)
     each = -0.5 * ((finished.v - fitted) / noise) ** 2 - np.log(noise)
+    # Log of a mean of exponentials, without overflow.
     highest = each.max(axis=0)
     expected = highest + np.log(np.exp(each - highest).mean(axis=0)) - each.var(axis=0)
     density: Floats = np.where(finished.seen, expected, 0.0).sum(axis=1)
     return density
+
+
+# The families as expressions, whose values are `kernels.value_and_gradient`'s. The library (it knows exp, log and clip)
+# is handed in, NumPy or PyTensor, so that this module is imported without PyTensor; parameters come in the order of
+# `prior.FAMILIES` and broadcast against x and log x.
+Tensor = Any
+Formula = Callable[[Any, Tensor, Tensor, Sequence[Tensor]], Tensor]
+LARGEST_EXPONENT = 30.0  # as in `kernels`
+
+
+def _exp(lib: Any, value: Tensor) -> Tensor:
+    return lib.exp(lib.clip(value, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+
+
+def _share(lib: Any, value: Tensor) -> Tensor:
+    return 1 / (1 + _exp(lib, -value))
+
+
+def _pow3(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return p[0] - _exp(lib, p[1] - _exp(lib, p[2]) * log_x)
+
+
+def _pow4(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    base = _exp(lib, p[1] + log_x) + _exp(lib, p[2])
+    return p[0] - _exp(lib, -_exp(lib, p[3]) * lib.log(base))
+
+
+def _loglog(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return lib.log(_exp(lib, p[0]) * log_x + _exp(lib, p[1]))
+
+
+def _vapor(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return _exp(lib, p[0] + p[1] / x + p[2] * log_x)
+
+
+def _hill3(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return _exp(lib, p[0]) * _share(lib, _exp(lib, p[1]) * (log_x - p[2]))
+
+
+def _mmf(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return p[0] - (p[0] - p[1]) * _share(lib, -_exp(lib, p[3]) * (p[2] + log_x))
+
+
+def _exp4(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return p[0] - _exp(lib, p[3] - _exp(lib, p[1] + _exp(lib, p[2]) * log_x))
+
+
+def _janoschek(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return p[0] - (p[0] - p[1]) * _exp(lib, -_exp(lib, p[2] + _exp(lib, p[3]) * log_x))
+
+
+def _weibull(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return p[0] - (p[0] - p[1]) * _exp(lib, -_exp(lib, _exp(lib, p[3]) * (p[2] + log_x)))
+
+
+def _log_power(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return _exp(lib, p[0]) * _share(lib, _exp(lib, p[2]) * (log_x - p[1]))
+
+
+def _ilog2(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
+    return p[0] - _exp(lib, p[1]) / lib.log(x + 1)
+
+
+FORMULAS: Mapping[str, Formula] = {
+    "pow3": _pow3,
+    "pow4": _pow4,
+    "loglog": _loglog,
+    "vapor": _vapor,
+    "hill3": _hill3,
+    "mmf": _mmf,
+    "exp4": _exp4,
+    "janoschek": _janoschek,
+    "weibull": _weibull,
+    "log_power": _log_power,
+    "ilog2": _ilog2,
+}
+"""By the family's name."""

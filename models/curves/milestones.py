@@ -53,13 +53,16 @@ class Cuts:
         for column in range(self.after.shape[1]):
             after, ends = self.after[:, column, None], self.ends[:, column, None]
             passed = epoch > after
+            # Cuts that a curve lacks are at infinity, where this is NaN and not used.
             with np.errstate(invalid="ignore", divide="ignore"):
                 later = np.where(ends > after + 1, (epoch - after - 1) / (ends - after - 1), 1.0)
             done = np.where(passed, AT_ONCE + (1 - AT_ONCE) * np.clip(np.nan_to_num(later), 0.0, 1.0), 0.0)
+            # Of where the curve is after the cuts before, so jumps get smaller.
             gap = np.maximum(direction[:, None] * (self.bound[:, None] - metric), 0.0)
             metric = metric + direction[:, None] * done * self.size[:, column, None] * gap
             wider = done * self.sd[:, column, None] * gap
             kept = 1 - done * self.size[:, column, None]
+            # A jump closes a share of the gap, and with it of what is uncertain below it.
             sd, jump_sd = kept * sd, np.hypot(kept * jump_sd, wider)
         return metric, sd, jump_sd
 
@@ -84,6 +87,7 @@ def untold_sd(seen: Floats, share: Floats, sizes: Sequence[float]) -> Floats:
 
     begin, until = FIRST_CUTS
     gone, came = (np.clip((one - begin) / (until - begin), 0.0, 1.0) for one in (seen[:, None], share))
+    # Given that none came so far (Bayes).
     chance = UNTOLD * np.maximum(came - gone, 0.0) / (1.0 - UNTOLD * gone)
     beyond = 1.0 + UNTOLD_SIZE_SD * ndtri(1.0 - TAIL / np.maximum(chance, TAIL * (1 + 1e-9)))
     size = (1.0 - np.prod(1.0 - np.asarray(sizes))) * np.exp(-UNTOLD_DECAY * gone)
@@ -97,6 +101,7 @@ def stretch_of(seen: int, epochs: int, milestones: Sequence[int]) -> tuple[int, 
     >>> stretch_of(18, 90, (30, 60)), stretch_of(30, 90, (30, 60)), stretch_of(31, 90, (30, 60)), stretch_of(5, 9, ())
     ((0, 30), (0, 30), (30, 60), (0, 9))
     """
+    # A cut at the last epoch seen is still to come: the next epoch shows it.
     begin = max((cut for cut in milestones if cut < seen), default=0)
     until = min((cut for cut in milestones if cut >= seen), default=epochs)
     return begin, min(until, epochs)
@@ -124,6 +129,7 @@ def cuts_of(
         [(order, cut) for order, cut in enumerate(sorted(cuts)) if now <= cut < end]
         for now, end, cuts in zip(seen, epochs, milestones, strict=True)
     ]
+    # Padded to the longest schedule.
     most = max((len(cuts) for cuts in coming), default=0)
     after, ends = np.full((n, most), np.inf), np.full((n, most), np.inf)
     size, sd = np.zeros((n, most)), np.zeros((n, most))

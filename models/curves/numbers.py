@@ -4,7 +4,7 @@ Applications that were trained before: at another batch size, their curve is muc
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -73,19 +73,7 @@ class CurveNumbers:
 
     def told(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "prior": self.prior.told(),
-            "rate": self.rate,
-            "annealing": self.annealing,
-            "spread": list(self.spread),
-            "cut_sizes": list(self.cut_sizes),
-            "cut_sds": list(self.cut_sds),
-            "rising": self.rising,
-            "apps": {
-                name: {"direction": app.direction, "curves": app.curves, "mean": list(app.mean), "sd": list(app.sd)}
-                for name, app in self.apps.items()
-            },
-        }
+        return {**asdict(self), "prior": self.prior.told()}
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Self:
@@ -95,10 +83,7 @@ class CurveNumbers:
             for name, app in told["apps"].items()
         }
         several = {name: tuple(told[name]) for name in ("spread", "cut_sizes", "cut_sds")}
-        prior = CurvePrior.read(told["prior"])
-        return cls(
-            prior=prior, rate=told["rate"], annealing=told["annealing"], rising=told["rising"], apps=apps, **several
-        )
+        return cls(**{**told, **several, "prior": CurvePrior.read(told["prior"]), "apps": apps})
 
 
 PLACES = 101
@@ -137,6 +122,7 @@ class KnownApps:
             ahead = np.clip((1 - share) / max(1 - now, 1e-9), 0.0, 1.0)
             expected = np.interp(share, places, self.mean[k]) + off * ahead
             own = np.interp(share, places, self.sd[k])
+            # Precisions add up, on either side.
             for sd in (lower, upper):
                 sd[row] = 1 / np.sqrt(sd[row] ** -2.0 + own**-2.0)
             wide = np.hypot(lower[row], upper[row]) / np.sqrt(2)
@@ -148,6 +134,7 @@ class KnownApps:
 def known_apps(apps: Sequence[str], last: Floats, known: Mapping[str, AppCurve]) -> KnownApps:
     """What is known of the applications of n curves, whose levels are `last` (n,)."""
     rows = [row for row, app in enumerate(apps) if app in known]
+    # reshape: without rows the array has no second axis.
     mean = np.array([known[apps[row]].mean for row in rows]).reshape(len(rows), PLACES)
     sd = np.array([known[apps[row]].sd for row in rows]).reshape(len(rows), PLACES)
     return KnownApps(np.array(rows, np.int64), mean, sd, np.asarray(last)[rows])
@@ -165,6 +152,7 @@ def app_curve(direction: float, shares: Sequence[Floats], metrics: Sequence[Floa
     found = np.array([np.interp(places, share, metric) for share, metric in zip(shares, metrics, strict=True)])
     mean, rise = found.mean(axis=0), float(np.mean([np.ptp(metric) for metric in metrics]))
     runs = len(found)
+    # As if some more runs had been seen that are apart as usual.
     variance = ((found - mean) ** 2).sum(axis=0) + APP_CURVES * (APP_SD * rise) ** 2
     sd = np.sqrt(variance / max(runs - 1 + APP_CURVES, 1.0) * (1 + 1 / runs))
     return AppCurve(direction, runs, tuple(mean.tolist()), tuple(np.maximum(sd, 1e-9).tolist()))

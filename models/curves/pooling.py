@@ -63,6 +63,7 @@ def app_direction(runs: Sequence[LearningCurve]) -> float:
 def core_numbers(by_app: ByApp, prior: CurvePrior | None) -> CurveNumbers:
     """Numbers without calibrated intervals and without single applications' curves."""
     numbers = CurveNumbers.default()
+    # Families know no jumps: runs with a declared schedule teach cuts alone.
     plain = {app: [run for run in runs if not run.lr_milestones] for app, runs in by_app.items()}
     if prior is None:
         prior = learn_prior(plain, numbers)
@@ -72,6 +73,7 @@ def core_numbers(by_app: ByApp, prior: CurvePrior | None) -> CurveNumbers:
         numbers,
         prior=prior,
         annealing=learn_annealing(plain, numbers),
+        # Laplace's rule.
         rising=(1 + rising) / (2 + len(by_app)),
         cut_sizes=sizes,
         cut_sds=sds,
@@ -105,6 +107,7 @@ def learn_prior(by_app: ByApp, numbers: CurveNumbers) -> CurvePrior:
         count = PRIOR_APPS + len(found)
         mean = (app_means.sum(axis=0) + PRIOR_APPS * default) / count
         apart = ((app_means - mean) ** 2 + within).sum(axis=0)
+        # Variance about the pooled mean, of applications and of the defaults.
         spread = apart + PRIOR_APPS * (default_sd**2 + (default - mean) ** 2)
         means[name], sds[name] = tuple(mean.tolist()), tuple(np.sqrt(spread / count).tolist())
     return CurvePrior(means, sds, numbers.prior.weight)
@@ -143,6 +146,7 @@ def learn_cuts(by_app: ByApp) -> tuple[tuple[float, ...], tuple[float, ...]]:
                 own[min(order, len(own) - 1)].append(size)
         for order, sizes in enumerate(own):
             if sizes:
+                # One number an application, however many runs it has.
                 found[order].append(float(np.mean(sizes)))
     sizes, sds = [], []
     for default, seen in zip(CUT_SIZES, found, strict=True):
@@ -165,6 +169,7 @@ def jumps(run: LearningCurve) -> list[float]:
         before = run.metric[run.epoch <= cut]
         after = run.metric[(run.epoch > cut) & (run.epoch <= end)]
         level = before[-max(1, round(0.1 * before.size)) :].mean()
+        # At its bound a metric has no way to jump.
         gap = way * (bound - level)
         if gap > 0 and after.size:
             found.append(float(way * (end_level(after) - level) / gap))
@@ -189,6 +194,7 @@ def calibrated_spread(by_app: ByApp, prior: CurvePrior | None, forecaster: Forec
     for app, runs in by_app.items():
         long = [run for run in runs if len(run.metric) >= LEAST_EPOCHS]
         if long:
+            # Forecast by what the other applications teach, as a new one would be.
             others = {name: rest for name, rest in by_app.items() if name != app}
             numbers = core_numbers(others, prior)
             for place, share in enumerate(SPREAD_SHARES[1:-1]):
@@ -196,6 +202,7 @@ def calibrated_spread(by_app: ByApp, prior: CurvePrior | None, forecaster: Forec
                 if off.size:
                     found[place].append(off)
     spread = [float(np.clip(pooled_quantile(parts) / NORMAL_QUANTILE, LEAST_SPREAD, MOST_SPREAD)) for parts in found]
+    # At both ends nothing is measured; the nearest share stands in.
     return (spread[0], *spread, spread[-1])
 
 
@@ -227,6 +234,7 @@ def deviations(
         return np.zeros(0)
     forecast = forecaster([run.prefix(row) for run, row in kept], [int(run.epoch[-1]) for run, _ in kept])
     most = max(len(run.metric) - row for run, row in kept)
+    # Repeated up to equal lengths; `real` leaves the repetitions out.
     later = np.array([np.resize(run.epoch[row:], most) for run, row in kept])
     actual = np.array([np.resize(run.metric[row:], most) for run, row in kept])
     real = np.arange(most) < np.array([len(run.metric) - row for run, row in kept])[:, None]

@@ -124,6 +124,7 @@ class CurvePrior:
             used = len(self.mean[name])
             mean[row, :used] = self.mean[name]
             precision[row, :used] = np.asarray(self.sd[name]) ** -2.0
+        # A family may have weight 0, whose logarithm is minus infinity.
         with np.errstate(divide="ignore"):
             log_weight = np.log(np.array([self.weight[name] for name in FAMILIES]))
         return mean, precision, log_weight - np.log(sum(self.weight.values()))

@@ -62,6 +62,7 @@ def weigh_rates(
     least, likeliest, misfit = math.inf, 0, np.empty(RATES)
     for k in range(RATES):
         rate[k] = usual_rate * WIDEST_FACTOR ** (2.0 * k / (RATES - 1) - 1.0)
+        # Rise in all that the level so far means at this rate; bounded where next to nothing is reached.
         whole = max(level - 1.0, LEAST_REACHED) / max(-math.expm1(-rate[k] * center), LEAST_REACHED)
         hold = 1.0 / (AMPLITUDE_SD * whole) ** 2
         s0, s1, s2, t0, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -72,6 +73,7 @@ def weigh_rates(
             s2 += w * left * left
             t0 += w * v[i]
             t1 += w * left * v[i]
+        # Weighted least squares with a prior on the slope, c eliminated.
         slope = (t1 - s1 * t0 / s0 + hold * whole) / (s2 - s1 * s1 / s0 + hold)
         start = (t0 - slope * s1) / s0
         cost = 0.0
@@ -84,11 +86,13 @@ def weigh_rates(
             least, likeliest = share[k], k
     free = max(used - FREE, 0)
     power = temper
+    # Slower than the middle of the grid, which is the usual rate.
     if 2 * likeliest < RATES - 1:
         power = min(temper * (1.0 + free) / (1.0 + least), MOST_POWER)
     power, best = power * free / used, -math.inf
     for k in range(RATES):
         off = (2.0 * k / (RATES - 1) - 1.0) * math.log(WIDEST_FACTOR) / RATE_SD
+        # Twice the negative log density of Student's t.
         prior = (RATE_FREEDOM + 1.0) * math.log1p(off * off / RATE_FREEDOM)
         share[k] = -0.5 * (power * (share[k] - least) + prior)
         best = max(best, share[k])
@@ -108,6 +112,7 @@ def median_place(share: Floats) -> float:
     below = 0.0
     for k in range(RATES):
         if below + share[k] >= 0.5:
+            # Linear within a cell, whose probability lies around its place.
             return float(min(max(k + (0.5 - below) / share[k] - 0.5, 0.0), RATES - 1.0))
         below += share[k]
     return RATES - 1.0
@@ -140,6 +145,7 @@ def rises_ahead(
         misfit = weigh_rates(
             points[row], x[row], v[row], weight[row], level, center, usual_rate, temper, rate, amplitude, part
         )
+        # A mean misfit of 1 is what noise alone gives.
         wrong, place = max(misfit - 1.0, 0.0), median_place(part)
         lower = min(int(place), RATES - 2)
         for column in range(share.shape[1]):

@@ -39,6 +39,7 @@ def fill_squares(
                     off = v[curve, row] - value_and_gradient(family, place, log_place, own[family, curve], slope)
                     squares[family, curve] += off * off
                     for column in range(own.shape[2]):
+                        # Without the factor -2, which `grad` puts in.
                         downhill[family, curve, column] += off * slope[column]
 
 

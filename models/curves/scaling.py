@@ -102,6 +102,7 @@ def scale_prefixes(
         count, length, sign, origin = 0, 1.0, direction[row], 0
         for column in range(begin[row], seen[row]):
             if not math.isnan(metric[row, column]):
+                # The stretch's time begins with its first measured value.
                 if count == 0:
                     origin, length = column, max(until[row] - column - 1.0, 1.0)
                 values[count], shares[count] = metric[row, column], (column - origin) / length
@@ -114,11 +115,14 @@ def scale_prefixes(
             center += shares[i] / recent
         room = max(sign * (bound[row] - first), 0.0)
         least = max(LEAST_RISE * room, 1e-9 * (1.0 + abs(first)))
+        # What was gained, over the share of the rise that is usual by now.
         rise = max(gained / max(reached, LEAST_PROGRESS) if count > 1 else ONE_POINT_RISE * room, least)
         prior, found = (NOISE * rise) ** 2, 0.0
+        # Second differences need three values.
         if count >= 3:
             found = noise_variance(values, steps, count)
         told = max(count - 2, 0)
+        # A prior of so many values, then what was measured.
         noise = math.sqrt((NOISE_POINTS * prior + told * found) / (NOISE_POINTS + told)) / rise
         scale[row, BASE], scale[row, PER_V] = first - sign * rise, sign * rise
         scale[row, NOISE_SD], scale[row, LAST] = noise, values[count - 1]
@@ -129,6 +133,7 @@ def scale_prefixes(
         scale[row, ROOM], scale[row, RECENT] = max(room - gained, 0.0) / rise, recent
         scale[row, CENTER] = center
         measured[row] = count
+        # The last value's place; a single value has no width.
         wide = max(math.log(1.0 + 100.0 * shares[count - 1]), 1e-12)
         last_bin, kept, inside = -1, -1, 0
         for i in range(count):
@@ -138,11 +143,13 @@ def scale_prefixes(
                 kept, inside, last_bin = kept + 1, 0, here
                 log_x[row, kept], v[row, kept] = 0.0, 0.0
             inside += 1
+            # Running means of the bin.
             log_x[row, kept] += (place - log_x[row, kept]) / inside
             v[row, kept] += (1.0 + sign * (values[i] - first) / rise - v[row, kept]) / inside
             weight[row, kept] = inside
         points[row] = kept + 1
         for i in range(kept + 1):
             x[row, i] = math.exp(log_x[row, i])
+            # Grows backwards, so that a fit follows what came last.
             misfit = MISFIT * (1.0 + MISFIT_AGE * (log_x[row, kept] - log_x[row, i]))
             weight[row, i] = 1.0 / (misfit * misfit + noise * noise / weight[row, i])

@@ -16,6 +16,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, Ints
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.curves.finished import limits
+from jobcast.models.predictor import ServedModel
 from jobcast.traces.learning_curves import LearningCurve
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Se
         count = len(jobs)
         told.checked(CURVES, count)
         try:
+            # Copies: a model could write into what it is shown.
             mean, spread = _columns(forecast(jobs.copy(), seen.copy(), at.copy(), epochs.copy()), count)
         except Exception as error:  # whatever a model does wrong, the run goes on without it
             failed(told, CURVES, error, answers=count)
@@ -52,6 +54,7 @@ def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Se
                 name = job_ids[jobs[row]] if len(job_ids) else f"number {jobs[row]}"
                 what = f"job {name} after {at[row]} epochs: {mean[row]:g}, deviating by {spread[row]:g}"
                 told.bad(CURVES, reason, what, len(new))
+            # An answer counts once, for the first reason that holds.
             bad |= rows
         return np.where(bad, np.nan, mean), np.where(bad, np.nan, spread)
 
@@ -81,7 +84,7 @@ def _faults(mean: Floats, spread: Floats, seen: Floats) -> tuple[tuple[Reason, B
 MEDIAN = 0.5
 
 
-class ServedAccuracyCurve:
+class ServedAccuracyCurve(ServedModel):
     """Columns: `app`, `batch_size`; `metric`, JSON, validation metric of the epochs seen so far; `epoch`, JSON, their
     numbers (empty: 1, 2, ...); `epochs` of the whole run; `lr_milestones`, JSON, epochs after which the learning rate
     is cut (empty: none); `target`, a metric to reach (not a number: none).
@@ -107,15 +110,17 @@ class ServedAccuracyCurve:
         "reach_epoch": "double",
     }
 
-    def __init__(self, predictor: AccuracyCurve) -> None:
-        self.predictor = predictor
-
-    def example(self) -> "pd.DataFrame":
-        """A run of 100 epochs that has seen four."""
-        import pandas as pd
-
-        row = ["cifar10", 128, "[1, 2, 3, 4]", "[0.45, 0.6, 0.66, 0.75]", 100, "[]", 0.9]
-        return pd.DataFrame([row], columns=list(self.inputs))
+    # A run of 100 epochs that has seen four.
+    shown: Mapping[str, Sequence[Any]] = {
+        "app": ["cifar10"],
+        "batch_size": [128],
+        "epoch": ["[1, 2, 3, 4]"],
+        "metric": ["[0.45, 0.6, 0.66, 0.75]"],
+        "epochs": [100],
+        "lr_milestones": ["[]"],
+        "target": [0.9],
+    }
+    predictor: AccuracyCurve
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """Answers, one row for each job asked, in that order."""
@@ -141,11 +146,13 @@ def _curve(row: Any) -> LearningCurve:
     """What a row tells of a job. Raises RegistryError where that cannot be read."""
     try:
         metric = np.array(json.loads(row.metric), dtype=np.float64)
+        # No numbers: 1, 2, ...
         epoch = np.array(json.loads(row.epoch or "[]") or range(1, metric.size + 1), dtype=np.int64)
         milestones = tuple(sorted({int(one) for one in json.loads(row.lr_milestones or "[]")}))
     except (ValueError, TypeError) as error:
         raise RegistryError(f"accuracy-curve: a row cannot be read ({error}); see the example") from error
     steps = np.diff(epoch, prepend=0)
+    # json reads NaN and nested lists without complaint.
     if metric.ndim != 1 or not metric.size or not np.isfinite(metric).all():
         raise RegistryError("accuracy-curve: metric must be a list of finite numbers, one at least")
     if epoch.shape != metric.shape or (steps < 1).any() or int(row.epochs) < epoch[-1]:

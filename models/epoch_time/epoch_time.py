@@ -70,6 +70,7 @@ class EpochTime(JsonModel):
             raise TrainingError(f"{table.path}: profiles of one model only; {self.name} learns from two or more")
         jobs = [_thinned(job) for job in jobs_of(table)]
         self.prior_, self.counts_ = learn_prior(jobs, self.residual)
+        # Each application forecast by the others: what intervals miss is not hidden by having seen it.
         tried = trials(jobs, self.residual, tick)
         self.validation_ = {plan: mape(found) for plan, found in tried.items()}
         self.plan_ = DEFAULT_PLAN
@@ -134,9 +135,11 @@ class EpochTime(JsonModel):
                 raise TraceError(f"{known.path}: model {model} has no profile; give at least one point of it")
             job = points[str(model)]
             mine = part.with_columns(_sizes(job, part["batch_size"]))
+            # The job's own first, as its points number them; then those that are only asked about.
             types = tuple(dict.fromkeys([*job.gpu_types, *mine["gpu_type"].to_list()]))
             mean, sd = forecast_log(self.fit_job(job, types, spread), places_of(mine, types))
             off = self.widening_ * NORMAL_90 * sd
+            # In the order asked, whatever the order of the models.
             answers[:, part["row"].to_numpy()] = np.exp([mean, mean - off, mean + off])
         return EpochForecast(*answers)
 

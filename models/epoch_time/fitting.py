@@ -84,12 +84,14 @@ def fit_points(
     middle = 0.5 * float(local.min() + local.max())
     log_step = np.log(job.epoch_s) + job.places.log_samples(spread)
     mean = prior.means(types).ravel()
+    # Nothing is assumed of a job's speed: its level is that of its points.
     mean[SCALE::COUNT] += np.mean(log_step - _shape(mean, job.places, middle, spread)[0])
     noisy = residual.covariance(job.places, job.places, spread) + residual.noise**2 * np.eye(len(log_step))
     covariance = prior.covariance(len(types))
     precision, sure = (np.asarray(np.linalg.inv(one), np.float64) for one in (covariance, noisy))
     best, loss = _descend(mean, precision, sure, log_step, job.places, middle, spread)
     value, slope = _shape(best, job.places, middle, spread)
+    # Of the points themselves, parameters and residuals together.
     whole = slope @ covariance @ slope.T + noisy
     evidence = -0.5 * (loss + float(np.linalg.slogdet(whole)[1]))
     return Fit(
@@ -102,6 +104,7 @@ def forecast_log(fit: Fit, places: Places) -> tuple[Floats, Floats]:
     value, slope = _shape(fit.best, places, fit.middle, fit.spread)
     covariance, kernel = fit.prior.covariance(len(fit.gpu_types)), fit.residual.covariance
     noise = fit.residual.noise**2
+    # The shape is linear around the best parameters, the prior's mean lies back from there.
     back = fit.mean - fit.best
     known = fit.slope @ covariance @ fit.slope.T + kernel(fit.places, fit.places, fit.spread)
     known += noise * np.eye(len(fit.log_step))
@@ -141,6 +144,7 @@ def _descend(
         found = look(tried)
         if found[0] < loss:
             gain = loss - found[0]
+            # A good step: less damping, closer to Gauss and Newton.
             at, (loss, off, slope), damping = tried, found, damping / EASED
             if gain < SMALL * (1.0 + loss):
                 break
@@ -186,6 +190,7 @@ def learn_prior(jobs: Sequence[ProfiledJob], residual: Residual) -> tuple[StepPr
     spreads = _spreads(jobs, guess, residual)
     prior = guess
     for _ in range(ROUNDS):
+        # Expectation: the likeliest shapes under the prior so far.
         fits = [fit_points(job, spread, prior, residual) for job, spread in zip(jobs, spreads, strict=True)]
         prior = _updated(prior, guess, fits)
     return prior, {name: spreads.count(name) for name in SPREADS}
@@ -206,6 +211,7 @@ def likelier(
     gpu_types: tuple[str, ...] | None = None,
 ) -> Fit:
     """The fit of the likelier spread, after jobs of which so many had each."""
+    # Both ways of reading batch sizes; evidence and other jobs tell the likelier one.
     fits = [fit_points(job, spread, prior, residual, gpu_types) for spread in SPREADS]
     ahead = [np.log(UNSURE + (counts or {}).get(fit.spread, 0)) for fit in fits]
     return max(zip(fits, ahead, strict=True), key=lambda one: one[0].evidence + one[1])[0]
@@ -234,6 +240,7 @@ def folds_of(jobs: Sequence[ProfiledJob]) -> list[frozenset[str]]:
     models = list(dict.fromkeys(job.model for job in jobs))
     if len(models) < 2:
         return []
+    # Every count-th application: groups differ by one at most.
     count = min(FOLDS, len(models))
     return [frozenset(models[start::count]) for start in range(count)]
 
@@ -267,6 +274,7 @@ def _updated(prior: StepPrior, guess: StepPrior, fits: Sequence[Fit]) -> StepPri
     n = len(fits)
     job = np.array([one.job for one in told])
     mean = (n * (prior.mean + job.mean(axis=0)) + GUESS * guess.mean) / (n + GUESS)
+    # Speeds differ freely, see ANY_SCALE; their mean means nothing.
     mean[SCALE] = 0.0
     spread = (job - (mean - prior.mean)) ** 2 + np.array([one.job_variance for one in told])
     sd_job = np.sqrt((GUESS * guess.sd_job**2 + spread.sum(axis=0)) / (GUESS + n))
@@ -293,6 +301,7 @@ def _shares(fit: Fit) -> Shares:
     """How a job departs from the prior, and its types from it, given its points."""
     n_types = len(fit.gpu_types)
     by_type = fit.slope.reshape(len(fit.log_step), n_types, COUNT)
+    # Departures of the job count for all of its types, those of a type for itself.
     design = np.concatenate([by_type.sum(axis=1), fit.slope], axis=1)
     loose = np.concatenate([fit.prior.sd_job**-2, np.tile(fit.prior.sd_type**-2, n_types)])
     noisy = fit.residual.covariance(fit.places, fit.places, fit.spread)

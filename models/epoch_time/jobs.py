@@ -91,9 +91,16 @@ def jobs_of(table: ProfileTable, by_batch_size: bool = False) -> tuple[ProfiledJ
     table : profiles
     by_batch_size : whether a model at each batch size is a job of its own, or a model is one
     """
+    return tuple(_job(part) for part in rows_of_jobs(table, by_batch_size))
+
+
+def rows_of_jobs(table: ProfileTable, by_batch_size: bool = False) -> list[pl.DataFrame]:
+    """Rows behind each of `jobs_of`, in its order."""
     key = ["model", "batch_size"] if by_batch_size else ["model"]
     parts = table.frame.partition_by(key, maintain_order=True)
-    return tuple(_job(part) for part in parts)
+    # Rows of any batch size tell nothing beside those of one.
+    sized = [part.filter(pl.col("batch_size").is_not_null()) for part in parts]
+    return [with_size if len(with_size) else part for with_size, part in zip(sized, parts, strict=True)]
 
 
 def places_of(frame: pl.DataFrame, gpu_types: Sequence[str]) -> Places:
@@ -105,8 +112,6 @@ def places_of(frame: pl.DataFrame, gpu_types: Sequence[str]) -> Places:
 
 def _job(part: pl.DataFrame) -> ProfiledJob:
     sized = part["batch_size"].null_count() < len(part)
-    if sized:  # rows of any batch size tell nothing beside those of one
-        part = part.filter(pl.col("batch_size").is_not_null())
     types = tuple(part["gpu_type"].unique(maintain_order=True).to_list())
     return ProfiledJob(part["model"][0], types, places_of(part, types), part["epoch_s"].to_numpy(), sized)
 
@@ -157,6 +162,7 @@ def _of_type(places: Places, kind: int, plan: Plan) -> NDArray[np.intp]:
     numbers = np.unique(places.gpus[rows])
     picked: list[int] = []
     for size, wide in plan:
+        # Numbers that the type was measured on, whatever they are.
         on = numbers[{ONE: 0, HALF: len(numbers) // 2, MOST: -1}[wide]]
         its = rows[places.gpus[rows] == on]
         its = its[np.argsort(places.batch_size[its], kind="stable")]
@@ -172,6 +178,7 @@ def _farthest(places: Places, rows: NDArray[np.intp], picked: list[int]) -> int:
     """The row whose nearest picked one is farthest, in log batch size and log GPUs; the first of equals."""
     where = np.stack([np.log(places.batch_size), np.log(places.gpus)], axis=-1)
     span = np.ptp(where[rows], axis=0)
+    # Both axes count alike; one that does not vary is left as it is.
     where /= np.where(span > 0, span, 1.0)
     distance = np.linalg.norm(where[rows][:, None] - where[picked], axis=-1).min(axis=1)
     return int(rows[int(np.argmax(distance))])
@@ -205,16 +212,20 @@ def log_step_s(parameters: Floats, log_size: Floats, gpus: Floats) -> tuple[Floa
     [0.0]
     """
     scale, logit, log_sync, growth, contention, log_less = np.moveaxis(parameters, -1, 0)
+    # The logistic function, which cannot overflow in this form.
     fixed, size = 0.5 + 0.5 * np.tanh(0.5 * logit), np.exp(log_size)
     mixed = fixed + (1.0 - fixed) * size
     several = gpus > 1
     log_gpus, log_half = np.log(gpus), np.log(gpus / 2.0)
     gradients = scale + np.log(mixed) + contention * log_gpus
+    # One GPU does not synchronise: log 0.
     sync = np.where(several, scale + log_sync + growth * log_half, -np.inf)
+    # Bounded, or the powers below overflow.
     less = np.exp(np.minimum(log_less, MOST_LOG_LESS))
     value = np.logaddexp((1.0 + less) * gradients, (1.0 + less) * sync) / (1.0 + less)
     of_gradients = np.exp((1.0 + less) * (gradients - value))
     of_sync = np.where(several, np.exp((1.0 + less) * (np.where(several, sync, 0.0) - value)), 0.0)
+    # How much of the step is each of the two; they sum to 1.
     shares = np.stack([of_gradients, of_sync])
     entropy = -(shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum(axis=0)
     slope = np.stack(
@@ -266,6 +277,7 @@ class StepPrior:
 
     def covariance(self, n_types: int) -> Floats:
         """(n_types x COUNT, n_types x COUNT) of a job's parameters, type by type."""
+        # What a job departs by is the same on all of its types.
         shared = np.kron(np.ones((n_types, n_types)), np.diag(self.sd_job**2))
         whole: Floats = shared + np.kron(np.eye(n_types), np.diag(self.sd_type**2))
         return whole
@@ -316,6 +328,7 @@ class Residual:
         by_size = self.by_size**2 * np.exp(-0.5 * (size / self.size_width) ** 2)
         nearness = (size / self.place_width) ** 2 + (gpus / self.gpus_width) ** 2
         by_place = self.by_place**2 * np.exp(-0.5 * nearness)
+        # Other types use other kernels, so that departures hardly go together.
         alike = np.where(these.kind[:, None] == those.kind, 1.0, self.other_type)
         made: Floats = alike * (by_size + by_place)
         return made

@@ -15,7 +15,8 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
 from jobcast.domain.errors import RegistryError, TraceError
 from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.models.epoch_time.jobs import MOST_POINTS, jobs_of, pick_points
+from jobcast.models.epoch_time.jobs import MOST_POINTS, jobs_of, pick_points, rows_of_jobs
+from jobcast.models.predictor import ServedModel
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, profile_table
 
 if TYPE_CHECKING:
@@ -57,12 +58,14 @@ def guarded_epoch_s(
     job_ids : (n_jobs,)
     """
     runs, slowest = np.isfinite(profiled_s), slowest_s(profiled_s)
+    # Counted before it is asked, so that an answer that raises counts too.
     told.checked(EPOCHS, int(runs.sum()))
     try:
         epoch_s = floats_of(forecast(), profiled_s.shape)
     except Exception as error:  # whatever a model does wrong, the run goes on without it
         failed(told, EPOCHS, error, answers=int(runs.sum()))
         return slowest
+    # Where a job cannot run nothing was asked.
     bad = ~runs
     for reason, wrong in _faults(epoch_s, slowest):
         found = np.argwhere(wrong & ~bad)
@@ -88,7 +91,7 @@ def pick_profiles(
     Raises ConfigError for a plan that is not known or a number of points out of range.
     """
     rows = []
-    for job, part in zip(jobs_of(table, by_batch_size), _parts(table, by_batch_size), strict=True):
+    for job, part in zip(jobs_of(table, by_batch_size), rows_of_jobs(table, by_batch_size), strict=True):
         rows.append(part[pick_points(job, plan, points).tolist()])
     note = f"{sum(map(len, rows))} of {len(table)} rows are known, by the plan {plan}; the others are forecast"
     return profile_table(pl.concat(rows), table.path, table.sha256, (*table.notes, note))
@@ -122,6 +125,7 @@ def complete(
     asked = pl.DataFrame(keys, schema={name: PROFILE_SCHEMA[name] for name in KEY}, orient="row")
     forecast = model.forecast(known, asked, spread)
     made = asked.with_columns(pl.Series("epoch_s", forecast.epoch_s)).select(PROFILE_COLUMNS)
+    # What was profiled stays as it was measured.
     rest = made.join(known.frame, on=KEY, how="anti", nulls_equal=True, maintain_order="left")
     return profile_table(pl.concat([known.frame, rest]), known.path, known.sha256, known.notes)
 
@@ -143,7 +147,7 @@ def believed_epoch_s(
     return whole.epoch_s(models, batch_sizes, gpu_types, most_gpus)
 
 
-class ServedEpochTime:
+class ServedEpochTime(ServedModel):
     """Columns as in a table of profiles: `model`, `batch_size`, `gpu_type`, `gpus`, `epoch_s`. Rows with an `epoch_s`
     are the known points, rows without (not a number) are asked for.
 
@@ -159,15 +163,15 @@ class ServedEpochTime:
     }
     outputs: Mapping[str, str] = {"epoch_s": "double", "low_s": "double", "high_s": "double"}
 
-    def __init__(self, predictor: EpochTime) -> None:
-        self.predictor = predictor
-
-    def example(self) -> "pd.DataFrame":
-        """Three points of a job, and a fourth configuration that is asked for."""
-        import pandas as pd
-
-        rows = [("A", 16, "v100", 4, 30.0), ("A", 64, "v100", 1, 80.0), ("A", 256, "v100", 1, 70.0)]
-        return pd.DataFrame([*rows, ("A", 64, "v100", 2, np.nan)], columns=list(self.inputs))
+    # Three points of a job, and a fourth configuration that is asked for.
+    shown: Mapping[str, Sequence[Any]] = {
+        "model": ["A"] * 4,
+        "batch_size": [16, 64, 256, 64],
+        "gpu_type": ["v100"] * 4,
+        "gpus": [4, 1, 1, 2],
+        "epoch_s": [30.0, 80.0, 70.0, np.nan],
+    }
+    predictor: EpochTime
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """Answers, one row for each row, in that order. RegistryError names what cannot be answered."""
@@ -184,11 +188,3 @@ class ServedEpochTime:
         except (TraceError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise RegistryError(f"{self.predictor.name}: rows cannot be read ({error}); see the example") from error
         return pd.DataFrame(dict(zip(self.outputs, answers, strict=True)), index=frame.index)
-
-
-def _parts(table: ProfileTable, by_batch_size: bool) -> list[pl.DataFrame]:
-    """Rows behind each of `jobs_of`, in its order."""
-    key = ["model", "batch_size"] if by_batch_size else ["model"]
-    parts = table.frame.partition_by(key, maintain_order=True)
-    sized = [part.filter(pl.col("batch_size").is_not_null()) for part in parts]
-    return [with_size if len(with_size) else part for with_size, part in zip(sized, parts, strict=True)]

@@ -91,6 +91,7 @@ def arrival_ablation(
         both sets of completions add together
     """
     sets = feature_sets(corpus.feature_names)
+    # A coarser grid trains as well, and twins are many.
     known = corpus.of_rows(corpus.until(train_until_s) & (corpus.tick_s % train_step_s == 0.0))
     scored = corpus.of_rows(corpus.tick_s >= from_s)
     groups = duration_groups(corpus.pools, mean_min or {})
@@ -101,6 +102,7 @@ def arrival_ablation(
     forecasts: dict[str, Floats] = {}
     for label in (*sets, PAPER_RECIPE):
         probability, thresholds = _twin(model, known, train_until_s, sets.get(label), scored)
+        # Sets are cumulative and in order; the recipe is none of them.
         before = forecasts[list(forecasts)[-1]] if forecasts and label != PAPER_RECIPE else None
         for bench, threshold, block in zip(benches, thresholds.tolist(), blocks.values(), strict=True):
             block[label] = bench.figures(probability, threshold, before)
@@ -181,6 +183,7 @@ class _Bench:
 
     def gain(self, probability: Floats, before: Floats) -> dict[str, Any]:
         """What PR-AUC gains from one set of forecasts (n_rows, H) to another, with its interval of paired draws."""
+        # The same days are drawn for both, so that what they share cancels out.
         pair = [one[self.rows, self.horizon] for one in (probability, before)]
         now, then = (scores.pr_auc(self.arrives, one) for one in pair)
         told: dict[str, Any] = {"pr_auc_gain": None if now is None or then is None else now - then}

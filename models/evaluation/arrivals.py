@@ -48,12 +48,14 @@ def recall_per_pool_hour(arrives: Mask, declared: Mask, pool_index: NDArray[Any]
     >>> told["hours"], told["mean"], told["share_0"], told["share_1"], told["cdf"]
     (2, 0.75, 0.0, 0.5, [{'recall': 0.5, 'share': 0.5}, {'recall': 1.0, 'share': 1.0}])
     """
+    # Recall knows only windows with arrivals.
     came = np.flatnonzero(arrives)
     hour = np.floor(tick_s[came] / HOUR_S).astype(np.int64)
     cell = np.stack([np.asarray(pool_index)[came].astype(np.int64), hour])
     _, position, windows = np.unique(cell, axis=1, return_inverse=True, return_counts=True)
     found = np.bincount(position.ravel(), weights=declared[came].astype(np.float64), minlength=len(windows))
     recall = found / np.maximum(windows, 1)
+    # The recall of all, with which each window is found or missed by itself.
     whole = float(declared[came].mean()) if len(came) else 0.0
     apart = whole**windows + (1.0 - whole) ** windows
     return {
@@ -140,11 +142,14 @@ def evaluate_arrivals(
 
     def blocks(left_out: Sequence[str]) -> dict[str, Any]:
         picked = Picked(model, corpus, probability, span, tuple(left_out), rules or {})
-        return _arrival_blocks(picked, mean_min or {}, draws, seed)
+        labels = map(horizon_label, model.horizons_min_)
+        each = (_horizon_block(picked, h, mean_min or {}, draws, seed) for h in range(len(model.horizons_min_)))
+        return checked(dict(zip(labels, each, strict=True)))
 
     told: dict[str, Any] = {"horizons": blocks(())}
     if without:
         told["without"] = {"pools": list(without), "horizons": blocks(without)}
+    # Those among the scored pools; where all of these are bots, nothing would be left without them.
     bots = tuple(pool for pool in model.bot_pools_ if pool in corpus.pools)
     if bots and len(bots) < len(corpus.pools):
         told["without_bots"] = {"pools": list(bots), "horizons": blocks(bots)}
@@ -164,11 +169,14 @@ class Picked:
 
     def rows(self, horizon: int) -> Mask:
         """Rows that count for a horizon, shape (N,)."""
-        return _scored(self.corpus, self.span, horizon, self.without)
+        left_out = [index for index, pool in enumerate(self.corpus.pools) if pool in self.without]
+        rows: Mask = self.corpus.scored(*self.span, horizon) & ~np.isin(self.corpus.pool_index, left_out)
+        return rows
 
     def thresholds(self, horizon: int) -> tuple[float, float]:
         """For reports and for the gate; the former as chosen without bots where none is left."""
         model = self.model
+        # The other threshold was chosen for exactly these rows.
         human = bool(model.bot_pools_) and set(model.bot_pools_) <= set(self.without)
         best_f1 = model.thresholds_f1_others_ if human else model.thresholds_f1_
         return float(best_f1[horizon]), float(model.thresholds_gate_[horizon])
@@ -217,21 +225,6 @@ def _span(corpus: Corpus, from_s: float | None, until_s: float | None) -> tuple[
         raise TrainingError("there is nothing to score: the window holds no pool with enough jobs; widen it")
     first_s, last_s = float(corpus.tick_s.min()), float(corpus.tick_s.max())
     return first_s if from_s is None else from_s, last_s + STEP_S if until_s is None else until_s
-
-
-def _scored(corpus: Corpus, span: tuple[float, float], horizon: int, without: Sequence[str]) -> Mask:
-    left_out = [index for index, pool in enumerate(corpus.pools) if pool in without]
-    rows: Mask = corpus.scored(*span, horizon) & ~np.isin(corpus.pool_index, left_out)
-    return rows
-
-
-def _arrival_blocks(picked: Picked, mean_min: Mapping[str, float], draws: int, seed: int) -> dict[str, Any]:
-    return checked(
-        {
-            horizon_label(horizon_min): _horizon_block(picked, horizon, mean_min, draws, seed)
-            for horizon, horizon_min in enumerate(picked.model.horizons_min_)
-        }
-    )
 
 
 def _horizon_block(
@@ -304,6 +297,7 @@ def _precision_recall(arrives: Mask, forecast: Floats) -> list[dict[str, float]]
     if not arrives.any():
         return []
     precision, recall, threshold = precision_recall_curve(arrives, forecast)
+    # Turned round: scikit-learn gives thresholds ascending.
     kept = np.unique(np.linspace(0, len(threshold) - 1, CURVE_POINTS).round().astype(np.int64))[::-1]
     return [
         {"threshold": float(threshold[i]), "precision": float(precision[i]), "recall": float(recall[i])} for i in kept

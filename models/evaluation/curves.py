@@ -102,12 +102,14 @@ def _later(
     epoch = np.empty((len(picked), most))
     for row, (curve, seen) in enumerate(picked):
         later = curve.epoch[seen:]
+        # Padded by the last epoch; the padding is cut off again below.
         epoch[row, : later.size], epoch[row, later.size :] = later, later[-1]
     low, high = forecast.interval(LEVEL, epoch)
     covered, width = [], []
     for row, (curve, seen) in enumerate(picked):
         actual = curve.metric[seen:]
         below, above = low[row, : actual.size], high[row, : actual.size]
+        # A list a curve, since curves have different numbers of later epochs.
         covered.append(((below <= actual) & (actual <= above)).astype(float))
         width.append((above - below) / span[row])
     return covered, width
@@ -156,6 +158,7 @@ def leave_one_app_out(
     parts = {}
     for app in apps:
         own = [curve for curve in curves if curve.app == app and len(curve.metric) >= LEAST_EPOCHS]
+        # Applications of too few epochs still teach the others.
         if own:
             model = make_model()
             model.fit([curve for curve in curves if curve.app != app])

@@ -42,6 +42,7 @@ def baseline_figures(
         forecast = scores.likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, prior))
         probability = shares(votes, prior, PRIOR_WEIGHT)
         told[name] = scores.bin_scores(truth, forecast, probability, bin_labels(horizons_min))
+        # Rules to beat are compared as a whole.
         del told[name]["by_bin"]
     return told
 
@@ -63,12 +64,14 @@ def duration_intervals(
     sure, right = probability[row, forecast], forecast == truth
     which = np.minimum((sure * ECE_BINS).astype(np.int64), ECE_BINS - 1)
     columns = {
+        # All figures are ratios or absolute sums of these columns' sums by day.
         "n": np.ones(len(truth)),
         "accuracy": right,
         "under_predicted": forecast < truth,
         "log_loss": -np.log(np.maximum(probability[row, truth], np.finfo(np.float64).tiny)),
     }
     columns |= {f"hits {b}": right & (truth == b) for b in range(n_bins)}
+    # F1 is 2 hits / (true + forecast).
     columns |= {f"both {b}": (truth == b).astype(np.float64) + (forecast == b) for b in range(n_bins)}
     columns |= {f"gap {b}": np.where(which == b, sure - right, 0.0) for b in range(ECE_BINS)}
     days, sums = sums_by_day(days_of(submit_s), columns)
@@ -165,6 +168,7 @@ def scored_jobs(
     submitted = trace.submit_s >= from_s
     if pools is not None:
         submitted &= np.isin(pool, list(pools))
+    # Jobs that still run have no truth yet; how many there are is told.
     scored = submitted & (trace.known_s <= until_s)
     if not scored.any():
         raise TrainingError(f"{trace.name}: no job of the window ended in it; widen --from and --until")
@@ -197,6 +201,7 @@ def tag_ablation(
     told = {}
     for use_tags in (True, False):
         figures = []
+        # Both trained anew with the same tags, so that only tags differ.
         for algorithm in (model.algorithm, "tag-pool-width"):
             other = JobDuration(model.horizons_min, algorithm, model.under_cost, use_tags, model.settings, model.seed)
             other.fit(trace, model.trained_until_s_, model.trained_from_s_)
@@ -223,6 +228,7 @@ def _told(truth: Ints, chosen: Ints) -> dict[str, Any]:
 def _confident(truth: Ints, forecast: Ints, probability: Floats) -> dict[str, Any]:
     """Figures of the half of the jobs whose forecast bin is likeliest; earlier jobs first where equal."""
     sure = probability[np.arange(len(truth)), forecast]
+    # Stable: of equals the earlier jobs, on every machine.
     half = np.argsort(-sure, kind="stable")[: max(1, round(CONFIDENT_SHARE * len(truth)))]
     return {"n": len(half), "accuracy": scores.mean(forecast[half] == truth[half]), "least": float(sure[half[-1]])}
 

@@ -73,6 +73,7 @@ def score_epoch_times(
 
     Raises TrainingError where nothing is left out.
     """
+    # One training an application, not one a job.
     twins = {model: twin_of(model) for model in dict.fromkeys(job.model for job in jobs)}
     found = planned(jobs, twins, points, plan, spread)
     if not found:
@@ -125,6 +126,7 @@ def _scaled(known: ProfiledJob, asked: Places) -> Floats:
     at = known.places
     size = np.log(asked.batch_size)[:, None] - np.log(at.batch_size)
     gpus = np.log(asked.gpus)[:, None] - np.log(at.gpus)
+    # Other types are infinitely far.
     distance = np.hypot(size, gpus) + np.where(asked.kind[:, None] == at.kind, 0.0, np.inf)
     row = np.argmin(distance, axis=1)
     seconds: Floats = known.epoch_s[row] * at.gpus[row] / asked.gpus
@@ -144,6 +146,7 @@ def planned(
         model = twins[job.model]
         chosen = plan or model.plan_
         rows = pick_points(job, chosen, points)
+        # Else nothing is left to be scored on.
         if len(rows) < len(job.epoch_s):
             found.append(_scored(job, model, chosen, rows, spread))
     return found
@@ -159,6 +162,7 @@ def _scored(job: ProfiledJob, model: EpochTime, plan: str, rows: Rows, spread: s
         plan=plan,
         points=len(rows),
         gpu_type=np.array(job.gpu_types)[asked.kind],
+        # Forecast over truth, less 1.
         error=np.expm1(-off),
         inside=np.abs(off) <= model.widening_ * NORMAL_90 * sd,
         baselines={name: rule(known, asked) / truth - 1.0 for name, rule in BASELINES.items()},

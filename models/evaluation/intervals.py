@@ -48,6 +48,7 @@ def mean_durations_min(trace: Trace) -> dict[str, float]:
     """Mean run time of each pool's jobs that had ended, minutes."""
     ended = trace.ended
     pools, position = np.unique(trace.jobs["pool"].to_numpy().astype(str)[ended], return_inverse=True)
+    # Means without a loop; only ended jobs have run times.
     seconds = np.bincount(position, weights=trace.duration_s[ended]) / np.bincount(position)
     return dict(zip(pools.tolist(), (seconds / SECONDS_A_MINUTE).tolist(), strict=True))
 
@@ -131,6 +132,7 @@ def day_weights(days: int, draws: int, seed: int = 0) -> Floats:
     if not days:
         return np.empty((draws, 0))
     rng = np.random.default_rng(seed)
+    # Drawing days with replacement, all draws at once.
     return rng.multinomial(days, np.full(days, 1.0 / days), size=draws).astype(np.float64)
 
 
@@ -138,6 +140,7 @@ def interval(values: ArrayLike | list[Any], days: int, confidence: float = CONFI
     """Percentile interval of what the draws gave, shape (draws,); see `day_block_intervals` for when it is None."""
     drawn = np.asarray(values, np.float64)
     known = drawn[np.isfinite(drawn)]
+    # A figure that is undefined in most draws has no honest interval.
     if days < LEAST_DAYS or not len(known) or len(known) < LEAST_DEFINED * len(drawn):
         return None
     low, high = np.quantile(known, ((1 - confidence) / 2, (1 + confidence) / 2))
@@ -210,11 +213,13 @@ class DayDraws:
     def pr_auc(self, arrives: Mask, probability: Floats) -> Floats:
         """Average precision in each draw, shape (draws,), NaN where nothing arrives; see `RANKS`."""
         ranked = -np.sort(-np.unique(probability))
+        # Neighbouring probabilities are grouped: exact ranks would cost memory by row and draw.
         edges = ranked[np.unique(np.linspace(0, len(ranked) - 1, RANKS).round().astype(np.int64))]
         cell = np.searchsorted(-edges, -probability, side="left")
         hits = self.histogram(cell, len(edges), arrives)
         found = hits.cumsum(axis=1)
         declared = self.histogram(cell, len(edges), np.ones(len(arrives))).cumsum(axis=1)
+        # Precision at each rank, weighted by the arrivals that it adds.
         return _ratio((hits * found / np.maximum(declared, 1.0)).sum(axis=1), found[:, -1])
 
     def ece(self, arrives: Mask, probability: Floats) -> Floats:

@@ -100,6 +100,7 @@ def evaluate_loads(
     longest_s = MINUTE_S * max(model.horizons_min_)
     ticks_s = active_grid(histories, from_s, until_s, step_s, longest_s)
     what = f"estimates of {len(histories):,} pools at {len(ticks_s):,} instants"
+    # Before anything is computed: long windows of many pools would fill the memory.
     numbers = 2 * len(model.columns) + 4 * len(histories)  # rows of a pool at a time; loads and estimates of all
     need_memory(8 * len(ticks_s) * len(model.horizons_min_) * numbers, what, REMEDY)
     estimates, lent = {}, {}
@@ -114,6 +115,7 @@ def evaluate_loads(
     for horizon, horizon_min in enumerate(model.horizons_min_):
         horizon_s = MINUTE_S * horizon_min
         at_s, loads = _came(histories, ticks_s, horizon_s, until_s)
+        # Instants whose window ends too late are the last ones.
         said = {pool: of[: len(at_s), horizon] for pool, of in estimates.items()}
         block = _load_block(loads, said)
         block["stated_coverage"] = model.coverages_[horizon]
@@ -124,6 +126,7 @@ def evaluate_loads(
             name: _load_block(loads, {pool: rule(history, at_s, horizon_s) for pool, history in histories.items()})
             for name, rule in beside.items()
         }
+        # Pools are told of the model alone.
         for told in block["baselines"].values():
             del told["by_pool"]
         if chosen_max is not None:
@@ -189,6 +192,7 @@ def _totals(
             for said in (total, reserved)
         )
         del kept["by_pool"]
+        # How often the gate should have opened.
         base_rate = scores.mean(_pooled(loads) > 0)
         blocks[horizon_label(horizon_min)] = {**block, "base_rate": base_rate, "reserved": kept}
     return blocks

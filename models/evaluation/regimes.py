@@ -88,6 +88,7 @@ def jittered(regimes: Sequence[Regime], sigma: float, rng: np.random.Generator) 
     rng : one draw for each regime but the last
     """
     epochs = np.array([regime.epochs for regime in regimes])
+    # The last regime takes what the others leave.
     factors = np.append(np.exp(sigma * rng.standard_normal(len(epochs) - 1)), 1.0)
     scaled = epochs * factors * (epochs.sum() / (epochs * factors).sum())
     return tuple(replace(regime, epochs=float(one)) for regime, one in zip(regimes, scaled, strict=True))
@@ -105,6 +106,7 @@ def score_regimes(
     truth : (n_jobs,) the regimes that they run through
     points : (n_points,) progress in % of the epochs
     """
+    # Rules in closed form know no intervals.
     interval = getattr(rule, "remaining_time", None)
     rows = [
         [_point(rule, interval, job, regimes, point) for point in points]
@@ -129,6 +131,7 @@ def _point(
     covered = width = float("nan")
     if interval is not None:
         held = interval(job, progress, LEVEL)
+        # A point that is right but for rounding counts as held.
         covered = float(held.low_s - TINY * total_s <= left_s <= held.high_s + TINY * total_s)
         width = 100 * (held.high_s - held.low_s) / total_s
     return (
@@ -163,6 +166,7 @@ def crps(values: Floats, weights: Floats, truth: float) -> float:
 
 
 def _differences(forecast: Sequence[Regime], truth: Sequence[Regime]) -> Floats:
+    # Regimes that one side lacks count as 0 epochs there.
     sides = np.zeros((2, max(len(forecast), len(truth))))
     sides[0, : len(forecast)] = [regime.epochs for regime in forecast]
     sides[1, : len(truth)] = [regime.epochs for regime in truth]

@@ -88,9 +88,11 @@ class Smoothing:
         mean, variance = np.empty(len(ticks)), np.empty(len(ticks))
         for hour in np.unique(hours).tolist():
             rows = hours == hour
+            # By identity: histories are not hashable, and live as long as the evaluation.
             series = self._kept.setdefault(id(history), _Series(history, self.of_gpus, hour))
             ahead, hourly = series.ahead(hour, self.name, self.longest_s)
             begin = ticks[rows] / HOUR_S - hour
+            # Between whole hours the sum is linear.
             total = np.concatenate([[0.0], np.cumsum(ahead)])
             at = np.arange(len(total))
             mean[rows] = np.interp(begin + horizon_s / HOUR_S, at, total) - np.interp(begin, at, total)
@@ -129,6 +131,7 @@ class _Series:
 
     def _forecast(self, hour: int, name: str, steps: int) -> tuple[Floats, float]:
         kind = MODELS[name]
+        # The last hour at which parameters were chosen anew.
         fitted_at = self._first + (hour - self._first) // kind.refit * kind.refit
         counts = self.counts(hour, fitted_at)
         model = self._fitted(fitted_at, kind)

@@ -35,9 +35,11 @@ def _lattice() -> tuple[Floats, Floats]:
     dimensions = 2 * (MOST_AHEAD + 1)
     root = 2.0
     for _ in range(60):
+        # The generalised golden ratio, whose powers fill a cube most evenly.
         root = (1 + root) ** (1 / (dimensions + 1))
     steps = root ** -np.arange(1, dimensions + 1)
     points = (0.5 + np.arange(1, NODES + 1)[None, :] * steps[:, None]) % 1.0
+    # The first dimension of such a lattice is taken exactly even.
     points[0] = (np.arange(NODES) + 0.5) / NODES
     inverse = np.vectorize(NormalDist().inv_cdf)
     return inverse(np.clip(points[: MOST_AHEAD + 1], 1e-9, 1 - 1e-9)), points[MOST_AHEAD + 1 :]
@@ -88,6 +90,7 @@ def running(prior: Prior, order: int, left: float, done: float) -> tuple[float, 
     a, b = prior.piece(order).beta(left)
     exceeds, share = survival(a, b, done / left if left > 0 else 1.0)
     before = prior.follows(order)
+    # Bayes: it may be followed and has lasted this long, or is not followed at all.
     again = before * exceeds
     total = again + 1 - before
     return (again / total if total > 0 else 0.0), share * left
@@ -101,10 +104,12 @@ def mean_regimes(training: Training, progress: Progress, prior: Prior, ahead: Se
         return (Regime(now.batch_size, rest),)
     begun = rest + now.epochs
     follows, mean = running(prior, order, begun, now.epochs)
+    # Epochs expected after the running regime, over both possibilities.
     beyond = follows * (begun - mean)
     epochs, sizes = [rest - beyond], [now.batch_size]
     left = begun - mean
     for place, size in enumerate(ahead, start=1):
+        # What is left over goes to the last regime that is told.
         if beyond < LEAST_PART * training.epochs:
             break
         last = place == len(ahead)
@@ -113,6 +118,7 @@ def mean_regimes(training: Training, progress: Progress, prior: Prior, ahead: Se
         epochs.append(beyond * (1 - kept))
         sizes.append(size)
         beyond *= kept
+    # Rounding: the answer must add up to what is left.
     epochs[-1] += rest - sum(epochs)
     return tuple(Regime(size, max(0.0, lasts)) for size, lasts in zip(sizes, epochs, strict=True))
 
@@ -135,10 +141,12 @@ def epoch_nodes(training: Training, progress: Progress, prior: Prior, ahead: Seq
     follows, _ = running(prior, order, begun, now.epochs)
     lasts = _running_nodes(prior.piece(order), begun, now.epochs)
     epochs, left = np.zeros((1 + len(ahead), NODES + 1)), begun - lasts
+    # The first node runs on to the end, the others end as drawn.
     epochs[0] = np.concatenate([[rest], lasts - now.epochs])
     for place in range(1, len(ahead) + 1):
         if place < len(ahead):
             piece = _nodes(prior.piece(order + place), left, NORMALS[place])
+            # Another follows with its probability; else this one takes all that is left.
             lasts = np.where(UNIFORMS[place] < prior.follows(order + place), piece, left)
         else:
             lasts = left
@@ -163,6 +171,7 @@ def _running_nodes(piece: Piece, begun: float, done: float) -> Floats:
     """Epochs of a regime that lasts longer than `done`, (NODES,), at even probabilities."""
     from scipy.special import ndtr, ndtri
 
+    # Truncated to what it has lasted already: quantiles of the rest only.
     centre, width = _logit_normal(piece, begun)
     share = min(max(done / begun, 0.0), 1 - 1e-9)
     below = float(ndtr((math.log(share / (1 - share)) - centre) / width)) if share > 0 else 0.0
@@ -195,6 +204,7 @@ def shortest(values: Floats, weights: Floats, level: float) -> tuple[float, floa
     """
     rank = np.argsort(values, kind="stable")
     x, total = values[rank], np.cumsum(weights[rank])
+    # Weight before each value: an interval may begin with it.
     before = np.concatenate([[0.0], total[:-1]])
     ends = np.searchsorted(total, before + level - 1e-9)
     ends = ends[ends < len(x)]
@@ -237,9 +247,11 @@ def calibrated(
     held = [row for rows in looked_at for row in rows]
     if not held:
         return {level: level for level in WANTED}
+    # Wider intervals hold no less; counted shares may, by chance.
     share = np.maximum.accumulate(np.mean(held, axis=0))
     found = {level: float(TRIED[min(int(np.searchsorted(share, level)), len(TRIED) - 1)]) for level in WANTED}
     jobs_counted = sum(bool(rows) for rows in looked_at)
+    # Few jobs hardly move a level.
     trust = jobs_counted / (jobs_counted + JOBS_TO_TRUST)
     return {level: trust * least + (1 - trust) * level for level, least in found.items()}
 
@@ -250,15 +262,16 @@ def _of_job(rule: Spread, training: Training, regimes: tuple[Regime, ...], over:
     for point in POINTS:
         progress = progress_at(regimes, training.epochs * point / 100)
         values, weights = rule.nodes(training, progress)
-        row = _held(values, weights, total_s - training.run_time_s(progress.regimes), TINY * total_s)
-        held += row if over == ALL or not _is_point(values, weights, TINY * total_s) else []
+        if over == ALL or not _is_point(values, weights, TINY * total_s):
+            left_s = total_s - training.run_time_s(progress.regimes)
+            held.append(_held(values, weights, left_s, TINY * total_s))
     return held
 
 
-def _held(values: Floats, weights: Floats, truth_s: float, tiny_s: float) -> list[Floats]:
-    """Whether the interval of each level held the truth, one row (n_tried,)."""
+def _held(values: Floats, weights: Floats, truth_s: float, tiny_s: float) -> Floats:
+    """Whether the interval of each level held the truth, (n_tried,)."""
     ends = [shortest(values, weights, float(level)) for level in TRIED]
-    return [np.array([low - tiny_s <= truth_s <= high + tiny_s for low, high in ends], np.float64)]
+    return np.array([low - tiny_s <= truth_s <= high + tiny_s for low, high in ends], np.float64)
 
 
 def _is_point(values: Floats, weights: Floats, tiny_s: float) -> bool:

@@ -92,11 +92,13 @@ class Finished:
             sizes, left = [regime.batch_size for regime in regimes], float(training.epochs)
             for order, regime in enumerate(regimes):
                 changed = order + 1 < len(regimes)
+                # Nothing could have followed the last regime, so that it did not tells nothing.
                 if not changed and rule.following(training, sizes) is None:
                     break
                 at = (place[key_of(training)], min(order, MOST_PIECES - 1))
                 turns.append((*at, np.log(training.epochs), float(changed)))
                 if changed:
+                    # A Beta variable is never quite 0 or 1.
                     share = min(max(regime.epochs / left, LEAST_SHARE), 1 - LEAST_SHARE)
                     pieces.append((*at, share, left))
                     left -= regime.epochs

@@ -4,7 +4,7 @@ RegimePrior as MLflow serves it: one row a running job.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.forecasts import RegimeForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
+from jobcast.models.predictor import ServedModel
 from jobcast.models.regimes.prior import RegimePrior
 from jobcast.models.regimes.trajectories import Restatement, epochs_left, training_of
 
@@ -85,7 +86,7 @@ def _epochs(regime: Regime, training: Training) -> float:
     return epochs
 
 
-class ServedRegimePrior:
+class ServedRegimePrior(ServedModel):
     """Columns: `model`, `mode`, `batch_size`, `epochs`; `epoch_s`, JSON, batch size -> seconds an epoch takes; and
     `regimes`, JSON, [[batch size, epochs], ...] run so far, the last one running.
 
@@ -102,14 +103,16 @@ class ServedRegimePrior:
     }
     outputs: Mapping[str, str] = {"remaining_s": "double", "low_s": "double", "high_s": "double", "left": "string"}
 
-    def __init__(self, predictor: RegimePrior) -> None:
-        self.predictor = predictor
-
-    def example(self) -> "pd.DataFrame":
-        """A job that has not started."""
-        import pandas as pd
-
-        return pd.DataFrame([["LM", "gns", 10, 40, '{"10": 60, "20": 40}', "[[10, 0]]"]], columns=list(self.inputs))
+    # A job that has not started.
+    shown: Mapping[str, Sequence[Any]] = {
+        "model": ["LM"],
+        "mode": ["gns"],
+        "batch_size": [10],
+        "epochs": [40],
+        "epoch_s": ['{"10": 60, "20": 40}'],
+        "regimes": ["[[10, 0]]"],
+    }
+    predictor: RegimePrior
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """Answers, one row for each job asked, in that order."""
@@ -128,6 +131,7 @@ class ServedRegimePrior:
             raise RegistryError("regime: regimes must name at least one batch size, all of them in epoch_s")
         training = Training(row.model, int(row.batch_size), int(row.epochs), row.mode, dict(sorted(epoch_s.items())))
         progress = Progress(sum(regime.epochs for regime in seen), seen)
+        # Only its training is read.
         job = Job(0, "0", "", 0.0, 1, training=training)
         time = self.predictor.remaining_time(job, progress)
         left = [[regime.batch_size, regime.epochs] for regime in self.predictor.regimes(job, progress)]

@@ -94,6 +94,7 @@ def learn(finished: Finished, seed: int = 0, steps: int = STEPS) -> Drawn:
 
     logging.getLogger("pymc").setLevel(logging.ERROR)
     levels, centre = Levels.of(finished.keys), float(finished.turns.log_epochs.mean())
+    # Compiling pays for long fits only.
     mode = flags.mode if steps >= COMPILED_FROM else "FAST_COMPILE"
     with flags.change_flags(mode=mode), _model(finished, levels, centre):
         fit = pm.fit(
@@ -132,6 +133,7 @@ def _piece_models(finished: Finished, levels: Levels) -> None:
     typical = float(np.log(pieces.share * pieces.left).mean())
     mean = pm.math.sigmoid(_pooled("share", levels, 0.0, 1.5, 0.5))
     tensors: Any = pt
+    # What earlier pieces leave of the stick: precisions fall with it (neutrality).
     before = tensors.concatenate([tensors.ones_like(mean[:, :1]), tensors.cumprod(1 - mean, axis=1)[:, :-1]], axis=1)
     concentration = _by_model("concentration", levels, np.log(30.0), 1.5)
     at = (pieces.key, pieces.order)
@@ -141,6 +143,7 @@ def _piece_models(finished: Finished, levels: Levels) -> None:
     epochs = pm.math.exp(_pooled("epochs", levels, typical, 2.0, 0.5))
     width = LEAST_WIDTH + _by_model("width", levels, np.log(0.3), 0.7)
     part = pm.math.clip(epochs[at] / pieces.left, 1e-4, MOST_SHARE)
+    # Parameters whose logit has about this variance, whatever the mean.
     variance = width[levels.model_of[pieces.key]] ** 2
     pm.Beta("pieces", alpha=1 / (variance * (1 - part)), beta=1 / (variance * part), observed=pieces.share)
 
@@ -164,11 +167,13 @@ def _pooled(name: str, levels: Levels, centre: float, spread: float, apart: floa
     models = pm.Normal(f"{name}_model", 0, 1, shape=(len(levels.models), MOST_PIECES))
     keys = pm.Normal(f"{name}_key", 0, 1, shape=(len(levels.model_of), MOST_PIECES))
     of_model = mode[levels.mode_of] + between[0] * models
+    # Not centred: deviations times their spread, which variational fits follow more easily.
     return of_model[levels.model_of] + between[1] * keys
 
 
 def _drawn(values: dict[str, Floats], levels: Levels, centre: float, rng: np.random.Generator) -> Drawn:
     n_draws = len(values["slope"])
+    # No regime ever ended: the priors' middles stand in.
     plain = np.full((n_draws, len(levels.models)), 30.0)
     width = values["width"] + LEAST_WIDTH if "width" in values else np.full((n_draws, len(levels.models)), 0.5)
     return Drawn(
@@ -191,6 +196,7 @@ def _levels_of(name: str, values: dict[str, Floats], levels: Levels, rng: np.ran
     mode, between = values[f"{name}_mode"], values[f"{name}_apart"][:, :, None, None]
     model = mode[:, levels.mode_of] + between[:, 0] * values[f"{name}_model"]
     key = model[:, levels.model_of] + between[:, 1] * values[f"{name}_key"]
+    # Of a model, and of a batch size, that was never seen.
     new = rng.standard_normal((2, *mode.shape))
     return {
         "mode": mode + between[:, 0] * new[0] + between[:, 1] * new[1],

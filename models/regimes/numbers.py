@@ -42,6 +42,7 @@ class Piece:
         """
         if self.kind == "shares":
             return self.middle * self.spread, (1 - self.middle) * self.spread
+        # A typical length beyond what is left is cut to nearly all of it.
         part = min(max(self.middle / left, LEAST_SHARE), MOST_SHARE) if left > 0 else MOST_SHARE
         return 1 / (self.spread**2 * (1 - part)), 1 / (self.spread**2 * part)
 
@@ -114,6 +115,7 @@ class Numbers:
         """
         at = min(order, MOST_PIECES - 1)
         mean = self.turn[at] + self.slope * (log_epochs - self.centre)
+        # An uncertain logit counts for less.
         logit = mean / np.sqrt(1 + np.pi * self.turn_variance[at] / 8)
         return float(1 / (1 + np.exp(-min(max(logit, -30.0), 30.0))))
 
@@ -130,6 +132,7 @@ NOTHING_KNOWN = Numbers(
 
 def numbers_for(training: Training, known: Mapping[Key, Numbers]) -> Numbers:
     """Those of the job's key, else of its model, else of its mode, else `NOTHING_KNOWN`."""
+    # The most specific that was learnt.
     key = key_of(training)
     return next((known[key[:depth]] for depth in (3, 2, 1) if key[:depth] in known), NOTHING_KNOWN)
 
@@ -149,8 +152,8 @@ def numbers_of(finished: Finished, drawn: Drawn) -> dict[Key, Numbers]:
             turn = drawn.turn[level][:, index]
             better = epochs_better[models[0]] if len(name) > 1 else epochs_better[-1 - mode]
             found[name] = Numbers(
-                _floats(turn.mean(0)),
-                _floats(turn.var(0)),
+                tuple(turn.mean(0).tolist()),
+                tuple(turn.var(0).tolist()),
                 float(drawn.slope[:, mode].mean()),
                 drawn.centre,
                 _pieces(drawn, level, index, models, better),
@@ -164,6 +167,7 @@ def _pieces(drawn: Drawn, level: str, index: int, models: list[int], epochs_bett
     precision = drawn.concentration[:, models].mean(1)[:, None] * before
     middle = mean.mean(0)
     variance = (mean * (1 - mean) / (precision + 1)).mean(0) + mean.var(0)
+    # The Beta distribution of the same mean and variance, uncertainty of the mean included.
     spread = np.maximum(middle * (1 - middle) / variance - 1, LEAST_PRECISION)
     shares = [Piece("shares", float(m), float(s)) for m, s in zip(middle, spread, strict=True)]
     log_epochs = drawn.epochs[level][:, index]
@@ -180,6 +184,7 @@ def _choices(finished: Finished, drawn: Drawn, levels: Levels) -> dict[int, np.n
     chosen: dict[int, np.ndarray] = {}
     for mode in range(len(levels.modes)):
         of_mode = levels.mode_of[model_of] == mode
+        # A mode decides for models that have too few pieces of their own.
         whole = float(gain[of_mode].sum()) > 0
         here = [of_mode & (order == o) for o in range(MOST_PIECES)]
         base = np.array([gain[rows].sum() > 0 if rows.sum() >= ENOUGH_PIECES else whole for rows in here])
@@ -221,7 +226,3 @@ def _log_beta(x: Floats, a: Floats, b: Floats) -> Floats:
 
     density: Floats = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - betaln(a, b)
     return density
-
-
-def _floats(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

@@ -135,6 +135,7 @@ class RegimePrior(JsonModel):
         prior, ahead = self._prior(training), self._ahead(training, progress)
         mean = training.run_time_s(mean_regimes(training, progress, prior, ahead))
         low, high = shortest(*time_nodes(training, progress, prior, ahead), stated(level, self.levels_))
+        # The shortest interval may leave a skewed mean outside.
         return RunTime(mean, min(low, mean), max(high, mean))
 
     def regimes_ahead(self, job: Job, progress: Progress, level: float = LEVEL) -> tuple[RegimeAhead, ...]:
@@ -162,6 +163,7 @@ class RegimePrior(JsonModel):
         name = (training.mode, training.model, training.batch_size, training.epochs)
         found = self._priors.get(name)
         if found is None:
+            # All at once: simpler than the oldest, and as rare.
             if len(self._priors) >= MOST_REMEMBERED:
                 self._priors.clear()
             found = self._priors[name] = Prior.of(numbers_for(training, self.numbers_), training.epochs)

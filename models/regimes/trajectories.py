@@ -60,6 +60,7 @@ class Accordion:
     def following(self, training: Training, sizes: Sequence[int]) -> int | None:
         """The other size: the last one seen beside the present, else the largest profiled."""
         now = sizes[-1]
+        # The other of its two sizes is the last one that was not the present.
         for size in reversed(sizes):
             if size != now:
                 return size
@@ -125,6 +126,7 @@ def sizes_ahead(training: Training, rule: Adaptation, sizes: Sequence[int], regi
     seen = list(sizes)
     while len(seen) < regimes:
         size = rule.following(training, seen)
+        # The rule ends before as many regimes as were asked for.
         if size is None:
             break
         if size not in training.epoch_s:
@@ -221,6 +223,7 @@ class Restatement(Rule):
         """
         ahead = ahead_of(training, progress, self.rules)
         left, now = epochs_left(training, progress), progress.regimes[-1]
+        # The running regime's epochs belong to what is split.
         share = (left + now.epochs) / (len(ahead) + 1)
         rest = max(0.0, share - now.epochs) if ahead else left
         each = (left - rest) / max(1, len(ahead))
@@ -246,6 +249,7 @@ class StandardBayes(Rule):
         scale = training.epochs / (training.epochs + progress.epochs)
         rest = max(0.0, scale * (even + now.epochs) - now.epochs) if ahead else left
         total = rest + len(ahead) * scale * even
+        # Posterior means do not add up to what is left; scaled so that they do.
         fill = left / total if total > 0 else 0.0
         return (Regime(now.batch_size, rest * fill), *(Regime(size, scale * even * fill) for size in ahead))
 

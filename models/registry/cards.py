@@ -175,6 +175,7 @@ def _leaves(nested: Mapping[str, object], path: tuple[str, ...]) -> Iterator[tup
 
 def _is_number(value: object) -> bool:
     try:
+        # isfinite takes True for 1.
         return not isinstance(value, str | bytes | bool | None) and math.isfinite(value)  # type: ignore[arg-type]
     except TypeError:
         return False
@@ -197,4 +198,5 @@ def _metric_part(part: str) -> str:
     clean = NOT_IN_A_METRIC_NAME.sub("_", part.replace("/", "_")).strip(" .") or "_"
     if clean == part:
         return part
+    # Two pools whose names differ in a refused character must not overwrite each other.
     return f"{clean}-{hashlib.sha256(part.encode()).hexdigest()[:DIGEST_LENGTH]}"

@@ -36,6 +36,7 @@ def keep_code(store: Store, client: "MlflowClient") -> str:
             for name, data in files:
                 packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # its date is the same for all
 
+    # The writer is handed over: a store that has the archive does not have it made.
     store.share_code(client, sha256, write)
     return sha256
 
@@ -59,6 +60,7 @@ def _checked(archive: Path, sha256: str) -> list[tuple[str, bytes]]:
         raise RegistryError(f"{archive}: the code of the version is missing; restore it from a copy") from None
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise RegistryError(f"{archive}: damaged ({error}); restore it from a copy") from None
+    # The hash says that nothing was changed; the paths, that nothing lands outside of the folder.
     if digest(files) != sha256 or not all(_is_inside(name) for name, _ in files):
         raise RegistryError(f"{archive}: differs from the code that was registered; restore it from a copy")
     return files
@@ -77,6 +79,8 @@ def _installed() -> Iterator[tuple[str, bytes]]:
 
 
 def _files(root: Path) -> Iterable[Path]:
+    # followlinks: in a checkout the rooms are links.
     for folder, inner, names in os.walk(root, followlinks=True):
+        # In place, which keeps os.walk out of them.
         inner[:] = [name for name in inner if name != CACHE]
         yield from (Path(folder) / name for name in names)

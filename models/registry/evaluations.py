@@ -1,7 +1,6 @@
 """Evaluations beside the version that they score: an MLflow run of their own, under the run that trained it."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobcast.models.registry.cards import DRAWINGS, HEADLINES, ModelVersion, figure_name, headlines
 from jobcast.models.registry.model_card import with_gains
 from jobcast.models.registry.provenance import run_tags
-from jobcast.models.registry.runs import open_run
+from jobcast.models.registry.runs import log_numbers, open_run
 from jobcast.models.registry.store import Store
 from jobcast.models.registry.stores import store_of
 
@@ -24,7 +23,6 @@ BACKTEST = "backtest"
 BACKTESTS_TAG = "backtests"
 """Tag of a version: its last backtests with their gains, newest first, as JSON."""
 LAST = 5
-MS_PER_S = 1000.0
 
 
 def log_evaluation(
@@ -98,24 +96,22 @@ def _log_backtest(
     version: ModelVersion,
     gains: Sequence[Mapping[str, Any]],
 ) -> str:
-    from mlflow.entities import Metric, Param
-
     about = {"trace": record.trace, "from": record.from_time, "until": record.until_time}
     facts = {**about, "trace_sha256": record.trace_sha256}
     parent, name = client.get_run(version.run_id), f"{BACKTEST} of {version} from {record.from_time}"
     with open_run(client, store, parent.info.experiment_id, name, _tags(version, BACKTEST)) as run_id:
-        now_ms = int(time.time() * MS_PER_S)
         figures = {
             figure_name((one["label"], f"against {one['against']}", end)): one[end]
             for one in gains
             for end in ("ratio", "low", "high")
             if one.get(end) is not None
         }
-        metrics = [Metric(key, value, now_ms, 0) for key, value in list(figures.items())[:HEADLINES]]
-        client.log_batch(run_id, metrics=metrics, params=[Param(key, value) for key, value in facts.items()])
+        log_numbers(client, run_id, dict(list(figures.items())[:HEADLINES]), facts)
         client.log_dict(run_id, {**facts, "gains": list(gains)}, "gains.json")
     told = [{key: one.get(key) for key in ("label", "policy", "against", "ratio", "low", "high")} for one in gains]
+    # The newest first; the oldest falls out.
     last = [{**facts, "run_id": run_id, "gains": told[:HEADLINES]}, *last_backtests(version)][:LAST]
+    # The card's table is made anew from all that are kept.
     rows = [{**one, **gain, "policy": gain["label"]} for one in last for gain in one["gains"]]
     number = str(version.version)
     text = client.get_model_version(version.name, number).description or ""
@@ -141,8 +137,6 @@ def _tags(version: ModelVersion, kind: str) -> dict[str, str]:
 
 
 def _log(client: "MlflowClient", run_id: str, result: Mapping[str, Any], files: Sequence[Path]) -> None:
-    from mlflow.entities import Metric, Param
-
     trace = result["inputs"]["trace"]
     facts = {
         **{key: result["window"][key] for key in ("from", "until")},
@@ -151,9 +145,8 @@ def _log(client: "MlflowClient", run_id: str, result: Mapping[str, Any], files: 
         "trace_rows": trace["rows"],
         "bootstrap": json.dumps(result.get("bootstrap")),
     }
-    client.log_batch(run_id, params=[Param(name, str(value)) for name, value in facts.items()])
-    now_ms = int(time.time() * MS_PER_S)
+    # What is no score would only take the place of one among the headlines.
     scored = {key: result[key] for key in result if key not in ("inputs", "version", "bootstrap", "trained")}
-    client.log_batch(run_id, metrics=[Metric(name, value, now_ms, 0) for name, value in headlines(scored).items()])
+    log_numbers(client, run_id, headlines(scored), facts)
     for file in files:
         client.log_artifact(run_id, str(file), "plots" if file.suffix in DRAWINGS else "tables")

@@ -33,6 +33,7 @@ def write_card(target: Path, card: Mapping[str, object]) -> str:
 
     It holds the hash of every file beside the predictor's own, which `content_sha256` covers.
     """
+    # The card cannot hold its own hash; a version's tag does.
     files = {name: sha256 for name, sha256 in _hashes(target) if name != CARD_FILE}
     text = json.dumps({**card, "files": files}, indent=2, sort_keys=True) + "\n"
     (target / CARD_FILE).write_bytes(text.encode())
@@ -67,8 +68,8 @@ def read_card(folder: Path) -> dict[str, object]:
         ) from None
 
 
-def load_folder(folder: Path, version: ModelVersion | None = None) -> Any:
-    """The predictor in a model folder, in its native formats, without MLflow.
+def load_exported(folder: Path, version: ModelVersion | None = None) -> Any:
+    """The predictor in a model folder, such as `Registry.export` makes, in its native formats, without MLflow.
 
     Raises RegistryError where files are missing or differ from what was registered, or where the model reads
     other features than this code builds.
@@ -91,12 +92,14 @@ def checked_card(folder: Path, version: ModelVersion | None = None) -> dict[str,
     """
     card: dict[str, Any] = read_card(folder)
     data = folder / DATA_FOLDER / str(card["name"])
+    # Versions of older stores have no hash of their card.
     if version is not None and version.card_sha256 not in (None, _sha256(folder / CARD_FILE)):
         raise _differs(folder / CARD_FILE)
     if content_sha256(data) != (version.content_sha256 if version else card["content_sha256"]):
         raise _differs(data)
     listed = card.get("files", {})
     have = dict(_hashes(folder)) if listed else {}
+    # Files that the card does not list are let be, see above.
     if changed := [name for name, sha256 in sorted(listed.items()) if have.get(name) != sha256]:
         raise _differs(folder / changed[0])
     return card
@@ -104,11 +107,6 @@ def checked_card(folder: Path, version: ModelVersion | None = None) -> dict[str,
 
 def _differs(place: Path) -> RegistryError:
     return RegistryError(f"{place}: differs from what was registered; restore the files or train again")
-
-
-def load_exported(folder: Path) -> Any:
-    """The predictor in a folder that `Registry.export` made, with no database at hand. Errors as `load_folder`."""
-    return load_folder(folder)
 
 
 def export_folder(source: Path, target: Path, version: ModelVersion, code: Callable[[str], Path]) -> Path:
@@ -119,6 +117,7 @@ def export_folder(source: Path, target: Path, version: ModelVersion, code: Calla
     registered.
     """
     target = target.absolute()
+    # Nothing of the user's is ever overwritten.
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise RegistryError(f"{target}: exists already; name a folder that does not, or empty it")
     card = checked_card(source, version)
@@ -142,5 +141,6 @@ def _point_at_code(folder: Path) -> None:
     model.write_text(yaml.safe_dump(told, sort_keys=False), encoding="utf-8")
     for name in ("requirements.txt", "conda.yaml"):
         lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        # The package lies in the folder: pip must not fetch another one.
         kept = [line for line in lines if not line.strip(" -").startswith(f"{PACKAGE}==")]
         (folder / name).write_text("".join(kept), encoding="utf-8")

@@ -21,6 +21,7 @@ REGISTRY_VARIABLES = ("JOBCAST_REGISTRY", "MLFLOW_TRACKING_URI")
 """Where the registry is, the first that is set; neither = in the home."""
 SERVER_SCHEMES = ("http", "https")
 DATABASE_SCHEMES = ("postgresql", "postgres")
+# Up to the last @ before the host: passwords may hold @ and colons.
 PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/\s]*(?=@)")
 
 
@@ -66,6 +67,7 @@ def registry_address(environ: Mapping[str, str] | None = None) -> "Address | Pat
     'http://models.example:5000'
     """
     environ = os.environ if environ is None else environ
+    # Ours first, so that MLflow's own variable may point elsewhere.
     variable = next((name for name in REGISTRY_VARIABLES if environ.get(name, "").strip()), None)
     if variable is None:
         return None
@@ -82,11 +84,6 @@ def registry_address(environ: Mapping[str, str] | None = None) -> "Address | Pat
 
 def _scheme(uri: str) -> str:
     return uri.partition("://")[0].partition("+")[0].lower()
-
-
-def remote_folder(home: Path) -> Path:
-    """Where copies of what registries elsewhere hold lie, a folder a registry."""
-    return store_folder(home) / "remote"
 
 
 def store_folder(home: Path) -> Path:
@@ -119,6 +116,7 @@ def home_of_database(uri: str | None) -> Path | None:
     if uri is None or not uri.startswith("sqlite:///"):
         return None
     file = Path(uri.removeprefix("sqlite:///"))
+    # Only a database in its usual place is one of our stores.
     return file.absolute().parent.parent if file.parts[-2:] == ("mlruns", "mlflow.db") else None
 
 
@@ -142,6 +140,7 @@ def shared_artifact_folder(uri: str, environ: Mapping[str, str] | None = None) -
 
 def _parts(uri: str) -> tuple[str, ...]:
     scheme, _, path = uri.partition(":/")
+    # A URI from a database is not trusted: no way up and out of the store.
     parts = PurePosixPath(path).parts
     if scheme != SCHEME or parts[:1] != ("artifacts",) or ".." in parts:
         raise RegistryError(f"{uri}: not an artifact of a jobcast store; expected {ARTIFACT_ROOT}/...")

@@ -35,6 +35,7 @@ SILENT = logging.CRITICAL
 def hush() -> None:
     """Keep MLflow from phoning home and from writing to the user's terminal; what the user has set stays."""
     for variable, value in QUIET.items():
+        # Set before MLflow is imported, which reads them once.
         os.environ.setdefault(variable, value)
     for name in CHATTERING_LOGGERS:
         logging.getLogger(name).setLevel(SILENT)
@@ -78,6 +79,7 @@ def _of_system(error: OSError, place: str) -> Exception:
 @contextmanager
 def _own_temporaries() -> Iterator[None]:
     """Have the files that MLflow makes on the way lie in a folder that tells whose they are, and goes with them."""
+    # MLflow takes its temporary files from this module variable.
     before = tempfile.tempdir
     with scratch_room("mlflow") as room:
         tempfile.tempdir = str(room)
@@ -93,6 +95,7 @@ def client_of(uri: str) -> "MlflowClient":
 
     from jobcast.models.registry.artifacts import register_scheme
 
+    # A checkout without installation has no entry point.
     register_scheme()
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
 

@@ -30,10 +30,12 @@ def remember(client: "MlflowClient", model: RegisteredModel, alias: str, left: l
 def move_alias(client: "MlflowClient", model: RegisteredModel, alias: str, number: int) -> None:
     """Point an alias at a version and remember the one that it leaves."""
     current = model.aliases.get(alias)
+    # Else rollback would find the version itself as the one before.
     if current == number:
         return
     if current is not None:
         remember(client, model, alias, [*left_by(model, alias), current])
+    # Remembered first: who dies in between has only one memory too many.
     client.set_registered_model_alias(model.name, alias, str(number))
 
 
@@ -43,6 +45,7 @@ def move_together(client: "MlflowClient", store: Store, alias: str, numbers: Map
     What is meant to be is written to the store first, beside one of them: where this process dies half-way, whoever
     sweeps next ends the move.
     """
+    # Any of them would do: whoever sweeps looks at all models.
     holder = min(numbers)
     client.set_registered_model_tag(holder, INTENT_TAG, json.dumps({"alias": alias, "versions": dict(numbers)}))
     end_moves(client, store, [holder])
@@ -63,5 +66,6 @@ def end_moves(client: "MlflowClient", store: Store, holders: Iterable[str]) -> N
             model = store.model(name)
             if model is not None and number in {version.version for version in model.versions}:
                 move_alias(client, model, meant["alias"], number)
+        # Taken away last: until then whoever comes next repeats what was left.
         if meant["versions"]:
             client.delete_registered_model_tag(holder, INTENT_TAG)

@@ -110,11 +110,11 @@ class Registry:
         Raises RegistryError where files differ from what was registered, or where the model reads other
         features than this code builds.
         """
-        from jobcast.models.registry.folders import load_folder
+        from jobcast.models.registry.folders import load_exported
 
         key = (version.name, version.version)
         if key not in self._loaded:
-            self._loaded[key] = load_folder(self.folder(version), version)
+            self._loaded[key] = load_exported(self.folder(version), version)
         return self._loaded[key]
 
     def register(self, folder: Path, card: ModelCard) -> ModelVersion:
@@ -139,6 +139,7 @@ class Registry:
         from jobcast.models.registry.writer import write_version
 
         aliases = (CHAMPION, CHALLENGER) if first_is_champion else (CHALLENGER,)
+        # The client first: importing MLflow takes seconds that nobody should wait for.
         with self.store.client() as client, locked(self.home):
             sweep_locked(self.store)  # a version whose process died before it had its aliases gets them
             found = self.find_by_content(card.name, content_sha256(folder))
@@ -203,6 +204,7 @@ class Registry:
             )
         with self.store.client() as client:
             client.set_registered_model_alias(name, alias, str(left[-1]))
+            # After the alias moved: who dies in between leaves a memory of where it points now, passed over above.
             remember(client, model, alias, left[:-1])
         return self.resolve(name, left[-1])
 

@@ -27,11 +27,11 @@ from jobcast.models.registry.home import (
     SCHEME,
     Address,
     redacted,
-    remote_folder,
     shared_artifact_folder,
+    store_folder,
 )
-from jobcast.models.registry.sqlite_store import MS_PER_S, first_line
-from jobcast.models.registry.store import ALIASES_TAG, OWNER_TAG, RunRecord, Stale, UnfinishedRun
+from jobcast.models.registry.sqlite_store import first_line
+from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, OWNER_TAG, RunRecord, Stale, UnfinishedRun
 from jobcast.traces.files import flush, replacing
 from jobcast.traces.owners import scratch_room, sweep_drafts_below
 
@@ -72,7 +72,7 @@ class RemoteStore:
         self.stale: Stale | None = None
         self._address = address
         key = hashlib.sha256(address.uri.encode()).hexdigest()[:12]
-        self._room = remote_folder(home) / key
+        self._room = store_folder(home) / "remote" / key  # copies, a folder a registry
         self._down: tuple[float, UnreachableError] | None = None
         self._opened: MlflowClient | None = None
 
@@ -88,9 +88,11 @@ class RemoteStore:
         """Names of the registered models; while nobody answers, of those that were seen."""
         try:
             with self.client() as client:
-                found = _names(client)
+                models = _pages(client.search_registered_models)
+            found = sorted(model.name for model in models if model.latest_versions)
         except UnreachableError as error:
             seen = [self._seen(file.name) for file in (self._room / "seen").glob("*.json")]
+            # An answer may have been that there is no such model.
             known = [one for one in seen if one and one["answer"]]
             if not known:
                 raise
@@ -119,6 +121,7 @@ class RemoteStore:
     def folder(self, version: ModelVersion) -> Path:
         """A copy of a version's MLflow model, checked against the version before anybody can read it."""
         target = self._room / "versions" / version.name / (version.card_sha256 or version.run_id)
+        # A version never changes: a copy that is there is whole, since it appeared by one rename.
         if not target.is_dir():
             with self.client(), replacing(target) as draft:
                 self._download(version.location, draft, str(version))
@@ -262,6 +265,7 @@ class RemoteStore:
 
     def _note(self, seen_s: float, error: UnreachableError) -> None:
         """Remember that answers are old, and say it once."""
+        # Once a store, not once a question.
         if self.stale is None:
             age = _age(time.time() - seen_s)
             LOGGER.warning("note: %s; going on with what was last seen of it, %s ago", error, age)
@@ -269,11 +273,13 @@ class RemoteStore:
 
     def _knock(self) -> None:
         """Raise UnreachableError in seconds where nobody listens; importing MLflow alone takes longer."""
+        # Many questions in a row would each wait for the same silence.
         if self._down and time.monotonic() - self._down[0] < RETRY_S:
             raise self._down[1]
         self._down = None
         parts = urlsplit(self._address.uri)
         scheme = parts.scheme.partition("+")[0].lower()
+        # A proxy may reach what this machine cannot.
         if parts.hostname is None or (scheme in getproxies() and not proxy_bypass(parts.hostname)):
             return  # a socket of the system, or somebody else connects
         try:
@@ -295,6 +301,7 @@ class RemoteStore:
             raise RegistryError(f"{self.place}: needs a driver ({error}); pip install 'jobcast[postgres]'") from None
         except DBAPIError as error:
             why = redacted(" ".join(str(error.orig).split()))
+            # It is there and refuses: waiting or remembering would not help.
             if any(sign in why for sign in REFUSED):
                 raise RegistryError(f"{self.place}: {why}; mend {self._address.variable}") from None
             raise self._give_up(why) from None
@@ -304,6 +311,7 @@ class RemoteStore:
     def _give_up(self, why: str) -> UnreachableError:
         lines = f"{self.place}: cannot be reached ({why}); start it, or change {self._address.variable}"
         error = UnreachableError(lines)
+        # A connection that was lost is opened anew next time.
         self._down, self._opened = (time.monotonic(), error), None
         return error
 
@@ -311,11 +319,13 @@ class RemoteStore:
     def _uri(self) -> str:
         """The address as MLflow takes it."""
         scheme, _, rest = self._address.uri.partition("://")
+        # Whoever names a driver gets that one.
         return f"{DRIVER}://{rest}" if self._address.is_database and "+" not in scheme else self._address.uri
 
 
 def _pages(search: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
     """All that a search of MLflow's finds."""
+    # MLflow answers in pages and cuts off silently.
     found, token = list[Any](), None
     while True:
         page = search(*arguments, **options, page_token=token)
@@ -323,10 +333,6 @@ def _pages(search: Callable[..., Any], *arguments: Any, **options: Any) -> list[
         token = page.token
         if not token:
             return found
-
-
-def _names(client: "MlflowClient") -> list[str]:
-    return sorted(model.name for model in _pages(client.search_registered_models) if model.latest_versions)
 
 
 def _model_of(client: "MlflowClient", name: str) -> dict[str, Any] | None:

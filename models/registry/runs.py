@@ -1,5 +1,6 @@
 """MLflow runs that end, whatever ends them: by themselves or, where their process was killed, by who comes next."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobcast.models.registry.cards import RegisteredModel
 from jobcast.models.registry.promotions import end_moves, half_moved
 from jobcast.models.registry.references import CHALLENGER, CHAMPION
-from jobcast.models.registry.store import OWNER_TAG, Store, UnfinishedRun
+from jobcast.models.registry.store import MS_PER_S, OWNER_TAG, Store, UnfinishedRun
 from jobcast.models.registry.store_lock import locked
 from jobcast.models.registry.stores import store_of
 from jobcast.traces.owners import Owner, is_left_over
@@ -39,6 +40,7 @@ def open_run(
     """A run that ends as FINISHED, FAILED or, on Ctrl-C, KILLED; a model that came to no version goes with it."""
     mine = {**tags, OWNER_TAG: str(Owner.here())}
     run_id = str(client.create_run(experiment_id, run_name=name, tags=mine).info.run_id)
+    # Until the end is known: KeyboardInterrupt is no Exception.
     status = "KILLED"
     try:
         yield run_id
@@ -47,9 +49,21 @@ def open_run(
         status = "FAILED"
         raise
     finally:
+        # Before the run ends, so that whoever sweeps meanwhile leaves it alone.
         if status != "FINISHED":
             _discard_models(client, store, run_id)
         client.set_terminated(run_id, status)
+
+
+def log_numbers(
+    client: "MlflowClient", run_id: str, metrics: Mapping[str, float], params: Mapping[str, object]
+) -> None:
+    """Log figures of now and parameters, as text, with a run; few enough for one call of MLflow's."""
+    from mlflow.entities import Metric, Param
+
+    now_ms = int(time.time() * MS_PER_S)
+    figures = [Metric(name, value, now_ms, 0) for name, value in metrics.items()]
+    client.log_batch(run_id, metrics=figures, params=[Param(name, str(value)) for name, value in params.items()])
 
 
 def sweep_store(home: Path) -> Swept:
@@ -70,6 +84,7 @@ def sweep_store(home: Path) -> Swept:
 def sweep_locked(store: Store) -> Swept:
     """`sweep_store` for who holds the lock already."""
     drafts = store.sweep_drafts()
+    # What living processes write is theirs.
     left = [run for run in store.unfinished_runs() if _is_left(run)]
     moves = half_moved(store)
     if left or moves:
@@ -85,6 +100,7 @@ def _is_left(run: UnfinishedRun) -> bool:
 
 
 def _end(client: "MlflowClient", store: Store, run: UnfinishedRun) -> None:
+    # Without a version nobody can have seen its model.
     if run.name is None or run.version is None:
         _discard_models(client, store, run.run_id)
         client.set_terminated(run.run_id, "KILLED")

@@ -20,14 +20,13 @@ from jobcast.models.registry.home import (
     database_uri,
     store_folder,
 )
-from jobcast.models.registry.store import ALIASES_TAG, OWNER_TAG, RunRecord, Stale, UnfinishedRun
+from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, OWNER_TAG, RunRecord, Stale, UnfinishedRun
 from jobcast.traces.files import disk_trouble, flush, flush_one, unwritable
 from jobcast.traces.owners import is_left_over, sweep_drafts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-MS_PER_S = 1000.0
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
 LIVE = "status = 'READY' AND current_stage != 'Deleted_Internal'"
 """What is left of the versions without half-made and deleted ones, whose rows MLflow keeps."""
@@ -141,6 +140,7 @@ class SqliteStore:
             write(self.code(sha256))
 
     def experiment(self, client: "MlflowClient", name: str) -> str:  # noqa: D102
+        # Relative location, which a moved home keeps.
         found = client.get_experiment_by_name(name)
         if found is not None:
             return str(found.experiment_id)
@@ -191,6 +191,7 @@ class SqliteStore:
         try:
             connection = sqlite3.connect(f"{self.file.as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S)
             try:
+                # One transaction: all queries of an answer see the same state.
                 connection.execute("BEGIN")
                 yield lambda query, *values: connection.execute(query, values)
             finally:

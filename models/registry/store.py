@@ -11,6 +11,7 @@ from jobcast.models.registry.cards import ModelVersion, RegisteredModel
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+MS_PER_S = 1000.0  # MLflow's instants are milliseconds
 OWNER_TAG = "jobcast.owner"
 """Tag of a run: the process that writes it."""
 ALIASES_TAG = "jobcast.aliases"

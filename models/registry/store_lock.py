@@ -49,6 +49,7 @@ def _acquire(file: Path) -> int:
     while True:
         number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         try:
+            # The file may have been removed between opening and locking: then it locks nothing.
             if _try(number) and _is(file, number):
                 os.ftruncate(number, 0)
                 os.write(number, f"{Owner.here()}\n".encode())

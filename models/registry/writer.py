@@ -24,7 +24,7 @@ from jobcast.models.registry.folders import FIGURES, write_card
 from jobcast.models.registry.model_card import CARD_MARKDOWN, model_card, summary_of
 from jobcast.models.registry.provenance import run_tags
 from jobcast.models.registry.runs import open_run, point_aliases
-from jobcast.models.registry.store import ALIASES_TAG, Store
+from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, Store
 from jobcast.traces.owners import scratch_room
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ T = TypeVar("T")
 METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
 PARAMS_A_BATCH = 100
 DIGEST_LENGTH = 36  # of a data set, MLflow's column
-MS_PER_S = 1000.0
 
 
 def write_version(client: "MlflowClient", store: Store, folder: Path, card: ModelCard, aliases: tuple[str, ...]) -> int:
@@ -133,6 +132,7 @@ def write_version(client: "MlflowClient", store: Store, folder: Path, card: Mode
     experiment_id = store.experiment(client, card.name)
     about = {**run_tags(), ALIASES_TAG: ",".join(aliases)}
     run_name = f"{card.name} {card.algorithm} {card.trace_name}"
+    # Before anything is logged: a folder that does not load is no version.
     predictor = load_predictor(card.name, folder)
     with open_run(client, store, experiment_id, run_name, about) as run_id:
         _log_figures(client, run_id, card)
@@ -147,6 +147,7 @@ def write_version(client: "MlflowClient", store: Store, folder: Path, card: Mode
             card.name, model.artifact_location, run_id, tags=tags, description=text, model_id=model.model_id
         )
         number = int(made.version)
+        # Locks hold on one machine; of clients elsewhere the lowest number wins.
         if (equal := _oldest_equal(store, card.name, tags["content_sha256"])) < number:
             client.delete_model_version(card.name, made.version)  # a client elsewhere was first
             number = equal
@@ -234,6 +235,7 @@ def _log_model(
         ids = {"run_id": run_id, "model_id": model.model_id}
         card_sha256 = package_model(folder, card.name, target, about, beside=beside, **ids)
         client.log_model_artifacts(model.model_id, str(target))
+    # Files before the version that names them.
     store.settle(model.artifact_location)
     client.finalize_logged_model(model.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step=0)])

@@ -49,6 +49,7 @@ def search_betas(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     names = [f"beta_{number}" for number in range(1, len(BETAS) + 1)]
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=4))
+    # The paper's weights first: the search cannot end worse than they.
     study.enqueue_trial(dict(zip(names, BETAS, strict=True)))
     tried: list[Tried] = []
 
@@ -60,8 +61,10 @@ def search_betas(
     study.optimize(tell, n_trials=rounds)
     rng = np.random.default_rng(seed)
     for number in range(variations if rounds else 0):
+        # Chosen anew each time: an improvement is varied further.
         best = max(tried, key=lambda each: each.value)
         changed = list(best.betas)
+        # One weight after another, so that a change's effect is its own.
         place = number % len(BETAS)
         changed[place] *= 1.0 + VARIATION * rng.choice([-1.0, 1.0])
         betas = tuple(float(np.clip(beta, LOWEST, HIGHEST)) for beta in changed)
@@ -97,6 +100,7 @@ def need_torch() -> Any:
             "training a scheduler needs the extra rl: pip install 'jobcast[rl]'; where there is no GPU, PyTorch's CPU "
             "build is the smaller one"
         ) from error
+    # Sums over threads would depend on how many there are.
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     return torch
@@ -122,8 +126,10 @@ class Learner:
         for head in HEADS:
             for name, values in _first_weights(features[head], HIDDEN[head], rng).items():
                 if head == "jobs" and name == "first":
+                    # Blank columns start at nothing and get no gradient, so they are never read.
                     values[list(self._blank)] = 0.0
                 self._weights[f"{head}.{name}"] = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        # The rate is set with each step.
         self._optimiser = torch.optim.Adam(list(self._weights.values()))
 
     def arrays(self) -> dict[str, Floats]:
@@ -178,6 +184,7 @@ class Learner:
             if not len(picks[head]):
                 continue
             chances = self._log_chances(head, picks[head])
+            # How much likelier the choice is now than when it was made.
             ratio = torch.exp(chances.taken - torch.tensor(before[head]))
             good = torch.tensor(advantage[head])
             kept = torch.clamp(ratio, 1.0 - CLIP, 1.0 + CLIP)
@@ -204,6 +211,7 @@ class Learner:
         low = torch.tanh(rows @ weight["first"] + weight["first_bias"])
         scores = torch.tanh(low @ weight["second"] + weight["second_bias"]) @ weight["last"]
         plain = scores.detach().numpy()
+        # Taken off before the exponential; a constant of the choice, so no gradient is lost.
         highest = np.maximum.reduceat(plain, picks.begins[:-1])
         choice = torch.tensor(np.repeat(np.arange(len(picks)), picks.sizes))
         shifted = scores - torch.tensor(highest)[choice]
@@ -220,6 +228,7 @@ class Learner:
         loss.backward()
         if self._blank:
             self._weights["jobs.first"].grad[list(self._blank)] = 0.0
+        # After blank columns were cleared, so that these do not count in the norm.
         self._torch.nn.utils.clip_grad_norm_(list(self._weights.values()), MOST_NORM)
         self._optimiser.step()
 

@@ -40,9 +40,14 @@ class Picks:
     def take(self, which: Ints) -> "Picks":
         """Some of the choices, in the order given."""
         sizes = self.sizes[which]
-        begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        begins = _begins(sizes)
+        # Position of each row within its choice.
         inside = np.arange(begins[-1]) - np.repeat(begins[:-1], sizes)
         return Picks(self.rows[np.repeat(self.begins[:-1][which], sizes) + inside], begins, self.chosen[which])
+
+
+def _begins(sizes: Sequence[int] | Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def picks_of(rows: Sequence[Floats], chosen: Sequence[int], features: int) -> Picks:
@@ -54,7 +59,7 @@ def picks_of(rows: Sequence[Floats], chosen: Sequence[int], features: int) -> Pi
     sizes = [len(each) for each in rows]
     return Picks(
         np.concatenate(rows) if rows else np.empty((0, features)),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        _begins(sizes),
         np.array(chosen, dtype=np.int64),
     )
 
@@ -65,7 +70,7 @@ def joined(parts: Iterable[Picks], features: int) -> Picks:
     sizes = np.concatenate([part.sizes for part in listed]) if listed else np.empty(0, dtype=np.int64)
     return Picks(
         np.concatenate([part.rows for part in listed]) if listed else np.empty((0, features)),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        _begins(sizes),
         np.concatenate([part.chosen for part in listed]) if listed else np.empty(0, dtype=np.int64),
     )
 

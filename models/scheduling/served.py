@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jobcast.domain.arrays import Floats
+from jobcast.models.predictor import ServedModel
 from jobcast.models.scheduling.policy import SchedulingPolicy
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def scores(arrays: Mapping[str, Floats], rows: Floats) -> Floats:
     return np.asarray(high @ arrays["jobs.last"])
 
 
-class ServedSchedulingPolicy:
+class ServedSchedulingPolicy(ServedModel):
     """One row a waiting job, with the columns that the policy reads of it (`columns_["jobs"]`).
 
     Answers `score`, and `probability`: that the policy picks the job first out of those of the table, while it learns.
@@ -30,19 +31,15 @@ class ServedSchedulingPolicy:
     outputs: Mapping[str, str] = {"score": "double", "probability": "double"}
 
     def __init__(self, predictor: SchedulingPolicy) -> None:
-        self.predictor = predictor
+        super().__init__(predictor)
         self.inputs = dict.fromkeys(predictor.columns_[JOBS], "double")
-
-    def example(self) -> "pd.DataFrame":
-        """Two rows, all columns zero."""
-        import pandas as pd
-
-        return pd.DataFrame({name: [0.0, 0.0] for name in self.inputs})
+        self.shown = {name: [0.0, 0.0] for name in self.inputs}
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `models.pyfunc.Served`."""
         import pandas as pd
 
         found = scores(self.predictor.arrays_, frame[list(self.inputs)].to_numpy(np.float64))
+        # initial: an empty table has no maximum.
         weights = np.exp(found - found.max(initial=-np.inf))
         return pd.DataFrame({"score": found, "probability": weights / weights.sum()}, index=frame.index)

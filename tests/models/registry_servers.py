@@ -16,6 +16,22 @@ from pathlib import Path
 
 import pytest
 
+REGISTER = """
+import os, signal, sys
+from pathlib import Path
+from mlflow import MlflowClient
+from jobcast.models.registry import ModelCard, open_registry
+
+home, folder, stop, seed = sys.argv[1:]
+real = getattr(MlflowClient, stop, None)
+if real:
+    def die(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(MlflowClient, stop, die)
+card = ModelCard("new-load", "sliding-max", int(seed), "small", "5" * 64, 3, 0.0, 1.0)
+version, made = open_registry(Path(home)).register_once(Path(folder), card)
+print(version.version, made)
+"""
 HOST = "127.0.0.1"
 STARTED_S = 300.0  # on a busy machine
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -27,6 +43,31 @@ class Shared:
 
     uri: str
     environ: Mapping[str, str]
+
+
+def registering(home: Path, folder: Path, stop: str = "", seed: int = 9) -> subprocess.Popen[str]:
+    """A process that registers a folder, killed where it calls a method of MLflow's client."""
+    command = [sys.executable, "-c", REGISTER, str(home), str(folder), stop, str(seed)]
+    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
+
+
+@contextmanager
+def one_alias_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Interrupts whoever points a second alias."""
+    from mlflow import MlflowClient
+
+    set_alias, moved = MlflowClient.set_registered_model_alias, []
+
+    def one_and_no_more(self, name, alias, version):
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(name)
+        set_alias(self, name, alias, version)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "set_registered_model_alias", one_and_no_more)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def free_port() -> int:

@@ -4,12 +4,10 @@ import pytest
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models.arrival_folds import (
-    FOLDS,
     Learner,
     averaged,
     cuts,
     folds_of,
-    odd,
     out_of_fold,
     thinned,
     training_rows,
@@ -41,11 +39,6 @@ def test_a_fold_learns_from_windows_that_end_before_what_it_forecasts(corpus, ho
         assert ends_s[later].max() < instants[number + 1]
 
 
-def test_folds_share_what_comes_after_the_first_two_fifths():
-    assert cuts(100.0, 200.0).tolist() == [140.0, 160.0, 180.0, 200.0]
-    assert len(cuts(0.0, 1.0)) == FOLDS + 1
-
-
 def test_long_windows_are_thinned_more_and_little_data_not_at_all(corpus):
     kept = [np.unique(np.diff(corpus.tick_s[training_rows(corpus, h, 20 * DAY_S)])) for h in range(3)]
     # 5760 instants of one pool: at most odd(5.76) = 7 steps apart, of 5 and 60 minutes 3, as windows of an hour
@@ -53,10 +46,6 @@ def test_long_windows_are_thinned_more_and_little_data_not_at_all(corpus):
     assert [gaps.tolist() for gaps in kept] == [[900.0], [900.0], [2100.0]]
     few = corpus.of_rows(corpus.until(3 * DAY_S))
     assert training_rows(few, 0, 3 * DAY_S).sum() == 3 * 288 - 1
-
-
-def test_strides_are_odd():
-    assert [odd(number) for number in (-1.0, 0.0, 1.0, 1.1, 24.0, 25.0)] == [1, 1, 1, 3, 25, 25]
 
 
 def test_phases_share_out_the_instants(corpus):

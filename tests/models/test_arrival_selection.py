@@ -1,11 +1,22 @@
+"""Which algorithm forecasts arrivals best, and the search for its settings."""
+
 import math
 
 import numpy as np
 import pytest
 
+from jobcast.domain.history import PoolHistory
+from jobcast.features.corpus import build_corpus
 from jobcast.models.algorithms import ALGORITHMS, AverageSettings
 from jobcast.models.arrival_folds import OutOfFold
-from jobcast.models.arrival_selection import FALLBACK, Selection, averages_the_others, relative_log_loss
+from jobcast.models.arrival_selection import (
+    FALLBACK,
+    Selection,
+    averages_the_others,
+    flat,
+    relative_log_loss,
+    tune_arrivals,
+)
 from jobcast.models.classifiers import BoosterSettings
 
 
@@ -56,3 +67,62 @@ def test_tuned_members_do_not_stand_for_the_average():
     assert averages_the_others({"xgboost": few})
     assert not averages_the_others({"lightgbm": few})
     assert averages_the_others({"lightgbm": few, "average": AverageSettings(lightgbm=few)})
+
+
+DAY_S = 86400.0
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rng = np.random.default_rng(5)
+    arrival_s = np.sort(rng.uniform(0, 8 * DAY_S, 1500))
+    arrival_s = arrival_s[(arrival_s % DAY_S > 8 * 3600) & (arrival_s % DAY_S < 18 * 3600)]
+    ones = np.ones(len(arrival_s))
+    history = PoolHistory(arrival_s, ones, arrival_s, arrival_s + 60.0, arrival_s + 60.0, 60.0 * ones)
+    return build_corpus({"one": history}, 0.0, 8 * DAY_S, (5, 60))
+
+
+def test_equal_seeds_search_alike_and_the_first_trial_is_the_default(corpus):
+    said = []
+    first = tune_arrivals(corpus, 0.0, 8 * DAY_S, "lightgbm", 7, 3, lambda *done: said.append(done))
+    again = tune_arrivals(corpus, 0.0, 8 * DAY_S, "lightgbm", 7, 3)
+    assert first == again
+    assert said == [(trial, 7) for trial in range(1, 8)]
+    assert {name: first.trials[0][name] for name in flat(BoosterSettings())} == flat(BoosterSettings())
+    complete = [trial for trial in first.trials if trial["state"] == "complete"]
+    best = min(complete, key=lambda trial: trial["value"])
+    assert {name: best[name] for name in flat(first.settings)} == flat(first.settings)
+    assert best["value"] <= first.trials[0]["value"]
+    assert all(trial["folds"] == 3 for trial in complete)
+    assert all(trial["folds"] < 3 for trial in first.trials if trial["state"] == "pruned")
+
+
+def test_bad_trials_are_pruned(corpus):
+    trials = tune_arrivals(corpus, 0.0, 8 * DAY_S, "logistic", 14, 0).trials
+    states = [trial["state"] for trial in trials]
+    assert "pruned" in states
+    assert set(states[:4]) == {"complete"}
+
+
+def test_windows_that_reach_the_end_are_not_read(corpus):
+    until_s = 6 * DAY_S
+    untouched = np.stack([corpus.purged(until_s, horizon) for horizon in range(2)], axis=1)
+    other = type(corpus)(
+        **{name: getattr(corpus, name) for name in corpus.__dataclass_fields__ if name not in ("arrives", "X")},
+        arrives=np.where(untouched, corpus.arrives, ~corpus.arrives),
+        X=np.where(untouched[:, :, None], corpus.X, -1.0).astype(np.float32),
+    )
+    assert tune_arrivals(corpus, 0.0, until_s, "logistic", 2) == tune_arrivals(other, 0.0, until_s, "logistic", 2)
+
+
+def test_all_of_an_averages_members_are_searched(corpus):
+    tuned = tune_arrivals(corpus, 0.0, 8 * DAY_S, "average", 1)
+    assert tuned.settings == AverageSettings()
+    assert {"lightgbm_leaves", "logistic_inverse_l2", "extra_trees_min_rows_leaf"} <= set(tuned.trials[0])
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_too_little_time_leaves_the_defaults(corpus, name):
+    tuned = tune_arrivals(corpus, 0.0, 300.0, name, 3)
+    assert tuned.settings == ALGORITHMS[name].settings()
+    assert tuned.trials == []

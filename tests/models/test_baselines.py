@@ -44,10 +44,6 @@ def test_trailing_rate_by_hand():
     assert baselines.trailing_rate(corpus, 0) == pytest.approx(1 - np.exp(-0.5), abs=1e-6)
 
 
-def test_always_is_always():
-    assert baselines.always(row_at([], DAY_S), 0).tolist() == [1.0]
-
-
 def test_loads_by_hand():
     history = pool([DAY_S, 6 * DAY_S, 8 * DAY_S - 60], [32, 8, 2])
     # A week back from day 8 begins just after the job of 32 GPUs at day 1.

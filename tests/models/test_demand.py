@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TrainingError
-from jobcast.models.demand import DEMANDS, AmdahlDemand, PowerDemand, TableDemand, is_spread
+from jobcast.models.demand import DEMANDS, AmdahlDemand, PowerDemand, TableDemand
 
 GPUS = np.array([1, 2, 4, 8, 16])
 
@@ -101,7 +101,3 @@ def test_points_that_cannot_be_used_are_named(name, points, said):
         DEMANDS[name]().fit(*points)
     with pytest.raises(TrainingError, match="weights must be >= 0 and not all 0"):
         DEMANDS[name]().fit([1, 2], [2.0, 1.0], sample_weight=[0, 0])
-
-
-def test_spread_is_more_nodes_than_needed():
-    assert is_spread([1, 8, 8, 9], [1, 2, 3, 2], 8).tolist() == [False, True, True, False]

@@ -5,7 +5,7 @@ import pytest
 
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.models.evaluation.goodput import score_steps
-from jobcast.models.fitted_goodput import FittedGoodput, ServedGoodput
+from jobcast.models.fitted_goodput import FittedGoodput
 from jobcast.models.goodput import Throughput
 from jobcast.traces.goodput_tables import StepTable, StepTimes
 
@@ -47,13 +47,3 @@ def test_who_was_not_learnt_is_refused(model):
         FittedGoodput().fit(StepTable("steps.csv", "", {"net": steps((2, 4))}))
     with pytest.raises(TrainingError, match="holds no step"):
         FittedGoodput().fit(StepTable("steps.csv", "", {}))
-
-
-def test_it_answers_the_same_when_saved_and_served(model, tmp_path):
-    model.save(tmp_path / "one")
-    again = FittedGoodput.load(tmp_path / "one")
-    again.save(tmp_path / "two")
-    assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "two" / "metadata.json").read_bytes()
-    form = ServedGoodput(again)
-    told = form.predict(form.example())
-    assert told["step_s"].tolist() == model.forecast("net", np.ones(1), np.ones(1), np.array([16.0])).step_s.tolist()

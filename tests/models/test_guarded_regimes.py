@@ -59,6 +59,9 @@ BAD = {
     "endless": (lambda job, now: at(now, 0.0) * (MOST_REGIMES + 1), Reason.WRONG_SHAPE),
 }
 
+CASES = [*((ASKING[0], kind) for kind in BAD), *((policy, "nan") for policy in ASKING[1:])]
+"""Every bad answer to one policy, and one of them to every policy: how it is judged does not depend on who asks."""
+
 
 class Rule:
     """Answers badly every `every`-th time, else as greedy does."""
@@ -108,8 +111,7 @@ def restated():
     return {policy: run(policy, Restatement()) for policy in ASKING}
 
 
-@pytest.mark.parametrize("policy", ASKING)
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize(("policy", "kind"), CASES)
 def test_where_all_answers_are_bad_a_run_is_that_of_the_restatement_rule(policy, kind, restated):
     answer, reason = BAD[kind]
     told, rule = BadAnswers(), Rule(answer)
@@ -119,8 +121,7 @@ def test_where_all_answers_are_bad_a_run_is_that_of_the_restatement_rule(policy,
     assert figures["reasons"] == {str(reason): rule.asked}
 
 
-@pytest.mark.parametrize("policy", ASKING)
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize(("policy", "kind"), CASES)
 def test_where_some_are_bad_none_of_these_reaches_a_policy(policy, kind):
     told, rule = BadAnswers(), Rule(BAD[kind][0], every=3)
     kept = Kept(GuardedRegimes(rule, told))

@@ -103,34 +103,29 @@ def test_jobs_before_the_window_do_not_train():
     assert model.trained_from_s_ == 1000.0
 
 
-def test_three_of_the_same_tag_decide(model):
-    rows = row(tag=(0, 0, 3, 0), pool_width=(9, 0, 0, 0), pool=(9, 0, 0, 0))
-    assert model.predict(rows).tolist() == [2]
-    model.use_tags = False
-    assert model.predict(rows).tolist() == [0]
+@pytest.mark.parametrize(
+    ("counts", "use_tags", "told"),
+    [
+        ({"tag": (0, 0, 3, 0), "pool_width": (9, 0, 0, 0), "pool": (9, 0, 0, 0)}, True, 2),  # three of the tag decide
+        ({"tag": (0, 0, 3, 0), "pool_width": (9, 0, 0, 0), "pool": (9, 0, 0, 0)}, False, 0),
+        ({"tag": (0, 0, 2, 0), "pool_width": (9, 0, 0, 0), "pool": (0, 0, 0, 9)}, True, 0),  # two are too few
+        ({"pool": (0, 0, 0, 1), "all": (9, 0, 0, 0)}, True, 3),  # no job of the width has finished
+        ({"all": (9, 0, 0, 0)}, True, 1),  # nor any of the pool: the training data decide
+        ({"pool_width": (4, 0, 4, 1)}, True, 2),  # the longer of equals
+    ],
+)
+def test_the_group_that_decides(model, counts, use_tags, told):
+    model.use_tags = use_tags
+    assert model.predict(row(**counts)).tolist() == [told]
 
 
-def test_two_of_the_same_tag_are_too_few(model):
-    rows = row(tag=(0, 0, 2, 0), pool_width=(9, 0, 0, 0), pool=(0, 0, 0, 9))
-    assert model.predict(rows).tolist() == [0]
+def test_without_finished_jobs_probabilities_are_those_of_the_training(model):
+    assert model.predict_proba(row()).tolist() == [model.prior_.tolist()]
 
 
 def test_last_n_reads_no_tags():
     model = JobDuration(algorithm="last-n").fit(trace(TRAINING), 5000.0)
     assert model.predict(row(tag=(0, 0, 30, 0), pool_width=(9, 0, 0, 0))).tolist() == [0]
-
-
-def test_pool_decides_where_no_job_of_the_width_has_finished(model):
-    assert model.predict(row(pool=(0, 0, 0, 1), all=(9, 0, 0, 0))).tolist() == [3]
-
-
-def test_training_data_decide_where_no_job_of_the_pool_has_finished(model):
-    assert model.predict(row(all=(9, 0, 0, 0))).tolist() == [1]
-    assert model.predict_proba(row()).tolist() == [model.prior_.tolist()]
-
-
-def test_ties_go_to_the_longer_bin(model):
-    assert model.predict(row(pool_width=(4, 0, 4, 1))).tolist() == [2]
 
 
 def test_probabilities_by_hand(model):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.history import PoolHistory
-from jobcast.models.load_data import Demands, LoadData, coverage_error, demanded_coverage, smallest_that_covers
+from jobcast.models.load_data import Demands, LoadData, Nested, coverage_error, demanded_coverage
 from jobcast.models.load_quantile import QuantileSettings
 from jobcast.models.load_selection import Scored, select, tune_loads
 
@@ -37,9 +37,9 @@ def test_the_spread_of_a_coverage_is_that_of_its_days():
 def test_the_smallest_candidate_that_covers_with_something_to_spare():
     load = np.tile([1.0, 2.0, 3.0, 4.0], 25)
     tick_s = np.repeat(np.arange(10) * DAY_S, 10)
-    chosen, reached = smallest_that_covers(load, tick_s, lambda i: np.full(100, float(i)), 8, 0.75)
+    chosen, reached = Nested(load, tick_s, lambda i: np.full(100, float(i)), 8).smallest(0.75)
     assert (chosen, reached) == (4, 1.0)  # 3 covers three quarters on average, on some days less
-    assert smallest_that_covers(load, tick_s, lambda i: np.full(100, float(i)), 3, 0.75) == (2, 0.5)
+    assert Nested(load, tick_s, lambda i: np.full(100, float(i)), 3).smallest(0.75) == (2, 0.5)
 
 
 def test_what_falls_short_ranks_behind_what_reserves_more():

@@ -176,11 +176,6 @@ def test_the_example_shows_what_is_known(saved):
     assert told["job_id"].tolist() == ["2", "3"]
 
 
-def test_users_and_tags_may_be_left_out(saved):
-    model = served(saved["job-duration"])
-    assert len(model.predict(model.example().drop(columns=["user", "tag", "known_time"]))) == 2
-
-
 def test_bad_events_are_named(saved):
     model = served(saved["new-load"])
     with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 30min"):

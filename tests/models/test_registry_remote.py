@@ -4,8 +4,6 @@ import logging
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -14,22 +12,8 @@ from jobcast.models.registry import load_exported, open_registry, stores
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.home import registry_address
 from jobcast.models.registry.runs import Swept, sweep_store
-from tests.models.registry_servers import free_port, mlflow_server, postgres
+from tests.models.registry_servers import free_port, mlflow_server, one_alias_only, postgres, registering
 
-REGISTER = """
-import os, signal, sys
-from pathlib import Path
-from mlflow import MlflowClient
-from jobcast.models.registry import ModelCard, open_registry
-home, folder, stop, name = sys.argv[1:]
-real = getattr(MlflowClient, stop, None)
-if real:
-    def die(*args, **kwargs):
-        os.kill(os.getpid(), signal.SIGKILL)
-    setattr(MlflowClient, stop, die)
-card = ModelCard(name, "sliding-max", 0, "small", "5" * 64, 3, 0.0, 1.0)
-print(open_registry(Path(home)).register(Path(folder), card).version)
-"""
 NAME = "new-load"
 
 
@@ -56,11 +40,6 @@ def client(shared, tmp_path, monkeypatch):
     with registry.store.client() as mlflow:
         for name in registry.store.names():
             mlflow.delete_registered_model(name)
-
-
-def begin(home, folder, stop=""):
-    command = [sys.executable, "-c", REGISTER, str(home), str(folder), stop, NAME]
-    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
 
 
 def test_the_whole_life_and_a_client_elsewhere(client, saved, variant, card, predictors, tmp_path, monkeypatch):
@@ -130,10 +109,10 @@ def _refuse(*_args, **_kwargs):
 def test_killed_before_or_after_its_version_leaves_nothing_half_registered(client, saved, variant, card):
     registry = client()
     registry.register(saved[NAME], card())
-    assert begin(registry.home, variant(NAME, 4), "create_model_version").wait(400) == -signal.SIGKILL
+    assert registering(registry.home, variant(NAME, 4), "create_model_version").wait(400) == -signal.SIGKILL
     assert [one.version for one in client().list()] == [1]
     assert sweep_store(registry.home).runs == 1
-    assert begin(registry.home, variant(NAME, 4), "set_registered_model_alias").wait(400) == -signal.SIGKILL
+    assert registering(registry.home, variant(NAME, 4), "set_registered_model_alias").wait(400) == -signal.SIGKILL
     assert client().resolve(NAME, 2).aliases == ()
     assert sweep_store(registry.home).runs == 1
     assert client().resolve(NAME, "challenger").version == 2
@@ -142,22 +121,10 @@ def test_killed_before_or_after_its_version_leaves_nothing_half_registered(clien
 
 
 def test_models_promoted_together_all_are_whoever_comes_next(client, saved, card, monkeypatch):
-    from mlflow import MlflowClient
-
     registry = client()
     versions = [registry.register(saved[name], card(name=name)) for name in (NAME, "job-duration")]
-    set_alias, moved = MlflowClient.set_registered_model_alias, []
-
-    def one_and_no_more(self, name, alias, version):
-        if moved:
-            raise KeyboardInterrupt
-        moved.append(name)
-        set_alias(self, name, alias, version)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MlflowClient, "set_registered_model_alias", one_and_no_more)
-        with pytest.raises(KeyboardInterrupt):
-            registry.promote_together(versions, alias="served")
+    with one_alias_only(monkeypatch):
+        registry.promote_together(versions, alias="served")
     elsewhere = client("another machine")
     sweep_store(elsewhere.home)
     assert [elsewhere.resolve(one.name, "served").version for one in versions] == [1, 1]
@@ -169,10 +136,10 @@ def test_clients_that_register_at_once_all_get_their_versions(client, saved, var
     registry = client()
     registry.register(saved[NAME], card())
     folders = [variant(NAME, 4), variant(NAME, 5), shutil.copytree(variant(NAME, 5), tmp_path / "same" / NAME)]
-    processes = [begin(tmp_path / f"machine-{number}", folder) for number, folder in enumerate(folders)]
+    processes = [registering(tmp_path / f"machine-{number}", folder) for number, folder in enumerate(folders)]
     said = [process.communicate(timeout=400) for process in processes]
     assert all(process.returncode == 0 for process in processes), said
-    numbers = [int(out) for out, _ in said]
+    numbers = [int(out.split()[0]) for out, _ in said]
     found = {one.version: one.content_sha256 for one in client().list()}
     assert set(numbers) <= set(found)
     assert len({found[number] for number in numbers}) == 2

@@ -5,8 +5,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 
@@ -20,22 +18,7 @@ from jobcast.models.registry.runs import Swept, sweep_store
 from jobcast.models.registry.store import OWNER_TAG
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner
-
-REGISTER = """
-import os, signal, sys
-from pathlib import Path
-from mlflow import MlflowClient
-from jobcast.models.registry import ModelCard, open_registry
-home, folder, stop, seed = sys.argv[1:]
-real = getattr(MlflowClient, stop, None)
-if real:
-    def die(*args, **kwargs):
-        os.kill(os.getpid(), signal.SIGKILL)
-    setattr(MlflowClient, stop, die)
-card = ModelCard("new-load", "sliding-max", int(seed), "small", "5" * 64, 3, 0.0, 1.0)
-version, made = open_registry(Path(home)).register_once(Path(folder), card)
-print(version.version, made)
-"""
+from tests.models.registry_servers import one_alias_only, registering
 
 
 @pytest.fixture
@@ -45,11 +28,6 @@ def other(saved, tmp_path):
     file = folder / "metadata.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "note": 1}))
     return folder
-
-
-def begin(registry, folder, stop="", seed=9):
-    command = [sys.executable, "-c", REGISTER, str(registry.home), str(folder), stop, str(seed)]
-    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
 
 
 def statuses(registry):
@@ -63,7 +41,7 @@ def models(registry):
 
 def test_a_run_killed_before_its_version_is_ended_and_its_model_removed(registry, other):
     before, stood = registry.list(), models(registry)
-    process = begin(registry, other, "create_model_version")
+    process = registering(registry.home, other, "create_model_version")
     assert process.wait(100) == -signal.SIGKILL
     assert statuses(registry)[-1] == "RUNNING"
     assert len(models(registry)) == 2
@@ -77,7 +55,7 @@ def test_a_run_killed_before_its_version_is_ended_and_its_model_removed(registry
 
 
 def test_a_run_killed_after_its_version_gets_its_aliases(registry, other):
-    process = begin(registry, other, "set_registered_model_alias")
+    process = registering(registry.home, other, "set_registered_model_alias")
     assert process.wait(100) == -signal.SIGKILL
     assert registry.resolve("new-load", 2).aliases == ()
     sweep_store(registry.home)
@@ -87,25 +65,12 @@ def test_a_run_killed_after_its_version_gets_its_aliases(registry, other):
 
 
 def test_models_promoted_together_all_are_whatever_ends_it_half_way(registry, variant, card, monkeypatch):
-    from mlflow import MlflowClient
-
     for name in ("new-load", "job-duration"):
         registry.register(variant(name, 8), card(name=name, seed=8))
     wanted = [registry.resolve(name, registry.show(name).versions[0].version) for name in ("new-load", "job-duration")]
     champions = [registry.resolve(version.name).version for version in wanted]
-    set_alias, moved = MlflowClient.set_registered_model_alias, []
-
-    def one_and_no_more(self, name, alias, version):
-        if moved:
-            raise KeyboardInterrupt
-        moved.append(name)
-        set_alias(self, name, alias, version)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MlflowClient, "set_registered_model_alias", one_and_no_more)
-        with pytest.raises(KeyboardInterrupt):
-            registry.promote_together(wanted)
-    assert moved == ["new-load"]
+    with one_alias_only(monkeypatch):
+        registry.promote_together(wanted)
     sweep_store(registry.home)
     assert [registry.resolve(version.name).version for version in wanted] == [version.version for version in wanted]
     assert [registry.rollback(version.name).version for version in wanted] == champions
@@ -125,7 +90,7 @@ def test_a_run_that_somebody_still_writes_is_left_alone(registry):
 
 
 def test_of_processes_that_register_the_same_at_once_one_does(registry, other):
-    said = [process.communicate(timeout=110) for process in [begin(registry, other) for _ in range(2)]]
+    said = [process.communicate(timeout=110) for process in [registering(registry.home, other) for _ in range(2)]]
     assert sorted(out for out, _ in said) == ["2 False\n", "2 True\n"], said
     assert len(registry.show("new-load").versions) == 2
 

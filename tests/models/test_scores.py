@@ -9,12 +9,6 @@ ARRIVES = np.array([True, True, True, False, False])
 PROBABILITY = np.array([0.9, 0.8, 0.3, 0.6, 0.1])
 
 
-def test_detection_by_hand():
-    # Declared: .9, .8, .6; two of three are right, two of three arrivals are found.
-    figures = scores.detection(ARRIVES, PROBABILITY >= 0.5)
-    assert figures == {"precision": pytest.approx(2 / 3), "recall": pytest.approx(2 / 3), "f1": pytest.approx(2 / 3)}
-
-
 def test_idle_detection_by_hand():
     figures = scores.idle_detection(ARRIVES, PROBABILITY >= 0.5)
     assert figures == {"precision": 0.5, "recall": 0.5, "f1": 0.5}
@@ -35,15 +29,6 @@ def test_calibration_error_by_hand():
     truth = np.array([True, True, True, False])
     error = scores.ece(truth, np.array([0.9, 0.95, 0.5, 0.52]))
     assert error == pytest.approx((0.1 + 0.05 + 2 * abs(0.51 - 0.5)) / 4)
-
-
-def test_probability_one_falls_into_the_last_bin():
-    assert scores.reliability(np.array([True]), np.array([1.0])) == [{"forecast": 1.0, "observed": 1.0, "n": 1}]
-
-
-def test_missed_windows_and_freed_windows():
-    figures = scores.gate(ARRIVES, np.array([True, True, False, False, True]))
-    assert figures == {"miss_rate": pytest.approx(1 / 3), "freed_idle_share": 0.5}
 
 
 def test_coverage_by_hand():

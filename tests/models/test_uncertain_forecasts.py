@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import RegistryError
-from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.models.load_quantile import quantile_of
@@ -84,16 +82,6 @@ def test_an_answer_is_held_until_the_next_grid_instant(scenario):
     assert scenario.source.load_quantiles("busy", 300.0, LEVELS) is not first
 
 
-def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(small_trace, predictors):
-    scenario = Scenario(small_trace, predictors, pools=("empty",))  # with sliding-max, which tells past loads
-    start_s = np.ceil(scenario.end_s / 300.0) * 300.0 + 30_000.0
-    scenario.move(start_s + 10.0)
-    assert scenario.source.load_quantile("empty", 300.0, 0.99) == 0.0
-    scenario.move(start_s + 20.0)
-    scenario.history.arrived(Job(9000, "9000", "empty", start_s + 20.0, 6))
-    assert scenario.source.load_quantile("empty", 300.0, 0.99) == 6.0
-
-
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.floats(0.3, 1.0), st.sampled_from(POOLS), st.sampled_from(HORIZONS_S)), min_size=1))
 def test_answers_do_not_depend_on_the_order_of_questions(small_trace, predictors, learnt, questions):
@@ -117,11 +105,3 @@ def test_quantiles_of_the_past_windows_that_sliding_max_reads(predictors):
     loads = predictors["new-load"]
     rows = np.array([[[0.0, 0.0, 4.0, 8.0], [9.0, 1.0, 2.0, 3.0]]])
     assert load_quantiles(loads, rows, (0.5, 0.75, 0.99)).tolist() == [[[4.0, 8.0, 8.0], [4.0, 9.0, 9.0]]]
-
-
-def test_a_horizon_that_no_predictor_knows(scenario):
-    scenario.move(scenario.end_s)
-    with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 720min"):
-        scenario.source.load_quantiles("busy", 43_200.0, LEVELS)
-    with pytest.raises(RegistryError, match="will-jobs-arrive knows the horizons 5min, 60min, not 720min"):
-        scenario.source.arrival_probability("busy", 43_200.0)

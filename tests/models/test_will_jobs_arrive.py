@@ -11,7 +11,10 @@ from jobcast.features.corpus import build_corpus
 from jobcast.models.algorithms import ALGORITHMS, AverageSettings
 from jobcast.models.arrival_folds import Learner, cuts, out_of_fold, training_rows
 from jobcast.models.classifiers import BoosterSettings, ForestSettings
+from jobcast.models.evaluation import evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
+from jobcast.traces.history import pool_histories
+from jobcast.traces.readers import read_trace
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S
@@ -245,22 +248,26 @@ def test_a_pool_that_never_sees_a_job_always_passes_the_gate():
     assert model.predict(silent.X, gate=True).all()
 
 
+PHILLY_S = (1506902400.0, 1509926400.0, 1511740800.0)
+"""2 October, when training begins, 6 November, when it ends, and 27 November 2017."""
+
+
+def philly():
+    """Histories of the pools with at least 100 jobs in the training time."""
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: the Philly trace is not at hand")
+    trace = read_trace(Path(os.environ["JOBCAST_DATA"]) / "philly/philly_jobs.csv")
+    counts = trace.between(*PHILLY_S[:2]).jobs["pool"].value_counts()
+    busy = set(counts.filter(counts["count"] >= 100)["pool"])
+    return {name: history for name, history in pool_histories(trace).items() if name in busy}
+
+
 @pytest.mark.slow
 def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
     """Three later weeks; a PR-AUC above .97 at 720 minutes would mean that a feature sees the future (SIA, Table 9)."""
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the Philly trace is not at hand")
-    from jobcast.models.evaluation import evaluate_arrivals
-    from jobcast.traces.history import pool_histories
-    from jobcast.traces.readers import read_trace
-
-    from_s, until_s, end_s = 1506902400.0, 1509926400.0, 1511740800.0  # 2 October, 6 and 27 November 2017
-    trace = read_trace(Path(os.environ["JOBCAST_DATA"]) / "philly/philly_jobs.csv")
-    counts = trace.between(from_s, until_s).jobs["pool"].value_counts()
-    busy = set(counts.filter(counts["count"] >= 100)["pool"])
-    kept = {name: history for name, history in pool_histories(trace).items() if name in busy}
-    corpus = build_corpus(kept, from_s, end_s, (5, 60, 720))
-    told = evaluate_arrivals(WillJobsArrive("average").fit(corpus, until_s), corpus, until_s, end_s, draws=0)
+    corpus = build_corpus(philly(), *PHILLY_S[::2], (5, 60, 720))
+    model = WillJobsArrive("average").fit(corpus, PHILLY_S[1])
+    told = evaluate_arrivals(model, corpus, *PHILLY_S[1:], draws=0)
     blocks = told["horizons"]
     assert [blocks[k]["pr_auc"] > least for k, least in (("5min", 0.725), ("60min", 0.83))] == [True, True]
     assert 0.94 < blocks["720min"]["pr_auc"] < 0.97
@@ -280,18 +287,8 @@ def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
 
 def test_a_feature_that_sees_the_future_would_be_noticed_on_philly():
     """SIA, Table 9, as printed counts arrivals up to 11 hours ahead at 720 minutes: PR-AUC goes beyond .97."""
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the Philly trace is not at hand")
-    from jobcast.models.evaluation import evaluate_arrivals
-    from jobcast.traces.history import pool_histories
-    from jobcast.traces.readers import read_trace
-
-    from_s, until_s, end_s = 1506902400.0, 1509926400.0, 1511740800.0
-    trace = read_trace(Path(os.environ["JOBCAST_DATA"]) / "philly/philly_jobs.csv")
-    counts = trace.between(from_s, until_s).jobs["pool"].value_counts()
-    busy = set(counts.filter(counts["count"] >= 100)["pool"])
-    kept = {name: history for name, history in pool_histories(trace).items() if name in busy}
-    corpus = build_corpus(kept, from_s, end_s, (720,), step_s=1800.0)
+    kept = philly()
+    corpus = build_corpus(kept, *PHILLY_S[::2], (720,), step_s=1800.0)
     X = corpus.X.copy()
     for i, name in enumerate(corpus.pools):
         rows = corpus.pool_index == i
@@ -301,7 +298,7 @@ def test_a_feature_that_sees_the_future_would_be_noticed_on_philly():
             X[rows, 0, corpus.feature_names.index(f"arrivals_{back}h_ago")] = counted[1] - counted[0]
     leaking = replace(corpus, X=X)
     told = [
-        evaluate_arrivals(WillJobsArrive().fit(rows, until_s), rows, until_s, end_s, draws=0)["horizons"]["720min"]
+        evaluate_arrivals(WillJobsArrive().fit(rows, PHILLY_S[1]), rows, *PHILLY_S[1:], draws=0)["horizons"]["720min"]
         for rows in (corpus, leaking)
     ]
     assert told[0]["pr_auc"] < 0.97 < told[1]["pr_auc"]

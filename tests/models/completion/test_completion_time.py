@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobcast.models.completion.completion_time import CompletionTime, ServedCompletionTime, tracker_of
+from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from tests.models.completion.test_job_size import trace_of
 
 
@@ -23,16 +23,3 @@ def test_jobs_that_run_go_on_as_others_did():
     assert 10.0 < left_s < 110.0
     assert most.low_s <= half.low_s <= left_s <= half.high_s <= most.high_s
     assert model.running(model.sample(), np.zeros(0, np.int64), np.zeros(0)) == []
-
-
-def test_it_answers_the_same_when_saved_and_served(tmp_path):
-    model = CompletionTime().fit(trace_of(np.random.default_rng(1).uniform(10, 1000, 50)), 0.0, 1e4)
-    model.save(tmp_path / "one")
-    again = CompletionTime.load(tmp_path / "one")
-    again.save(tmp_path / "two")
-    assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "two" / "metadata.json").read_bytes()
-    assert again.tails_ == model.tails_
-    form = ServedCompletionTime(again)
-    told = form.predict(form.example())
-    assert list(told) == list(form.outputs) == ["left_s", "low_50_s", "high_50_s", "low_90_s", "high_90_s"]
-    assert (told["low_90_s"] <= told["left_s"]).all()

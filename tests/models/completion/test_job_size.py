@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import TrainingError
-from jobcast.models.completion.job_size import LARGER, JobSize, ServedJobSize
+from jobcast.models.completion.job_size import LARGER, JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
 from jobcast.traces.table import Trace
 
@@ -65,17 +65,3 @@ def test_a_job_is_at_least_as_large_as_what_it_has_done():
 def test_too_little_is_refused():
     with pytest.raises(TrainingError, match="1 jobs had ended; run times are learnt from two on"):
         JobSize().fit(trace_of([1.0, 1e9]), 0.0, 100.0)
-
-
-def test_it_answers_the_same_when_saved_and_served(tmp_path):
-    model = JobSize().fit(trace_of(np.random.default_rng(1).uniform(10, 1000, 50), tag=["x", "y"] * 25), 0.0, 1e4)
-    model.save(tmp_path / "one")
-    again = JobSize.load(tmp_path / "one")
-    keys = [(1, "", "x", ""), (1, "", "y", "")]
-    assert np.array_equal(again.forecast(keys), model.forecast(keys))
-    again.save(tmp_path / "two")
-    assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "two" / "metadata.json").read_bytes()
-    form = ServedJobSize(again)
-    told = form.predict(form.example())
-    assert list(told) == list(form.outputs)
-    assert (told["low_s"] < told["high_s"]).all()

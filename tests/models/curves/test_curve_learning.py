@@ -9,9 +9,8 @@ from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.curves.finished import FinishedCurves, scaled, thinned
 from jobcast.models.curves.fitting import parameter_counts
 from jobcast.models.curves.kernels import HUBER, STEPS, fit_families, predict_families, value_and_gradient
-from jobcast.models.curves.learning import learn_prior, pymc
+from jobcast.models.curves.learning import FORMULAS, learn_prior, pymc
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
-from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 
 X = np.geomspace(1, 101, 7)

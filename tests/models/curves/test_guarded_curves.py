@@ -51,6 +51,9 @@ BAD = {
 }
 BY_ROW = [kind for kind, (_, why) in BAD.items() if why not in (Reason.RAISED, Reason.NO_NUMBER, Reason.WRONG_SHAPE)]
 
+CASES = [*((ASKING[0], kind) for kind in BAD), *((policy, "nan") for policy in ASKING[1:])]
+"""Every bad answer to one policy, and one of them to every policy: how it is judged does not depend on who asks."""
+
 
 class Model:
     """Answers badly about jobs of odd numbers (`some`) or all, about the others that they will not get far."""
@@ -99,8 +102,7 @@ def test_a_good_answer_ends_jobs_early(without):
     assert told.figures() == {}
 
 
-@pytest.mark.parametrize("policy", ASKING)
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize(("policy", "kind"), CASES)
 def test_where_all_answers_are_bad_a_run_is_the_one_without_forecasts(policy, kind, without):
     answer, reason = BAD[kind]
     told, model = BadAnswers(), Model(answer)
@@ -110,8 +112,7 @@ def test_where_all_answers_are_bad_a_run_is_the_one_without_forecasts(policy, ki
     assert figures["reasons"] == {str(reason): model.asked}
 
 
-@pytest.mark.parametrize("policy", ASKING)
-@pytest.mark.parametrize("kind", BY_ROW)
+@pytest.mark.parametrize(("policy", "kind"), [case for case in CASES if case[1] in BY_ROW])
 def test_where_some_are_bad_none_of_these_reaches_a_policy(policy, kind):
     told, model, seen = BadAnswers(), Model(BAD[kind][0], some=True), []
     guarded = guarded_accuracies(model, told)

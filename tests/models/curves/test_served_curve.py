@@ -7,8 +7,6 @@ import pytest
 from jobcast.domain.errors import RegistryError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.curves.served import ServedAccuracyCurve
-from jobcast.models.predictors import load_predictor
-from jobcast.models.pyfunc import served
 from jobcast.traces.learning_curves import LearningCurve
 
 
@@ -26,16 +24,6 @@ def model():
 @pytest.fixture(scope="module")
 def form(model):
     return ServedAccuracyCurve(model)
-
-
-def test_the_example_is_answered(form):
-    example = form.example()
-    assert list(example.columns) == list(form.inputs)
-    answers = form.predict(example)
-    assert list(answers.columns) == list(form.outputs)
-    assert (answers["low"] < answers["final"]).all()
-    assert (answers["final"] <= answers["high"]).all()
-    assert answers["reach_probability"].between(0, 1).all()
 
 
 def test_rows_are_answered_as_the_predictor_answers_curves(form, model):
@@ -79,11 +67,3 @@ def test_rows_are_answered_as_the_predictor_answers_curves(form, model):
 def test_a_row_that_cannot_be_answered_is_named(form, column, value, said):
     with pytest.raises(RegistryError, match=said):
         form.predict(form.example().assign(**{column: value}))
-
-
-def test_it_is_found_by_its_name(model, tmp_path):
-    model.save(tmp_path / "accuracy-curve")
-    assert isinstance(load_predictor("accuracy-curve", tmp_path / "accuracy-curve"), AccuracyCurve)
-    form = served(tmp_path / "accuracy-curve")
-    assert isinstance(form, ServedAccuracyCurve)
-    pd.testing.assert_frame_equal(form.predict(form.example()), ServedAccuracyCurve(model).predict(form.example()))

@@ -3,14 +3,12 @@
 import numpy as np
 import polars as pl
 import pytest
-from numpy.testing import assert_allclose
 
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.fitting import fit_points, forecast_log, widening
 from jobcast.models.epoch_time.jobs import IN_ALL, PER_GPU, Residual, StepPrior, jobs_of, pick_points
 from jobcast.models.epoch_time.served import pick_profiles
-from jobcast.models.predictors import load_predictor
 from jobcast.traces.profiles import KEY, profile_table
 
 
@@ -83,23 +81,6 @@ def test_twin(trained):
     twin = trained.twin_without("app0")
     assert twin.models_ == ("app1", "app2", "app3", "app4")
     assert trained.twin_without("elsewhere") is trained
-
-
-def test_saved_whole(trained, make, tmp_path):
-    trained.save(tmp_path / "epoch-time")
-    again = load_predictor("epoch-time", tmp_path / "epoch-time")
-    again.save(tmp_path / "again")
-    first, second = ((tmp_path / one / "metadata.json").read_bytes() for one in ("epoch-time", "again"))
-    assert first == second
-    known = pick_profiles(make(1, seed=2), "square")
-    assert_allclose(again.forecast(known, known.frame), trained.forecast(known, known.frame), rtol=0)
-    assert again.trained_.rows() == trained.trained_.rows()
-
-
-def test_the_same_training_gives_the_same_model(trained, make, tmp_path):
-    trained.save(tmp_path / "a")
-    EpochTime().fit(make()).save(tmp_path / "b")
-    assert (tmp_path / "a" / "metadata.json").read_bytes() == (tmp_path / "b" / "metadata.json").read_bytes()
 
 
 def test_untrained_it_still_answers(make):

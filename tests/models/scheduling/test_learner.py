@@ -41,7 +41,7 @@ def test_choices_are_imitated_on_rows_that_were_not_shown():
 
 
 def test_a_blank_column_is_not_read():
-    learner = taught(blank=(0,))
+    learner = taught(steps=40, blank=(0,))
     assert not learner.arrays()["jobs.first"][0].any()
     assert learner.fit_of("jobs", largest_first(100, seed=1)).accuracy < 0.7
 
