@@ -48,6 +48,14 @@ COMMANDS: dict[str, str] = {
 """Commands and their one-line help; each lives in pipelines/commands and is imported when it is asked for."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the command.
+
+    CPython notes a bare KeyboardInterrupt, told by its exact class, that leaves a text it executes, as dataclasses make
+    them, and then ends the process by SIGINT in place of its exit code, whoever caught it meanwhile.
+    """
+
+
 class Commands(click.Group):
     """A group whose commands are imported when they are asked for, so that help is instant."""
 
@@ -128,7 +136,6 @@ def main(arguments: list[str] | None = None) -> Any:
         if arguments is None:
             for number in ENDED:
                 signal.signal(number, signal.SIG_IGN)  # nothing is left to interrupt but the way out
-            exec("")  # CPython leaves by a signal if Ctrl-C came while it executed a text, as dataclasses do
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -155,7 +162,7 @@ def _listen() -> list[signal.Signals]:
         again = number == signal.SIGTERM and bool(heard)  # who sends it twice must not cut the clean-up short
         heard.append(signal.Signals(number))
         if not again:
-            raise KeyboardInterrupt
+            raise Interrupted
 
     for number in ENDED:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 TRAIN, EVALUATE, PREDICT = "train", "evaluate", "predict"
 TABLES: Mapping[str, str] = {
     TRAIN: "report.model_tables:training_table",
-    EVALUATE: "evaluation_files:evaluation_table",
-    PREDICT: "predicting:prediction_table",
+    EVALUATE: "lifecycle.evaluation_files:evaluation_table",
+    PREDICT: "lifecycle.prediction:prediction_table",
 }
 """Command -> what makes a table of its result for a person, `module:function` of pipelines."""
 M = TypeVar("M")

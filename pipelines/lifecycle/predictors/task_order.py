@@ -31,7 +31,7 @@ class TaskOrder(Life[SchedulingPolicy]):
     commands: ClassVar[Collection[str]] = (TRAIN,)
     reads: ClassVar[Mapping[str, Collection[str]]] = {TRAIN: ("from_s", "until_s", "tune", "pairs", "seed")}
     reads_settings: ClassVar[bool] = True
-    says: ClassVar[Mapping[str, str]] = {TRAIN: "learning_to_schedule.registering:scheduler_table"}
+    says: ClassVar[Mapping[str, str]] = {TRAIN: "lifecycle.learning_to_schedule.registration:scheduler_table"}
 
     @classmethod
     def settings_from(cls, asked: Asked) -> TrainSettings:
