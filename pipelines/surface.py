@@ -28,8 +28,7 @@ from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts, split_forecasts
 from jobcast.pipelines.experiments.worlds import check_law
 from jobcast.pipelines.forecast_frame import ForecastFrame, forecast_frame
-from jobcast.pipelines.lifecycle.evaluation import evaluate_known
-from jobcast.pipelines.lifecycle.prediction import predicted_rows
+from jobcast.pipelines.lifecycle.evaluation import evaluate_known, predicted_rows
 from jobcast.pipelines.lifecycle.predictors import check_capable, life_of
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Wishes
 from jobcast.pipelines.lifecycle.promotion import compare, refuse

@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
         predictors.predict_replay(ctx)
         return
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.lifecycle.prediction import predict_known
+    from jobcast.pipelines.lifecycle.evaluation import predict_known
 
     reference = parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "predict", reference[0])

@@ -174,7 +174,7 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
 
 def evaluate_replay(ctx: click.Context) -> None:
     """Score intervals of completion times."""
-    from jobcast.pipelines.cli.evaluate_jct import evaluate_jct
+    from jobcast.pipelines.cli.jct import evaluate_jct
 
     asked, learned = ctx.params, _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)
@@ -185,7 +185,7 @@ def evaluate_replay(ctx: click.Context) -> None:
 
 def predict_replay(ctx: click.Context) -> None:
     """When a job finishes."""
-    from jobcast.pipelines.cli.predict_jct import predict_jct
+    from jobcast.pipelines.cli.jct import predict_jct
 
     asked, learned = ctx.params, _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)

@@ -32,8 +32,7 @@ def command(
     from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.stages.config import load_params
     from jobcast.pipelines.stages.context import Context
-    from jobcast.pipelines.stages.plan import run
-    from jobcast.pipelines.stages.run_checks import check_run
+    from jobcast.pipelines.stages.plan import check_run, run
 
     home = find_home()
     params = load_params(params_path, home)

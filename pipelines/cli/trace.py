@@ -233,7 +233,7 @@ def convert_trace(
     Example:
       jobcast trace convert philly cluster_job_log --out philly.parquet --timezone America/Los_Angeles
     """
-    from jobcast.pipelines.cli.conversion import AUTO, convert
+    from jobcast.pipelines.cli.trace_requests import AUTO, convert
 
     options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
     done = convert(format_name, sources, out, pools_out, **asked)
@@ -297,7 +297,7 @@ def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: P
       jobcast trace fetch openb
       jobcast trace fetch philly --from /media/mirror
     """
-    from jobcast.pipelines.cli.public_traces import about, catalogue_table, fetched
+    from jobcast.pipelines.cli.trace_requests import about, catalogue_table, fetched
 
     console = options.console_of(ctx)
     if name is None:

@@ -27,7 +27,7 @@ from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.models.scores import Figure
 from jobcast.pipelines.experiments.backtest import CellResult
 from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Rows, Sample
-from jobcast.pipelines.lifecycle.learning_curves.training import PREFIXES
+from jobcast.pipelines.lifecycle.learning_curves import PREFIXES
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.traces.goodput_tables import StepTable
 from jobcast.traces.learning_curves import CurveTable, LearningCurve, curves_of_jobs

@@ -15,7 +15,7 @@ from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, c
 from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
-from jobcast.pipelines.lifecycle.learning_curves.evaluation import refuse_trained
+from jobcast.pipelines.lifecycle.learning_curves import refuse_trained
 from jobcast.pipelines.lifecycle.replay_judges import Contest, Judge, Replayed, Window, replay_both
 from jobcast.pipelines.lifecycle.standards import Standards, judged, standards_of
 from jobcast.pipelines.report.console import Step

@@ -1,4 +1,4 @@
-"""Policy gradient on reward 7 with a baseline that depends on the workload. MLFS, section 3.4.
+"""Imitation of MLF-H, then policy gradient on reward 7, and the weights of that reward. MLFS, section 3.4.
 
 What a run earns says more of its jobs than of the policy. So several runs of one workload are made, and what each
 earns after an instant is compared with the mean of the others there (Mao et al., SIGCOMM 2019, section 5.3). And runs
@@ -6,17 +6,58 @@ part: one with more jobs left will lose more whatever it decides next. So what a
 is taken off as well. Neither depends on the choice that is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from jobcast.domain.tasks import Floats
-from jobcast.models.scheduling.learner import Learner
-from jobcast.pipelines.lifecycle.learning_to_schedule.imitation import picks_by_head
-from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import HEADS
+from jobcast.models.scheduling.learner import BETAS, Fit, Learner, Tried, search_betas
+from jobcast.models.scheduling.policy import Picks, joined
+from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HEADS
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import returns
 from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout
+from jobcast.schedulers.tasks.network import Networks, networks_of
+
+BATCH = 512
+"""Choices of each head in a step."""
+IMITATION_RATE = 3e-3
+"""Adam's learning rate, falling to a tenth of it."""
+
+
+def picks_by_head(rollouts: Sequence[Rollout]) -> dict[str, Picks]:
+    """Choices of some runs."""
+    return {head: joined((one.picks[head] for one in rollouts), FEATURES[head]) for head in HEADS}
+
+
+def imitate(
+    learner: Learner,
+    shown: Sequence[Rollout],
+    steps: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Fit]:
+    """Learn picks that were written down; how well those of the last fifth of the runs, kept back, are told.
+
+    Parameters
+    ----------
+    shown : runs of MLF-H, two at least
+    steps : of Adam
+    seed : of the batches
+    """
+    kept = max(len(shown) // 5, 1)
+    learnt, held = picks_by_head(shown[:-kept]), picks_by_head(shown[-kept:])
+    rng = np.random.default_rng(seed)
+    for step in range(steps):
+        batch = {
+            head: picks.take(rng.integers(0, len(picks), BATCH)) if len(picks) else picks
+            for head, picks in learnt.items()
+        }
+        learner.imitate(batch, IMITATION_RATE * 0.1 ** (step / steps))
+        if progress is not None:
+            progress(step + 1, steps)
+    return {head: learner.fit_of(head, picks) for head, picks in held.items() if len(picks)}
+
 
 PASSES = 4
 """Times that the picks of an iteration are gone through."""
@@ -93,3 +134,45 @@ def improve(
                 rate,
             )
     return earned(runs, betas)
+
+
+SHORT = 4
+"""Iterations of a short training."""
+
+
+def worth(objectives: tuple[float, ...]) -> float:
+    """Reward 7 with the weights of section 4.1, whatever weights were trained with: one yardstick for all."""
+    return float(np.asarray(objectives) @ np.asarray(BETAS))
+
+
+def tuned_betas(
+    learner: Learner,
+    start: Mapping[str, Floats],
+    groups_of: Callable[[Networks, int], list[list[Rollout]]],
+    value_of: Callable[[Networks], tuple[float, ...]],
+    rounds: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Tried, ...]:
+    """What was tried, each from the same weights: `rounds` by Bayesian optimisation, then small changes of the best.
+
+    Parameters
+    ----------
+    learner : its weights are those of the last short training afterwards
+    start : weights after imitation
+    groups_of : (networks, number) -> runs of an iteration by workload
+    value_of : networks -> objectives on workloads kept apart
+    """
+    total, done = rounds + len(BETAS), 0
+
+    def train(betas: tuple[float, ...]) -> float:
+        nonlocal done
+        learner.assign(start)
+        for number in range(SHORT):
+            improve(learner, groups_of(networks_of(learner.arrays()), number), betas, seed + number)
+        done += 1
+        if progress is not None:
+            progress(done, total)
+        return worth(value_of(networks_of(learner.arrays())))
+
+    return search_betas(train, rounds, seed)

@@ -1,33 +1,173 @@
 """MLF-RL and Device RL from a trace to a policy: imitation, weights of the reward, policy gradient, comparison."""
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import AccuracyForecast
-from jobcast.models.scheduling.learner import Learner, need_torch
-from jobcast.models.scheduling.policy import Training
-from jobcast.pipelines.lifecycle.learning_to_schedule.checkpoints import Standing, arrays_in, keep, listed, resume
+from jobcast.domain.tasks import AccuracyForecast, Floats
+from jobcast.models.scheduling.learner import BETAS, Learner, need_torch
+from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import draw_episode, part_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.imitation import imitate
+from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
-from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, improve
-from jobcast.pipelines.lifecycle.learning_to_schedule.reward_weights import tuned_betas
+from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, imitate, improve, tuned_betas
+from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import OBJECTIVES
 from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout, as_taught, best, roll_out, sampling
-from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SCHEDULERS, Kind, Policy, SchedulerSettings
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
-from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
-from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FEATURES
+from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import Networks, networks_of
 from jobcast.simulator.task_workload import TaskWorkload
+
+Policy = MlfPolicy | DevicePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells a predictor's training from another's.
+
+    Attributes
+    ----------
+    betas : weights of the reward
+    blank : columns of jobs that are not read
+    settings : of MLF-H, as far as the policy shares them
+    policy : the class that is registered
+    """
+
+    betas: tuple[float, ...]
+    blank: tuple[str, ...]
+    settings: MlfHSettings
+    policy: type[Policy]
+
+
+DEVICE_RL = MlfHSettings(overload=1.0, move_at=1.0, migration=False, preempt=False)
+"""As `schedulers.tasks.mlf_rl.device_rl` runs by default: servers are filled, nothing leaves them."""
+SCHEDULERS: Mapping[str, Kind] = {
+    MlfPolicy.name: Kind(BETAS, (), MlfHSettings(), MlfPolicy),
+    DevicePolicy.name: Kind((1.0, *(0.0,) * (OBJECTIVES - 1)), ML_FEATURES, DEVICE_RL, DevicePolicy),
+}
+"""By predictor."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """How long to train.
+
+    Attributes
+    ----------
+    iterations : of policy gradient
+    workloads, runs : of an iteration: drawn workloads, and runs of each
+    shown, imitation_steps : runs of MLF-H, and steps of learning from them
+    checks : workloads of a check
+    compared : workloads of the comparison
+    tune : rounds of Bayesian optimisation for the weights of the reward; 0 keeps those of MLFS, section 4.1
+    episode : what workloads are drawn
+    """
+
+    iterations: int = 80
+    workloads: int = 3
+    runs: int = 6
+    shown: int = 16
+    imitation_steps: int = 400
+    checks: int = 8
+    compared: int = 20
+    tune: int = 0
+    episode: EpisodeSettings = field(default_factory=lambda: EpisodeSettings())
+
+
+def policy_of(predictor: Policy) -> MlfRl:
+    """The scheduler of a trained or registered policy.
+
+    Raises
+    ------
+    RegistryError
+        Its weights are of another version's features.
+    """
+    names = {MlfPolicy.name: "mlf_rl", DevicePolicy.name: "device_rl"}
+    return MlfRl(networks_of(predictor.arrays_), names[predictor.name], SCHEDULERS[predictor.name].settings)
+
+
+STATE, WEIGHTS = "state.json", "learner.pt"
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a training stands.
+
+    Attributes
+    ----------
+    iteration : policy gradient iterations done
+    betas : weights of the reward
+    imitation : how well MLF-H is imitated, by head
+    history : by iteration, what was earned
+    checks : by check, the iteration and the reward on workloads kept apart
+    best : weights of the best check
+    start : weights after imitation
+    tried : what the search for weights of the reward tried
+    """
+
+    iteration: int = 0
+    betas: tuple[float, ...] = ()
+    imitation: dict[str, float] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+    checks: list[tuple[int, float]] = field(default_factory=list)
+    best: dict[str, list[Any]] = field(default_factory=dict)
+    start: dict[str, list[Any]] = field(default_factory=dict)
+    tried: list[dict[str, Any]] = field(default_factory=list)
+
+
+def listed(arrays: Mapping[str, Floats]) -> dict[str, list[Any]]:
+    """Weights as JSON takes them."""
+    return {name: values.tolist() for name, values in arrays.items()}
+
+
+def arrays_in(lists: Mapping[str, list[Any]]) -> dict[str, Floats]:
+    """Weights from JSON."""
+    return {name: np.array(values, dtype=np.float64) for name, values in lists.items()}
+
+
+def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner) -> None:
+    """Write all of it; each file in place of the old one at once, the state last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f"{WEIGHTS}.{standing.iteration}"
+    learner.save(fresh)
+    text = json.dumps({"asked": dict(asked), "weights": fresh.name, **asdict(standing)})
+    part = folder / f"{STATE}.part"
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, folder / STATE)
+    for old in folder.glob(f"{WEIGHTS}.*"):
+        if old != fresh:
+            old.unlink()
+
+
+def resume(folder: Path, asked: Mapping[str, Any], learner: Learner) -> Standing | None:
+    """What `keep` wrote, the learner brought there; None where there is nothing.
+
+    Raises
+    ------
+    ConfigError
+        The folder holds a training that was asked for otherwise.
+    """
+    path = folder / STATE
+    if not path.is_file():
+        return None
+    told = json.loads(path.read_text(encoding="utf-8"))
+    if told.pop("asked") != json.loads(json.dumps(dict(asked))):
+        raise ConfigError(f"{path}: a training with other settings or jobs; give another folder, or remove this one")
+    learner.restore(folder / told.pop("weights"))
+    told["betas"] = tuple(told["betas"])
+    told["checks"] = [tuple(check) for check in told["checks"]]
+    return Standing(**told)
+
 
 TRAIN_SHARE = 0.7
 """Of the jobs, the earliest; the others are for the comparison."""

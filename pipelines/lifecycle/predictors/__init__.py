@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.predictors.life import Life
 
 LIVES: Mapping[Question, str] = {
-    Question.ARRIVALS: "pools:Arrivals",
-    Question.LOADS: "pools:Loads",
-    Question.DURATIONS: "jobs:Durations",
+    Question.ARRIVALS: "trio:Arrivals",
+    Question.LOADS: "trio:Loads",
+    Question.DURATIONS: "trio:Durations",
     Question.REGIMES: "regimes:Regimes",
     Question.ACCURACIES: "accuracies:Accuracies",
     Question.EPOCH_TIMES: "epoch_times:EpochTimes",

@@ -24,7 +24,7 @@ TRAIN, EVALUATE, PREDICT = "train", "evaluate", "predict"
 TABLES: Mapping[str, str] = {
     TRAIN: "report.model_tables:training_table",
     EVALUATE: "lifecycle.evaluation_files:evaluation_table",
-    PREDICT: "lifecycle.prediction:prediction_table",
+    PREDICT: "lifecycle.evaluation:prediction_table",
 }
 """Command -> what makes a table of its result for a person, `module:function` of pipelines."""
 M = TypeVar("M")

@@ -12,11 +12,10 @@ from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
 from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
 from jobcast.models.predictor import Known
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
 from jobcast.pipelines.lifecycle.predictors.life import M, Told, told_by
-from jobcast.pipelines.lifecycle.predictors.traces import TraceLife
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes import TrainingData
-from jobcast.pipelines.lifecycle.recipes.sizes import over
+from jobcast.pipelines.lifecycle.recipes.durations import over
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import check_training, gpu_jobs
 from jobcast.traces.table import Trace

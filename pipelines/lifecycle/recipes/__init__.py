@@ -12,7 +12,7 @@ from jobcast.models.duration_booster import RULES
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.predictor import Model
 from jobcast.models.predictors import PREDICTORS, answers_of
-from jobcast.pipelines.lifecycle.recipes import arrivals, durations, loads, regimes, sizes
+from jobcast.pipelines.lifecycle.recipes import arrivals, durations, loads, regimes
 from jobcast.pipelines.lifecycle.recipes.common import (
     AUTO,
     Recipe,
@@ -44,8 +44,8 @@ RECIPES: Mapping[Question, Recipe] = {
     Question.LOADS: loads.train_loads,
     Question.DURATIONS: durations.train_durations,
     Question.REGIMES: regimes.train_regimes,
-    Question.SIZES: sizes.train_sizes,
-    Question.COMPLETIONS: sizes.train_completions,
+    Question.SIZES: durations.train_sizes,
+    Question.COMPLETIONS: durations.train_completions,
 }
 UNTUNED = frozenset(
     {*regimes.ALGORITHMS, JobSize.algorithm, CompletionTime.algorithm, SlidingMax.algorithm, *RULES, PAPER}

@@ -13,10 +13,10 @@ from jobcast.pipelines.experiments.switches_file import read_switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, SwitchRule, judge, moved_inputs, switches_of
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring
 from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
 from jobcast.pipelines.report.formatting import parse_time
 

@@ -8,10 +8,10 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.lifecycle.evaluation import evaluate_version, scored_pools
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
 from jobcast.pipelines.lifecycle.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring
 from jobcast.pipelines.report.formatting import number
 from jobcast.traces.readers import read_trace
 

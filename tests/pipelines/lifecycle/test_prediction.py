@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.pipelines.lifecycle.prediction import predict_at, prediction_table
+from jobcast.pipelines.lifecycle.evaluation import predict_at, prediction_table
 from jobcast.traces.readers import read_trace
 
 AT_S = 1704531600.0  # 2024-01-06T09:00:00Z

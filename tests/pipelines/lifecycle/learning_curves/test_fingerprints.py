@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import RegistryError
-from jobcast.pipelines.lifecycle.learning_curves.training import FILE, fingerprint, read_trained, write_trained
+from jobcast.pipelines.lifecycle.learning_curves import FILE, fingerprint, read_trained, write_trained
 from jobcast.traces.learning_curves import LearningCurve
 
 CURVE = LearningCurve("lm", 32, np.array([1, 2, 4]), np.array([0.1, 0.4, 0.5]))

@@ -8,7 +8,7 @@ import pytest
 from jobcast.domain.errors import TrainingError
 from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.job_rows import curve_table_rows
-from jobcast.pipelines.lifecycle.learning_curves.training import held_out
+from jobcast.pipelines.lifecycle.learning_curves import held_out
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 

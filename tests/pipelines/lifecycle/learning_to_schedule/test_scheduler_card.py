@@ -3,8 +3,8 @@
 import pytest
 
 from jobcast.models.scheduling.policy import Measured, MlfPolicy, Training
-from jobcast.pipelines.lifecycle.learning_to_schedule.registration import scheduler_card
 from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedScheduler
+from jobcast.pipelines.lifecycle.predictors.task_order import scheduler_card
 from jobcast.traces.table import Source
 from tests.schedulers.tasks.test_task_network import arrays
 

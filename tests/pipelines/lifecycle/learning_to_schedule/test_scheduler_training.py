@@ -8,8 +8,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry.cards import content_sha256
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
-from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SchedulerSettings, policy_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.training import train_scheduler
+from jobcast.pipelines.lifecycle.learning_to_schedule.training import SchedulerSettings, policy_of, train_scheduler
 from jobcast.schedulers.tasks.features import JOB_FEATURES, ML_FEATURES
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 from tests.simulator.tasks.task_cases import replay_tasks

@@ -1,7 +1,4 @@
-"""`jobcast predict jct`: what was asked, answered, plotted and told.
-
-The distribution of a job's completion: the share of futures in which it has finished, by hours from then.
-"""
+"""Completion times by replays: `jobcast predict jct` and `jobcast evaluate jct`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import Cluster
 from jobcast.domain.pairs import settings_of
+from jobcast.models.completion.completion_time import CompletionTime, tracker_of
+from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
 from jobcast.pipelines.experiments.clusters import cluster_of
-from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies
+from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies, score_by_copies
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     HOUR_S,
     NEW,
@@ -25,17 +26,23 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     answer_jct,
     answers_table,
 )
+from jobcast.pipelines.experiments.elastic.conformal_intervals import Progress, forecast_run, interval_figures, track
+from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
+from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
+from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.seen_data import seen_until
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.seen_data import refuse_overlap, seen_until
 from jobcast.pipelines.experiments.sources import Registered
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.pipelines.report.plots import INK, WIDE, draw, plain_ticks, styles
-from jobcast.schedulers.policies import ELASTIC
-from jobcast.schedulers.registry import resolve_policy
+from jobcast.schedulers.policies import ELASTIC, split_settings
+from jobcast.schedulers.registry import find_of_kind, resolve_policy
 from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,3 +212,147 @@ def _again_table(told: list[dict[str, Any]]) -> str:
         one["finished"] if "finished" in one else " ".join(f"{one[key]:<26}" for key in ("at", "p5", "p50", "p95"))
         for one in rows
     )
+
+
+SCORE_FUTURES = 100
+SCORED = 300
+"""Jobs that are scored, spread evenly over the window, unless `--every-job` says otherwise."""
+HISTORY = 0.4
+"""Share of the jobs that are history where no `--from` is given."""
+
+
+def evaluate_jct(
+    console: Console,
+    trace_path: Path,
+    window: tuple[float | None, float | None],
+    pairs: tuple[str, ...],
+    seed: int,
+    json_to: str | None,
+    *,
+    policy: str | None,
+    gpus: int | None,
+    pools: Path | None,
+    cluster_path: Path | None,
+    forecasts: str | None,
+    futures: int | None,
+    sizes: str | None,
+    every: int | None,
+    learned: Registered | None = None,
+    allow_overlap: bool = False,
+) -> None:
+    """Score intervals of jobs submitted in a window, by a version of completion-time where there is one.
+
+    Raises ConfigError and TraceError for what cannot be scored, OverlapError for a version that has seen it.
+    """
+    if not policy:
+        raise ConfigError("evaluate jct: needs --policy NAME")
+    check_places(json_to, (trace_path, pools, cluster_path))
+    trace, settings = read_trace(trace_path), settings_of(pairs)
+    rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
+    from_s, overlap = _begins_s(trace, window[0], learned), False
+    if learned is not None:
+        overlap = refuse_overlap(learned.version, from_s, window[1], allow_overlap, trace.source.sha256)
+    model = None if learned is None else learned.model
+    place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
+    drawn: dict[str, Any] = {"futures": futures or SCORE_FUTURES, "seed": seed}
+    with console.progress(f"evaluate jct under {rule.name}") as step:
+        if rule.kind == ELASTIC:
+            refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts})
+            drawn["declared"] = sizes == "declared"
+            result = score_jct(trace, place, rule.name, settings, (from_s, window[1]), drawn, every, step, model)
+        else:
+            if sizes == "declared":
+                raise ConfigError(f"--sizes declared: run times under {rule.name} are forecast; see --forecasts")
+            spec = None if forecasts is None else parse_forecasts(forecasts)
+            experiment = Experiment(
+                trace=trace, cluster=place, from_s=from_s, until_s=window[1], drop_wide=True, only_pools=True
+            )
+            how: dict[str, Any] = {
+                "home": find_home(),
+                "spec": spec,
+                "every": every,
+                "scored": SCORED,
+                "learned": model,
+            }
+            result = score_by_copies(experiment, rule, settings, **how, **drawn, progress=step)
+    if learned is not None:
+        result |= {**of_version(learned.version), "overlap_allowed": overlap}
+    tell_notes(trace, console)
+    table_or_json(result, json_to, _table(result), console)
+
+
+def _begins_s(trace: Trace, from_s: float | None, learned: Registered | None) -> float:
+    """Where the window begins: what was asked for, else where a version's training ended, or after some history."""
+    history_s = float(trace.submit_s[int(HISTORY * len(trace))])
+    if (
+        from_s is None
+        and learned is not None
+        and trace.submit_s[0] < learned.version.train_until_s < trace.submit_s[-1]
+    ):
+        return float(learned.version.train_until_s)
+    return history_s if from_s is None else from_s
+
+
+def score_jct(
+    trace: Trace,
+    place: Cluster,
+    policy: str,
+    settings: Mapping[str, str],
+    window: tuple[float, float | None],
+    drawn: Mapping[str, Any],
+    every: int | None = None,
+    progress: Progress | None = None,
+    learned: CompletionTime | None = None,
+) -> dict[str, Any]:
+    """Figures of intervals as tracked, and of the bare futures beside them; `learned`: what they go on from.
+
+    Sizes and arrivals are drawn from jobs before the window, as the trace ran them, and from what the window has shown
+    by each submission; levels follow its outcomes as they come in.
+
+    Raises TraceError for a window without jobs, or one before which no job has ended.
+    """
+    from_s, until_s = window
+    facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
+    scored = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
+    earlier = earlier_of(scored, facts, None if learned is None else learned.past_)
+    given: dict[str, Any] = {} if learned is None else {"sizes": learned.settings_}
+    every = every or max(1, len(scored) // SCORED)
+    try:
+        jobs = np.arange(every // 2, len(scored), every).tolist() or [0]
+        found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **given, **drawn)
+    except ValueError as error:
+        raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
+    submit_s = scored.workload.jobs.submit_s[found.job]
+    bare = track(found, submit_s, IntervalTracker(step=0.0))
+    return {
+        "predictor": "jct",
+        "policy": policy,
+        "sizes": "declared" if drawn["declared"] else "forecast",
+        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
+        "bare": interval_figures(found, bare),
+        "futures": drawn["futures"],
+        "seed": drawn["seed"],
+        "inputs": scored.provenance(),
+        "configuration": {"settings": dict(settings)},
+        "simulated": True,
+        "jobcast": __version__,
+    }
+
+
+def _table(result: Mapping[str, Any]) -> str:
+    lines = [
+        f"{result['jobs']} jobs under {result['policy']}, sizes {result['sizes']}",
+        f"{'interval':<10} {'held %':>8} {'below %':>8} {'above %':>8} {'width / median':>15} {'bare: held %':>13}",
+    ]
+    for level in LEVELS:
+        name, bare = f"{100 * level:g}", result["bare"]
+        lines.append(
+            f"{name + ' %':<10} {result[f'coverage_{name}_pct']:>8.1f} {result[f'below_{name}_pct']:>8.1f} "
+            f"{result[f'above_{name}_pct']:>8.1f} {result[f'width_{name}_p50']:>15.2f} "
+            f"{bare[f'coverage_{name}_pct']:>13.1f}"
+        )
+    lines.append(
+        f"median error: {result['median_err_p50_pct']:.1f} % of the median of the futures, "
+        f"{result['point_err_p50_pct']:.1f} % of the point, which knows the sizes"
+    )
+    return "\n".join(lines)

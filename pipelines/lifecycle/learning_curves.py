@@ -1,22 +1,26 @@
-"""How AccuracyCurve learns, by the algorithm's name.
+"""How AccuracyCurve learns; figures of twins, trained without what they are scored on; which curves a version has seen.
 
-Which curves a version was trained on, kept among its files: scoring it on one of them would flatter it.
-
-Figures of twins: the predictor trained without what it is then scored on, an application at a time.
+Which curves a version was trained on is kept among its files: scoring it on one of them would flatter it.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.errors import RegistryError, TrainingError
+import numpy as np
+
+from jobcast.domain.errors import ConfigError, OverlapError, RegistryError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_errors, pooled
+from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_errors, pooled, score_curves
+from jobcast.models.registry import Registry
+from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.folders import DATA_FOLDER
 from jobcast.pipelines.report.console import Step
-from jobcast.traces.learning_curves import LearningCurve
+from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 Curves = Sequence[LearningCurve]
 Fit = Callable[[type[AccuracyCurve], Curves, int, Step | None], AccuracyCurve]
@@ -181,3 +185,53 @@ def counts(curves: Sequence[LearningCurve]) -> dict[str, int]:
     """How much there is to learn from or to score."""
     scheduled = sum(bool(curve.lr_milestones) for curve in curves)
     return {"curves": len(curves), "epochs": sum(map(len, curves)), "curves_with_lr_milestones": scheduled}
+
+
+def by_app(model: Any, curves: Sequence[LearningCurve], prefix: float) -> dict[str, dict[str, Any]]:
+    """Figures of each application; those without a curve that can be scored are left out."""
+    found = {}
+    for app in apps_of(curves):
+        with suppress(TrainingError):
+            found[app] = score_curves(model, [curve for curve in curves if curve.app == app], prefix)
+    return found
+
+
+def trained_on(registry: Registry, version: ModelVersion, curves: Sequence[LearningCurve]) -> int:
+    """How many of the curves a version was trained on."""
+    trained = read_trained(registry.folder(version) / DATA_FOLDER / version.name)
+    return sum(fingerprint(curve) in trained for curve in curves)
+
+
+def refuse_trained(registry: Registry, version: ModelVersion, table: CurveTable, allowed: bool) -> bool:
+    """Whether a version was trained on curves of a file; OverlapError unless that is allowed."""
+    known = trained_on(registry, version, table.curves)
+    if known and not allowed:
+        some = f"{known} of the {len(table.curves)} curves" if known < len(table.curves) else "all curves"
+        raise OverlapError(
+            f"{table.path}: {version.name} version {version.version} was trained on {some} in it; "
+            "leave them out, or pass --allow-overlap to score it all the same"
+        )
+    return known > 0
+
+
+def unfinished(table: CurveTable) -> list[str]:
+    """A note on runs that the file says are to go on: their last value counts as the final one."""
+    short = sum(
+        whole is not None and whole > curve.epochs for curve, whole in zip(table.curves, table.epochs, strict=True)
+    )
+    return [f"{short} curves end before their epochs; their last value was taken for the final one"] if short else []
+
+
+def whole_epochs(curve: LearningCurve, epochs: int | None) -> int:
+    """Epochs of a whole run."""
+    run = f"{curve.app} at batch size {curve.batch_size}"
+    if epochs is None:
+        raise ConfigError(f"--epochs: how many epochs {run} runs in all is not told; give N, or a column epochs")
+    if epochs < curve.epochs:
+        raise ConfigError(f"--epochs {epochs}: {run} has reached epoch {curve.epochs} already; give the whole run's")
+    return epochs
+
+
+def number(value: Any) -> float | None:
+    """A figure as JSON has it; None for an epoch that never comes."""
+    return float(value) if np.isfinite(value) else None
