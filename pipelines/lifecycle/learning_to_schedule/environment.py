@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Course
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course
 
 try:
     import gymnasium
@@ -93,9 +93,3 @@ class Scheduling(gymnasium.Env[Seen, Any]):
         self._told += len(rounds)
         taught = 0 if self._choice is None else self._choice.taught
         return {"rounds": rounds, "taught": taught, "not_offered": self._not_offered}
-
-
-def offered(columns: Mapping[str, int], seen: Seen, info: Mapping[str, Any]) -> Choice | None:
-    """The choice that an observation tells of; None where there is nothing to pick."""
-    head, count = tuple(columns)[seen["head"]], int(seen["mask"].sum())
-    return Choice(head, seen["rows"][:count, : columns[head]].copy(), info["taught"]) if count else None

@@ -4,7 +4,7 @@ import numpy as np
 
 from jobcast.domain.policy import Trigger, View
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskView
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Round
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Picks, Round
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import Picking
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import Scale, Standing, objectives
@@ -59,11 +59,11 @@ class TaskCourse(Course):
         run = Simulation(workload.whole(), learning, law=self._law)
         super().__init__(run, float(workload.jobs.submit_s[-1]) + AFTER_S)
 
-    def open(self, view: View) -> Picking:
+    def open(self, view: View) -> Picks:
         """See `Course`."""
         seen = view.facts(TaskView)
         self._before, self._state = self._standing(seen.now_s), state_of(seen)
-        return Picking(seen, self._settings)
+        return Picking(seen, self._settings).picks()
 
     def close(self, view: View | None) -> Round:
         """See `Course`."""

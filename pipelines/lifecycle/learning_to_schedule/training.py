@@ -15,7 +15,6 @@ from jobcast.domain.tasks import AccuracyForecast, Floats
 from jobcast.models.scheduling.learner import BETAS, Learner, need_torch
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
-from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, imitate, improve, tuned_betas
@@ -220,51 +219,33 @@ def train_scheduler(
         raise ConfigError(f"{name!r} is no learned scheduler; choose from {', '.join(SCHEDULERS)}")
     need_torch()
     workload.check()
-    chosen = Asked(SCHEDULERS[name], settings or SchedulerSettings(), seed, forecast)
-    return _Trainer(chosen, workload, folder, progress or _silent, note or _silent_note).run()
+    asked = (SCHEDULERS[name], settings or SchedulerSettings(), seed, forecast)
+    return _Trainer(*asked, workload, folder, progress or _quiet, note or _quiet).run()
 
 
-def _silent(done: int, total: int) -> None:
-    return None
+def _quiet(*_: object) -> None:
+    """Tells nobody."""
 
 
-def _silent_note(text: str) -> None:
-    return None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """Everything that was asked for."""
-
-    kind: Kind
-    settings: SchedulerSettings
-    seed: int
-    forecast: AccuracyForecast | None
-
-
+@dataclass(eq=False)
 class _Trainer:
-    def __init__(
-        self,
-        asked: Asked,
-        workload: TaskWorkload,
-        folder: Path,
-        progress: Callable[[int, int], None],
-        note: Callable[[str], None],
-    ) -> None:
-        self._kind, self._settings = asked.kind, asked.settings
-        self._seed, self._forecast = asked.seed, asked.forecast
-        self._folder, self._progress, self._note = folder, progress, note
-        count = max(int(TRAIN_SHARE * len(workload)), min(2, len(workload)))
-        self._workload = workload
-        self._learnt = part_of(workload, np.arange(count))
-        self._apart = part_of(workload, np.arange(count, len(workload))) if count + 2 <= len(workload) else None
-        self._env, self._unscaled = self._environment(scaled=True), self._environment(scaled=False)
+    _kind: Kind
+    _settings: SchedulerSettings
+    _seed: int
+    _forecast: AccuracyForecast | None
+    _workload: TaskWorkload
+    _folder: Path
+    _progress: Callable[[int, int], None]
+    _note: Callable[[str], None]
 
-    def _environment(self, *, scaled: bool) -> Scheduling:
-        """Where the policy learns: stretches of the jobs that are learnt from."""
-        kind = self._kind
-        courses = TaskCourses(self._learnt, kind.settings, self._forecast, self._settings.episode, scaled)
-        return Scheduling(courses, FEATURES, courses.most, kind.betas)
+    def __post_init__(self) -> None:
+        whole = self._workload
+        count = max(int(TRAIN_SHARE * len(whole)), min(2, len(whole)))
+        self._learnt = part_of(whole, np.arange(count))
+        # An episode needs two jobs: where fewer are left, the comparison is on jobs that were learnt from.
+        self._apart = part_of(whole, np.arange(count, len(whole))) if count + 2 <= len(whole) else None
+        drawn = (self._learnt, self._kind.settings, self._forecast, self._settings.episode)
+        self._courses, self._unscaled = TaskCourses(*drawn), TaskCourses(*drawn, scaled=False)
 
     def run(self) -> TrainedScheduler:
         """From the first step, or from the last checkpoint on, to the end."""
@@ -331,7 +312,7 @@ class _Trainer:
         for place in range(self._settings.workloads):
             seed = self._seed_of(stream, iteration, place)
             chances = [self._rng(stream, iteration, place, run) for run in range(self._settings.runs)]
-            groups.append([roll_out(self._env, seed, sampling(networks, rng)) for rng in chances])
+            groups.append([roll_out(self._courses, seed, sampling(networks, rng)) for rng in chances])
         return groups
 
     def _iterate(self, learner: Learner, standing: Standing) -> None:
@@ -352,7 +333,7 @@ class _Trainer:
     def _value(self, networks: Networks) -> tuple[float, ...]:
         """Objectives on workloads kept apart, the highest scores picked; means."""
         seeds = [self._seed_of("check", number) for number in range(self._settings.checks)]
-        totals = [roll_out(self._env, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
+        totals = [roll_out(self._courses, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
         return tuple(np.mean(totals, axis=0).tolist())
 
     def _check(self, networks: Networks, betas: tuple[float, ...]) -> float:

@@ -9,7 +9,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.lifecycle.learning_to_schedule import environment
-from jobcast.pipelines.lifecycle.learning_to_schedule.environment import LARGEST, Scheduling, offered
+from jobcast.pipelines.lifecycle.learning_to_schedule.environment import LARGEST, Scheduling
 from jobcast.pipelines.lifecycle.learning_to_schedule.queue_courses import QUEUE, QUEUE_FEATURES, QueueCourse
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import AFTER_S, UNSCALED, TaskCourse
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
@@ -76,9 +76,8 @@ def test_a_course_that_lasts_too_long_is_truncated():
 def test_what_is_seen_tells_the_choice():
     env = env_of(ROWS)
     seen, info = env.reset(seed=1)
-    choice = offered(COLUMNS, seen, info)
-    np.testing.assert_array_equal(choice.rows, env._choice.rows)
-    assert (choice.head, choice.taught) == (QUEUE, 0)
+    np.testing.assert_array_equal(seen["rows"][:3, : len(QUEUE_FEATURES)], env._choice.rows)
+    assert (env._choice.head, seen["head"], info["taught"]) == (QUEUE, 0, 0)
     env._choice.rows[0, 0] = 1e9
     assert env._seen()["rows"][0, 0] == LARGEST
 
