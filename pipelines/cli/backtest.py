@@ -33,10 +33,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
 @options.degrade_option
 @options.set_option
 @options.json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     trace_path: Path,
     policies: str,
     forecasts: str | None,
@@ -79,6 +76,6 @@ def command(
         **asked,
     )
     check_law(request.law, request.settings, request.max_think_s)
-    console = options.console_of(ctx)
+    console = options.console_of()
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
     options.table_or_json(result, json_to, summary_table(result), console)

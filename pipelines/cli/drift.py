@@ -80,7 +80,7 @@ def command(
     from jobcast.pipelines.report.files import write_json
     from jobcast.traces.readers import read_trace
 
-    console, reference = options.console_of(ctx), parse_reference(predictor)
+    console, reference = options.console_of(), parse_reference(predictor)
     files = {"--html": html, "--switches-out": switches_out}
     options.check_places(json_to, (trace_path,), files, {"--out": out})
     standards_of("drift", reference[0])

@@ -62,15 +62,14 @@ def command(
         predictors.evaluate_replay(ctx)
         return
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.lifecycle.evaluation import evaluate_known
     from jobcast.pipelines.lifecycle.evaluation_files import keep_evaluation
     from jobcast.pipelines.lifecycle.predictors.life import Wishes
 
-    console, reference = options.console_of(ctx), parse_reference(predictor)
+    console, reference = options.console_of(), parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "evaluate", reference[0])
     options.check_places(json_to, (trace_path,), folders={"--out": out})
-    known, home = life.known("evaluate", params), tidy_home(console) if log else params.home
+    known, home = life.known("evaluate", params), options.tidy_home(console) if log else params.home
     wishes = Wishes(
         without=tuple(dict.fromkeys(without)),
         curves=out is not None or log,

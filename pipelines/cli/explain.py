@@ -31,9 +31,7 @@ from jobcast.pipelines.cli import options
     help="Forecast start and end had it asked for that, one or both; may be repeated. Replays the trace.",
 )
 @options.json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
     log_path: Path,
     job_id: str,
     pools_path: Path | None,
@@ -58,7 +56,7 @@ def command(
     from jobcast.pipelines.experiments.explain.narration import tell
     from jobcast.pipelines.experiments.explain.run_table import read_run_table
 
-    console = options.console_of(ctx)
+    console = options.console_of()
     options.check_places(json_to, (log_path, pools_path))
     table = read_run_table(log_path, pools_path)
     told = explain(table, job_id)

@@ -31,7 +31,7 @@ from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.seen_data import refuse_overlap, seen_until
 from jobcast.pipelines.experiments.sources import Registered
@@ -99,36 +99,13 @@ MOST_INSTANTS = 200
 """Times that a job is asked about again, at most."""
 
 
-def predict_jct(
-    console: Console,
-    trace_path: Path,
-    at_s: float,
-    from_s: float | None,
-    pairs: tuple[str, ...],
-    seed: int,
-    json_to: str | None,
-    *,
-    policy: str | None,
-    gpus: int | None,
-    pools: Path | None,
-    cluster_path: Path | None,
-    forecasts: str | None,
-    futures: int | None,
-    sizes: str | None,
-    job: str | None,
-    pool: str | None,
-    ask_gpus: str | None,
-    size_s: float | None,
-    model: str | None,
-    by: str | None,
-    every_h: float | None,
-    plot: Path | None,
-    learned: Registered | None = None,
-) -> None:
-    """Answer, by a version of completion-time where there is one.
+def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: Console) -> None:
+    """Answer what `jobcast predict jct` was asked, by a version of completion-time where there is one.
 
     Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together.
     """
+    policy, job, at_s, from_s = (asked[name] for name in ("policy", "job", "at_s", "from_s"))
+    plot, every_h = asked["plot"], asked["every_h"]
     if not policy or not job:
         lacking = "--policy NAME" if not policy else f"--job ID, or --job {NEW}"
         raise ConfigError(f"predict jct: needs {lacking}")
@@ -136,34 +113,32 @@ def predict_jct(
         raise ConfigError("--from must not lie after --at")
     if plot:
         check_plot(plot)
-    check_places(json_to, (trace_path, pools, cluster_path), {"--plot": plot})
+    check_places(asked["json_to"], _files(asked), {"--plot": plot})
     question = Question(
         at_s=at_s,
         job=job,
-        ask_gpus=whole_numbers(ask_gpus, "--ask-gpus"),
-        size_s=size_s,
-        model=model,
-        futures=futures or FUTURES,
-        seed=seed,
-        sizes=sizes or "forecast",
-        by_s=parse_time(by, "--by") if by else None,
+        ask_gpus=whole_numbers(asked["ask_gpus"], "--ask-gpus"),
+        size_s=asked["size_s"],
+        model=asked["model"],
+        futures=asked["futures"] or FUTURES,
+        seed=asked["seed"],
+        sizes=asked["sizes"] or "forecast",
+        by_s=parse_time(asked["by"], "--by") if asked["by"] else None,
     )
     if every_h and job == NEW:
         raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
-    trace, settings = read_trace(trace_path), settings_of(pairs)
+    trace, settings = read_trace(asked["trace_path"]), settings_of(asked["pairs"])
     model = None if learned is None else learned.model
     rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
-    place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
+    place = _place(trace, asked, from_s)
 
     def answer(question: Question) -> tuple[dict[str, Any], list[Answer]]:
-        if rule.kind != ELASTIC:
-            spec = None if forecasts is None else parse_forecasts(forecasts)
-            experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
-            return answer_by_copies(
-                experiment, rule, settings, question, home=find_home(), spec=spec, pool=pool, learned=model
-            )
-        refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts, "--pool": pool})
-        return answer_jct(trace, place, rule.name, settings, question, from_s, model)
+        if rule.kind == ELASTIC:
+            _refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool")
+            return answer_jct(trace, place, rule.name, settings, question, from_s, model)
+        experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
+        how: dict[str, Any] = {"home": find_home(), "spec": _source(asked), "pool": asked["pool"], "learned": model}
+        return answer_by_copies(experiment, rule, settings, question, **how)
 
     with console.progress(f"predict {job}") as step:
         result, answers = answer(question)
@@ -180,14 +155,28 @@ def predict_jct(
     if plot:
         write_plot(plot, result, answers, question)
         console.note(f"plot: {plot}")
-    table_or_json(result, json_to, table, console)
+    table_or_json(result, asked["json_to"], table, console)
 
 
-def refuse_of_elastic(policy: str, given: Mapping[str, object]) -> None:
+def _files(asked: Mapping[str, Any]) -> tuple[Path | None, ...]:
+    """What is read."""
+    return asked["trace_path"], asked["pools"], asked["cluster_path"]
+
+
+def _place(trace: Trace, asked: Mapping[str, Any], from_s: float | None) -> Cluster:
+    how = {"pools": asked["pools"], "gpus": asked["gpus"], "cluster": asked["cluster_path"]}
+    return cluster_of(trace, **how, from_s=from_s)
+
+
+def _source(asked: Mapping[str, Any]) -> ForecastSpec | None:
+    return None if asked["forecasts"] is None else parse_forecasts(asked["forecasts"])
+
+
+def _refuse_of_elastic(policy: str, asked: Mapping[str, Any], *names: str) -> None:
     """Raise ConfigError for options of other policies that were given with an elastic one."""
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(f"{name}: does not go with {policy}, whose jobs declare their sizes; leave it out")
+    for name in names:
+        if asked[name] is not None:
+            raise ConfigError(f"--{name}: does not go with {policy}, whose jobs declare their sizes; leave it out")
 
 
 def _again(
@@ -221,76 +210,49 @@ HISTORY = 0.4
 """Share of the jobs that are history where no `--from` is given."""
 
 
-def evaluate_jct(
-    console: Console,
-    trace_path: Path,
-    window: tuple[float | None, float | None],
-    pairs: tuple[str, ...],
-    seed: int,
-    json_to: str | None,
-    *,
-    policy: str | None,
-    gpus: int | None,
-    pools: Path | None,
-    cluster_path: Path | None,
-    forecasts: str | None,
-    futures: int | None,
-    sizes: str | None,
-    every: int | None,
-    learned: Registered | None = None,
-    allow_overlap: bool = False,
-) -> None:
+def evaluate_jct(asked: Mapping[str, Any], learned: Registered | None, console: Console) -> None:
     """Score intervals of jobs submitted in a window, by a version of completion-time where there is one.
 
     Raises ConfigError and TraceError for what cannot be scored, OverlapError for a version that has seen it.
     """
-    if not policy:
+    if not asked["policy"]:
         raise ConfigError("evaluate jct: needs --policy NAME")
-    check_places(json_to, (trace_path, pools, cluster_path))
-    trace, settings = read_trace(trace_path), settings_of(pairs)
-    rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
-    from_s, overlap = _begins_s(trace, window[0], learned), False
+    check_places(asked["json_to"], _files(asked))
+    trace, settings = read_trace(asked["trace_path"]), settings_of(asked["pairs"])
+    rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
+    from_s, until_s, overlap = _begins_s(trace, asked["from_s"], learned), asked["until_s"], False
     if learned is not None:
-        overlap = refuse_overlap(learned.version, from_s, window[1], allow_overlap, trace.source.sha256)
+        overlap = refuse_overlap(learned.version, from_s, until_s, asked["allow_overlap"], trace.source.sha256)
     model = None if learned is None else learned.model
-    place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
-    drawn: dict[str, Any] = {"futures": futures or SCORE_FUTURES, "seed": seed}
+    place, every = _place(trace, asked, from_s), asked["every"]
+    drawn: dict[str, Any] = {"futures": asked["futures"] or SCORE_FUTURES, "seed": asked["seed"]}
+    declared = asked["sizes"] == "declared"
     with console.progress(f"evaluate jct under {rule.name}") as step:
         if rule.kind == ELASTIC:
-            refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts})
-            drawn["declared"] = sizes == "declared"
-            result = score_jct(trace, place, rule.name, settings, (from_s, window[1]), drawn, every, step, model)
+            _refuse_of_elastic(rule.name, asked, "pools", "forecasts")
+            drawn["declared"] = declared
+            result = score_jct(trace, place, rule.name, settings, (from_s, until_s), drawn, every, step, model)
         else:
-            if sizes == "declared":
+            if declared:
                 raise ConfigError(f"--sizes declared: run times under {rule.name} are forecast; see --forecasts")
-            spec = None if forecasts is None else parse_forecasts(forecasts)
-            experiment = Experiment(
-                trace=trace, cluster=place, from_s=from_s, until_s=window[1], drop_wide=True, only_pools=True
-            )
-            how: dict[str, Any] = {
-                "home": find_home(),
-                "spec": spec,
-                "every": every,
-                "scored": SCORED,
-                "learned": model,
-            }
+            window: dict[str, Any] = {"from_s": from_s, "until_s": until_s, "drop_wide": True, "only_pools": True}
+            experiment = Experiment(trace=trace, cluster=place, **window)
+            how = {"home": find_home(), "spec": _source(asked), "every": every, "scored": SCORED, "learned": model}
             result = score_by_copies(experiment, rule, settings, **how, **drawn, progress=step)
     if learned is not None:
         result |= {**of_version(learned.version), "overlap_allowed": overlap}
     tell_notes(trace, console)
-    table_or_json(result, json_to, _table(result), console)
+    table_or_json(result, asked["json_to"], _table(result), console)
 
 
 def _begins_s(trace: Trace, from_s: float | None, learned: Registered | None) -> float:
     """Where the window begins: what was asked for, else where a version's training ended, or after some history."""
-    history_s = float(trace.submit_s[int(HISTORY * len(trace))])
-    if (
-        from_s is None
-        and learned is not None
-        and trace.submit_s[0] < learned.version.train_until_s < trace.submit_s[-1]
-    ):
+    if from_s is not None:
+        return from_s
+    # Where the trace does not hold the end of the training, its own beginning is the history.
+    if learned is not None and trace.submit_s[0] < learned.version.train_until_s < trace.submit_s[-1]:
         return float(learned.version.train_until_s)
-    return history_s if from_s is None else from_s
+    return float(trace.submit_s[int(HISTORY * len(trace))])
 
 
 def score_jct(

@@ -26,8 +26,7 @@ def command() -> None:
 
 @command.command(name="list")
 @options.json_option
-@click.pass_context
-def list_models(ctx: click.Context, json_to: str | None) -> None:
+def list_models(json_to: str | None) -> None:
     """All registered versions with their aliases.
 
     \b
@@ -42,14 +41,13 @@ def list_models(ctx: click.Context, json_to: str | None) -> None:
     registry = open_registry(find_home())
     versions = registry.list()
     told = {"models": [version_row(version) for version in versions], **registry.staleness()}
-    options.table_or_json(told, json_to, versions_table(versions), options.console_of(ctx))
+    options.table_or_json(told, json_to, versions_table(versions), options.console_of())
 
 
 @command.command(name="show")
 @click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
 @options.json_option
-@click.pass_context
-def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
+def show_model(name: str, json_to: str | None) -> None:
     """One version: what it was trained on, its figures, its run.
 
     \b
@@ -64,7 +62,7 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     options.check_places(json_to)
     registry = open_registry(find_home())
     told = version_details(registry, registry.resolve(*parse_reference(name)))
-    options.table_or_json(told, json_to, details(told), options.console_of(ctx))
+    options.table_or_json(told, json_to, details(told), options.console_of())
 
 
 @command.command(name="promote")
@@ -106,7 +104,6 @@ def promote_model(
     """
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replay_judges import Window
     from jobcast.pipelines.lifecycle.standards import standards_of
@@ -122,7 +119,7 @@ def promote_model(
     if trace_path is None and pairs:
         raise ConfigError("--set: is for a comparison; add --trace FILE or leave it out")
     options.check_places(json_to, (trace_path, of_window["pools"], of_window["cluster"]))
-    console = options.console_of(ctx)
+    console = options.console_of()
     act: Callable[..., dict[str, Any]] | None = None
     with console.progress(f"compare {name}") as step:
         if trace_path is not None:
@@ -133,7 +130,7 @@ def promote_model(
             else:
                 window = Window(read_trace(trace_path), given=settings_of(pairs), **of_window)
                 act = partial(compare, window=window, facts=facts, progress=step)
-        told = promote(model, ref, alias, act, force=force, home=tidy_home(console))
+        told = promote(model, ref, alias, act, force=force, home=options.tidy_home(console))
     if not told["compared"]:
         console.note(f"nothing was compared: {'no --trace was given' if act is None else f'it is {alias} already'}")
     options.table_or_json(told, json_to, promotion_table(told), console)
@@ -142,8 +139,7 @@ def promote_model(
 
 @command.command(name="rollback")
 @click.argument("name")
-@click.pass_context
-def rollback_model(ctx: click.Context, name: str) -> None:
+def rollback_model(name: str) -> None:
     """Give the alias champion back to the version that held it before.
 
     \b
@@ -151,18 +147,16 @@ def rollback_model(ctx: click.Context, name: str) -> None:
       jobcast models rollback will-jobs-arrive
     """
     from jobcast.models.registry import open_registry
-    from jobcast.pipelines.cli.leftovers import tidy_home
 
-    console = options.console_of(ctx)
-    version = open_registry(tidy_home(console)).rollback(name)
+    console = options.console_of()
+    version = open_registry(options.tidy_home(console)).rollback(name)
     console.result(f"{name}: champion is version {version.version} again")
 
 
 @command.command(name="restore")
 @click.argument("folder", metavar="[DIR]", type=options.FILE, required=False)
 @options.json_option
-@click.pass_context
-def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None) -> None:
+def restore_models(folder: Path | None, json_to: str | None) -> None:
     """Register the trained models in a pipeline's files, as `dvc pull` brings them; DIR is the project's data.
 
     A model that is registered already keeps its version. Where there is no champion, the models that passed the gate
@@ -174,13 +168,12 @@ def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None)
     """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.lifecycle.model_files import restore
     from jobcast.pipelines.report.model_tables import version_row, versions_table
 
     options.check_places(json_to)
-    console, home = options.console_of(ctx), find_home()
-    told = restore(folder or home / "data", tidy_home(console))
+    console, home = options.console_of(), find_home()
+    told = restore(folder or home / "data", options.tidy_home(console))
     versions = open_registry(home).list()
     console.note(", ".join(f"{key}: {len(of)}" for key, of in told.items()))
     rows = {key: [str(version) for version in of] for key, of in told.items()}
@@ -191,8 +184,7 @@ def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None)
 @command.command(name="export")
 @click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
 @click.argument("folder", metavar="DIR", type=options.FILE)
-@click.pass_context
-def export_model(ctx: click.Context, name: str, folder: Path) -> None:
+def export_model(name: str, folder: Path) -> None:
     """Copy a version into a plain folder that loads without any database.
 
     \b
@@ -207,4 +199,4 @@ def export_model(ctx: click.Context, name: str, folder: Path) -> None:
     version = registry.resolve(*parse_reference(name))
     options.check_places(None, folders={"DIR": folder})
     registry.export(version, folder)
-    options.console_of(ctx).result(f"{version.name} {version.version}: {folder}")
+    options.console_of().result(f"{version.name} {version.version}: {folder}")

@@ -10,10 +10,9 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
-from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import check_outputs, to_json, write_text
-from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.formatting import counted, parse_time
 
 if TYPE_CHECKING:
     from jobcast.traces.table import Trace
@@ -188,9 +187,9 @@ def asked_think_s(closed_loop: bool, max_think_s: float | None) -> float | None:
     return MAX_THINK_S if max_think_s is None else max_think_s
 
 
-def console_of(ctx: click.Context) -> Console:
+def console_of() -> Console:
     """The console that the command line's `--quiet` asked for."""
-    return Console(quiet=bool((ctx.obj or {}).get("quiet")))
+    return Console(quiet=bool((click.get_current_context().obj or {}).get("quiet")))
 
 
 def tell_notes(trace: "Trace", console: Console) -> None:
@@ -232,14 +231,6 @@ def table_or_json(value: dict[str, Any], json_to: str | None, table: str, consol
         console.result(table)
 
 
-def settings_for(predictor: str, reader: str, pairs: tuple[str, ...]) -> dict[str, str]:
-    """`--set key=value` of a command for predictors; ConfigError where the predictor is not the one that reads any."""
-    settings = settings_of(pairs)
-    if settings and predictor != reader:
-        raise ConfigError(f"--set {next(iter(settings))}: {predictor} reads no settings, {reader} does; leave it out")
-    return settings
-
-
 def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
     """Numbers between commas. Raises ConfigError for others.
 
@@ -251,3 +242,25 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
         if not part.isdecimal() or int(part) < 1:
             raise ConfigError(f"{option} {text}: whole numbers >= 1 between commas are expected, got {part!r}")
     return tuple(int(part) for part in parts)
+
+
+def tidy_home(console: Console, out: Path | None = None) -> Path:
+    """The home of the registry, swept, for a command that writes to its store.
+
+    Runs that a dead process left running are ended; half-written files under the store, the home's data, `out` and
+    among the system's temporary ones are removed. What a living process owns stays. What was done is said.
+
+    Raises RegistryError for a store that cannot be written to.
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.runs import sweep_store
+    from jobcast.traces.owners import sweep_drafts_below, sweep_scratch
+
+    home = find_home()
+    store = sweep_store(home)
+    roots = {place.resolve() for place in (home / "data", out) if place is not None}
+    drafts = store.drafts + sum(sweep_drafts_below(root) for root in sorted(roots)) + sweep_scratch()
+    parts = [counted(count, noun) for count, noun in ((store.runs, "run"), (drafts, "half-written file")) if count]
+    if parts:
+        console.note(f"swept what interrupted commands had left: {' and '.join(parts)}")
+    return home

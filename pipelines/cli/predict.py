@@ -54,7 +54,7 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
     reference = parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "predict", reference[0])
     if "at_s" in life.reads["predict"]:
-        predictors.needed_instant(ctx)
+        predictors.check_instant(ctx)
     options.check_places(json_to, (trace_path,), {"--out": asked["out"]})
     result = predict_known(reference, life.known("predict", params), ctx.params, home=params.home)
     predictors.tell(ctx, result, life.said("predict", result))

@@ -115,10 +115,10 @@ def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[
 
     if command != TRAIN:
         check_capable(command, name, (JCT,))
-    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of(ctx).note)
+    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of().note)
     refuse_others(ctx, name, life.options(command, asked), life.why)
-    if not life.reads_settings and "pairs" in ctx.params:
-        options.settings_for(name, REGIME, ctx.params["pairs"])
+    if not life.reads_settings and (given := asked.given):
+        raise ConfigError(f"--set {next(iter(given))}: {name} reads no settings, {REGIME} does; leave it out")
     return life, asked
 
 
@@ -131,19 +131,18 @@ def training(ctx: click.Context, more: Iterable[Path] = ()) -> Iterator[tuple[Pa
     more : files that are read beside the trace
     """
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cli.leftovers import tidy_home
 
-    console, home = options.console_of(ctx), find_home()
+    console, home = options.console_of(), find_home()
     inputs = (ctx.params["trace_path"], *more)
     options.check_places(ctx.params["json_to"], inputs, folders={"the store": home / "mlruns"})
-    tidy_home(console)
+    options.tidy_home(console)
     with console.progress(f"train {ctx.params['predictor']}") as step:
         yield home, step
 
 
 def tell(ctx: click.Context, result: dict[str, Any], table: str) -> None:
     """What the reader decided and left out on stderr, figures where they are wanted; after the work."""
-    console, path = options.console_of(ctx), result["inputs"]["trace"]["path"]
+    console, path = options.console_of(), result["inputs"]["trace"]["path"]
     for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
         console.note(f"{path}: {note}")
     options.table_or_json(result, ctx.params["json_to"], table, console)
@@ -176,26 +175,19 @@ def evaluate_replay(ctx: click.Context) -> None:
     """Score intervals of completion times."""
     from jobcast.pipelines.cli.jct import evaluate_jct
 
-    asked, learned = ctx.params, _learned(ctx.params["predictor"])
+    learned = _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)
-    place = (options.console_of(ctx), asked["trace_path"], (asked["from_s"], asked["until_s"]))
-    more = {**_owned(ctx), "learned": learned, "allow_overlap": asked["allow_overlap"]}
-    evaluate_jct(*place, asked["pairs"], asked["seed"], asked["json_to"], **more)
+    evaluate_jct(ctx.params, learned, options.console_of())
 
 
 def predict_replay(ctx: click.Context) -> None:
     """When a job finishes."""
     from jobcast.pipelines.cli.jct import predict_jct
 
-    asked, learned = ctx.params, _learned(ctx.params["predictor"])
+    learned = _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)
-    place = (options.console_of(ctx), asked["trace_path"], needed_instant(ctx), asked["from_s"])
-    predict_jct(*place, asked["pairs"], asked["seed"], asked["json_to"], **_owned(ctx), learned=learned)
-
-
-def _owned(ctx: click.Context) -> dict[str, Any]:
-    """Values of the options of `jct`."""
-    return {str(one.name): ctx.params[str(one.name)] for one in ctx.command.params if getattr(one, "owner", "") == JCT}
+    check_instant(ctx)
+    predict_jct(ctx.params, learned, options.console_of())
 
 
 def replays(ctx: click.Context) -> bool:
@@ -221,11 +213,10 @@ def _learned(reference: str) -> Any:
     return Registered(version, registry.load(version))
 
 
-def needed_instant(ctx: click.Context) -> float:
-    """`--at`, which some predictors need. Raises MissingParameter where it is not given."""
+def check_instant(ctx: click.Context) -> None:
+    """Raise MissingParameter where `--at` is not given, which some predictors need."""
     if ctx.params["at_s"] is None:
         raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
-    return float(ctx.params["at_s"])
 
 
 def name_of(reference: str) -> str:

@@ -36,10 +36,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
 @options.set_option
 @click.option("--out", type=options.FILE, help="One row a job: CSV or Parquet, by its ending.")
 @options.json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     trace_path: Path,
     pools: Path | None,
     cluster: Path | None,
@@ -84,4 +81,4 @@ def command(
     trace = read_trace(trace_path)
     place = named_cluster(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=of_window["from_s"])
     experiment = Experiment(trace=trace, cluster=place, max_think_s=think_s, **of_window)
-    simulate_one(experiment, request, find_home(), options.console_of(ctx))
+    simulate_one(experiment, request, find_home(), options.console_of())
