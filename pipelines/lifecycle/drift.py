@@ -14,9 +14,9 @@ from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle import drift_rules as rules
-from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
+from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.promotion import check_rows, refuse_seen
 from jobcast.pipelines.lifecycle.replay_judges import Window, replay_one, unseen_from_s
 from jobcast.pipelines.lifecycle.standards import Standards, standards_of

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain import switches
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch
 from jobcast.features.corpus import active_grid, build_corpus
@@ -21,7 +20,6 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.report.formatting import counted, number, share
-from jobcast.traces.history import pool_histories
 
 BINS = 10
 """Bins of equal share in the reference. Siddiqi, Credit Risk Scorecards (2006), chapter 8, where the index is from."""
@@ -84,7 +82,7 @@ def shifts(reference: Columns, current: Columns) -> dict[str, float]:
 
 def arrival_inputs(model: WillJobsArrive, sample: Sample) -> Columns:
     """Features, by horizon."""
-    corpus = build_corpus(_histories(sample), sample.from_s, sample.until_s, model.horizons_min_, STEP_S)
+    corpus = build_corpus(sample.histories, sample.from_s, sample.until_s, model.horizons_min_, STEP_S)
     return {
         (name, horizon_label(k)): corpus.X[:, h, column]
         for h, k in enumerate(model.horizons_min_)
@@ -94,12 +92,11 @@ def arrival_inputs(model: WillJobsArrive, sample: Sample) -> Columns:
 
 def load_inputs(model: NewLoad, sample: Sample) -> Columns:
     """Loads of past windows, by horizon."""
-    known = _histories(sample)
-    histories = list(known.values())
+    known = sample.histories
     ticks_s = active_grid(known, sample.from_s, sample.until_s, STEP_S, MINUTE_S * max(model.horizons_min_))
     return {
         ("load", horizon_label(k)): np.concatenate(
-            [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in histories)]
+            [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in known.values())]
         )
         for k in model.horizons_min_
     }
@@ -120,10 +117,6 @@ def job_inputs(*names: str) -> Callable[[Any, Sample], Columns]:
         return {(name, ""): over.numbers(name, np.nan) for name in names}
 
     return columns
-
-
-def _histories(sample: Sample) -> dict[str, PoolHistory]:
-    return {name: history for name, history in pool_histories(sample.trace).items() if name in sample.pools}
 
 
 STEADY, WATCH, DRIFTED = "steady", "watch", "drifted"

@@ -14,14 +14,10 @@ from jobcast.models.registry.references import Ref
 from jobcast.pipelines.experiments.forecast_specs import JCT
 from jobcast.pipelines.lifecycle.predictors import check_capable, find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, Life, VersionAndData, Wishes
-from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import duration
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.pipelines.report.predictor_plots import CurvePoints
-from jobcast.traces.table import Trace
-
-__all__ = ["Evaluated", "evaluate_known", "evaluate_version", "opened", "scored_pools", "stretch_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +29,12 @@ class Evaluated:
     curves: CurvePoints = field(default_factory=CurvePoints)
 
 
-def evaluate_version(
-    reference: tuple[str, Ref],
-    trace: Trace,
-    from_s: float | None,
-    until_s: float | None,
-    *,
-    home: Path,
-    allow_overlap: bool = False,
-    progress: Step | None = None,
-    wishes: Wishes | None = None,
-) -> Evaluated:
-    """`evaluate_known` on [from, until) of a trace."""
-    known = Known(trace, {}, from_s, until_s)
-    return evaluate_known(
-        reference, known, home=home, allow_overlap=allow_overlap, progress=progress, wishes=wishes or Wishes()
-    )
-
-
 def evaluate_known(
     reference: tuple[str, Ref],
     known: Known,
     *,
     home: Path,
-    wishes: Wishes,
+    wishes: Wishes | None = None,
     allow_overlap: bool = False,
     progress: Step | None = None,
 ) -> Evaluated:
@@ -65,25 +43,23 @@ def evaluate_known(
     Raises RegistryError, OverlapError for a version that cannot be used, TrainingError when nothing can be scored,
     ConfigError for wishes that cannot be granted.
     """
-    check_capable(EVALUATE, reference[0], (JCT,))
-    predictor, version, registry = opened(reference, home)
-    case = VersionAndData(known, version, registry, wishes, allow_overlap, progress)
+    predictor, version, registry = _opened(EVALUATE, reference, home)
+    case = VersionAndData(known, version, registry, wishes or Wishes(), allow_overlap, progress)
     figures, curves = predictor.scored(case)
     return Evaluated({**of_version(version), **figures}, version, curves)
 
 
-def opened(reference: tuple[str, Ref], home: Path) -> tuple[Life[Any], ModelVersion, Registry]:
-    """A predictor with the model of a registered version. Raises RegistryError for one that is not there."""
+def _opened(command: str, reference: tuple[str, Ref], home: Path) -> tuple[Life[Any], ModelVersion, Registry]:
+    """A predictor with the model of a registered version, once it can be asked by a command.
+
+    Raises ConfigError for a predictor that cannot, RegistryError for a version that is not there.
+    """
+    check_capable(command, reference[0], (JCT,))
     registry = open_registry(home)
     version = registry.resolve(*reference)
     predictor = find_predictor(reference[0])
     predictor.model_ = registry.load(version)
     return predictor, version, registry
-
-
-def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: Path) -> dict[str, Any]:
-    """`predict_known` at an instant of a trace; nothing after it is read."""
-    return predict_known(reference, Known(trace, {}, None, at_s), {"at_s": at_s}, home=home)
 
 
 def predict_known(reference: tuple[str, Ref], known: Known, asked: Mapping[str, Any], *, home: Path) -> dict[str, Any]:
@@ -96,8 +72,7 @@ def predict_known(reference: tuple[str, Ref], known: Known, asked: Mapping[str, 
     Raises ConfigError for a predictor that answers no such question, RegistryError for a version that is not there,
     TraceError when the data hold nothing to answer from.
     """
-    check_capable(PREDICT, reference[0], (JCT,))
-    predictor, version, registry = opened(reference, home)
+    predictor, version, registry = _opened(PREDICT, reference, home)
     answers = predictor.answered(VersionAndData(known, version, registry), asked)
     return {**of_version(version), **answers, **registry.staleness()}
 
@@ -107,8 +82,7 @@ def predicted_rows(reference: tuple[str, Ref], known: Known, *, home: Path) -> t
 
     Raises as `predict_known`.
     """
-    check_capable(PREDICT, reference[0], (JCT,))
-    predictor, version, _ = opened(reference, home)
+    predictor, version, _ = _opened(PREDICT, reference, home)
     return predictor.predict(known), version
 
 

@@ -19,7 +19,7 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.scores import Figure
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.traces.history import pool_histories
+from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.traces.table import Trace
 
 MINUTE_S = 60.0
@@ -42,8 +42,10 @@ class Rows:
 
     MAIN: ClassVar[str]
     """The figure that versions are compared by."""
-    MAIN_IS_LOSS: ClassVar[bool]
+    MAIN_IS_LOSS: ClassVar[bool] = True
     """Whether less of it is better."""
+    ERROR: ClassVar[str] = "error"
+    """The column whose mean the main figure is, where it is one."""
     time_s: Floats
     known_s: Floats
     pool: NDArray[Any]
@@ -70,7 +72,7 @@ class Rows:
 
     def main_draws(self, days: DayDraws) -> Floats:
         """The main figure in each draw of days, shape (draws,)."""
-        raise NotImplementedError
+        return days.ratio(getattr(self, self.ERROR), np.ones(len(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +109,6 @@ class LoadRows(Rows):
     """Windows of one horizon: GPUs that came and GPUs that were estimated."""
 
     MAIN: ClassVar[str] = "pinball"
-    MAIN_IS_LOSS: ClassVar[bool] = True
     load_gpus: Floats
     estimate_gpus: Floats
 
@@ -136,7 +137,6 @@ class DurationRows(Rows):
     """Jobs: the true bin, the likeliest one, the one that schedulers are told, and probabilities (n_rows, B)."""
 
     MAIN: ClassVar[str] = "log_loss"
-    MAIN_IS_LOSS: ClassVar[bool] = True
     truth: NDArray[np.int64]
     forecast: NDArray[np.int64]
     chosen: NDArray[np.int64]
@@ -195,6 +195,11 @@ class Sample:
         return mask
 
     @property
+    def histories(self) -> dict[str, PoolHistory]:
+        """Events of the pools that count."""
+        return histories_of(self.trace, self.pools)
+
+    @property
     def done(self) -> NDArray[np.bool_]:
         """(n_jobs,) which of the jobs of `submitted` were over when truth ends."""
         mask: NDArray[np.bool_] = self.submitted & self.trace.ended & (self.trace.known_s <= self.known_s)
@@ -208,7 +213,7 @@ class Sample:
 
 def arrival_rows(model: WillJobsArrive, sample: Sample) -> Blocks:
     """Windows of each horizon. Raises RegistryError where the model reads other features than this code builds."""
-    histories = _histories(sample)
+    histories = sample.histories
     corpus = build_corpus(histories, sample.from_s, sample.until_s, model.horizons_min_)
     model.check_features(corpus.feature_names)
     probability = model.predict_proba(corpus.X) if len(corpus) else np.empty((0, len(model.horizons_min_)))
@@ -229,7 +234,7 @@ def arrival_rows(model: WillJobsArrive, sample: Sample) -> Blocks:
 
 def load_rows(model: NewLoad, sample: Sample) -> Blocks:
     """Windows of each horizon."""
-    histories = _histories(sample)
+    histories = sample.histories
     horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
     ticks_s = active_grid(histories, sample.from_s, sample.until_s, horizon_s=horizons_s.max())
     none = np.empty((0, len(horizons_s)))
@@ -265,7 +270,3 @@ def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
 def _no_jobs(bins: int) -> DurationRows:
     times, whole = np.empty(0), np.empty(0, np.int64)
     return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)))
-
-
-def _histories(sample: Sample) -> dict[str, PoolHistory]:
-    return {name: history for name, history in pool_histories(sample.trace).items() if name in sample.pools}

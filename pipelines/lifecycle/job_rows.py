@@ -5,7 +5,7 @@ Tables without a calendar have a row a curve or application, one a day from 1970
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from jobcast.traces.table import Trace
 SEEN_PCT = (0, 20, 40, 60, 80)
 """Progress of a training job, % of its epochs, at which its batch sizes to come are forecast."""
 DAY_S = 86400.0
+T = TypeVar("T")
 Calendar = tuple[Floats, Floats, NDArray[Any]]
 """(n,) times of forecasts, when their truth was known, and pools."""
 
@@ -53,7 +54,7 @@ class RegimeRows(Rows):
     """
 
     MAIN: ClassVar[str] = "crps"
-    MAIN_IS_LOSS: ClassVar[bool] = True
+    ERROR: ClassVar[str] = "crps"
     crps: Floats
     rule_crps: Floats
     covered: Floats
@@ -73,10 +74,6 @@ class RegimeRows(Rows):
             "time_error": scores.mean(self.time_error),
         }
 
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Score of the time left."""
-        return days.ratio(self.crps, np.ones(len(self)))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveRows(Rows):
@@ -89,7 +86,6 @@ class CurveRows(Rows):
     """
 
     MAIN: ClassVar[str] = "mae"
-    MAIN_IS_LOSS: ClassVar[bool] = True
     error: Floats
     last_value_error: Floats
     later: Floats
@@ -107,10 +103,6 @@ class CurveRows(Rows):
             "coverage_90": float(self.covered.sum()) / later if later else None,
         }
 
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Mean absolute error."""
-        return days.ratio(self.error, np.ones(len(self)))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorRows(Rows):
@@ -122,7 +114,6 @@ class ErrorRows(Rows):
     covered : whether the 90 % interval held the truth, or the share of them that did
     """
 
-    MAIN_IS_LOSS: ClassVar[bool] = True
     error: Floats
     rule_error: Floats
     covered: Floats
@@ -137,10 +128,6 @@ class ErrorRows(Rows):
             "skill": skill(mine, rule),
             "coverage_90": scores.mean(self.covered),
         }
-
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Mean absolute error."""
-        return days.ratio(self.error, np.ones(len(self)))
 
 
 class ShareRows(ErrorRows):
@@ -215,9 +202,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
     at = np.repeat([job.seq for job in jobs], len(SEEN_PCT))
     return {
         ALL_JOBS: RegimeRows(
-            trace.submit_s[at],
-            trace.known_s[at],
-            _pools(trace)[at],
+            *_when(trace, at),
             *(one.ravel() for one in (*told, mine.covered, mine.regime_error, 100 - mine.total)),
         )
     }
@@ -228,7 +213,7 @@ def curve_rows(model: CurveModel, sample: Sample) -> Blocks:
     over = sample.over
     table = curves_of_jobs(over, sample.facts)
     at = np.array(table.of_jobs, dtype=np.int64)
-    return _curve_blocks(model, table.curves, (over.submit_s[at], over.known_s[at], _pools(over)[at]))
+    return _curve_blocks(model, table.curves, _when(over, at))
 
 
 def curve_table_rows(model: CurveModel, table: CurveTable) -> Blocks:
@@ -242,7 +227,8 @@ def _curve_blocks(model: CurveModel, curves: Sequence[LearningCurve], when: Cale
 
 def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calendar, prefix: float) -> CurveRows:
     kept = np.array([is_scored(curve, prefix) for curve in curves], dtype=bool)
-    when = (when[0][kept], when[1][kept], when[2][kept])
+    times_s, known_s, apps = when
+    when = times_s[kept], known_s[kept], apps[kept]
     if not kept.any():
         return CurveRows(*when, *(np.empty(0) for _ in range(4)))
     told = curve_errors(model, [curve for curve, one in zip(curves, kept, strict=True) if one], prefix)
@@ -257,10 +243,7 @@ def epoch_rows(model: EpochTime, sample: Sample) -> Blocks:
     profiles: ProfileTable = sample.facts
     mine = profile_table(profiles.of_jobs(over.values("model"), over.values("batch_size")), profiles.path)
     told = {one.model: one for one in planned(jobs_of(mine), dict.fromkeys(mine.models, model))}
-    models = over.values("model")
-    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
-    when = over.submit_s[at], over.known_s[at], _pools(over)[at]
-    return {ALL_JOBS: _epoch_rows([told[models[row]] for row in at.tolist()], when)}
+    return {ALL_JOBS: _epoch_rows(*_by_job(over, told))}
 
 
 def epoch_table_rows(model: EpochTime, table: ProfileTable) -> Blocks:
@@ -286,10 +269,7 @@ def step_rows(model: FittedGoodput, sample: Sample) -> Blocks:
     """Jobs that were over, of applications that the version has learnt, by the steps that were measured of these."""
     over, table = sample.over, sample.facts
     told = _step_errors(model, table)
-    models = over.values("model")
-    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
-    when = over.submit_s[at], over.known_s[at], _pools(over)[at]
-    return {ALL_JOBS: _step_rows([told[models[row]] for row in at.tolist()], when)}
+    return {ALL_JOBS: _step_rows(*_by_job(over, told))}
 
 
 def step_table_rows(model: FittedGoodput, table: StepTable) -> Blocks:
@@ -318,8 +298,8 @@ def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
 
 
 def _log_rows(errors: LogErrors, over: Trace) -> Blocks:
-    covered = errors.covered.astype(np.float64)
-    return {ALL_JOBS: LogRows(over.submit_s, over.known_s, _pools(over), errors.error, errors.rule_error, covered)}
+    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
+    return {ALL_JOBS: LogRows(*when, errors.error, errors.rule_error, covered)}
 
 
 def gain_rows(result: CellResult) -> Blocks:
@@ -332,11 +312,19 @@ def gain_rows(result: CellResult) -> Blocks:
     return {ALL_JOBS: GainRows(submit_s, submit_s, pools[ran], log.jct_s[ran], base_s[ran])}
 
 
+def _by_job(over: Trace, told: Mapping[str, T]) -> tuple[list[T], Calendar]:
+    """What is told of each job's application, of jobs whose application is told of, and when these were."""
+    models = over.values("model")
+    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
+    return [told[models[row]] for row in at.tolist()], _when(over, at)
+
+
 def calendar(names: Sequence[str]) -> Calendar:
     """A day for each row of a table without a calendar; its pool is its application."""
     days = DAY_S * np.arange(len(names), dtype=np.float64)
     return days, days, np.array(names, dtype=str)
 
 
-def _pools(trace: Any) -> NDArray[Any]:
-    return np.asarray(trace.jobs["pool"].to_numpy().astype(str))
+def _when(trace: Trace, at: Any) -> Calendar:
+    """Of some jobs of a trace, by their rows."""
+    return trace.submit_s[at], trace.known_s[at], np.asarray(trace.jobs["pool"].to_numpy().astype(str))[at]

@@ -12,10 +12,10 @@ from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
-from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
 from jobcast.pipelines.lifecycle.learning_curves import refuse_trained
+from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.replay_judges import Contest, Judge, Replayed, Window, replay_both
 from jobcast.pipelines.lifecycle.standards import Standards, judged, standards_of
 from jobcast.pipelines.report.console import Step

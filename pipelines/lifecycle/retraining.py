@@ -14,13 +14,13 @@ from typing import Any
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.forecast_rows import Blocks, joined
-from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings, recipe_of
-from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
-from jobcast.pipelines.lifecycle.training import register_once
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
+from jobcast.pipelines.lifecycle.model_files import drawn_card
+from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, card_of, recipe_of
+from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
 from jobcast.pipelines.report.layout import in_terminal
@@ -183,8 +183,19 @@ def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVers
     trained = recipe(data, algorithm, walk.settings, step)
     trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
     with saved(trained.predictor) as folder:
-        version, made = register_once(walk.home, folder, trained, data, walk.settings)
+        version, made = _registered(walk, folder, trained, data)
         return version, data.pools, made
+
+
+def _registered(walk: Walk, folder: Path, trained: Trained, data: TrainingData) -> tuple[ModelVersion, bool]:
+    """The version with exactly these files, registered unless there is one; whether it was now."""
+    registry = open_registry(walk.home)
+    # The same training gives the same bytes: a walk that was cut off here had registered them.
+    found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
+    if found is not None:
+        return found, False
+    with drawn_card(card_of(trained, data, walk.settings), trained.curves, trained.tables) as card:
+        return registry.register_once(folder, card)
 
 
 def _key(walk: Walk, stretch: Stretch) -> str:
@@ -214,7 +225,9 @@ def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blo
     """Nothing where the walk ends with the training."""
     if stretch.next_s <= stretch.until_s:
         return {}
-    return forecast_rows(walk.predictor, model, walk.trace, stretch.until_s, stretch.next_s, pools, walk.end_s)
+    begin_s, end_s = stretch.until_s, stretch.next_s
+    sample = Sample(trace=walk.trace, from_s=begin_s, until_s=end_s, known_s=walk.end_s, pools=pools)
+    return judged(walk.predictor).forecasts(model, sample)
 
 
 def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """What the life of each predictor's versions goes by: rows to compare and watch, judges, limits; one table of all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from jobcast.schedulers.policies import KINDS
 from jobcast.traces.goodput_tables import read_step_table
 from jobcast.traces.learning_curves import read_job_curves, read_learning_curves
 from jobcast.traces.profiles import read_profiles
-from jobcast.traces.table import Trace
 
 Metrics = Mapping[str, float]
 LEVEL = 0.9
@@ -96,14 +95,6 @@ def standards_of(command: str, name: str) -> Standards:
 def judged(name: str) -> Standards:
     """What a predictor is judged by: what all that answer its question are."""
     return LIVES[answers_of(name)]
-
-
-def forecast_rows(
-    name: str, model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str], known_s: float
-) -> Blocks:
-    """Forecasts of a version made in [from_s, until_s) whose truth was known at `known_s`; see `Sample`."""
-    sample = Sample(trace=trace, from_s=from_s, until_s=until_s, known_s=known_s, pools=pools)
-    return judged(name).forecasts(model, sample)
 
 
 def _validated(**names: str) -> Callable[[Any, Metrics], dict[str, float]]:

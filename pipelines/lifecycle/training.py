@@ -6,12 +6,11 @@ from typing import Any
 
 from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.lifecycle.model_files import drawn_card
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Life
-from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, card_of
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import of_training, saved
 from jobcast.traces.table import Trace
@@ -46,23 +45,3 @@ def train_and_register(
     """`train_version` of a predictor by its name on [from, until) of a trace."""
     known = Known(trace, {}, from_s, until_s)
     return train_version(find_predictor(predictor, algorithm, settings), known, home=home, progress=progress)
-
-
-def register_once(
-    home: Path,
-    folder: Path,
-    trained: Trained,
-    data: TrainingData,
-    settings: TrainSettings,
-    first_is_champion: bool = True,
-) -> tuple[ModelVersion, bool]:
-    """The version with exactly these files, registered unless there is one; whether it was now.
-
-    The same training gives the same bytes; see `Registry.register_once`.
-    """
-    registry = open_registry(home)
-    found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
-    if found is not None:
-        return found, False
-    with drawn_card(card_of(trained, data, settings), trained.curves, trained.tables) as card:
-        return registry.register_once(folder, card, first_is_champion)

@@ -15,10 +15,10 @@ from jobcast.models.evaluation.intervals import mean_durations_min
 from jobcast.models.predictors import load_predictor
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.model_files import model_folder
+from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
 from jobcast.pipelines.stages.context import Context
-from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace
 
 ABLATION_STRIDE = 18
@@ -30,7 +30,7 @@ def work(context: Context, item: str = "") -> None:
     split, _ = context.split()
     begin, end = split.train_until_s, split.test_until_s
     trace, corpus = context.trace().between(None, end), Corpus.read(context.corpus)
-    histories = {name: history for name, history in pool_histories(trace).items() if name in corpus.pools}
+    histories = histories_of(trace, corpus.pools)
     train = context.params.train
     arrivals, curves = _arrivals(context, trace.between(split.train_from_s, begin), corpus, histories, begin, end)
     figures: dict[str, Any] = {"will-jobs-arrive": arrivals}

@@ -33,7 +33,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     Wishes,
     told_by,
 )
-from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file
+from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -56,6 +56,8 @@ class Accuracies(TableLife[AccuracyCurve]):
     """How far will a run's metric get? Domhan et al., IJCAI 2015."""
 
     table: ClassVar[str] = "curves"
+    read = staticmethod(read_learning_curves)
+    read_of_jobs = staticmethod(read_job_curves)
     says: ClassVar[Mapping[str, str]] = told_by("lifecycle.predictors.accuracies")
     beside_trace: ClassVar[Collection[str]] = (TRAIN, EVALUATE)
     reads: ClassVar[Mapping[str, Collection[str]]] = {
@@ -74,16 +76,6 @@ class Accuracies(TableLife[AccuracyCurve]):
         "out": "use --json FILE",
         "log": "use --json FILE",
     }
-
-    @classmethod
-    def read(cls, path: Path) -> CurveTable:
-        """See `TableLife`."""
-        return read_learning_curves(path)
-
-    @classmethod
-    def read_of_jobs(cls, path: Path) -> JobCurves:
-        """See `TableLife`."""
-        return read_job_curves(path)
 
     @classmethod
     def of_jobs(cls, jobs: Trace, table: JobCurves) -> CurveTable:
@@ -134,21 +126,13 @@ class Accuracies(TableLife[AccuracyCurve]):
         version, table, prefix = case.version, self.table_of(case.known), case.wishes.prefix
         assert case.registry is not None
         overlap = refuse_trained(case.registry, version, table, case.allow_overlap)
-        figures = self.measured(table, case.wishes)
+        figures: Told = self.measured(table, case.wishes)
         left = len(table.curves) - int(figures["curves"])
         flat = [FLAT.format(left)] if left else []
-        told = {
-            "prefix": prefix,
-            **figures,
-            "by_app": by_app(self.model_, table.curves, prefix),
-            "algorithm": version.algorithm,
-            "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
-            "scored": {**counts(table.curves), "apps": apps_of(table.curves)},
-            "overlap_allowed": overlap,
-            "simulated": False,
-            **made_from(table, (*table.notes, *unfinished(table), *flat)),
-        }
-        return told, CurvePoints()
+        scored = {**counts(table.curves), "apps": apps_of(table.curves)}
+        told = told_of_table(version, table, (*unfinished(table), *flat), overlap, scored=scored)
+        figures = {"prefix": prefix, **figures, "by_app": by_app(self.model_, table.curves, prefix)}
+        return {**figures, **told}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Final values of the runs of a table with 90 % intervals, where it says how long they are."""
@@ -156,8 +140,7 @@ class Accuracies(TableLife[AccuracyCurve]):
         whole = [whole_epochs(curve, told) for curve, told in zip(table.curves, table.epochs, strict=True)]
         forecast = self.model_.forecast(table.curves, whole)
         keys = {"app": [curve.app for curve in table.curves], "seen": [curve.epochs for curve in table.curves]}
-        final = {"final": forecast.final_mean, "final_low": forecast.final_low, "final_high": forecast.final_high}
-        return pl.DataFrame({**keys, "epochs": whole, **final})
+        return pl.DataFrame({**keys, "epochs": whole, **_finals(forecast)})
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """Final values of running jobs, and where a target is given whether and when it is reached.
@@ -168,11 +151,7 @@ class Accuracies(TableLife[AccuracyCurve]):
         pairs = zip(table.curves, table.epochs, strict=True)
         whole = [whole_epochs(curve, told or asked["epochs"]) for curve, told in pairs]
         forecast = self.model_.forecast(table.curves, whole)
-        answers: dict[str, Sequence[Any]] = {
-            "final": forecast.final_mean,
-            "final_low": forecast.final_low,
-            "final_high": forecast.final_high,
-        }
+        answers: dict[str, Sequence[Any]] = _finals(forecast)
         if target is not None:
             answers["reach_probability"] = forecast.reach_probability(target)
             answers["reach_epoch"] = forecast.reach_epoch(target, MEDIAN)
@@ -193,6 +172,11 @@ class Accuracies(TableLife[AccuracyCurve]):
             "overlap": trained_on(case.registry, case.version, table.curves) > 0,
             **made_from(table, table.notes),
         }
+
+
+def _finals(forecast: Any) -> dict[str, Any]:
+    """Final values with their 90 % intervals."""
+    return {"final": forecast.final_mean, "final_low": forecast.final_low, "final_high": forecast.final_high}
 
 
 FIGURES = ("curves", "mae", "mae_last_value", "coverage_90", "width_90")

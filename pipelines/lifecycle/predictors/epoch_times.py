@@ -24,7 +24,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     Wishes,
     told_by,
 )
-from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file
+from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -190,6 +190,8 @@ class EpochTimes(TableLife[EpochTime]):
     """How long does an epoch take on other GPUs?"""
 
     table: ClassVar[str] = "profiles"
+    read = staticmethod(read_profiles)
+    read_of_jobs = staticmethod(read_profiles)
     says: ClassVar[Mapping[str, str]] = told_by("lifecycle.predictors.epoch_times")
     beside_trace: ClassVar[Collection[str]] = (TRAIN,)
     reads: ClassVar[Mapping[str, Collection[str]]] = {
@@ -198,16 +200,6 @@ class EpochTimes(TableLife[EpochTime]):
         PREDICT: ("pairs", "out", "seed"),
     }
     why: ClassVar[Mapping[str, str]] = {"from_s": NO_CALENDAR, "until_s": NO_CALENDAR}
-
-    @classmethod
-    def read(cls, path: Path) -> ProfileTable:
-        """See `TableLife`."""
-        return read_profiles(path)
-
-    @classmethod
-    def read_of_jobs(cls, path: Path) -> ProfileTable:
-        """See `TableLife`."""
-        return read_profiles(path)
 
     @classmethod
     def of_jobs(cls, jobs: Trace, table: ProfileTable) -> ProfileTable:
@@ -272,22 +264,14 @@ class EpochTimes(TableLife[EpochTime]):
         An application that the version was trained on is forecast by a twin that is trained anew without it, unless
         that overlap is allowed. Raises TrainingError where nothing is left to score.
         """
-        version, table, allowed = case.version, self.table_of(case.known), case.allow_overlap
+        table, allowed = self.table_of(case.known), case.allow_overlap
         how = ScoreSettings.read(case.wishes.given, case.wishes.points, case.wishes.seed)
         seen = [name for name in table.models if name in self.model_.models_]
         twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
-        told = {
-            "known": how.points,
-            "job": how.job,
-            **self._figures(table, how, allowed),
-            "algorithm": version.algorithm,
-            "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
-            "left_out": [] if allowed else seen,
-            "overlap_allowed": bool(seen and allowed),
-            "simulated": False,
-            **made_from(table, (*table.notes, *([twins] if seen and not allowed else []))),
-        }
-        return told, CurvePoints()
+        figures = {"known": how.points, "job": how.job, **self._figures(table, how, allowed)}
+        notes, left_out = ([twins] if seen and not allowed else []), [] if allowed else seen
+        told = told_of_table(case.version, table, notes, bool(seen and allowed), left_out=left_out)
+        return {**figures, **told}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Seconds an epoch with 90 % intervals, of all that the table's models, sizes and types could be."""

@@ -22,7 +22,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     Wishes,
     told_by,
 )
-from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file
+from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -36,20 +36,12 @@ class Goodputs(TableLife[FittedGoodput]):
     """How much progress do more GPUs bring? Pollux (OSDI 2021)."""
 
     table: ClassVar[str] = "step_times"
+    read = staticmethod(read_step_table)
+    read_of_jobs = staticmethod(read_step_table)
     says: ClassVar[Mapping[str, str]] = told_by("report.figure_lines")
     beside_trace: ClassVar[Collection[str]] = (TRAIN,)
     reads: ClassVar[Mapping[str, Collection[str]]] = {TRAIN: ("seed",), EVALUATE: ("seed",), PREDICT: ("seed",)}
     why: ClassVar[Mapping[str, str]] = {"from_s": NO_CALENDAR, "until_s": NO_CALENDAR}
-
-    @classmethod
-    def read(cls, path: Path) -> StepTable:
-        """See `TableLife`."""
-        return read_step_table(path)
-
-    @classmethod
-    def read_of_jobs(cls, path: Path) -> StepTable:
-        """See `TableLife`."""
-        return read_step_table(path)
 
     @classmethod
     def of_jobs(cls, jobs: Trace, table: StepTable) -> StepTable:
@@ -95,18 +87,11 @@ class Goodputs(TableLife[FittedGoodput]):
 
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """See `Life`."""
-        version, table = case.version, self.table_of(case.known)
+        table = self.table_of(case.known)
         unknown = [app for app in table.times if app not in self.model_.throughputs_]
         notes = [f"not learnt, so not scored: {', '.join(unknown)}"] if unknown else []
-        told = {
-            **self.measured(table, case.wishes),
-            "algorithm": version.algorithm,
-            "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
-            "overlap_allowed": False,
-            "simulated": False,
-            **made_from(table, (*table.notes, *notes)),
-        }
-        return told, CurvePoints()
+        figures = self.measured(table, case.wishes)
+        return {**figures, **told_of_table(case.version, table, notes, False)}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Seconds a step with 90 % intervals, of the table's applications, batch sizes a GPU and configurations."""

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.predictor import Known
+from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.lifecycle.predictors.life import Asked, Life, M, Told, Wishes
 from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace
 
@@ -25,11 +27,15 @@ class TableLife(Life[M]):
     ----------
     table : its name in `--set` and beside an enriched trace
     beside_trace : commands that read it beside a trace
+    read, read_of_jobs : a file that is the table, one beside a trace of jobs
     """
 
     reads_settings: ClassVar[bool] = True
     table: ClassVar[str]
     beside_trace: ClassVar[Collection[str]]
+    # Functions of a path; mypy would take a declared Callable for a method.
+    read: ClassVar[Any]
+    read_of_jobs: ClassVar[Any]
 
     @property
     def needs(self) -> Sequence[str]:  # type: ignore[override]
@@ -73,16 +79,6 @@ class TableLife(Life[M]):
             return Known(None, {cls.table: cls.read(asked.path)})
         return Known(read_trace(asked.path), {cls.table: cls.read_of_jobs(of_jobs)}, *asked.window)
 
-    @classmethod
-    @abstractmethod
-    def read(cls, path: Path) -> Any:
-        """A file that is the table."""
-
-    @classmethod
-    @abstractmethod
-    def read_of_jobs(cls, path: Path) -> Any:
-        """A file beside a trace of jobs."""
-
     def table_of(self, known: Known) -> Any:
         """What is learnt from: the table, or what the jobs of the trace that were over by `until_s` add to it."""
         table = known.tables[self.table]
@@ -103,6 +99,18 @@ class TableLife(Life[M]):
     @abstractmethod
     def measured(self, table: Any, wishes: Wishes) -> Told:
         """Figures of the model on a table."""
+
+
+def told_of_table(version: ModelVersion, table: Any, notes: Sequence[str], overlap: bool, **more: Any) -> Told:
+    """What the figures of every version on a table are told with."""
+    return {
+        "algorithm": version.algorithm,
+        "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
+        **more,
+        "overlap_allowed": overlap,
+        "simulated": False,
+        **made_from(table, (*table.notes, *notes)),
+    }
 
 
 @contextmanager

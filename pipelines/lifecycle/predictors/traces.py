@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.questions import Question
 from jobcast.features.corpus import STEP_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
@@ -31,7 +30,6 @@ from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
-from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
@@ -223,11 +221,6 @@ class TraceLife(Life[M]):
     def told(self, rows: pl.DataFrame) -> Told:
         """Rows as `jobcast predict --json` tells them."""
         raise NotImplementedError
-
-
-def histories_of(trace: Trace, pools: Collection[str]) -> dict[str, PoolHistory]:
-    """Events of some pools."""
-    return {name: history for name, history in pool_histories(trace).items() if name in pools}
 
 
 def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tuple[str, ...]:

@@ -12,10 +12,9 @@ from jobcast.models.arrival_folds import FOLDS, cuts
 from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, histories_of, kept
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
-from jobcast.traces.history import pool_histories
 
 HOW: Mapping[str, Mapping[str, Any]] = {PAPER: {"columns": TABLE_9, "threshold": 0.5}}
 """What an algorithm is given beside its settings."""
@@ -107,7 +106,7 @@ def _corpus(data: TrainingData, settings: TrainSettings, progress: Step | None) 
     if data.corpus is not None:
         corpus = data.corpus
         return corpus.of_rows((corpus.tick_s >= data.from_s) & corpus.until(data.until_s))
-    histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
+    histories = histories_of(data.trace, data.pools)
     return build_corpus(histories, data.from_s, data.until_s, settings.horizons_min, settings.step_s, progress)
 
 

@@ -13,9 +13,8 @@ from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
-from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, histories_of, kept
 from jobcast.pipelines.report.console import Step
-from jobcast.traces.history import pool_histories
 
 Table = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, PoolHistory]
@@ -32,7 +31,7 @@ def train_loads(
     asked = algorithm
     if asked == PAPER:
         algorithm, settings = SlidingMax.algorithm, replace(settings, lending_coverage=settings.coverage)
-    histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
+    histories = histories_of(data.trace, data.pools)
     tuned, trials = None, list[Mapping[str, Any]]()
     if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
         # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.

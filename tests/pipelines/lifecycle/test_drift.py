@@ -13,11 +13,11 @@ from jobcast.pipelines.experiments.switches_file import read_switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, SwitchRule, judge, moved_inputs, switches_of
-from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring
-from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
+from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.formatting import parse_time
 
 DAY_S = 86400.0
@@ -94,7 +94,8 @@ def test_rows_give_the_figures_of_evaluate(registry, trace):
     begin, end = parse_time("2024-01-15"), parse_time("2024-01-22")
     version = registry.resolve("will-jobs-arrive")
     model, known = registry.load(version), trace.between(None, end)
-    rows = forecast_rows(version.name, model, trace, begin, end, known.pools, end)
+    sample = Sample(trace=trace, from_s=begin, until_s=end, known_s=end, pools=known.pools)
+    rows = judged(version.name).forecasts(model, sample)
     scoring = Scoring(known, version, begin, end, tuple(known.pools), Wishes(paper_recipe=False, draws=0))
     predictor = find_predictor(version.name)
     predictor.model_ = model

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.lifecycle.evaluation import evaluate_version, scored_pools
+from jobcast.pipelines.lifecycle.evaluation import evaluate_known
 from jobcast.pipelines.lifecycle.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
-from jobcast.pipelines.lifecycle.predictors.traces import Scoring
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, scored_pools
 from jobcast.pipelines.report.formatting import number
 from jobcast.traces.readers import read_trace
 
@@ -23,8 +24,8 @@ TOP = {
 DETECTION = {"precision", "recall", "f1"}
 
 
-def figures_of(*asked, **how):
-    return evaluate_version(*asked, **how).result
+def figures_of(reference, trace, from_s, until_s, **how):
+    return evaluate_known(reference, Known(trace, {}, from_s, until_s), **how).result
 
 
 @pytest.fixture(scope="module")
