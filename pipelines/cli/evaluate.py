@@ -69,11 +69,14 @@ def command(
     console, reference = options.console_of(), parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "evaluate", reference[0])
     options.check_places(json_to, (trace_path,), folders={"--out": out})
+    # Only --log writes to the store, so that only it need be swept.
     known, home = life.known("evaluate", params), options.tidy_home(console) if log else params.home
     wishes = Wishes(
         without=tuple(dict.fromkeys(without)),
+        # Points for plots cost as much as the figures.
         curves=out is not None or log,
         given=params.given,
+        # The option itself has no default, which would look as if it had been given.
         prefix=predictors.PREFIX if asked["prefix"] is None else asked["prefix"],
         **{name: asked[name] for name in ("ablation", "paper_recipe", "smoothing", "draws", "seed", "points")},
     )

@@ -60,11 +60,13 @@ def command(
     options.check_places(json_to, (log_path, pools_path))
     table = read_run_table(log_path, pools_path)
     told = explain(table, job_id)
+    # Replays import all policies; explaining reads two files.
     if asked:
         from jobcast.models.registry.home import find_home
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
 
         told["what_if"] = what_if(table, job_id, asked, find_home())
+        # Where jobs progress by run time, other GPUs would not change it: that is said.
         told["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
     for note in told["notes"]:
         console.note(note)

@@ -61,6 +61,7 @@ def write_plot(path: Path, result: Mapping[str, Any], answers: Sequence[Answer],
     """Draw the answers as curves, with the point forecast of each as a line and its 90 % interval as a bar below."""
     title = f"job {result['job_id']} under {result['policy']}, asked at {result['at']}"
     svg = draw(title, lambda figure: _paint(figure, answers, question), WIDE).replace("currentColor", INK)
+    # A file of its own has no page behind it.
     svg = svg.replace("<svg ", '<svg style="background:white" ', 1)
     if path.suffix.lower() == ".html":
         svg = (
@@ -81,10 +82,12 @@ def _paint(figure: "Figure", answers: Sequence[Answer], question: Question) -> N
         share = np.arange(1, len(at) + 1) / len(at)
         axes.step(at, share, where="post", label=name, **style.line)
         low, high = np.quantile(at, [0.05, 0.95])
+        # Below the curves, one bar under the other.
         axes.plot([low, high], [-0.05 - 0.05 * place] * 2, color=style.color, linewidth=4, solid_capstyle="butt")
         if np.isfinite(one.point_s):
             axes.axvline((one.point_s - question.at_s) / HOUR_S, color=style.color, linewidth=0.9, linestyle=":")
     least, most = min(at[0] for at in hours), max(at[-1] for at in hours)
+    # Linear where a job may be over at once: 0 has no logarithm.
     if least > 0 and most / least > LOG_FROM:
         axes.set_xscale("log")
         plain_ticks(axes.xaxis)
@@ -142,6 +145,7 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
 
     with console.progress(f"predict {job}") as step:
         result, answers = answer(question)
+        # Futures are simulated in one go: there is nothing to count.
         step(1, 1)
     tell_notes(trace, console)
     table = answers_table(result)
@@ -184,10 +188,12 @@ def _again(
 ) -> list[dict[str, Any]]:
     """The same question at later instants, until the job has finished."""
     told: list[dict[str, Any]] = []
+    # A bound, for a job that is starved never finishes.
     for number in range(1, MOST_INSTANTS + 1):
         later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
         try:
             result, _ = answer(later)
+        # The job has ended by then, which the error says.
         except TraceError as error:
             told.append({"at": iso(later.at_s), "finished": str(error)})
             return told
@@ -278,13 +284,16 @@ def score_jct(
     scored = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
     earlier = earlier_of(scored, facts, None if learned is None else learned.past_)
     given: dict[str, Any] = {} if learned is None else {"sizes": learned.settings_}
+    # At least each, where there are fewer jobs than are scored.
     every = every or max(1, len(scored) // SCORED)
     try:
+        # From the middle of the first stretch: neither end counts for more.
         jobs = np.arange(every // 2, len(scored), every).tolist() or [0]
         found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **given, **drawn)
     except ValueError as error:
         raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
     submit_s = scored.workload.jobs.submit_s[found.job]
+    # A tracker that never moves its levels: the futures by themselves.
     bare = track(found, submit_s, IntervalTracker(step=0.0))
     return {
         "predictor": "jct",

@@ -110,8 +110,10 @@ def promote_model(
     from jobcast.traces.readers import read_trace
 
     model, ref = parse_reference(name)
+    # An alias may move while the versions are compared.
     if not isinstance(ref, int):
         raise ConfigError(f"{name}: name a version, as in {model}:2")
+    # Flags are False, all else is None where nobody asked.
     alone = [name for name, value in of_window.items() if value is not None and value is not False]
     if trace_path is None and alone:
         option = alone[0].removesuffix("_s").replace("_", "-")
@@ -134,6 +136,7 @@ def promote_model(
     if not told["compared"]:
         console.note(f"nothing was compared: {'no --trace was given' if act is None else f'it is {alias} already'}")
     options.table_or_json(told, json_to, promotion_table(told), console)
+    # After the table and the JSON: who is refused wants to see why.
     refuse(told)
 
 
@@ -172,6 +175,7 @@ def restore_models(folder: Path | None, json_to: str | None) -> None:
     from jobcast.pipelines.report.model_tables import version_row, versions_table
 
     options.check_places(json_to)
+    # `[DIR]` is looked for below the home, not below the working folder.
     console, home = options.console_of(), find_home()
     told = restore(folder or home / "data", options.tidy_home(console))
     versions = open_registry(home).list()
@@ -197,6 +201,7 @@ def export_model(name: str, folder: Path) -> None:
 
     registry = open_registry(find_home())
     version = registry.resolve(*parse_reference(name))
+    # After the version was found: a wrong name is the likelier mistake.
     options.check_places(None, folders={"DIR": folder})
     registry.export(version, folder)
     options.console_of().result(f"{version.name} {version.version}: {folder}")

@@ -30,6 +30,7 @@ class PolicyCommand(click.Command):
         from jobcast.schedulers.registry import BUILT_IN, POLICIES, names_of
 
         names = {kind.title: names_of(key) for key, kind in KINDS.items()}
+        # Known by name alone: no plug-in is imported for help.
         names["installed"] = tuple(name for name in POLICIES if name not in BUILT_IN)
         with formatter.section("Policies (`jobcast policies NAME` tells its settings)"):
             formatter.write_dl([(title, ", ".join(found)) for title, found in names.items() if found])
@@ -42,6 +43,7 @@ class Instant(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds from the epoch."""
+        # click converts defaults again, which are numbers then.
         return value if isinstance(value, float) else parse_time(value, param.opts[0] if param else "time")
 
 
@@ -60,6 +62,7 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     """Options of a command as one decorator; help lists them in this order."""
 
     def decorate(command: Command) -> Command:
+        # Decorators apply from below: the last one stands first in help.
         for option in reversed(options):
             command = option(command)
         return command
@@ -69,6 +72,7 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
 
 def _limit_memory(ctx: click.Context, param: click.Parameter, size: str | None) -> None:
     if size is not None:
+        # In force until the command ends, whatever way it does.
         ctx.with_resource(memory_limit(parse_memory(size)))
 
 
@@ -210,6 +214,7 @@ def check_places(
     folders: Mapping[str, Path | None] = MappingProxyType({}),
 ) -> None:
     """Refuse `--json` and other places of results that cannot be written to, before the work begins."""
+    # An empty variable of a shell script, most likely.
     if json_to == "":
         raise ConfigError("--json: names nothing; name a file, or - for stdout")
     json_file = Path(json_to) if json_to and json_to != "-" else None
@@ -218,6 +223,7 @@ def check_places(
 
 def emit_json(value: dict[str, Any], json_to: str | None) -> None:
     """Write figures where `--json` says."""
+    # Nothing else may stand on stdout then.
     if json_to == "-":
         click.echo(to_json(value), nl=False)
     elif json_to:

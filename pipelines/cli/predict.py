@@ -53,6 +53,7 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
 
     reference = parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "predict", reference[0])
+    # Tables have no instant.
     if "at_s" in life.reads["predict"]:
         predictors.check_instant(ctx)
     options.check_places(json_to, (trace_path,), {"--out": asked["out"]})

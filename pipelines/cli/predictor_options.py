@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PREFIX = 0.2
 """Share of a curve's epochs that is seen, where nothing else is asked for."""
+# Reading options change how a trace is read, not what is asked of a predictor.
 COMMON = frozenset({"predictor", "trace_path", "json_to", "drop_outliers", "memory"})
 """Parameters that go with every predictor."""
 
@@ -92,13 +93,16 @@ def refuse_others(
     why : reasons that a user may wonder about, by parameter
     """
     known = {param.name: param for param in ctx.command.params}
+    # The first that is wrong is told, so the order must be the user's.
     for param in (known[name] for name in ctx.params):  # as they stand on the line
         name, option = str(param.name), param.opts[0]
+        # Defaults are on nobody's line.
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         if name in COMMON or (allowed is not None and name in allowed):
             continue
         owner = getattr(param, "owner", predictor)
+        # Told by its owner, even where the predictor would allow few options at all.
         if owner != predictor:
             raise ConfigError(f"{option}: goes with the predictor {owner}, not with {predictor}; leave it out")
         if allowed is not None:
@@ -134,6 +138,7 @@ def training(ctx: click.Context, more: Iterable[Path] = ()) -> Iterator[tuple[Pa
 
     console, home = options.console_of(), find_home()
     inputs = (ctx.params["trace_path"], *more)
+    # Before the store is swept, which may wait for others.
     options.check_places(ctx.params["json_to"], inputs, folders={"the store": home / "mlruns"})
     options.tidy_home(console)
     with console.progress(f"train {ctx.params['predictor']}") as step:
@@ -164,6 +169,7 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
     if life.table is None:
         return None, None
     name, path = life.table.name, ctx.params["trace_path"]
+    # Jobs with facts have a calendar: weeks, in place of batches of rows.
     found = settings.get(name) or facts_beside(path, (name,)).get(name)
     if found is not None:
         return life.table.read(Path(found)), None
@@ -193,6 +199,7 @@ def predict_replay(ctx: click.Context) -> None:
 def replays(ctx: click.Context) -> bool:
     """Whether completions are forecast by replaying a policy: of `jct` always, of its versions where one is named."""
     name = name_of(ctx.params["predictor"])
+    # Without a policy a version forecasts run times alone.
     return name == JCT or (name == COMPLETION_TIME and ctx.params["policy"] is not None)
 
 
@@ -201,6 +208,7 @@ def _learned(reference: str) -> Any:
 
     Raises RegistryError for a version that is not there.
     """
+    # It goes by what it sees in the replay itself.
     if reference == JCT:
         return None
     from jobcast.models.registry import open_registry

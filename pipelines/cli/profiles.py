@@ -53,6 +53,7 @@ def import_command(
     """
     from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles, parse_samples
 
+    # A database that is merged into must be there: it is no output to be refused.
     merged = out.suffix.lower() in (".sqlite", ".db") and out.exists()
     options.check_places(json_to, sources, {} if merged else {"--out": out})
     console = options.console_of()

@@ -32,10 +32,12 @@ def command(trace: str | None, pools: str | None, out: Path | None, params_path:
 
     home = find_home()
     params = load_params(params_path, home)
+    # The line goes before the file of parameters.
     given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value is not None}
     params = params.model_copy(update={"prepare": params.prepare.model_copy(update=given)})
     name = Path(params.prepare.trace).stem
     root, console = (out or home / "data/runs" / name).resolve(), options.console_of()
+    # Before the store is swept: a mistake changes nothing.
     check_run(params, root, home, console)
     options.tidy_home(console, root)
     run(Context(params, root, home, console))

@@ -67,6 +67,7 @@ class SearchOptions:
     def kept(self) -> dict[str, Any]:
         """What a later search needs to be like this one, JSON-ready; the window is its own."""
         told = asdict(self)
+        # The next search looks at other jobs, on another machine.
         for name in ("from_s", "until_s", "limit", "jobs"):
             told.pop(name)
         return told | {"cluster_path": str(self.cluster_path) if self.cluster_path else None}
@@ -79,6 +80,7 @@ def search_and_tell(
 
     Raises ConfigError, TraceError and DecisionError as its parts do.
     """
+    # Plots and a journal lie beside it: its ending names a format.
     check_front_path(out)
     request = options.request()
     world_settings = _world_settings(options.settings)
@@ -139,6 +141,7 @@ def check_and_tell(
         told = dict(about["options"])
         told["cluster_path"] = Path(told["cluster_path"]) if told["cluster_path"] else None
         options = SearchOptions(**told, from_s=from_s, until_s=until_s, limit=limit, jobs=jobs)
+        # Read here, so that a front of an older version is told as such.
         gpus, searched = about["inputs"]["gpus"], about["workload"]
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
@@ -176,6 +179,7 @@ def front_figures(front: Front) -> dict[str, Any]:
 
 def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
+    # Told by its own line: it is a setting of PCS, and would be accepted below.
     if "config" in settings:
         raise ConfigError("--set config: is what a search looks for; leave it out")
     split = split_settings(find_policy(POLICY), settings)
@@ -196,6 +200,7 @@ def _scenario(
     """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
     trace = read_trace(trace_path)
     known = options.gpus
+    # A front was searched for so many GPUs: another number would be another question.
     if gpus is not None and known is None and options.cluster_path is None:
         known = gpus if isinstance(gpus, int) else round(sum(gpus.values()))
     place = cluster_of(trace, gpus=known, cluster=options.cluster_path, from_s=window[0])

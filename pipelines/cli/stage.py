@@ -28,6 +28,7 @@ def command(name: str, item: str, out: Path | None, params_path: Path | None) ->
 
     home = find_home()
     params = load_params(params_path, home)
+    # Found before anything is written: a wrong name leaves no folder.
     stage, root = find_stage(name, item), out or home / "data"
     options.check_places(None, folders={"--out": root})
     console = options.console_of()

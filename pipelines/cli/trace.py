@@ -59,6 +59,7 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()
+    # Mistakes of the line before the trace is read.
     asked, config = parse_facts(facts.split(",")), parse_enrich(settings_of(pairs))
     check_folder(out)
     trace = read_trace(path)
@@ -170,6 +171,7 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
     settings = settings_of(pairs)
     trace, pools = generators.generate(kind, seed, settings)
     tasks = generators.generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
+    # Each file has a kind of trace of its own; another kind refuses when it is made.
     makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {
         "pools_out": (lambda: pools, write_pools),
         "regimes_out": (lambda: generators.generate_courses(kind, trace, seed, settings), write_courses),
@@ -178,6 +180,7 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
         "profiles_out": (lambda: generators.generate_profiles(kind, settings), write_profiles),
         "cluster_out": (lambda: generators.generate_nodes(kind, settings), write_cluster),
     }
+    # All are made before any is written.
     made = [(makers[name][0](), makers[name][1], path) for name, path in beside.items() if path]
     write_trace(trace, out)
     for value, write, path in made:
@@ -289,6 +292,7 @@ def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
     if name is None:
         console.result(catalogue_table())
         return
+    # The licence is told before the download.
     console.note(about(name))
     console.result(fetched(name, origin, out, console))
 

@@ -52,6 +52,7 @@ def convert(
     if not pools_out:
         write_trace(reading.trace, out)
         return Conversion(reading.trace, reading.format_name, None)
+    # Before the trace is written: an error here must leave nothing behind.
     quotas = reading.pools or derive_pools(reading.trace)
     write_trace(reading.trace, out)
     write_pools(quotas, pools_out)
@@ -63,6 +64,7 @@ def _origin(reading: Reading) -> str:
     if reading.pools is None:
         return f"quotas derived from the jobs: busy to {DEFAULT_LOAD:.0%} on average, at least the widest job"
     told = {quota.pool for quota in reading.pools.quotas}
+    # CPU jobs need no quota.
     untold = [pool for pool in reading.trace.on_gpus.pools if pool not in told]
     said = f"quotas of {len(told):,} pools as the sources tell them"
     if not untold:
@@ -124,4 +126,5 @@ def _sizes(trace: PublicTrace) -> str:
 def _shortest(path: Path) -> Path:
     """The path from the working folder where it lies below it."""
     here = Path.cwd()
+    # The command that is told can be copied as it is.
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -51,9 +51,11 @@ def stability_index(reference: ArrayLike, current: ArrayLike, bins: int = BINS) 
     True
     """
     old, new = np.asarray(reference, np.float64), np.asarray(current, np.float64)
+    # Edges are of numbers; NaN has a bin of its own, the last.
     known = old[~np.isnan(old)]
     if not len(old) or not len(new):
         return None
+    # Values that are often the same make quantiles fall together: fewer bins then.
     edges = np.unique(np.quantile(known, np.arange(1, bins) / bins)) if len(known) else np.empty(0)
     p, q = (_shares(values, edges) for values in (old, new))
     return float(((q - p) * np.log(q / p)).sum())
@@ -70,6 +72,7 @@ def _shares(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
 def shifts(reference: Columns, current: Columns) -> dict[str, float]:
     """Index of each input of which both hold `LEAST_ROWS`; of one that each horizon has for itself, the largest."""
     found: dict[str, float] = {}
+    # A set has no order of its own: the result is sorted.
     for column in reference.keys() & current.keys():
         if min(len(reference[column]), len(current[column])) < LEAST_ROWS:
             continue
@@ -95,6 +98,7 @@ def load_inputs(model: NewLoad, sample: Sample) -> Columns:
     known = sample.histories
     ticks_s = active_grid(known, sample.from_s, sample.until_s, STEP_S, MINUTE_S * max(model.horizons_min_))
     return {
+        # The load of the window that has just ended, which was known at the instant.
         ("load", horizon_label(k)): np.concatenate(
             [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in known.values())]
         )
@@ -194,6 +198,7 @@ def judge(
                 found.append((verdict, f"{block} {limit.figure} {number(figures[limit.figure])}{beside}"))
     if inputs.get("moved"):
         found.append((WATCH, f"{counted(len(inputs['moved']), 'input')} moved, {inputs['feature']} most"))
+    # The worst of all; inputs alone never make more of it than watch.
     verdicts = {verdict for verdict, _ in found}
     worst = next((verdict for verdict in (DRIFTED, WATCH) if verdict in verdicts), STEADY)
     return worst, [reason for _, reason in found]
@@ -211,6 +216,7 @@ class SwitchRule(switches.SwitchRule):
 
     def sharing(self, rows: ArrivalRows, at_s: float) -> bool:
         """What holds from an instant on, by windows that had ended by then; rows of one pool and horizon."""
+        # By when the truth was known: a switch must not look ahead.
         seen = (rows.known_s <= at_s) & (rows.time_s >= at_s - DAY_S * self.days) & rows.arrives
         return self.shares(int((~rows.passed[seen]).sum()), int(seen.sum()))
 
@@ -238,6 +244,7 @@ def switches_of(
     found = []
     for horizon_min, of_all in rows.items():
         for pool in pools:
+            # Sharing is on until a week says otherwise.
             mine, state = of_all.of(np.asarray(of_all.pool == pool)), True
             for end_s in ends_s:
                 sharing = rule.sharing(mine, end_s)

@@ -58,6 +58,7 @@ def _opened(command: str, reference: tuple[str, Ref], home: Path) -> tuple[Life[
     registry = open_registry(home)
     version = registry.resolve(*reference)
     predictor = find_predictor(reference[0])
+    # Loaded, not fitted: `fitted_`, what is told of a training, is not there.
     predictor.model_ = registry.load(version)
     return predictor, version, registry
 
@@ -105,6 +106,7 @@ def prediction_table(result: Mapping[str, Any]) -> str:
 
 
 def _said_of_job(answer: Mapping[str, Any]) -> str:
+    # Two shapes of an answer about jobs: a bin of run times, or regimes to come.
     if "bin" in answer:
         return f"{answer['bin']} ({answer['probabilities'][answer['bin']]:.0%})"
     ahead = ", ".join(

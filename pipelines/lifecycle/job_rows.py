@@ -94,6 +94,7 @@ class CurveRows(Rows):
     def figures(self) -> dict[str, Figure]:
         """As `evaluate accuracy-curve` tells them; `skill`: the share by which `mae` is less than the last value's."""
         mine, rule = scores.mean(self.error), scores.mean(self.last_value_error)
+        # Of all epochs together: long curves count for more than short ones.
         later = float(self.later.sum())
         return {
             "n": len(self),
@@ -157,6 +158,7 @@ class GainRows(Rows):
         return {
             "n": len(self),
             "speedup": None if gained is None else float(np.exp(gained)),
+            # A second of tolerance, for rounding of times is no slowing.
             "slowed": scores.mean(self.jct_s > self.baseline_jct_s + 1.0),
             "mean_jct_s": scores.mean(self.jct_s),
             "baseline_jct_s": scores.mean(self.baseline_jct_s),
@@ -174,12 +176,14 @@ def skill(mine: Figure, rule: Figure) -> Figure:
     >>> skill(0.3, 0.4), skill(0.1, 0.0)
     (0.25, None)
     """
+    # Rounded: equal errors must give exactly 0.
     return None if mine is None or not rule else round(1.0 - mine / rule, 12)
 
 
 def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
     """Jobs whose batch size may change, each at `SEEN_PCT` of its epochs; none where no such job was over."""
     trace, done = sample.trace, sample.done
+    # All jobs are drawn, then those that were over are kept: the jitter of a job must not hang on the week.
     known = zip(*training_jobs(trace, sample.given, model.seed, needed=False), strict=True)
     jobs_truth = [(job, regimes) for job, regimes in known if done[job.seq]]
     if not jobs_truth:
@@ -187,6 +191,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
         return {ALL_JOBS: RegimeRows(nothing, nothing, np.empty(0, "U1"), *(nothing for _ in range(5)))}
     jobs, truth = zip(*jobs_truth, strict=True)
     mine = score_regimes(model, jobs, truth, SEEN_PCT)
+    # The version's score and that of the rule, whose distribution is a point: its CRPS is the distance.
     told = np.empty((2, len(jobs), len(SEEN_PCT)))
     for row, (job, regimes) in enumerate(zip(jobs, truth, strict=True)):
         training = training_of(job)
@@ -199,6 +204,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
                 crps(*model.nodes(training, progress), left_s) / total_s,
                 abs(rule_s - left_s) / total_s,
             )
+    # A row a job and point of progress, as the ravelled arrays below have them.
     at = np.repeat([job.seq for job in jobs], len(SEEN_PCT))
     return {
         ALL_JOBS: RegimeRows(
@@ -232,6 +238,7 @@ def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calend
     if not kept.any():
         return CurveRows(*when, *(np.empty(0) for _ in range(4)))
     told = curve_errors(model, [curve for curve, one in zip(curves, kept, strict=True) if one], prefix)
+    # Curves differ in length: counts of epochs, not shares.
     later = np.array([len(covered) for covered in told["covered"]], dtype=np.float64)
     covered = np.array([covered.sum() for covered in told["covered"]])
     return CurveRows(*when, told["mae"], told["mae_last_value"], later, covered)
@@ -256,6 +263,7 @@ def _epoch_rows(told: Sequence[Scored], when: Calendar) -> ShareRows:
     errors: Mapping[str, list[float]] = {
         name: [float(np.abs(one.baselines[name]).mean()) for one in told] for name in BASELINES
     }
+    # The better rule over all jobs, not job by job, which no rule could know beforehand.
     best = min(errors.values(), key=sum)
     return ShareRows(
         *when,
@@ -305,10 +313,12 @@ def _log_rows(errors: LogErrors, over: Trace) -> Blocks:
 def gain_rows(result: CellResult) -> Blocks:
     """Jobs of a replay beside its baseline; those that never ran under one of the two are left out."""
     log, base_s = result.log, result.base_jct_s
+    # A job that never ran has no completion time to compare.
     ran = np.isfinite(log.jct_s) & np.isfinite(base_s) & result.counted
     assert result.run.jobs is not None, "runs of a matrix list their jobs"
     pools = result.run.jobs["pool"].to_numpy().astype(str)
     submit_s = log.told_submit_s[ran]
+    # Gains are known when the replay is: submission stands for both times.
     return {ALL_JOBS: GainRows(submit_s, submit_s, pools[ran], log.jct_s[ran], base_s[ran])}
 
 

@@ -33,6 +33,7 @@ def _combination(kind: type[AccuracyCurve], curves: Curves, seed: int, progress:
 
 def _bayes(kind: type[AccuracyCurve], curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
     """Priors of the families by PyMC, which takes a minute and more; ConfigError where that is not installed."""
+    # PyMC takes seconds to import, and is an extra.
     from jobcast.models.curves.learning import learn_prior
 
     return kind(learn_prior(curves, seed, progress=progress)).fit(curves)
@@ -64,6 +65,7 @@ def fingerprint(curve: LearningCurve) -> str:
     >>> fingerprint(curve) == fingerprint(curve.prefix(2)), fingerprint(curve) == fingerprint(curve.prefix(1))
     (True, False)
     """
+    # Length and byte order are fixed, so that no two curves run into one another on any machine.
     digest = hashlib.sha256(f"{curve.app}\0{curve.batch_size}\0{len(curve)}\0".encode())
     digest.update(curve.epoch.astype("<i8").tobytes())
     digest.update(curve.metric.astype("<f8").tobytes())
@@ -72,6 +74,7 @@ def fingerprint(curve: LearningCurve) -> str:
 
 def write_trained(folder: Path, curves: Iterable[LearningCurve]) -> None:
     """Write the curves' fingerprints, ascending, into a predictor's folder."""
+    # Sorted: the same curves in another order are the same training.
     found = sorted(fingerprint(curve) for curve in curves)
     (folder / FILE).write_text(json.dumps({"curves": found}, indent=1) + "\n", encoding="utf-8")
 
@@ -139,6 +142,7 @@ def held_out(curves: Curves, fit: Callable[[Curves, Step | None], CurveModel], p
     notes = ["one application: twins left out parts of its curves"] if left_out == CURVE else []
     errors: dict[str, list[dict[str, Any]]] = {f"{prefix:g}": [] for prefix in PREFIXES}
     for done, fold in enumerate(folds):
+        # Sorted, so that figures add up in the same order every time.
         scored = [curves[i] for i in sorted(fold) if len(curves[i]) >= LEAST_EPOCHS]
         try:
             if scored:
@@ -146,6 +150,7 @@ def held_out(curves: Curves, fit: Callable[[Curves, Step | None], CurveModel], p
                 twin = fit(rest, part_of(progress, done, len(folds)))
                 for prefix in PREFIXES:
                     errors[f"{prefix:g}"].append(curve_errors(twin, scored, prefix))
+        # A fold without a twin is told; the others still count.
         except TrainingError as error:
             notes.append(f"no twin without {', '.join(sorted({curve.app for curve in scored}))}: {error}")
         if progress:
@@ -168,11 +173,13 @@ def part_of(progress: Step | None, part: int, parts: int) -> Step | None:
 def _folds(curves: Curves) -> tuple[str, list[set[int]]]:
     """What is left out at a time, as positions."""
     apps = sorted({curve.app for curve in curves})
+    # Of one application there is no other to learn from: then parts of its own curves are left out.
     if len(apps) > 1:
         return APP, [{i for i, curve in enumerate(curves) if curve.app == app} for app in apps]
     parts = min(PARTS, len(curves))
     if parts < 2:
         return NOTHING, []
+    # Every fifth curve: neighbours in a file are often alike.
     return CURVE, [set(range(part, len(curves), parts)) for part in range(parts)]
 
 
@@ -191,6 +198,7 @@ def by_app(model: Any, curves: Sequence[LearningCurve], prefix: float) -> dict[s
     """Figures of each application; those without a curve that can be scored are left out."""
     found = {}
     for app in apps_of(curves):
+        # An application whose curves are all too short has no figures.
         with suppress(TrainingError):
             found[app] = score_curves(model, [curve for curve in curves if curve.app == app], prefix)
     return found
@@ -205,6 +213,7 @@ def trained_on(registry: Registry, version: ModelVersion, curves: Sequence[Learn
 def refuse_trained(registry: Registry, version: ModelVersion, table: CurveTable, allowed: bool) -> bool:
     """Whether a version was trained on curves of a file; OverlapError unless that is allowed."""
     known = trained_on(registry, version, table.curves)
+    # All of them: the user is likely to have given the training file itself.
     if known and not allowed:
         some = f"{known} of the {len(table.curves)} curves" if known < len(table.curves) else "all curves"
         raise OverlapError(

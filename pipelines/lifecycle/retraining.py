@@ -66,6 +66,7 @@ class Schedule:
         [7.0, 14.0]
         """
         found: list[Stretch] = []
+        # A walk of whole weeks ends with a version that nothing is left to score.
         until_s = begin_s + self.first_weeks * WEEK_DAYS * DAY_S
         while until_s <= end_s:
             from_s = begin_s if self.window_days is None else max(begin_s, until_s - self.window_days * DAY_S)
@@ -83,6 +84,7 @@ def parse_every(text: str) -> float:
     """
     if text in NAMED_DAYS:
         return NAMED_DAYS[text]
+    # Four digits: more days than any trace has.
     match = re.fullmatch(r"(\d{1,4})d", text)
     if match is None or int(match[1]) < 1:
         raise ConfigError(f"--retrain {text}: write weekly, daily or a number of days, as in 14d")
@@ -122,6 +124,7 @@ class Walk:
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
         trace = gpu_jobs(trace)
         end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+        # From midnight, so that weeks are whole days whenever the first job came.
         begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
         return cls(trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
 
@@ -151,6 +154,7 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
     for place, stretch in enumerate(stretches):
         version, pools, made = _version(walk, stretch, _part(progress, place, len(stretches)))
         model = open_registry(walk.home).load(version)
+        # The first week's version is the rule to beat: never trained again.
         first = first or model
         rows = {name: _rows(walk, one, stretch, pools) for name, one in zip(NAMES, (model, first), strict=True)}
         weeks.append(_told(stretch, version, made, pools, rows))
@@ -181,6 +185,7 @@ def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVers
         return known, data.pools, False
     algorithm, recipe = recipe_of(walk.predictor, walk.algorithm)
     trained = recipe(data, algorithm, walk.settings, step)
+    # The key goes with the version: a repeated walk knows it by that, without training.
     trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
     with saved(trained.predictor) as folder:
         version, made = _registered(walk, folder, trained, data)
@@ -216,6 +221,7 @@ def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
     candidates = (
         version
         for version in registry.list()
+        # Cheap tests first: parameters are read from the store, a query each.
         if version.name == walk.predictor and version.train_until_s == stretch.until_s
     )
     return next((version for version in candidates if registry.parameters(version).get(KEY) == key), None)
@@ -253,6 +259,7 @@ def _told(
 def _challenge(walk: Walk, version: ModelVersion) -> None:
     """The last version of a walk is the challenger, whether it was registered now or found."""
     registry = open_registry(walk.home)
+    # No new entry in the history of aliases where nothing changes.
     if registry.show(walk.predictor).aliases.get(CHALLENGER) != version.version:
         registry.set_alias(walk.predictor, CHALLENGER, version.version)
 
@@ -261,6 +268,7 @@ def _part(progress: Step | None, number: int, count: int) -> Step | None:
     """Progress within one training as a part of the walk's."""
     if progress is None:
         return None
+    # Thousandths of a training: steps of different trainings are of different sizes.
     return lambda done, total: progress(1000 * number + 1000 * done // max(total, 1), 1000 * count)
 
 

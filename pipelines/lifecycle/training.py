@@ -22,11 +22,14 @@ def train_version(predictor: Life[Any], known: Known, *, home: Path, progress: S
     Raises ConfigError, TrainingError for what cannot be trained, RegistryError for a store that cannot be used.
     """
     fitted = predictor.fit(known, progress).fitted_
+    # The folder is registered whole: what lies beside the model is part of the version's content.
     with saved(fitted.model) as folder, drawn_card(fitted.card, fitted.curves, fitted.tables) as card:
         fitted.beside(folder)
         version = open_registry(home).register(folder, card)
+    # Not before the version is safe: until then the next command goes on from it.
     if fitted.draft is not None:
         shutil.rmtree(fitted.draft)
+    # The first version of a name is champion without anything to compare it with; that is said.
     gated = {"gated": False} if version.is_new and CHAMPION in version.aliases else {}
     return {**of_training(version, home, predictor.settings.seed), **gated, **fitted.told}
 

@@ -99,14 +99,17 @@ def run(context: Context) -> None:
     context.console.note(f"results: {context.root}")
     began = time.perf_counter()
     todo = {name: [step for step in steps() if step[0].name in names] for name, names in PARTS.items()}
+    # The report is one more step; what runs beside is not counted.
     here = _Count(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
     _work(context, todo["shared"], here)
     able = [(stage, item) for stage, item in todo["learned"] if not stage.lacks(context.params, item)]
     much = any(context.params.learned(name).algorithms for name in (*LEARNED, *SCHEDULERS))
+    # Where nothing is to be learnt a process of its own costs more than the empty stages.
     with _beside(context, able) if much else nullcontext(_noted(context, able)):
         _work(context, todo["trained"], here)
     with _beside(context, todo["scored"]):
         _work(context, todo["replayed"], here)
+    # Stages learn and judge lack the same: told once.
     for why in dict.fromkeys(stage.lacks(context.params, item) for stage, item in todo["learned"]):
         if why:
             context.console.note(f"left out: {why}")
@@ -158,6 +161,7 @@ def _beside(context: Context, todo: Sequence[tuple[Stage, str]]) -> Iterator[Non
 
 def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
     """Notes of stages that were worked on."""
+    # Another process must not write between the lines of this one.
     console = Kept()
     for stage, item in todo:
         stage.work(replace(context, console=console), item)
@@ -173,6 +177,7 @@ def _show_results(context: Context) -> None:
     lines = [summary_table(told), "", "registered model versions"]
     lines += [_version_line(model) for model in promotion["models"]]
     for name in (*LEARNED, *SCHEDULERS):
+        # A predictor that was left out has no receipt.
         receipt = context.root / RECEIPTS / f"judge-{name}.json"
         lines += [_version_line(model) for model in (read_json(receipt)["models"] if receipt.is_file() else ())]
     lines += ["", *outcome(promotion).lines, "", f"report: {context.root / 'processed/report.html'}"]
@@ -196,6 +201,7 @@ def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
     """
     _check_names(params)
     check_outputs({}, {"--out": root, "the store": home / "mlruns"})
+    # Generating takes seconds, and would be done twice.
     generator = GENERATORS.get(params.prepare.trace)
     if generator is not None and params.prepare.pools is None:
         generator.parse(params.prepare.settings)  # its trace fits its own quotas
@@ -212,6 +218,7 @@ def _check_names(params: Params) -> None:
         find_of_kind(cells.policy, *WHOLE_JOBS)
         for text in cells.forecasts:
             parse_forecasts(text)
+    # Found here in place of an empty report at the end.
     if not any(cells.forecasts for cells in params.backtest.cells):
         raise ConfigError("backtest.cells: nothing to replay; name a policy and its forecasts")
     for predictor in PREDICTORS:
@@ -231,6 +238,7 @@ def _check_fit(params: Params, prepared: Prepared) -> None:
     trace, split = prepared.trace, prepared.split
     pools_to_learn_from(trace.between(split.train_from_s, split.train_until_s), params.featurize.min_train_jobs)
     for begin, end in windows_of(split.train_until_s, split.test_until_s, params.backtest.windows):
+        # Building each window finds jobs that fit nowhere, and a warm-up that leaves none.
         place = pools_cluster(prepared.pools)
         one = Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True)
         warmup_end(one.scenario(POOLS), params.backtest.warmup_days)

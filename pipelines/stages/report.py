@@ -22,6 +22,7 @@ REPORT = "report.html"
 
 def work(context: Context, item: str = "", receipts: "Receipts | None" = None) -> None:
     """Write processed/report.html: of what is the same in every checkout, and of what receipts tell beside."""
+    # Without receipts the page is the same in every checkout: DVC keeps it.
     page = report_run(context.root, receipts or Receipts())
     context.write_receipt("report", {"page": str(page), "bytes": page.stat().st_size})
     context.console.note(f"report: {page}")
@@ -29,6 +30,7 @@ def work(context: Context, item: str = "", receipts: "Receipts | None" = None) -
 
 def report_folder(folder: Path) -> Path:
     """Write the page of the run or backtest in a folder; ConfigError when it holds neither."""
+    # A run holds a backtest as well, so it is looked for first.
     if all((folder / part).is_file() for part in RUN_PARTS):
         return report_run(folder, Receipts.of(folder))
     if (folder / RESULTS).is_file() and (folder / "inputs.json").is_file():
@@ -113,6 +115,7 @@ def report_backtest(folder: Path) -> Path:
 
 def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows with the versions and CPU times that a receipt keeps of them."""
+    # Rows and runs may be in different orders.
     kept = {(run["label"], run["window"], run["seed"]): run for run in runs}
     found = []
     for row in map(dict, rows):
@@ -123,6 +126,7 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
 
 def _input(folder: Path, told: Mapping[str, Any], **parts: Any) -> ReportInput:
     jobs, utilization = read_tables(folder)
+    # One seed a label: points of several draws would lie over one another.
     first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
         rows=told["rows"],

@@ -45,6 +45,7 @@ def imitate(
     steps : of Adam
     seed : of the batches
     """
+    # Whole runs are held back: picks of one run are alike.
     kept = max(len(shown) // 5, 1)
     learnt, held = picks_by_head(shown[:-kept]), picks_by_head(shown[-kept:])
     rng = np.random.default_rng(seed)
@@ -82,11 +83,14 @@ def advantages(runs: Sequence[Rollout], betas: Sequence[float]) -> list[Floats]:
     In units of their standard deviation, so that no workload counts for more because more is at stake in it.
     """
     weights = np.asarray(betas)
+    # Undiscounted objectives are weighted first: discounting is linear.
     gains = [returns(run.rewards @ weights, run.times_s)[:, None] for run in runs]
     beyond = np.concatenate(_beyond_others(runs, gains))[:, 0]
     states = np.concatenate(_beyond_others(runs, [run.states for run in runs]))
+    # Of both what others had at that time is taken off, so that only deviations are fitted.
     slopes = np.linalg.lstsq(states, beyond, rcond=None)[0]
     found = beyond - states @ slopes
+    # Runs that all earned the same teach nothing; dividing by 0 would teach noise.
     found /= max(float(found.std()), LEAST_SPREAD)
     return np.split(found, np.cumsum([len(run.times_s) for run in runs])[:-1])
 
@@ -117,6 +121,7 @@ def improve(
     runs = [run for group in groups for run in group]
     by_run = [each for group in groups for each in advantages(group, betas)]
     picks = picks_by_head(runs)
+    # Chances under which the picks were drawn: PPO clips against these in every pass.
     before = {head: learner.log_chances(head, picks[head]) for head in HEADS}
     worth = {
         head: np.concatenate([each[run.decision[head]] for run, each in zip(runs, by_run, strict=True)])
@@ -124,6 +129,7 @@ def improve(
     }
     rng = np.random.default_rng(seed)
     for _ in range(PASSES):
+        # Each head in as many batches, whatever its number of picks: steps are taken together.
         parts = {head: np.array_split(rng.permutation(len(picks[head])), BATCHES) for head in HEADS}
         for number in range(BATCHES):
             which = {head: parts[head][number] for head in HEADS}

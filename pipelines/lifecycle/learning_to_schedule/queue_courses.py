@@ -33,6 +33,7 @@ class Queue:
 
     def __init__(self, view: View, most: int) -> None:
         self._view, self._most = view, most
+        # Only GPUs that count against the quota: spare ones that jobs hold are another pool's.
         self._free = {name: pool.quota - pool.dedicated for name, pool in view.pools.items()}
         self._free_of_all = view.free_gpus
         self._pending = [job for seq, job in view.active.items() if seq not in view.running]
@@ -61,6 +62,7 @@ class Queue:
 
     def _row(self, job: Job) -> list[float]:
         view, pool = self._view, self._view.pools[job.pool]
+        # 0 stands for no limit, which is common in traces.
         limit_s = job.requirements.time_limit_s if job.requirements else np.inf
         return [
             log_minutes(view.now_s - job.submit_s),
@@ -84,6 +86,7 @@ class QueueCourse(Course):
 
     def __init__(self, workload: Workload, law: Law | None = None, most: int = 65) -> None:
         self._most = most
+        # Of all jobs: the mean over the mean is the sum over the sum.
         self._unit_s = sum(outcome.duration_s for outcome in workload.outcomes)
         super().__init__(Simulation(workload, Learning(), law=law))
 
@@ -94,6 +97,7 @@ class QueueCourse(Course):
 
     def close(self, view: View | None) -> Round:
         """See `Course`."""
+        # Jobs that ended within the round cost only up to their end.
         ends_s = (self._run.end_s(job.seq) for job in self._before)
         passed_s = sum((self._run.now_s if isnan(end_s) else end_s) - self._now_s for end_s in ends_s)
         state = np.array([len(self._before), self._running], dtype=float)

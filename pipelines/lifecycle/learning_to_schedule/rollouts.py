@@ -53,6 +53,7 @@ def roll_out(
     while (choice := course.next()) is not None:
         picked = choose(choice)
         rows[choice.head].append(choice.rows)
+        # What MLF-H would pick may be taught along a course that others drive.
         chosen[choice.head].append(choice.taught if taught else picked)
         decision[choice.head].append(len(course.rounds))
         course.take(picked)
@@ -76,6 +77,7 @@ def sampling(networks: Networks, rng: np.random.Generator) -> Chooser:
 
     def choose(choice: Choice) -> int:
         scores = scores_of(getattr(networks, choice.head), choice.rows)
+        # Adding Gumbel noise and taking the largest draws from the softmax without computing it.
         return int(np.argmax(scores + rng.gumbel(size=len(scores))))
 
     return choose

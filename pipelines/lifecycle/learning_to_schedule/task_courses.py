@@ -26,6 +26,7 @@ def state_of(view: TaskView) -> Floats:
     """What a baseline reads: jobs, those in the queue, hours of work left, GPU hours left, and jobs with time left to
     their deadlines, (5,)."""
     jobs, active = view.jobs, view.active
+    # A job is in the queue as long as any of its tasks is.
     queued = np.logical_or.reduceat(view.gpu_of < 0, jobs.task_of[:-1])[active]
     left_h = np.maximum(view.limit[active] - view.done[active], 0.0) * jobs.iteration_s[active] / HOUR_S
     in_time = jobs.deadline_s[active] > view.now_s
@@ -73,6 +74,7 @@ class TaskCourse(Course):
 
     def _end_of_round(self, view: View | None) -> float:
         """When the round after the latest decision was over, before any time in which there was nobody."""
+        # Idle hours cost nobody anything.
         end_s = self._before.now_s + self._round_s
         if view is None:
             return end_s
@@ -137,6 +139,7 @@ class TaskCourses:
 
     def _scale(self, part: TaskWorkload, seed: int) -> Scale:
         """MLF-H is run once a draw, however often that is begun anew."""
+        # Submissions are drawn as well: they tell two stretches of equal seed apart.
         key = (seed, part.jobs.submit_s.tobytes())
         if key not in self._scales:
             self._scales[key] = scale_of(part, self._settings, self._forecast, seed)

@@ -137,11 +137,13 @@ def arrays_in(lists: Mapping[str, list[Any]]) -> dict[str, Floats]:
 def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner) -> None:
     """Write all of it; each file in place of the old one at once, the state last."""
     folder.mkdir(parents=True, exist_ok=True)
+    # A new name each time: the old weights stay until the state names the new ones.
     fresh = folder / f"{WEIGHTS}.{standing.iteration}"
     learner.save(fresh)
     text = json.dumps({"asked": dict(asked), "weights": fresh.name, **asdict(standing)})
     part = folder / f"{STATE}.part"
     part.write_text(text, encoding="utf-8")
+    # Whole or not at all.
     os.replace(part, folder / STATE)
     for old in folder.glob(f"{WEIGHTS}.*"):
         if old != fresh:
@@ -160,6 +162,7 @@ def resume(folder: Path, asked: Mapping[str, Any], learner: Learner) -> Standing
     if not path.is_file():
         return None
     told = json.loads(path.read_text(encoding="utf-8"))
+    # Through JSON and back, for tuples are lists there.
     if told.pop("asked") != json.loads(json.dumps(dict(asked))):
         raise ConfigError(f"{path}: a training with other settings or jobs; give another folder, or remove this one")
     learner.restore(folder / told.pop("weights"))
@@ -249,6 +252,7 @@ class _Trainer:
 
     def run(self) -> TrainedScheduler:
         """From the first step, or from the last checkpoint on, to the end."""
+        # Made again after an interrupt: they take seconds, and columns are blanked by them.
         shown = [self._shown(number) for number in range(max(self._settings.shown, 2))]
         learner = Learner(FEATURES, blank=self._blank(shown), seed=self._seed)
         standing = resume(self._folder, self._asked(), learner)
@@ -261,6 +265,7 @@ class _Trainer:
     def _asked(self) -> dict[str, Any]:
         jobs = self._workload.jobs
         told = hashlib.sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in jobs)).hexdigest()
+        # Those two may differ: a training may go on for longer, or be compared on more.
         length = asdict(replace(self._settings, iterations=0, compared=0))
         return {"name": self._kind.policy.name, "seed": self._seed, "jobs": told, "settings": length}
 
@@ -269,6 +274,7 @@ class _Trainer:
 
     def _seed_of(self, stream: str, *numbers: int) -> int:
         """Seed of an episode, another for other numbers."""
+        # Numbers side by side, not added: no two streams ever share a seed.
         return sum(number << 32 * place for place, number in enumerate((self._seed, STREAMS[stream], *numbers)))
 
     def _shown(self, number: int) -> Rollout:
@@ -277,6 +283,7 @@ class _Trainer:
 
     def _blank(self, shown: list[Rollout]) -> tuple[int, ...]:
         """Columns of jobs that are not to be read, and those that were never anything but 0."""
+        # Weights of columns that were always 0 would stay as they were drawn, and speak up later.
         used = np.any([np.any(run.picks[JOBS].rows != 0.0, axis=0) for run in shown], axis=0)
         named = {JOB_FEATURES.index(name) for name in self._kind.blank}
         return tuple(sorted(named | set(np.flatnonzero(~used).tolist())))
@@ -298,6 +305,7 @@ class _Trainer:
             )
             standing.tried = [asdict(each) for each in tried]
             standing.betas = max(tried, key=lambda each: each.value).betas
+            # Short trainings have changed the weights.
             learner.assign(start)
         standing.checks.append((0, self._check(networks_of(start), standing.betas)))
         keep(self._folder, self._asked(), standing, learner)
@@ -317,12 +325,14 @@ class _Trainer:
 
     def _iterate(self, learner: Learner, standing: Standing) -> None:
         groups = self._groups(networks_of(learner.arrays()), "run", standing.iteration)
+        # To a tenth at the end; small steps where little is left to gain.
         falling = 1.0 - 0.9 * standing.iteration / self._settings.iterations
         told = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
         standing.iteration += 1
         standing.history.append({"reward": told.reward, "completion": told.objectives[0]})
         if standing.iteration % CHECK_EVERY == 0 or standing.iteration == self._settings.iterations:
             value = self._check(networks_of(learner.arrays()), standing.betas)
+            # The first check is of imitation alone: whoever never beats it stays with that.
             if value > max(each for _, each in standing.checks):
                 standing.best = listed(learner.arrays())
             standing.checks.append((standing.iteration, value))
@@ -342,6 +352,7 @@ class _Trainer:
     def _finish(self, standing: Standing) -> TrainedScheduler:
         """Compare with MLF-H on jobs that were not learnt from, and say whether to switch over."""
         arrays = arrays_in(standing.best)
+        # Student's interval needs two.
         streams = [self._rng("compare", number) for number in range(max(self._settings.compared, 2))]
         source = self._learnt if self._apart is None else self._apart
         made = [(draw_episode(source, self._settings.episode, rng), int(rng.integers(2**31))) for rng in streams]

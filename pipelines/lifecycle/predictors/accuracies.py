@@ -90,7 +90,9 @@ class Accuracies(TableLife[AccuracyCurve]):
             return fitted(self.algorithm, curves, seed, step, self.model)  # type: ignore[arg-type]
 
         with of_file(table.path):
+            # Half of the progress is the model, half its twins.
             model = fit(table.curves, part_of(progress, 0, 2))
+        # Curves alone have no calendar; only those of a trace say from when they are.
         model.trained_from_s_, model.trained_until_s_ = table.from_s, table.until_s
         twins = held_out(table.curves, fit, part_of(progress, 1, 2))
         apps, told, name = ", ".join(apps_of(table.curves)), counts(table.curves), Path(table.path).stem
@@ -110,6 +112,7 @@ class Accuracies(TableLife[AccuracyCurve]):
             "validation": {"left_out": twins.left_out, "prefixes": twins.figures},
             **made_from(table, (*table.notes, *twins.notes)),
         }
+        # Scoring must know which curves were learnt from: their fingerprints go with the model.
         return Fitted(model, card, result, beside=lambda folder: write_trained(folder, table.curves))
 
     def measured(self, table: CurveTable, wishes: Wishes) -> Told:
@@ -127,6 +130,7 @@ class Accuracies(TableLife[AccuracyCurve]):
         assert case.registry is not None
         overlap = refuse_trained(case.registry, version, table, case.allow_overlap)
         figures: Told = self.measured(table, case.wishes)
+        # Curves that are flat or over have no error to tell; they are counted, not hidden.
         left = len(table.curves) - int(figures["curves"])
         flat = [FLAT.format(left)] if left else []
         scored = {**counts(table.curves), "apps": apps_of(table.curves)}
@@ -137,6 +141,7 @@ class Accuracies(TableLife[AccuracyCurve]):
     def predict(self, known: Known) -> pl.DataFrame:
         """Final values of the runs of a table with 90 % intervals, where it says how long they are."""
         table = self.table_of(known)
+        # A frame is asked for without --epochs: the table must tell them.
         whole = [whole_epochs(curve, told) for curve, told in zip(table.curves, table.epochs, strict=True)]
         forecast = self.model_.forecast(table.curves, whole)
         keys = {"app": [curve.app for curve in table.curves], "seen": [curve.epochs for curve in table.curves]}
@@ -149,10 +154,12 @@ class Accuracies(TableLife[AccuracyCurve]):
         """
         table, target = self.table_of(case.known), asked["target"]
         pairs = zip(table.curves, table.epochs, strict=True)
+        # What the table tells of a run goes before the option, which is for all others.
         whole = [whole_epochs(curve, told or asked["epochs"]) for curve, told in pairs]
         forecast = self.model_.forecast(table.curves, whole)
         answers: dict[str, Sequence[Any]] = _finals(forecast)
         if target is not None:
+            # At any epoch up to the end, not at the end alone.
             answers["reach_probability"] = forecast.reach_probability(target)
             answers["reach_epoch"] = forecast.reach_epoch(target, MEDIAN)
         assert case.registry is not None
@@ -200,6 +207,7 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     head = f"{result['predictor']} {result['version']}, {result['prefix']:.0%} of the epochs seen"
     lines = [f"{head}; errors and widths as shares of a curve's range"]
     lines += _rows("app", {**result["by_app"], "all": result})
+    # Families without a figure come last, for None does not compare.
     families = sorted(result["families"].items(), key=lambda item: (item[1] is None, item[1]))
     lines += ["", "mae of single families", *(f"{name:<24}{_figure(value):>10}" for name, value in families)]
     if result["overlap_allowed"]:

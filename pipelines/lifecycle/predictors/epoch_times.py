@@ -82,6 +82,7 @@ class ScoreSettings:
         for key in settings:
             if key not in SCORE_SETTINGS:
                 raise ConfigError(f"--set {key}: epoch-time knows {', '.join(SCORE_SETTINGS)}")
+        # Strings still: what is no number is told with the text that was typed.
         job, draws = settings.get("job", JOBS[0]), settings.get("draws", "0")
         if job not in JOBS:
             raise ConfigError(f"--set job={job}: must be {' or '.join(JOBS)}")
@@ -146,9 +147,11 @@ class Question:
 
     def keys(self, table: ProfileTable) -> pl.DataFrame:
         """(n,) model, batch_size, gpu_type, gpus, one a combination."""
+        # Not beyond what was profiled, unless that is asked for.
         most = self.most_gpus or int(table.frame["gpus"].max())  # type: ignore[arg-type]
         rows: list[tuple[str, int | None, str, int]] = []
         for model in self.models or table.models:
+            # A model that the table does not know has no batch size here; forecasting it is refused.
             its = table.frame.filter(pl.col("model") == model)["batch_size"].unique().sort().to_list()
             sizes: Sequence[int | None] = self.batch_sizes or its or (None,)
             for size in sizes:
@@ -211,6 +214,7 @@ class EpochTimes(TableLife[EpochTime]):
     def known(cls, command: str, asked: Asked) -> Known:
         """See `TableLife`. Raises ConfigError for settings that are not known, before anything is read."""
         if command == EVALUATE:
+            # For its errors alone: a mistake must cost no reading of large tables.
             ScoreSettings.read(asked.given, asked["points"], asked["seed"])
         if command == PREDICT:
             Question.read(asked.given)
@@ -223,6 +227,7 @@ class EpochTimes(TableLife[EpochTime]):
         """
         table, seed = self.table_of(known), self.settings.seed
         kind: Any = self.model
+        # No algorithm is passed: there is one.
         model: EpochTime = kind().fit(table, tick=progress or (lambda done, total: None))
         card = card_of_table(
             table,
@@ -255,6 +260,7 @@ class EpochTimes(TableLife[EpochTime]):
     def _figures(self, table: ProfileTable, how: ScoreSettings, overlapping: bool) -> Told:
         model, plans = self.model_, (how.points, how.plan, how.batch, how.draws, how.seed)
         with of_file(table.path):
+            # With --allow-overlap the version itself forecasts what it has learnt.
             twin = (lambda name: model) if overlapping else model.twin_without
             return dict(score_epoch_times(jobs_of(table, how.job != JOBS[0]), twin, *plans))
 
@@ -266,6 +272,7 @@ class EpochTimes(TableLife[EpochTime]):
         """
         table, allowed = self.table_of(case.known), case.allow_overlap
         how = ScoreSettings.read(case.wishes.given, case.wishes.points, case.wishes.seed)
+        # Applications, not rows: another batch size of a known model is known, too.
         seen = [name for name in table.models if name in self.model_.models_]
         twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
         figures = {"known": how.points, "job": how.job, **self._figures(table, how, allowed)}
@@ -280,6 +287,7 @@ class EpochTimes(TableLife[EpochTime]):
     def _completed(self, table: ProfileTable, question: Question) -> pl.DataFrame:
         asked = question.keys(table)
         forecast = self.model_.forecast(table, asked, question.batch)
+        # Nulls are equal: profiles without a batch size have one key.
         known = asked.join(table.frame, on=KEY, how="left", nulls_equal=True, maintain_order="left")["epoch_s"]
         return asked.with_columns(
             pl.Series("epoch_s", forecast.epoch_s),
@@ -296,6 +304,7 @@ class EpochTimes(TableLife[EpochTime]):
         table, out = self.table_of(case.known), asked["out"]
         rows = self._completed(table, Question.read(settings_of(asked["pairs"])))
         if out is not None:
+            # What was measured is kept as it was measured.
             made = rows.filter(pl.col("profiled_s").is_null()).select(PROFILE_COLUMNS)
             write_profiles(pl.concat([table.frame, made]), out)
         return {

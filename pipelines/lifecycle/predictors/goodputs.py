@@ -46,6 +46,7 @@ class Goodputs(TableLife[FittedGoodput]):
     @classmethod
     def of_jobs(cls, jobs: Trace, table: StepTable) -> StepTable:
         """The applications that jobs were of."""
+        # Steps have no time of their own: an application counts as soon as one of its jobs was over.
         names = set(jobs.values("model"))
         times = {app: one for app, one in table.times.items() if app in names}
         return replace(table, path=jobs.source.path, sha256=jobs.source.sha256, times=times, notes=jobs.notes)
@@ -56,6 +57,7 @@ class Goodputs(TableLife[FittedGoodput]):
         kind: Any = self.model
         with of_file(table.path):
             model: FittedGoodput = kind().fit(table)
+        # Of twins within: each configuration is forecast by a fit without it.
         validation = score_steps(model, table.times)
         apps = ", ".join(table.times)
         card = card_of_table(
@@ -80,6 +82,7 @@ class Goodputs(TableLife[FittedGoodput]):
 
         Raises TrainingError where it knows none of the applications.
         """
+        # Other applications cannot be forecast at all, which is told by `scored`.
         known = {app: times for app, times in table.times.items() if app in self.model_.throughputs_}
         if not known:
             raise TrainingError(f"{table.path}: holds none of {', '.join(self.model_.throughputs_)}; give their steps")
@@ -99,6 +102,7 @@ class Goodputs(TableLife[FittedGoodput]):
         for app, times in table.times.items():
             if app not in self.model_.throughputs_:
                 continue
+            # Configurations that were measured; all batch sizes on each of them.
             places = sorted(set(zip(times.nodes.tolist(), times.gpus.tolist(), strict=True)))
             sizes = np.unique(times.local_batch_size).tolist()
             nodes, gpus, local = np.array([(*place, size) for place in places for size in sizes]).T
@@ -111,5 +115,6 @@ class Goodputs(TableLife[FittedGoodput]):
         """Seconds a step of the table's configurations."""
         table = self.table_of(case.known)
         rows = self.predict(case.known)
+        # By content: a copy of the file that was learnt from overlaps as well.
         overlap = case.version.trace_sha256 == table.sha256
         return {"steps": rows.to_dicts(), "overlap": overlap, **made_from(table, table.notes)}

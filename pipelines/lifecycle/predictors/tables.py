@@ -50,6 +50,7 @@ class TableLife(Life[M]):
     @classmethod
     def options(cls, command: str, asked: Asked) -> Collection[str]:
         """With those of a trace's window, where the table is of its jobs."""
+        # A file of its own has no calendar: only jobs can be cut by --from and --until.
         of_jobs = command in cls.beside_trace and cls._table_of_jobs(asked) is not None
         return (*cls.reads[command], *(OF_JOBS if of_jobs else ()))
 
@@ -66,6 +67,7 @@ class TableLife(Life[M]):
             if key != cls.table:
                 told = f"--set {key}: only {cls.table}=FILE is read here, of the jobs of --trace"
                 raise ConfigError(f"{told}; leave it out")
+        # Looked for even where a setting names another: a trace without facts may still be given a table.
         found = facts_beside(asked.path, (cls.table,)).get(cls.table)
         return Path(settings[cls.table]) if cls.table in settings else found
 
@@ -81,9 +83,11 @@ class TableLife(Life[M]):
 
     def table_of(self, known: Known) -> Any:
         """What is learnt from: the table, or what the jobs of the trace that were over by `until_s` add to it."""
+        # Without a trace all rows are learnt from, whenever they were measured.
         table = known.tables[self.table]
         if known.trace is None:
             return table
+        # What a running job will show by its end is not known yet.
         jobs, from_s, until_s = finished_jobs(known.trace, known.from_s, known.until_s)
         return replace(self.of_jobs(jobs, table), from_s=from_s, until_s=until_s)
 
@@ -119,4 +123,5 @@ def of_file(path: str) -> Iterator[None]:
     try:
         yield
     except TrainingError as error:
+        # Models know no files.
         raise TrainingError(f"{path}: {error}") from error

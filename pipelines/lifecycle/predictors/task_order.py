@@ -45,6 +45,7 @@ class TaskOrder(Life[SchedulingPolicy]):
             least = 2 if key == "runs" else 1  # a run is compared with the others of its workload
             if key not in FILES and (not text.isdecimal() or int(text) < least):
                 raise ConfigError(f"--set {key}={text}: must be a whole number >= {least}")
+        # Told before a trace is read, for that may take minutes.
         from jobcast.models.scheduling.learner import need_torch
 
         need_torch()
@@ -75,6 +76,7 @@ class TaskOrder(Life[SchedulingPolicy]):
             gpus=int(gpus) if gpus else None,
             from_s=from_s,
         )
+        # The cluster is no fact of the jobs: it goes its own way.
         tables = {key: given[key] for key in FILES if key in given and key != "cluster"}
         scenario = Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, given=tables).scenario(TASKS)
         more = {"scenario": scenario, "accuracies": _accuracies(asked, told), "told": told, "asked": asked}
@@ -86,6 +88,7 @@ class TaskOrder(Life[SchedulingPolicy]):
 
         scenario, asked, seed = known.tables["scenario"], known.tables["asked"], self.settings.seed
         counts: dict[str, Any] = {key: int(text) for key, text in self.settings.given.items() if key in COUNTS}
+        # In the store, so that a second command finds it whatever folder it is given in.
         draft = asked.home / "mlruns" / "unfinished" / f"{self.name}-{self._named(known, counts)}"
         trained = train_scheduler(
             self.name,
@@ -115,6 +118,7 @@ class TaskOrder(Life[SchedulingPolicy]):
 
     def _named(self, known: Known, counts: Mapping[str, int]) -> str:
         """What tells this training from others, so that none goes on from another's folder."""
+        # Jobs, servers, seed and lengths: all that the weights hang on.
         told = [known.tables["scenario"].provenance(), self.settings.seed, self.settings.tune, dict(counts)]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -137,6 +141,7 @@ def _champion(home: Path) -> Any:
     from jobcast.pipelines.experiments.sources import loaded_version
 
     registry, name = open_registry(home), ours_for(Question.ACCURACIES)
+    # Asking a registry for a champion that is not there is an error; here it is the usual case.
     if name not in {version.name for version in registry.list()}:
         return None
     return loaded_version(home, name, registry.resolve(name).version)

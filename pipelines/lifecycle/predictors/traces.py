@@ -69,6 +69,7 @@ class Scoring:
     @property
     def holds_training(self) -> bool:
         """Whether the trace holds the training time, so that a twin can learn from the same jobs."""
+        # A day of grace: training from midnight on, and a first job that came later.
         begins_s = float(self.trace.submit_s[0])
         return len(self.training) > 0 and begins_s <= self.version.train_from_s + LATE_START_S
 
@@ -83,6 +84,7 @@ class Scoring:
         unknown = [pool for pool in without if pool not in self.pools]
         if unknown:
             raise ConfigError(f"--without {unknown[0]}: is no pool that is scored; there is {', '.join(self.pools)}")
+        # Leaving out all pools would leave figures of nothing.
         if without and not self.others:
             raise ConfigError(f"--without {', '.join(without)}: leaves no pool to score; leave out fewer")
         if self.wishes.ablation:
@@ -121,6 +123,7 @@ class TraceLife(Life[M]):
         """The trace; of `predict` until the instant."""
         from jobcast.traces.readers import read_trace
 
+        # A question has one instant; all before it is history.
         from_s, until_s = (None, asked["at_s"]) if command == PREDICT else asked.window
         return Known(read_trace(asked.path), {}, from_s, until_s)
 
@@ -152,6 +155,7 @@ class TraceLife(Life[M]):
         """
         version, trace = case.version, gpu_jobs(case.known.jobs)
         sha256 = trace.source.sha256
+        # A trace of another cluster, or one whose times hang on no calendar, is unseen from its beginning.
         other = apart_in_time(version, float(trace.submit_s[0]), sha256)
         default_s = float(trace.submit_s[0]) if other else version.train_until_s
         why = (
@@ -159,11 +163,14 @@ class TraceLife(Life[M]):
             "before --until"
         )
         begin, end = stretch_of(trace, case.known.from_s, case.known.until_s, default_s, "score", why)
+        # Before anything is computed: a year of features takes minutes.
         overlap = refuse_overlap(version, begin, end, case.allow_overlap, sha256)
         check_tests(trace, begin, end)
+        # Later jobs must not even be there.
         known = trace.between(None, end)
         pools = scored_pools(known, version.train_from_s, version.train_until_s)
         registry = case.registry
+        # Twins of an ablation learn on the grid of the version.
         step_s = STEP_S if registry is None else float(registry.parameters(version).get("step_s", STEP_S))
         data = Scoring(known, version, begin, end, pools, case.wishes, step_s, case.progress, registry)
         data.check(self.ablates)
@@ -194,6 +201,7 @@ class TraceLife(Life[M]):
         """What was known of jobs at an instant. Raises TraceError where there is none."""
         trace, at_s = gpu_jobs(known.jobs), known.until_s
         found = trace if at_s is None else trace.as_of(at_s)
+        # A trace that is empty by itself is refused by its reader.
         if at_s is not None and not len(found):
             raise TraceError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
         return found
@@ -225,6 +233,7 @@ class TraceLife(Life[M]):
 
 def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tuple[str, ...]:
     """Pools with at least 100 training jobs; all pools where the trace does not hold the training time."""
+    # Pools with few jobs in training were not learnt: scoring them would tell of nothing that was trained.
     training = trace.between(train_from_s, train_until_s)
     if not len(training):
         return tuple(trace.pools)
@@ -238,6 +247,7 @@ def stretch_of(
     trace: Trace, from_s: float | None, until_s: float | None, begin_s: float, doing: str, why: str
 ) -> tuple[float, float]:
     """[from, until) of a trace, by default from `begin_s` to its end. Raises ConfigError where it is empty."""
+    # Windows are half open: a second more takes in the last job.
     begin = begin_s if from_s is None else from_s
     end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
     if begin >= end:

@@ -39,6 +39,7 @@ __all__ = [
     "told_parameters",
 ]
 
+# Predictors of tables have no recipe: their lives train them.
 RECIPES: Mapping[Question, Recipe] = {
     Question.ARRIVALS: arrivals.train_arrivals,
     Question.LOADS: loads.train_loads,
@@ -55,6 +56,7 @@ UNTUNED = frozenset(
 
 def algorithms_of(model: type[Model]) -> tuple[str, ...]:
     """The default first: whichever did best on the end of the training time, where there are several."""
+    # The paper's own is offered only where there are others to hold it against.
     own = tuple(model.algorithms)
     return (AUTO, *own, PAPER) if len(own) > 1 else own
 
@@ -64,6 +66,7 @@ def recipe_of(predictor: str, algorithm: str | None) -> tuple[str, Recipe]:
     if predictor not in PREDICTORS or answers_of(predictor) not in RECIPES:
         known = (name for name in PREDICTORS if answers_of(name) in RECIPES)
         raise ConfigError(f"{predictor!r} is no predictor of a trace's jobs; choose from {', '.join(known)}")
+    # An installed predictor of the same question is trained by the same recipe.
     model = PREDICTORS[predictor]
     algorithms = algorithms_of(model)
     if algorithm is not None and algorithm not in algorithms:

@@ -85,7 +85,9 @@ class TrainingData:
     ) -> "TrainingData":
         """Cut the training data out of a trace. Raises TrainingError when they are too short or too few."""
         trace = gpu_jobs(trace)
+        # Before anything is cut, so that errors name what was asked for.
         check_training(trace, from_s, until_s)
+        # Jobs before the window are kept: features look back over them.
         known = trace.between(None, until_s)
         begin = float(known.submit_s[0]) if from_s is None else from_s
         end = float(known.submit_s[-1]) + 1.0 if until_s is None else until_s
@@ -131,6 +133,7 @@ def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, A
     tables = {"selection.csv": selection, "tuning.csv": trials}
     return {
         "tables": {
+            # Columns may first appear in a late trial: all rows decide on the types.
             name: pl.DataFrame(list(rows), infer_schema_length=None).write_csv()
             for name, rows in tables.items()
             if rows
@@ -142,6 +145,7 @@ def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, A
 def card_of(trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelCard:
     """What the registry is told of a fitted predictor; its metrics are the twin's on the end of the training time."""
     model, trace = trained.predictor, data.trace
+    # Models of rules read no features.
     reads = getattr(model, "feature_names_", None) or getattr(model, "columns", None) or ()
     return ModelCard(
         name=model.name,
@@ -190,6 +194,8 @@ def parse_horizons(text: str | None) -> tuple[float, ...]:
         values = [float(word) for word in text.split(",")]
     except ValueError:
         values = []
+    # NaN is neither equal to itself nor sorted, infinity is caught at the end.
     if not values or values[0] <= 0 or values != sorted(set(values)) or not np.isfinite(values[-1]):
         raise ConfigError(f"--horizons {text}: write ascending minutes between commas, as in 5,60,720")
+    # Whole minutes stay whole: 5 and 5.0 would name horizons, columns and bins differently.
     return tuple(int(value) if value.is_integer() else value for value in values)

@@ -32,6 +32,7 @@ def train_durations(
     """JobDuration. SIA, section 5.4.2."""
     asked = algorithm
     if asked == PAPER:
+        # The likeliest bin is that of least cost where too short costs nothing more.
         algorithm, settings = PAPER_RULE, replace(settings, under_cost=0.0)
     jobs = DurationData.of(data.trace, settings.horizons_min, data.from_s)
     tuned, trials = None, list[dict[str, Any]]()
@@ -40,6 +41,7 @@ def train_durations(
         tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
     validation = _validation(kind, data, jobs, algorithm, settings, tuned)
     model, table = _fitted(kind, jobs, data.until_s, algorithm, settings, tuned)
+    # The registry names what was asked for, not the rule that stands in for it.
     concrete = asked if asked == PAPER else model.algorithm
     return Trained(model, concrete, validation, _parameters(model), **kept(table, trials))
 
@@ -55,6 +57,7 @@ def _fitted(
     """A model, and the table that `auto` chose its algorithm by."""
     table: Table = []
     calibration = None
+    # A twin chooses anew: the algorithm must not be chosen by what it is scored on.
     if algorithm == AUTO:
         selection = select(jobs, until_s, settings.seed, tuned)
         algorithm, calibration, table = selection.algorithm, selection.calibration, selection.table
@@ -72,6 +75,7 @@ def _validation(
 ) -> Mapping[str, Any]:
     """What a twin that has not seen the end of the training time scores there; {} where that holds no ended job."""
     from_s, until_s = data.validation_from_s, data.until_s
+    # Jobs of pools that are not learnt do not count in its figures either.
     counts = data.trace.jobs["pool"].is_in(list(data.pools)).to_numpy() & (data.trace.submit_s >= from_s)
     if not (counts & (data.trace.known_s <= until_s)).any() or not (jobs.end_s < from_s).any():
         return {}
@@ -112,10 +116,12 @@ def train_completions(
 def _trained(kind: type[Any], errors: Callable[[Any, Trace], LogErrors], data: TrainingData, algorithm: str) -> Trained:
     """A model, and what a twin that has not seen the end of the training time scores on the jobs of that."""
     model: Sized = kind().fit(data.trace, data.from_s, data.until_s)
+    # What ended after the training time is not known yet.
     from_s, seen = data.validation_from_s, data.trace.as_of(data.until_s)
     later = over(seen.between(from_s, None))
     before = data.trace.between(data.from_s, from_s)
     validation = {}
+    # A distribution needs two jobs.
     if len(later) and (before.known_s < from_s).sum() > 1:
         validation = dict(log_figures(errors(kind().fit(data.trace, data.from_s, from_s), later)))
     settings = model.settings_

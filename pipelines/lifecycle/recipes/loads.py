@@ -30,6 +30,7 @@ def train_loads(
     """NewLoad. SIA, section 5.4.1."""
     asked = algorithm
     if asked == PAPER:
+        # SIA reserves what it estimates: no second, higher quantile for lending.
         algorithm, settings = SlidingMax.algorithm, replace(settings, lending_coverage=settings.coverage)
     histories = histories_of(data.trace, data.pools)
     tuned, trials = None, list[Mapping[str, Any]]()
@@ -38,6 +39,7 @@ def train_loads(
         earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
         tuned, trials = tune_loads(earlier, Demands.of(settings.coverage), settings.tune, settings.seed)
     validation: Mapping[str, Any] = {}
+    # A twin can only be scored on windows that end within the training time.
     if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
         known = data.twin
         try:
@@ -77,6 +79,7 @@ def _fitted(
         seed=settings.seed,
         settings=tuned,
     )
+    # Sorted, for equal models must give equal bytes.
     model.pools_ = tuple(sorted(histories))
     return model.fit_data(data), table
 
@@ -90,5 +93,6 @@ def _parameters(model: NewLoad) -> dict[str, Any]:
         told |= {"trees": rule.settings.trees, "leaves": rule.settings.leaves}
     elif isinstance(rule, SlidingMax):
         told |= {"windows": ",".join(map(str, rule.windows_))}
+    # A horizon without any load has no coverage.
     covered = ["" if share is None else f"{share:.4f}" for share in rule.coverages_]
     return told | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}
