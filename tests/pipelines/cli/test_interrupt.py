@@ -152,18 +152,6 @@ def test_an_interrupted_registration_leaves_the_versions_as_they_were(run, shell
     assert shell.json(*words)["version"] == 2
 
 
-@pytest.mark.parametrize(("number", "code", "line"), [(signal.SIGINT, 130, LINE), (signal.SIGTERM, 143, TERMINATED)])
-def test_a_signal_while_python_executes_a_text_ends_with_our_exit_code(tmp_path, number, code, line):
-    """As dataclasses execute them; `python -m` would end by SIGINT after a bare KeyboardInterrupt there."""
-    text = f"import os; os.kill(os.getpid(), {int(number)})"
-    (tmp_path / "disturbed.py").write_text(
-        f"from jobcast.pipelines.cli import main\nmain.Commands.get_command = lambda *_: exec({text!r})\nmain.main()\n"
-    )
-    words = [sys.executable, "-m", "disturbed", "policies"]
-    ended = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (code, line)
-
-
 def test_an_interrupted_simulation_writes_nothing(run, shell, tmp_path, monkeypatch):
     from jobcast.schedulers.fcfs import Fcfs
 

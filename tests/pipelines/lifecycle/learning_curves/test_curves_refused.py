@@ -82,23 +82,6 @@ def test_forecasts_that_are_refused(shell, seen, words, said):
     assert said in shell.refuses("predict", NAME, "--trace", seen(10), *words)
 
 
-def test_options_of_curves_do_not_go_with_others(shell, run):
-    line = shell.refuses("evaluate", "new-load", "--trace", run.later, "--prefix", "0.2")
-    assert line == "--prefix: goes with the predictor accuracy-curve, not with new-load; leave it out"
-    for option in ("--epochs", "--target"):
-        line = shell.refuses("predict", "new-load@champion", "--trace", run.later, "--at", "0", option, "9")
-        assert line.startswith(f"{option}: goes with the predictor accuracy-curve, not with new-load")
-    for predictor in ("new-load", "jct"):
-        assert shell.refuses("predict", predictor, "--trace", run.later).startswith("Missing option '--at'")
-
-
-def test_an_empty_registry_says_how_to_train(shell, run, tmp_path):
-    shell.home = tmp_path / "nothing"
-    for command in ("evaluate", "predict"):
-        line = shell.refuses(command, NAME, "--trace", run.later, *(("--epochs", 40) if command == "predict" else ()))
-        assert "run `jobcast train accuracy-curve --trace FILE` first" in line
-
-
 def test_curves_with_nothing_left_to_forecast(shell, csv):
     short = csv("a,8,1,0.5", "b,8,1,0.7", name="short.csv", header=CURVES)
     assert "short.csv: no curve varies and goes on" in shell.refuses("evaluate", NAME, "--trace", short)

@@ -52,14 +52,6 @@ def test_an_action_that_is_not_offered_picks_the_first_row_and_is_counted():
     np.testing.assert_array_equal(first[0]["rows"], second[0]["rows"])
 
 
-def test_where_there_is_nothing_to_pick_the_first_step_ends():
-    env = env_of(ROWS[:1])
-    seen, info = env.reset()
-    assert not seen["mask"].any()
-    assert len(info["rounds"]) == 1
-    assert env.step(0)[1:4] == (0.0, True, False)
-
-
 def test_a_course_that_lasts_too_long_is_truncated():
     workload = small_workload(6)
     longer = workload.jobs._replace(compute_s=workload.jobs.compute_s * 1e4)

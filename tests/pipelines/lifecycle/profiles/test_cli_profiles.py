@@ -99,12 +99,3 @@ def test_options_of_epoch_times_and_other_predictors(shell, run):
     assert "--out: goes with the predictor epoch-time" in shell.refuses(
         "predict", "new-load", "--trace", run.few, "--at", "0", "--out", "x.csv"
     )
-
-
-def test_tables_that_cannot_be_used(shell, run, csv):
-    path = csv("1,2", name="bad.csv", header="model,gpus")
-    for words in (("train", NAME, "--trace"), ("evaluate", NAME, "--trace"), ("profiles", "show")):
-        assert "bad.csv" in shell.refuses(*words, path)
-    assert "no model x" in shell.refuses("profiles", "show", run.profiles, "--model", "x")
-    one = run.few
-    assert "profiles of one model only" in shell.refuses("train", NAME, "--trace", one)
