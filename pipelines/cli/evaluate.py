@@ -59,7 +59,7 @@ def command(
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
     if predictors.replays(ctx):
-        predictors.evaluate_replay(ctx)
+        predictors.replay(ctx, "evaluate")
         return
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.lifecycle.evaluation import evaluate_known

@@ -46,7 +46,7 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
       jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
     if predictors.replays(ctx):
-        predictors.predict_replay(ctx)
+        predictors.replay(ctx, "predict")
         return
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.lifecycle.evaluation import predict_known

@@ -177,23 +177,16 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
     return None, life.table.read_alone(path)
 
 
-def evaluate_replay(ctx: click.Context) -> None:
-    """Score intervals of completion times."""
-    from jobcast.pipelines.cli.jct import evaluate_jct
+def replay(ctx: click.Context, command: str) -> None:
+    """Say when a job finishes, or score intervals of completion times."""
+    from jobcast.pipelines.cli.jct import evaluate_jct, predict_jct
 
     learned = _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)
-    evaluate_jct(ctx.params, learned, options.console_of())
-
-
-def predict_replay(ctx: click.Context) -> None:
-    """When a job finishes."""
-    from jobcast.pipelines.cli.jct import predict_jct
-
-    learned = _learned(ctx.params["predictor"])
-    refuse_others(ctx, JCT)
-    check_instant(ctx)
-    predict_jct(ctx.params, learned, options.console_of())
+    if command == "predict":
+        check_instant(ctx)
+    act = predict_jct if command == "predict" else evaluate_jct
+    act(ctx.params, learned, options.console_of())
 
 
 def replays(ctx: click.Context) -> bool:

@@ -69,14 +69,12 @@ def search_pcs(trace_path: Path, out: Path, json_to: str | None, **asked: Any) -
     Example:
       jobcast search pcs --trace jobs.csv --gpus 64 --objectives jct:mean,error:p99 --out front.parquet
     """
-    from jobcast.pipelines.cli.search_request import SearchOptions, search_and_tell
+    from jobcast.pipelines.cli.search_request import search_and_tell
 
     options.check_places(json_to, (trace_path, asked["cluster_path"]), {"--out": out})
     asked["settings"] = settings_of(asked.pop("pairs"))
     asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
-    options.emit_json(
-        search_and_tell(trace_path, out, SearchOptions(**asked), options.console_of(), quiet=json_to == "-"), json_to
-    )
+    options.emit_json(search_and_tell(trace_path, out, asked, options.console_of(), quiet=json_to == "-"), json_to)
 
 
 @command.command(name="apply")

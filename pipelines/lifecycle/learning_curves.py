@@ -23,24 +23,6 @@ from jobcast.pipelines.report.console import Step
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 Curves = Sequence[LearningCurve]
-Fit = Callable[[type[AccuracyCurve], Curves, int, Step | None], AccuracyCurve]
-
-
-def _combination(kind: type[AccuracyCurve], curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
-    """Priors of the families by penalised least squares."""
-    return kind().fit(curves)
-
-
-def _bayes(kind: type[AccuracyCurve], curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
-    """Priors of the families by PyMC, which takes a minute and more; ConfigError where that is not installed."""
-    # PyMC takes seconds to import, and is an extra.
-    from jobcast.models.curves.learning import learn_prior
-
-    return kind(learn_prior(curves, seed, progress=progress)).fit(curves)
-
-
-ALGORITHMS: Mapping[str, Fit] = {"combination": _combination, "bayes": _bayes}
-"""Algorithm -> (class, curves, seed, progress) -> a fitted predictor; the default first."""
 
 
 def fitted(
@@ -50,8 +32,16 @@ def fitted(
     progress: Step | None = None,
     kind: type[AccuracyCurve] = AccuracyCurve,
 ) -> AccuracyCurve:
-    """A predictor trained on finished runs. Raises TrainingError where they tell nothing."""
-    return ALGORITHMS[algorithm](kind, curves, seed, progress)
+    """A predictor trained on finished runs: priors of the families by penalised least squares, or by PyMC for `bayes`.
+
+    Raises TrainingError where they tell nothing, ConfigError where PyMC is not installed.
+    """
+    if algorithm == "combination":
+        return kind().fit(curves)
+    # PyMC takes seconds to import, and is an extra; it learns for a minute and more.
+    from jobcast.models.curves.learning import learn_prior
+
+    return kind(learn_prior(curves, seed, progress=progress)).fit(curves)
 
 
 FILE = "trained_curves.json"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import AccuracyForecast, Floats
+from jobcast.domain.tasks import AccuracyForecast
 from jobcast.models.scheduling.learner import BETAS, Learner, need_torch
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
@@ -83,18 +83,6 @@ class SchedulerSettings:
     episode: EpisodeSettings = field(default_factory=lambda: EpisodeSettings())
 
 
-def policy_of(predictor: Policy) -> MlfRl:
-    """The scheduler of a trained or registered policy.
-
-    Raises
-    ------
-    RegistryError
-        Its weights are of another version's features.
-    """
-    names = {MlfPolicy.name: "mlf_rl", DevicePolicy.name: "device_rl"}
-    return MlfRl(networks_of(predictor.arrays_), names[predictor.name], SCHEDULERS[predictor.name].settings)
-
-
 STATE, WEIGHTS = "state.json", "learner.pt"
 
 
@@ -124,14 +112,9 @@ class Standing:
     tried: list[dict[str, Any]] = field(default_factory=list)
 
 
-def listed(arrays: Mapping[str, Floats]) -> dict[str, list[Any]]:
+def _listed(learner: Learner) -> dict[str, list[Any]]:
     """Weights as JSON takes them."""
-    return {name: values.tolist() for name, values in arrays.items()}
-
-
-def arrays_in(lists: Mapping[str, list[Any]]) -> dict[str, Floats]:
-    """Weights from JSON."""
-    return {name: np.array(values, dtype=np.float64) for name, values in lists.items()}
+    return {name: values.tolist() for name, values in learner.arrays().items()}
 
 
 def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner) -> None:
@@ -296,8 +279,8 @@ class _Trainer:
         standing = Standing(
             betas=self._kind.betas,
             imitation={head: fit.accuracy for head, fit in fits.items()},
-            start=listed(start),
-            best=listed(start),
+            start=_listed(learner),
+            best=_listed(learner),
         )
         if self._settings.tune:
             tried = tuned_betas(
@@ -334,7 +317,7 @@ class _Trainer:
             value = self._check(networks_of(learner.arrays()), standing.betas)
             # The first check is of imitation alone: whoever never beats it stays with that.
             if value > max(each for _, each in standing.checks):
-                standing.best = listed(learner.arrays())
+                standing.best = _listed(learner)
             standing.checks.append((standing.iteration, value))
             self._note(f"iteration {standing.iteration}: reward {value:.4f}, imitation {standing.checks[0][1]:.4f}")
         keep(self._folder, self._asked(), standing, learner)
@@ -351,7 +334,7 @@ class _Trainer:
 
     def _finish(self, standing: Standing) -> TrainedScheduler:
         """Compare with MLF-H on jobs that were not learnt from, and say whether to switch over."""
-        arrays = arrays_in(standing.best)
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in standing.best.items()}
         # Student's interval needs two.
         streams = [self._rng("compare", number) for number in range(max(self._settings.compared, 2))]
         source = self._learnt if self._apart is None else self._apart

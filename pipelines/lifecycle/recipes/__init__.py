@@ -9,6 +9,7 @@ from jobcast.models.algorithms import PAPER
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.duration_booster import RULES
+from jobcast.models.evaluation.sizes import run_time_errors, size_errors
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.predictor import Model
 from jobcast.models.predictors import PREDICTORS, answers_of
@@ -45,8 +46,8 @@ RECIPES: Mapping[Question, Recipe] = {
     Question.LOADS: loads.train_loads,
     Question.DURATIONS: durations.train_durations,
     Question.REGIMES: regimes.train_regimes,
-    Question.SIZES: durations.train_sizes,
-    Question.COMPLETIONS: durations.train_completions,
+    Question.SIZES: partial(durations.train_of_ended, errors=size_errors),
+    Question.COMPLETIONS: partial(durations.train_of_ended, errors=run_time_errors),
 }
 UNTUNED = frozenset(
     {*regimes.ALGORITHMS, JobSize.algorithm, CompletionTime.algorithm, SlidingMax.algorithm, *RULES, PAPER}

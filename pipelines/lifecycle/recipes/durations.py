@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jobcast.models.algorithms import PAPER
-from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.job_size import JobSize
 from jobcast.models.duration_booster import DurationSettings
 from jobcast.models.duration_data import DurationData
 from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
-from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
+from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
@@ -39,8 +38,9 @@ def train_durations(
     if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
         # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.
         tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
-    validation = _validation(kind, data, jobs, algorithm, settings, tuned)
-    model, table = _fitted(kind, jobs, data.until_s, algorithm, settings, tuned)
+    fit = partial(_fitted, kind, jobs, algorithm, settings, tuned)
+    validation = _validation(data, jobs, fit)
+    model, table = fit(data.until_s)
     # The registry names what was asked for, not the rule that stands in for it.
     concrete = asked if asked == PAPER else model.algorithm
     return Trained(model, concrete, validation, _parameters(model), **kept(table, trials))
@@ -49,10 +49,10 @@ def train_durations(
 def _fitted(
     kind: type[JobDuration],
     jobs: DurationData,
-    until_s: float,
     algorithm: str,
     settings: TrainSettings,
     tuned: DurationSettings | None,
+    until_s: float,
 ) -> tuple[JobDuration, Table]:
     """A model, and the table that `auto` chose its algorithm by."""
     table: Table = []
@@ -66,12 +66,7 @@ def _fitted(
 
 
 def _validation(
-    kind: type[JobDuration],
-    data: TrainingData,
-    jobs: DurationData,
-    algorithm: str,
-    settings: TrainSettings,
-    tuned: DurationSettings | None,
+    data: TrainingData, jobs: DurationData, fit: Callable[[float], tuple[JobDuration, Table]]
 ) -> Mapping[str, Any]:
     """What a twin that has not seen the end of the training time scores there; {} where that holds no ended job."""
     from_s, until_s = data.validation_from_s, data.until_s
@@ -80,7 +75,7 @@ def _validation(
     if not (counts & (data.trace.known_s <= until_s)).any() or not (jobs.end_s < from_s).any():
         return {}
     known = data.twin
-    twin = known if isinstance(known, JobDuration) else _fitted(kind, jobs, from_s, algorithm, settings, tuned)[0]
+    twin = known if isinstance(known, JobDuration) else fit(from_s)[0]
     return evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
 
 
@@ -92,30 +87,17 @@ def _parameters(model: JobDuration) -> dict[str, Any]:
     return told
 
 
-Sized = JobSize | CompletionTime
-
-
-def train_sizes(
-    data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None, kind: type[JobSize] = JobSize
-) -> Trained:
-    """JobSize."""
-    return _trained(kind, size_errors, data, algorithm)
-
-
-def train_completions(
+def train_of_ended(
     data: TrainingData,
     algorithm: str,
     settings: TrainSettings,
     progress: Step | None,
-    kind: type[CompletionTime] = CompletionTime,
+    *,
+    kind: type[Any],
+    errors: Callable[[Any, Trace], LogErrors],
 ) -> Trained:
-    """CompletionTime."""
-    return _trained(kind, run_time_errors, data, algorithm)
-
-
-def _trained(kind: type[Any], errors: Callable[[Any, Trace], LogErrors], data: TrainingData, algorithm: str) -> Trained:
-    """A model, and what a twin that has not seen the end of the training time scores on the jobs of that."""
-    model: Sized = kind().fit(data.trace, data.from_s, data.until_s)
+    """JobSize or CompletionTime, whose errors are of sizes or of run times; a twin is scored on the last part."""
+    model = kind().fit(data.trace, data.from_s, data.until_s)
     # What ended after the training time is not known yet.
     from_s, seen = data.validation_from_s, data.trace.as_of(data.until_s)
     later = over(seen.between(from_s, None))
@@ -124,8 +106,8 @@ def _trained(kind: type[Any], errors: Callable[[Any, Trace], LogErrors], data: T
     # A distribution needs two jobs.
     if len(later) and (before.known_s < from_s).sum() > 1:
         validation = dict(log_figures(errors(kind().fit(data.trace, data.from_s, from_s), later)))
-    settings = model.settings_
-    told = {"jobs": len(model.past_), "recency": settings.recency_, "recent_share": settings.recent_share_}
+    found = model.settings_
+    told = {"jobs": len(model.past_), "recency": found.recency_, "recent_share": found.recent_share_}
     return Trained(model, algorithm, validation, told)
 
 

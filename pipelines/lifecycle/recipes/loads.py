@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jobcast.domain.errors import TrainingError
@@ -38,20 +39,20 @@ def train_loads(
         # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.
         earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
         tuned, trials = tune_loads(earlier, Demands.of(settings.coverage), settings.tune, settings.seed)
+    fit = partial(_fitted, kind, histories, data.from_s, algorithm, settings, tuned)
     validation: Mapping[str, Any] = {}
     # A twin can only be scored on windows that end within the training time.
     if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
         known = data.twin
         try:
-            twin = known if isinstance(known, NewLoad) else None
-            twin = twin or _fitted(kind, histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)[0]
+            twin = known if isinstance(known, NewLoad) else fit(data.validation_from_s)[0]
         except TrainingError:
             twin = None  # too short to leave a part out: the model itself is trained all the same
         if twin is not None:
             validation = evaluate_loads(twin, histories, data.validation_from_s, data.until_s, settings.step_s)
     if progress is not None:
         progress(1, 2)
-    model, table = _fitted(kind, histories, data.from_s, data.until_s, algorithm, settings, tuned)
+    model, table = fit(data.until_s)
     if progress is not None:
         progress(2, 2)
     concrete = asked if asked == PAPER else model.algorithm
@@ -62,10 +63,10 @@ def _fitted(
     kind: type[NewLoad],
     histories: Histories,
     from_s: float,
-    until_s: float,
     algorithm: str,
     settings: TrainSettings,
     tuned: QuantileSettings | None,
+    until_s: float,
 ) -> tuple[NewLoad, Table]:
     """A model, and the table that `auto` chose its algorithm by."""
     data = LoadData.of(histories, from_s, until_s, settings.horizons_min)
