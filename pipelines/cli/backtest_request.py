@@ -80,7 +80,7 @@ def run_backtest(
     asked_by_name = set(request.policies)
     request = replace(request, policies=_named(request.policies))
     # The baseline last: settings are not for it, see `_apart`.
-    rules = [*_rules(request.policies), find_policy(request.baseline)]
+    rules = [find_policy(name) for name in (*request.policies, request.baseline)]
     local = asks_for_locality(request.settings)
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
@@ -164,11 +164,6 @@ def run_backtest(
 def _named(policies: Sequence[str]) -> tuple[str, ...]:
     """The policies, in place of `all` every one that there is."""
     return tuple(dict.fromkeys(name for asked in policies for name in (POLICIES if asked == ALL else (asked,))))
-
-
-def _rules(policies: Sequence[str]) -> list[PolicySpec]:
-    """Policies by name. Raises ConfigError for an unknown one."""
-    return [find_policy(name) for name in policies]
 
 
 def _apart(

@@ -229,14 +229,14 @@ def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_
     from jobcast.pipelines.cli.trace_requests import AUTO, convert
 
     options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
-    done = convert(format_name, sources, out, pools_out, **asked)
-    trace, console = done.trace, options.console_of()
-    read_as = f", read as {done.format_name}" if format_name == AUTO else ""
+    trace, read_format, quotas_from = convert(format_name, sources, out, pools_out, **asked)
+    console = options.console_of()
+    read_as = f", read as {read_format}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
     for line in (*trace.notes, *options.dropped_lines(trace.dropped)):
         console.note(f"  {line}")
-    if done.quotas_from:
-        console.note(f"{pools_out}: {done.quotas_from}")
+    if quotas_from:
+        console.note(f"{pools_out}: {quotas_from}")
 
 
 @command.command(name="describe")

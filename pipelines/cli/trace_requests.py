@@ -1,12 +1,11 @@
 """Traces brought to the canonical form, and public ones fetched: what `jobcast trace` imports when it needs it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.report.console import Console
-from jobcast.traces.catalogue import CATALOGUE, PublicTrace
+from jobcast.traces.catalogue import CATALOGUE
 from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace
 from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, write_pools
 from jobcast.traces.readers import read_sources
@@ -19,19 +18,12 @@ AUTO = "auto"
 MOST_NAMES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """What was written: the trace, its format, and where the quotas come from (None = not asked for)."""
-
-    trace: Trace
-    format_name: str
-    quotas_from: str | None
-
-
 def convert(
     format_name: str, sources: Sequence[Path], out: Path, pools_out: Path | None, timezone: str | None, strict: bool
-) -> Conversion:
-    """Convert a trace; nothing is written unless all of it could be read.
+) -> tuple[Trace, str, str | None]:
+    """Convert a trace; what was written, its format, and where the quotas come from (None = not asked for).
+
+    Nothing is written unless all of it could be read.
 
     Parameters
     ----------
@@ -51,12 +43,12 @@ def convert(
     reading = read_sources(sources, format=wanted, timezone=timezone, strict=strict)
     if not pools_out:
         write_trace(reading.trace, out)
-        return Conversion(reading.trace, reading.format_name, None)
+        return reading.trace, reading.format_name, None
     # Before the trace is written: an error here must leave nothing behind.
     quotas = reading.pools or derive_pools(reading.trace)
     write_trace(reading.trace, out)
     write_pools(quotas, pools_out)
-    return Conversion(reading.trace, reading.format_name, _origin(reading))
+    return reading.trace, reading.format_name, _origin(reading)
 
 
 def _origin(reading: Reading) -> str:
@@ -81,9 +73,10 @@ def catalogue_table() -> str:
     """All public traces: name, size, licence, what it is."""
     lines = ["Public traces. Fetch one with: jobcast trace fetch NAME", ""]
     for trace in CATALOGUE.values():
+        sizes = ", ".join(f"{file.name} {file.shown_size}" for file in trace.files)
         lines += [
             f"{trace.name:<17}{trace.what}",
-            f"{'':<17}{_sizes(trace)}",
+            f"{'':<17}{sizes}",
             f"{'':<17}{trace.licence}",
             f"{'':<17}{trace.home}",
         ]
@@ -117,10 +110,6 @@ def fetched(name: str, origin: str | None, out: Path | None, console: Console) -
     folder = out if out is not None else _shortest(find_home() / RAW / name)
     fetch(trace, Fetching(folder, origin, console.note, console.progress))
     return convert_command(trace, folder)
-
-
-def _sizes(trace: PublicTrace) -> str:
-    return ", ".join(f"{file.name} {file.shown_size}" for file in trace.files)
 
 
 def _shortest(path: Path) -> Path:

@@ -100,21 +100,21 @@ def run(context: Context) -> None:
     began = time.perf_counter()
     todo = {name: [step for step in steps() if step[0].name in names] for name, names in PARTS.items()}
     # The report is one more step; what runs beside is not counted.
-    here = _Count(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
-    _work(context, todo["shared"], here)
+    heads = _heads(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
+    _work(context, todo["shared"], heads)
     able = [(stage, item) for stage, item in todo["learned"] if not stage.lacks(context.params, item)]
     much = any(context.params.learned(name).algorithms for name in (*LEARNED, *SCHEDULERS))
     # Where nothing is to be learnt a process of its own costs more than the empty stages.
     with _beside(context, able) if much else nullcontext(_noted(context, able)):
-        _work(context, todo["trained"], here)
+        _work(context, todo["trained"], heads)
     with _beside(context, todo["scored"]):
-        _work(context, todo["replayed"], here)
+        _work(context, todo["replayed"], heads)
     # Stages learn and judge lack the same: told once.
     for why in dict.fromkeys(stage.lacks(context.params, item) for stage, item in todo["learned"]):
         if why:
             context.console.note(f"left out: {why}")
-    context.console.note(here.next("report"))
-    report.work(context, receipts=report.Receipts.of(context.root))  # versions and times, which the stage leaves out
+    context.console.note(f"{next(heads)} report")
+    report.work(context, receipts=report.receipts_of(context.root))  # versions and times, which the stage leaves out
     context.console.note(f"done in {time.perf_counter() - began:.0f} s")
     _show_results(context)
 
@@ -130,21 +130,14 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 its own while the trio is trained; what was trained is scored in one while it is replayed."""
 
 
-@dataclass(slots=True)
-class _Count:
-    """Steps of the main job so far, of how many."""
-
-    of: int
-    done: int = 0
-
-    def next(self, name: str) -> str:
-        self.done += 1
-        return f"[{self.done}/{self.of}] {name}".rstrip()
+def _heads(count: int) -> Iterator[str]:
+    """What stands before the name of each step of the main job."""
+    yield from (f"[{number}/{count}]" for number in range(1, count + 1))
 
 
-def _work(context: Context, todo: Sequence[tuple[Stage, str]], count: _Count) -> None:
+def _work(context: Context, todo: Sequence[tuple[Stage, str]], heads: Iterator[str]) -> None:
     for stage, item in todo:
-        context.console.note(count.next(f"{stage.name} {item}"))
+        context.console.note(f"{next(heads)} {stage.name} {item}".rstrip())
         stage.work(context, item)
 
 
