@@ -66,7 +66,7 @@ def command(
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
 
         told["what_if"] = what_if(table, job_id, asked, find_home())
-        # Where jobs progress by run time, other GPUs would not change it: that is said.
+        # What other GPUs would change of its run time is assumed there, so it is said.
         told["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
     for note in told["notes"]:
         console.note(note)

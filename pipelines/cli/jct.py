@@ -284,7 +284,7 @@ def score_jct(
     scored = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
     earlier = earlier_of(scored, facts, None if learned is None else learned.past_)
     given: dict[str, Any] = {} if learned is None else {"sizes": learned.settings_}
-    # At least each, where there are fewer jobs than are scored.
+    # Every job, where there are fewer than are scored.
     every = every or max(1, len(scored) // SCORED)
     try:
         # From the middle of the first stretch: neither end counts for more.

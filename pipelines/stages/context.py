@@ -22,7 +22,7 @@ def read_receipt(root: Path, name: str) -> dict[str, Any]:
     """A receipt, where the file is still there that it was written with; else nothing."""
     path = root / RECEIPTS / f"{name}.json"
     told = read_json(path) if path.is_file() else {}
-    # Receipts that hang on no file always count.
+    # One that was written with no file tells nothing here: the root itself is no file.
     of = told.get("written_with", {"file": "", "sha256": ""})
     file = root / of["file"]
     return told if file.is_file() and sha256_of(file) == of["sha256"] else {}
