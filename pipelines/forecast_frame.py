@@ -76,6 +76,7 @@ def forecast_frame(answers: Sequence[tuple[float, pl.DataFrame]], told: Mapping[
 
 def _renamed(at_s: float, rows: pl.DataFrame) -> pl.DataFrame:
     """Keys first, under analysts' names."""
+    # Only as the first column: bins of run times have a pool beside the job.
     names = {name: UNIQUE_ID for name in OF_WHAT if name in rows.columns[:1]}
     names |= {name: Y_PRED for name in VALUES if name in rows.columns}
     keys = [_instant(pl.lit(at_s), CUTOFF)]
@@ -87,11 +88,13 @@ def _renamed(at_s: float, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _instant(seconds: pl.Expr, name: str) -> pl.Expr:
+    # Microseconds, rounded: floats of 1.7e9 s are exact to a few of them.
     return (seconds * 1e6).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")).alias(name)
 
 
 def _draw_lines(frame: pd.DataFrame, axes: "Axes") -> None:
     """A line a pool over the horizons of one cutoff; of several cutoffs a line a pool and horizon over these."""
+    # One cutoff has horizons to draw over, several have time itself.
     over_cutoffs = frame[CUTOFF].nunique() > 1
     lines = [UNIQUE_ID, "horizon_min"] if over_cutoffs else [UNIQUE_ID]
     for key, rows in frame.groupby(lines):
@@ -104,6 +107,7 @@ def _draw_lines(frame: pd.DataFrame, axes: "Axes") -> None:
 
 def _draw_bars(frame: pd.DataFrame, axes: "Axes") -> None:
     """A bar a row, of the value or of shares beside one another; the first rows where there are many."""
+    # Run times have no value, but a probability a bin.
     numbers = [Y_PRED] if Y_PRED in frame.columns else list(frame.select_dtypes("number").columns)
     if not numbers:
         raise ConfigError(f"nothing to draw: no column of {', '.join(map(str, frame.columns))} holds numbers")

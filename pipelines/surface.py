@@ -28,8 +28,7 @@ from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts, split_forecasts
 from jobcast.pipelines.experiments.worlds import check_law
 from jobcast.pipelines.forecast_frame import ForecastFrame, forecast_frame
-from jobcast.pipelines.lifecycle.evaluation import evaluate_known
-from jobcast.pipelines.lifecycle.prediction import predicted_rows
+from jobcast.pipelines.lifecycle.evaluation import evaluate_known, predicted_rows
 from jobcast.pipelines.lifecycle.predictors import check_capable, life_of
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Wishes
 from jobcast.pipelines.lifecycle.promotion import compare, refuse
@@ -129,6 +128,7 @@ def describe(trace: Traced, cluster: Place = None) -> Description:
     """
     read = trace_of(trace)
     place = cluster_meant(cluster, read)
+    # Quotas over time where a file tells them, else those of the cluster.
     return describe_trace(read, None if place is None else place.quotas or place.pools)
 
 
@@ -166,7 +166,9 @@ def train(
     folder, given, life = home_of(home), texts(set), life_of(predictor)
     one = untrained(predictor, algorithm, {**settings, "given": given})
     span = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
+    # A trace in memory goes as it is; its file is not read again.
     told = train_version(one, known_of(life, TRAIN, trace, folder, given, **span), home=folder)
+    # By its number: another process may have registered one since.
     return open_registry(folder).resolve(predictor, told["version"])
 
 
@@ -209,6 +211,7 @@ def evaluate(
     check_capable(EVALUATE, reference[0])
     wished = made(Wishes, "evaluate", {**wishes, "draws": draws, "given": given})
     asked: dict[str, Any] = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
+    # Lives look at the options of the command, too.
     asked |= {"prefix": wished.prefix, "points": wished.points, "seed": wished.seed}
     known = known_of(life_of(reference[0]), EVALUATE, trace, folder, given, **asked)
     result = evaluate_known(reference, known, home=folder, wishes=wished, allow_overlap=allow_overlap).result
@@ -248,12 +251,14 @@ def forecast(
     folder, given, reference = home_of(home), texts(set), reference_of(version)
     check_capable(PREDICT, reference[0])
     life = life_of(reference[0])
+    # Read once for all instants.
     read = trace_of(trace) if learns_from_jobs(life) else trace
     answers = []
     for at_s in instants(at, read):
         known = known_of(life, PREDICT, read, folder, given, until_s=at_s)
         rows, found = predicted_rows(reference, known, home=folder)
         answers.append((at_s, rows))
+    # The earliest cutoff decides: one forecast from before the end of training is enough.
     overlap = found.train_until_s > min(at_s for at_s, _ in answers)
     return forecast_frame(answers, {"predictor": found.name, "version": found.version, "overlap": overlap})
 
@@ -304,6 +309,7 @@ def simulate(
     told = {"policy": policy, "baseline": baseline, "spec": spec, "settings": given, "named": named(cluster), **request}
     wanted = made(SimulateRequest, "simulate", told)
     check_number("limit", limit)
+    # As the command: what needs no trace comes first.
     check_law(law, given, None)
     check_request(wanted, None)
     experiment = Experiment(
@@ -316,6 +322,7 @@ def simulate(
         only_pools=only_pools,
         law=law,
     )
+    # Recorded, so that `explain` can be asked afterwards.
     return simulated(experiment, wanted, home_of(home), Kept(), record=True)
 
 
@@ -354,6 +361,7 @@ def backtest(
     ['fcfs', 'mmfs', 'ssf']
     """
     read, from_s, console = trace_of(trace), seconds(start, "start"), Kept()
+    # A mixed source holds commas itself: a text is split by the command's own rule.
     sources = tuple(split_forecasts(forecasts) if isinstance(forecasts, str) else map(parse_forecasts, forecasts))
     asked = {"policies": several(policies), "forecasts": sources, "baseline": baseline}
     span = {"from_s": from_s, "until_s": seconds(until, "until"), "place": cluster_meant(cluster, read, from_s)}
@@ -363,6 +371,7 @@ def backtest(
     wanted = made(BacktestRequest, "backtest", told)
     folder = None if out is None else Path(out)
     result = run_backtest(wanted, read, out=folder, home=home_of(home), console=console)
+    # Figures beside the keys, for a frame has no nested columns.
     rows = [
         {name: value for name, value in row.items() if name != "figures"} | row["figures"] for row in result["rows"]
     ]
@@ -388,6 +397,7 @@ def explain(run: Finished | PathName, job_id: str) -> Explanation:
     'Job 007 of pool production-1: 1 GPU for 5.44 h; mmfs'
     """
     if isinstance(run, Finished):
+        # Explanations are read from files: one way for runs in memory and on disk.
         with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
             run.write(Path(room) / "jobs.parquet")
             return explain(Path(room) / "jobs.parquet", job_id)
@@ -493,6 +503,7 @@ def promote(
     jobcast.domain.errors.ConfigError: new-load: name a version, as in new-load:2
     """
     name, ref = reference_of(version)
+    # An alias may move meanwhile.
     if not isinstance(ref, int):
         raise ConfigError(f"{version}: name a version, as in {name}:2")
     act = None

@@ -70,6 +70,7 @@ def named(cluster: Place) -> dict[str, Path | int | None]:
     >>> named("quotas.csv"), named(8), named(None)
     ({'pools': PosixPath('quotas.csv')}, {'gpus': 8}, {})
     """
+    # Before text: a number of GPUs is the shortest cluster.
     if isinstance(cluster, int):
         return {"gpus": cluster}
     if isinstance(cluster, str | PathLike):
@@ -85,6 +86,7 @@ def cluster_meant(cluster: Place, trace: Trace, from_s: float | None = None) -> 
     if by_name := named(cluster):
         how: dict[str, Any] = {**by_name, "from_s": from_s}
         return cluster_of(trace, **how)
+    # A single pool is taken for a list of one.
     pools: Sequence[Any] = cluster if isinstance(cluster, Sequence) else [cluster]
     if not pools or not all(isinstance(pool, Pool) for pool in pools):
         raise ConfigError(f"cluster: give a Cluster, pools, a number of GPUs or a file, not {cluster!r}")
@@ -103,6 +105,7 @@ def seconds(instant: Any, name: str) -> float | None:
         return parse_time(instant, name)
     try:
         if isinstance(instant, datetime) or not hasattr(instant, "__float__"):
+            # numpy's datetimes have no __float__, pandas' do not either; plain datetimes are taken here as well.
             stamp = pd.Timestamp(instant)
             found = (stamp if stamp.tzinfo else stamp.tz_localize(UTC)).timestamp()
         else:
@@ -173,11 +176,13 @@ def check_number(name: str, value: Any) -> None:
     """
     if value is None or (name not in SHARES and name not in LEAST):
         return
+    # True is a number to Python.
     number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if name in SHARES:
         if not number or not 0.0 < value < 1.0:
             raise ConfigError(f"{name}: must lie between 0 and 1, got {value!r}")
         return
+    # 1.0 is as whole as 1.
     least, whole = LEAST[name], "number" if name in PARTS else "whole number"
     if not number or value < least or (name not in PARTS and value != int(value)):
         raise ConfigError(f"{name}: must be a {whole} of at least {least:g}, got {value!r}")
@@ -208,6 +213,7 @@ def known_of(
     """
     if learns_from_jobs(life):
         return Known(trace_of(trace), {}, asked.get("from_s"), asked.get("until_s"))
+    # Tables lie beside the file: a trace in memory must name it.
     path = Path(trace.source.path if isinstance(trace, Trace) else trace)
     if not path.exists():
         raise ConfigError(
@@ -238,6 +244,7 @@ def _blocks(result: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Mapping
         for group, block in result["regimes"].items():
             yield from (({"group": group, "model": rule}, told) for rule, told in block["rules"].items())
         return
+    # Predictors without horizons have their figures at the top.
     by_horizon: Mapping[str, Any] = result.get("horizons") or {"": result}
     for horizon, figures in by_horizon.items():
         key = {"horizon": horizon} if horizon else {}

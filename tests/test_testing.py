@@ -10,7 +10,7 @@ from jobcast.domain.law import EPOCHS, RUNTIME, TASKS
 from jobcast.domain.policy import Decision, Grant
 from jobcast.pipelines.experiments.worlds import LIVING
 from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
+from jobcast.schedulers.registry import BUILT_IN, make_policy
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.testing import check_policy, registered
 from tests.schedulers.tasks.test_task_network import arrays
@@ -43,10 +43,6 @@ def test_every_policy_of_ours_keeps_to_the_rules(name, law):
         networks = networks_of(arrays())
         make = lambda source: make_policy(name, networks)  # noqa: E731
     check_policy(make, law, range(1), jobs=JOBS.get(name, testing.JOBS), oracle=name in EXEMPT)
-
-
-def test_those_that_need_the_future_are_named():
-    assert tuple(name for name in BUILT_IN if find_policy(name).needs_every_job) == EXEMPT
 
 
 class Drawing(Fcfs):

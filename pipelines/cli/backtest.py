@@ -33,10 +33,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
 @options.degrade_option
 @options.set_option
 @options.json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     trace_path: Path,
     policies: str,
     forecasts: str | None,
@@ -70,15 +67,18 @@ def command(
     from jobcast.pipelines.report.backtest_page import summary_table
     from jobcast.traces.readers import read_trace
 
+    # Before anything is read: a full disk or a mistyped folder must not cost a replay.
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), folders={"--out": out})
     request = BacktestRequest(
+        # A trailing comma names nothing.
         policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings_of(pairs),
         max_think_s=options.asked_think_s(closed_loop, max_think_s),
         **asked,
     )
+    # Needs no trace.
     check_law(request.law, request.settings, request.max_think_s)
-    console = options.console_of(ctx)
+    console = options.console_of()
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
     options.table_or_json(result, json_to, summary_table(result), console)

@@ -79,16 +79,19 @@ def run_backtest(
     """
     asked_by_name = set(request.policies)
     request = replace(request, policies=_named(request.policies))
-    rules = [*_rules(request.policies), find_policy(request.baseline)]
+    # The baseline last: settings are not for it, see `_apart`.
+    rules = [find_policy(name) for name in (*request.policies, request.baseline)]
     local = asks_for_locality(request.settings)
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
     costs, settings = law_apart(request.settings, request.law)
     facts, own = _apart(settings, rules, local)
+    # Before windows are cut, for policies that no loop can be closed around are a mistake of the line.
     if request.max_think_s is not None:
         check_loop(request.policies, request.forecasts, request.baseline, request.settings)
     experiments = _experiments(request, trace, {**facts, **costs})
     skipped: list[dict[str, str]] = []
+    # Slow ones are left out before forecasts are looked for.
     able = _quick(rules[:-1], asked_by_name, experiments, skipped)
     pairs = _pairs(request, able, experiments[0], skipped)
     wanted = backtest.with_settings(backtest.matrix(pairs, len(experiments), request.seeds), own, local)
@@ -98,6 +101,7 @@ def run_backtest(
     bases = backtest.baselines_of(wanted, request.baseline, experiments[0], request.forecasts)
     cells = backtest.with_baseline(wanted, bases)
     against = _against(request.against, cells)
+    # Filled by the matrix: who cannot run is skipped, not an end of all.
     lacking: list[backtest.Lacking] = []
     with console.progress("backtest") as step:
         results = backtest.run_matrix(
@@ -118,6 +122,7 @@ def run_backtest(
     met, law_of = {one.log.law for one in results}, experiments[0].law_of
     missed = [one for one in lacking if one.cell.label in asked_for or law_of(find_policy(one.cell.policy)) in met]
     skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in missed]
+    # Baselines alone are no answer to what was asked.
     if asked_for.isdisjoint(one.cell.label for one in results):
         raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
     rests_on = assumptions_beside(trace.source.path)
@@ -137,6 +142,7 @@ def run_backtest(
         "jobcast": __version__,
     }
     if out:
+        # Results before figures and page, which are made of them.
         write_results(out, told, results)
         write_json(out / "inputs.json", _inputs(experiments, result, home))
         write_json(out / "figures.json", result)
@@ -149,6 +155,7 @@ def run_backtest(
         result |= open_registry(home).staleness()
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
     unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
+    # Windows and kinds repeat their notes.
     for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
         console.note(note)
     return result
@@ -159,11 +166,6 @@ def _named(policies: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for asked in policies for name in (POLICIES if asked == ALL else (asked,))))
 
 
-def _rules(policies: Sequence[str]) -> list[PolicySpec]:
-    """Policies by name. Raises ConfigError for an unknown one."""
-    return [find_policy(name) for name in policies]
-
-
 def _apart(
     settings: Mapping[str, str], rules: Sequence[PolicySpec], local: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -172,6 +174,7 @@ def _apart(
     The last of the rules is the baseline, which is run without settings. Raises ConfigError for one that nobody knows.
     """
     kinds = {KINDS[rule.kind] for rule in rules}
+    # Files and prices of any kind that takes part.
     facts = {
         name: value
         for name, value in settings.items()
@@ -179,6 +182,7 @@ def _apart(
     }
     own = {name: value for name, value in settings.items() if any(rule.decides_by(name, local) for rule in rules)}
     names = tuple(rule.name for rule in rules[:-1])
+    # Facts were found by their names; the rest must be decided by somebody.
     check_settings(names, {name: value for name, value in settings.items() if name not in facts}, local)
     return facts, own
 
@@ -187,6 +191,7 @@ def _quick(
     rules: Sequence[PolicySpec], by_name: set[str], experiments: Sequence[Experiment], skipped: list[dict[str, str]]
 ) -> list[PolicySpec]:
     """Policies that were asked for by name, and of the others those for so many jobs; the rest is skipped."""
+    # The largest window decides: a row must be there in all.
     most = max(len(one.window) for one in experiments)
     slow = [rule for rule in rules if rule.most_jobs is not None and rule.most_jobs < most and rule.name not in by_name]
     for rule in slow:
@@ -221,8 +226,10 @@ def _full_row(one: backtest.CellResult, experiment: Experiment) -> dict[str, Any
 def _scenes_of(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[Scenario[Any, Any]]:
     """What was replayed, a scenario a window and kind, in the order in which policies met them."""
     rules = [(one.cell.window, find_policy(one.cell.policy)) for one in results]
+    # Policies of one kind and scope share a scenario.
     met = dict.fromkeys((window, rule.kind, rule.scope) for window, rule in rules)
     scenarios = [experiments[window].scenario(kind, scope) for window, kind, scope in met]
+    # Kinds may share one, too.
     return list({id(scenario): scenario for scenario in scenarios}.values())
 
 
@@ -253,6 +260,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
         trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s
     )
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
+    # A second more: the end is exclusive.
     end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
@@ -275,6 +283,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
 def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Path) -> dict[str, Any]:
     used = {(name, number) for row in result["rows"] for name, number in row["versions"].items()}
     registry = open_registry(home)
+    # As predictors are listed everywhere.
     order = {name: position for position, name in enumerate(PREDICTORS)}
     versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
     trace, place, notes = (

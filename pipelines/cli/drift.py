@@ -80,12 +80,14 @@ def command(
     from jobcast.pipelines.report.files import write_json
     from jobcast.traces.readers import read_trace
 
-    console, reference = options.console_of(ctx), parse_reference(predictor)
+    console, reference = options.console_of(), parse_reference(predictor)
     files = {"--html": html, "--switches-out": switches_out}
     options.check_places(json_to, (trace_path,), files, {"--out": out})
+    # For its error: a name that is none must not cost reading a trace.
     standards_of("drift", reference[0])
     facts, alone = watched_table(ctx, reference[0], ("html", "out", "allow_overlap"))
     trace = None if alone is not None else read_trace(trace_path)
+    # What is left of the options is the window and the overlap.
     rule = SwitchRule(*(asked.pop(name) for name in ("most_missed", "days", "least_arrivals")))
     with console.progress(f"drift {predictor}") as step:
         if trace is None:
@@ -95,6 +97,7 @@ def command(
             window = Window(trace, pools=pools, cluster=cluster, gpus=gpus, given=given)
             how: dict[str, Any] = {"rule": rule, "progress": step, "facts": facts, "window": window}
             found = drift(reference, trace, home=find_home(), **how, **asked)
+    # Known only now: an installed predictor of arrivals may have a gate.
     if switches_out and not found.result["switch_rule"]:
         raise ConfigError(f"--switches-out: {reference[0]} has no gate to switch by; name will-jobs-arrive")
     if switches_out:
@@ -105,6 +108,7 @@ def command(
         console.note(f"page: {page}")
     if out:
         write_json(out / "drift.json", found.result)
+    # A table's notes are in its result.
     if trace is not None:
         options.tell_notes(trace, console)
     options.table_or_json(found.result, json_to, drift_table(found.result), console)

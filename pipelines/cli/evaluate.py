@@ -59,22 +59,24 @@ def command(
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
     if predictors.replays(ctx):
-        predictors.evaluate_replay(ctx)
+        predictors.replay(ctx, "evaluate")
         return
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.lifecycle.evaluation import evaluate_known
     from jobcast.pipelines.lifecycle.evaluation_files import keep_evaluation
     from jobcast.pipelines.lifecycle.predictors.life import Wishes
 
-    console, reference = options.console_of(ctx), parse_reference(predictor)
+    console, reference = options.console_of(), parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "evaluate", reference[0])
     options.check_places(json_to, (trace_path,), folders={"--out": out})
-    known, home = life.known("evaluate", params), tidy_home(console) if log else params.home
+    # Only --log writes to the store, so that only it need be swept.
+    known, home = life.known("evaluate", params), options.tidy_home(console) if log else params.home
     wishes = Wishes(
         without=tuple(dict.fromkeys(without)),
+        # Points for plots cost as much as the figures.
         curves=out is not None or log,
         given=params.given,
+        # The option itself has no default, which would look as if it had been given.
         prefix=predictors.PREFIX if asked["prefix"] is None else asked["prefix"],
         **{name: asked[name] for name in ("ablation", "paper_recipe", "smoothing", "draws", "seed", "points")},
     )

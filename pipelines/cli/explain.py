@@ -31,9 +31,7 @@ from jobcast.pipelines.cli import options
     help="Forecast start and end had it asked for that, one or both; may be repeated. Replays the trace.",
 )
 @options.json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
     log_path: Path,
     job_id: str,
     pools_path: Path | None,
@@ -58,15 +56,17 @@ def command(
     from jobcast.pipelines.experiments.explain.narration import tell
     from jobcast.pipelines.experiments.explain.run_table import read_run_table
 
-    console = options.console_of(ctx)
+    console = options.console_of()
     options.check_places(json_to, (log_path, pools_path))
     table = read_run_table(log_path, pools_path)
     told = explain(table, job_id)
+    # Replays import all policies; explaining reads two files.
     if asked:
         from jobcast.models.registry.home import find_home
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
 
         told["what_if"] = what_if(table, job_id, asked, find_home())
+        # What other GPUs would change of its run time is assumed there, so it is said.
         told["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
     for note in told["notes"]:
         console.note(note)

@@ -48,6 +48,14 @@ COMMANDS: dict[str, str] = {
 """Commands and their one-line help; each lives in pipelines/commands and is imported when it is asked for."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the command.
+
+    CPython notes a bare KeyboardInterrupt, told by its exact class, that leaves a text it executes, as dataclasses make
+    them, and then ends the process by SIGINT in place of its exit code, whoever caught it meanwhile.
+    """
+
+
 class Commands(click.Group):
     """A group whose commands are imported when they are asked for, so that help is instant."""
 
@@ -56,6 +64,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
+            # Without its cause: the blank line is written for a KeyboardInterrupt alone.
             raise click.Abort from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -64,6 +73,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
+        # Only these: any other module of the package would be imported as well.
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"jobcast.pipelines.cli.{cmd_name}").command
@@ -97,6 +107,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
     0 done, 2 the user's mistake, 1 our own, 130 interrupted, 143 terminated.
     """
+    # With arguments it is a test that calls: signals and exit are its own.
     words = sys.argv[1:] if arguments is None else arguments
     os.environ.setdefault(*PATIENT_THREADS)
     debug = "--debug" in words
@@ -105,6 +116,7 @@ def main(arguments: list[str] | None = None) -> Any:
     # --debug and --quiet are understood anywhere on the line.
     first = [word for word in ("--debug", "--quiet") if word in words]
     words = [*first, *(word for word in words if word not in first)]
+    # Before click is asked: Ctrl-C while commands are imported must end in good order, too.
     heard = _listen() if arguments is None else []
     try:
         with warnings.catch_warnings():
@@ -115,9 +127,11 @@ def main(arguments: list[str] | None = None) -> Any:
         if files := sys.modules.get("jobcast.traces.files"):
             files.heard()
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
+            # The first signal is what the user meant; more of them only urge.
             number = heard[0] if heard else signal.SIGINT
             told, code = ENDED[number], EXIT_SIGNAL + number
             _end_workers()
+        # Mistakes of the line have no traceback worth reading.
         elif debug and not isinstance(error, click.ClickException | BrokenPipeError):
             raise
         else:
@@ -128,7 +142,7 @@ def main(arguments: list[str] | None = None) -> Any:
         if arguments is None:
             for number in ENDED:
                 signal.signal(number, signal.SIG_IGN)  # nothing is left to interrupt but the way out
-            exec("")  # CPython leaves by a signal if Ctrl-C came while it executed a text, as dataclasses do
+    # click gives back what a command returns, which is nothing, or the code of --help.
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -155,7 +169,7 @@ def _listen() -> list[signal.Signals]:
         again = number == signal.SIGTERM and bool(heard)  # who sends it twice must not cut the clean-up short
         heard.append(signal.Signals(number))
         if not again:
-            raise KeyboardInterrupt
+            raise Interrupted
 
     for number in ENDED:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
@@ -173,6 +187,7 @@ def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
         return _line(f"{message}{'' if message.endswith(('.', '?')) else '.'} See '{where} --help'."), EXIT_USER
     if isinstance(error, click.ClickException):
         return _line(error.format_message()), EXIT_USER
+    # Before OSError, which it is: nothing is wrong with any file.
     if isinstance(error, BrokenPipeError):
         _discard_stdout()
         return "", EXIT_OURS  # whoever read the results has left; nothing is wrong
@@ -182,6 +197,7 @@ def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
         what = f"memory ran out ({error})" if str(error) else "memory ran out"
         return _line(f"{what}; narrow the window with --from and --until, or free some memory"), EXIT_USER
     if isinstance(error, OSError):
+        # Standard output itself could not be written to.
         if error.filename is None:
             _discard_stdout()
         where, why = error.filename or "stdout", error.strerror or error
@@ -200,6 +216,7 @@ def _discard_stdout() -> None:
 
 
 def _line(message: str) -> str:
+    # Control characters of a file's content must not reach the terminal.
     told = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
     return f"jobcast: {told if len(told) <= MOST_TOLD else f'{told[:MOST_TOLD]}...'}"
 
@@ -209,6 +226,7 @@ def _named(words: list[str]) -> str:
     path = ["jobcast"]
     command: click.Command = cli
     for word in words:
+        # Options and values are no commands: they are passed over.
         if isinstance(command, click.Group) and (found := command.get_command(click.Context(command), word)):
             path.append(word)
             command = found

@@ -26,8 +26,7 @@ def command() -> None:
 
 @command.command(name="list")
 @options.json_option
-@click.pass_context
-def list_models(ctx: click.Context, json_to: str | None) -> None:
+def list_models(json_to: str | None) -> None:
     """All registered versions with their aliases.
 
     \b
@@ -42,14 +41,13 @@ def list_models(ctx: click.Context, json_to: str | None) -> None:
     registry = open_registry(find_home())
     versions = registry.list()
     told = {"models": [version_row(version) for version in versions], **registry.staleness()}
-    options.table_or_json(told, json_to, versions_table(versions), options.console_of(ctx))
+    options.table_or_json(told, json_to, versions_table(versions), options.console_of())
 
 
 @command.command(name="show")
 @click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
 @options.json_option
-@click.pass_context
-def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
+def show_model(name: str, json_to: str | None) -> None:
     """One version: what it was trained on, its figures, its run.
 
     \b
@@ -64,7 +62,7 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     options.check_places(json_to)
     registry = open_registry(find_home())
     told = version_details(registry, registry.resolve(*parse_reference(name)))
-    options.table_or_json(told, json_to, details(told), options.console_of(ctx))
+    options.table_or_json(told, json_to, details(told), options.console_of())
 
 
 @command.command(name="promote")
@@ -106,15 +104,16 @@ def promote_model(
     """
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replay_judges import Window
     from jobcast.pipelines.lifecycle.standards import standards_of
     from jobcast.traces.readers import read_trace
 
     model, ref = parse_reference(name)
+    # An alias may move while the versions are compared.
     if not isinstance(ref, int):
         raise ConfigError(f"{name}: name a version, as in {model}:2")
+    # Flags are False, all else is None where nobody asked.
     alone = [name for name, value in of_window.items() if value is not None and value is not False]
     if trace_path is None and alone:
         option = alone[0].removesuffix("_s").replace("_", "-")
@@ -122,7 +121,7 @@ def promote_model(
     if trace_path is None and pairs:
         raise ConfigError("--set: is for a comparison; add --trace FILE or leave it out")
     options.check_places(json_to, (trace_path, of_window["pools"], of_window["cluster"]))
-    console = options.console_of(ctx)
+    console = options.console_of()
     act: Callable[..., dict[str, Any]] | None = None
     with console.progress(f"compare {name}") as step:
         if trace_path is not None:
@@ -133,17 +132,17 @@ def promote_model(
             else:
                 window = Window(read_trace(trace_path), given=settings_of(pairs), **of_window)
                 act = partial(compare, window=window, facts=facts, progress=step)
-        told = promote(model, ref, alias, act, force=force, home=tidy_home(console))
+        told = promote(model, ref, alias, act, force=force, home=options.tidy_home(console))
     if not told["compared"]:
         console.note(f"nothing was compared: {'no --trace was given' if act is None else f'it is {alias} already'}")
     options.table_or_json(told, json_to, promotion_table(told), console)
+    # After the table and the JSON: who is refused wants to see why.
     refuse(told)
 
 
 @command.command(name="rollback")
 @click.argument("name")
-@click.pass_context
-def rollback_model(ctx: click.Context, name: str) -> None:
+def rollback_model(name: str) -> None:
     """Give the alias champion back to the version that held it before.
 
     \b
@@ -151,18 +150,16 @@ def rollback_model(ctx: click.Context, name: str) -> None:
       jobcast models rollback will-jobs-arrive
     """
     from jobcast.models.registry import open_registry
-    from jobcast.pipelines.cli.leftovers import tidy_home
 
-    console = options.console_of(ctx)
-    version = open_registry(tidy_home(console)).rollback(name)
+    console = options.console_of()
+    version = open_registry(options.tidy_home(console)).rollback(name)
     console.result(f"{name}: champion is version {version.version} again")
 
 
 @command.command(name="restore")
 @click.argument("folder", metavar="[DIR]", type=options.FILE, required=False)
 @options.json_option
-@click.pass_context
-def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None) -> None:
+def restore_models(folder: Path | None, json_to: str | None) -> None:
     """Register the trained models in a pipeline's files, as `dvc pull` brings them; DIR is the project's data.
 
     A model that is registered already keeps its version. Where there is no champion, the models that passed the gate
@@ -174,13 +171,13 @@ def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None)
     """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.lifecycle.model_files import restore
     from jobcast.pipelines.report.model_tables import version_row, versions_table
 
     options.check_places(json_to)
-    console, home = options.console_of(ctx), find_home()
-    told = restore(folder or home / "data", tidy_home(console))
+    # `[DIR]` is looked for below the home, not below the working folder.
+    console, home = options.console_of(), find_home()
+    told = restore(folder or home / "data", options.tidy_home(console))
     versions = open_registry(home).list()
     console.note(", ".join(f"{key}: {len(of)}" for key, of in told.items()))
     rows = {key: [str(version) for version in of] for key, of in told.items()}
@@ -191,8 +188,7 @@ def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None)
 @command.command(name="export")
 @click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
 @click.argument("folder", metavar="DIR", type=options.FILE)
-@click.pass_context
-def export_model(ctx: click.Context, name: str, folder: Path) -> None:
+def export_model(name: str, folder: Path) -> None:
     """Copy a version into a plain folder that loads without any database.
 
     \b
@@ -205,6 +201,7 @@ def export_model(ctx: click.Context, name: str, folder: Path) -> None:
 
     registry = open_registry(find_home())
     version = registry.resolve(*parse_reference(name))
+    # After the version was found: a wrong name is the likelier mistake.
     options.check_places(None, folders={"DIR": folder})
     registry.export(version, folder)
-    options.console_of(ctx).result(f"{version.name} {version.version}: {folder}")
+    options.console_of().result(f"{version.name} {version.version}: {folder}")

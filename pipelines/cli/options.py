@@ -10,10 +10,9 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
-from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import check_outputs, to_json, write_text
-from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.formatting import counted, parse_time
 
 if TYPE_CHECKING:
     from jobcast.traces.table import Trace
@@ -31,6 +30,7 @@ class PolicyCommand(click.Command):
         from jobcast.schedulers.registry import BUILT_IN, POLICIES, names_of
 
         names = {kind.title: names_of(key) for key, kind in KINDS.items()}
+        # Known by name alone: no plug-in is imported for help.
         names["installed"] = tuple(name for name in POLICIES if name not in BUILT_IN)
         with formatter.section("Policies (`jobcast policies NAME` tells its settings)"):
             formatter.write_dl([(title, ", ".join(found)) for title, found in names.items() if found])
@@ -43,6 +43,7 @@ class Instant(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds from the epoch."""
+        # click converts defaults again, which are numbers then.
         return value if isinstance(value, float) else parse_time(value, param.opts[0] if param else "time")
 
 
@@ -61,6 +62,7 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     """Options of a command as one decorator; help lists them in this order."""
 
     def decorate(command: Command) -> Command:
+        # Decorators apply from below: the last one stands first in help.
         for option in reversed(options):
             command = option(command)
         return command
@@ -70,6 +72,7 @@ def several(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
 
 def _limit_memory(ctx: click.Context, param: click.Parameter, size: str | None) -> None:
     if size is not None:
+        # In force until the command ends, whatever way it does.
         ctx.with_resource(memory_limit(parse_memory(size)))
 
 
@@ -188,9 +191,9 @@ def asked_think_s(closed_loop: bool, max_think_s: float | None) -> float | None:
     return MAX_THINK_S if max_think_s is None else max_think_s
 
 
-def console_of(ctx: click.Context) -> Console:
+def console_of() -> Console:
     """The console that the command line's `--quiet` asked for."""
-    return Console(quiet=bool((ctx.obj or {}).get("quiet")))
+    return Console(quiet=bool((click.get_current_context().obj or {}).get("quiet")))
 
 
 def tell_notes(trace: "Trace", console: Console) -> None:
@@ -211,6 +214,7 @@ def check_places(
     folders: Mapping[str, Path | None] = MappingProxyType({}),
 ) -> None:
     """Refuse `--json` and other places of results that cannot be written to, before the work begins."""
+    # An empty variable of a shell script, most likely.
     if json_to == "":
         raise ConfigError("--json: names nothing; name a file, or - for stdout")
     json_file = Path(json_to) if json_to and json_to != "-" else None
@@ -219,6 +223,7 @@ def check_places(
 
 def emit_json(value: dict[str, Any], json_to: str | None) -> None:
     """Write figures where `--json` says."""
+    # Nothing else may stand on stdout then.
     if json_to == "-":
         click.echo(to_json(value), nl=False)
     elif json_to:
@@ -232,14 +237,6 @@ def table_or_json(value: dict[str, Any], json_to: str | None, table: str, consol
         console.result(table)
 
 
-def settings_for(predictor: str, reader: str, pairs: tuple[str, ...]) -> dict[str, str]:
-    """`--set key=value` of a command for predictors; ConfigError where the predictor is not the one that reads any."""
-    settings = settings_of(pairs)
-    if settings and predictor != reader:
-        raise ConfigError(f"--set {next(iter(settings))}: {predictor} reads no settings, {reader} does; leave it out")
-    return settings
-
-
 def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
     """Numbers between commas. Raises ConfigError for others.
 
@@ -251,3 +248,25 @@ def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
         if not part.isdecimal() or int(part) < 1:
             raise ConfigError(f"{option} {text}: whole numbers >= 1 between commas are expected, got {part!r}")
     return tuple(int(part) for part in parts)
+
+
+def tidy_home(console: Console, out: Path | None = None) -> Path:
+    """The home of the registry, swept, for a command that writes to its store.
+
+    Runs that a dead process left running are ended; half-written files under the store, the home's data, `out` and
+    among the system's temporary ones are removed. What a living process owns stays. What was done is said.
+
+    Raises RegistryError for a store that cannot be written to.
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.runs import sweep_store
+    from jobcast.traces.owners import sweep_drafts_below, sweep_scratch
+
+    home = find_home()
+    store = sweep_store(home)
+    roots = {place.resolve() for place in (home / "data", out) if place is not None}
+    drafts = store.drafts + sum(sweep_drafts_below(root) for root in sorted(roots)) + sweep_scratch()
+    parts = [counted(count, noun) for count, noun in ((store.runs, "run"), (drafts, "half-written file")) if count]
+    if parts:
+        console.note(f"swept what interrupted commands had left: {' and '.join(parts)}")
+    return home

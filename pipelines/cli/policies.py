@@ -9,8 +9,7 @@ from jobcast.pipelines.cli import options
 @click.argument("name", required=False)
 @click.option("--markdown", is_flag=True, help="The page of the documentation, which lists our own.")
 @options.json_option
-@click.pass_context
-def command(ctx: click.Context, name: str | None, markdown: bool, json_to: str | None) -> None:
+def command(name: str | None, markdown: bool, json_to: str | None) -> None:
     """List all policies, or tell what one is and which settings it takes.
 
     \b
@@ -32,7 +31,7 @@ def command(ctx: click.Context, name: str | None, markdown: bool, json_to: str |
         click.echo(policies_page(), nl=False)
     elif name is not None:
         told = policy_figures(find_policy(name))
-        options.table_or_json(told, json_to, policy_table(told), options.console_of(ctx))
+        options.table_or_json(told, json_to, policy_table(told), options.console_of())
     else:
         rows = all_policies()
-        options.table_or_json({"policies": rows}, json_to, policies_table(rows), options.console_of(ctx))
+        options.table_or_json({"policies": rows}, json_to, policies_table(rows), options.console_of())

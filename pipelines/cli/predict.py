@@ -46,15 +46,16 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
       jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
     if predictors.replays(ctx):
-        predictors.predict_replay(ctx)
+        predictors.replay(ctx, "predict")
         return
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.lifecycle.prediction import predict_known
+    from jobcast.pipelines.lifecycle.evaluation import predict_known
 
     reference = parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "predict", reference[0])
+    # Tables have no instant.
     if "at_s" in life.reads["predict"]:
-        predictors.needed_instant(ctx)
+        predictors.check_instant(ctx)
     options.check_places(json_to, (trace_path,), {"--out": asked["out"]})
     result = predict_known(reference, life.known("predict", params), ctx.params, home=params.home)
     predictors.tell(ctx, result, life.said("predict", result))

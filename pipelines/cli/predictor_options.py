@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PREFIX = 0.2
 """Share of a curve's epochs that is seen, where nothing else is asked for."""
+# Reading options change how a trace is read, not what is asked of a predictor.
 COMMON = frozenset({"predictor", "trace_path", "json_to", "drop_outliers", "memory"})
 """Parameters that go with every predictor."""
 
@@ -92,13 +93,16 @@ def refuse_others(
     why : reasons that a user may wonder about, by parameter
     """
     known = {param.name: param for param in ctx.command.params}
+    # The first that is wrong is told, so the order must be the user's.
     for param in (known[name] for name in ctx.params):  # as they stand on the line
         name, option = str(param.name), param.opts[0]
+        # Defaults are on nobody's line.
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         if name in COMMON or (allowed is not None and name in allowed):
             continue
         owner = getattr(param, "owner", predictor)
+        # Told by its owner, even where the predictor would allow few options at all.
         if owner != predictor:
             raise ConfigError(f"{option}: goes with the predictor {owner}, not with {predictor}; leave it out")
         if allowed is not None:
@@ -115,10 +119,10 @@ def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[
 
     if command != TRAIN:
         check_capable(command, name, (JCT,))
-    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of(ctx).note)
+    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of().note)
     refuse_others(ctx, name, life.options(command, asked), life.why)
-    if not life.reads_settings and "pairs" in ctx.params:
-        options.settings_for(name, REGIME, ctx.params["pairs"])
+    if not life.reads_settings and (given := asked.given):
+        raise ConfigError(f"--set {next(iter(given))}: {name} reads no settings, {REGIME} does; leave it out")
     return life, asked
 
 
@@ -131,19 +135,19 @@ def training(ctx: click.Context, more: Iterable[Path] = ()) -> Iterator[tuple[Pa
     more : files that are read beside the trace
     """
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cli.leftovers import tidy_home
 
-    console, home = options.console_of(ctx), find_home()
+    console, home = options.console_of(), find_home()
     inputs = (ctx.params["trace_path"], *more)
+    # Before the store is swept, which may wait for others.
     options.check_places(ctx.params["json_to"], inputs, folders={"the store": home / "mlruns"})
-    tidy_home(console)
+    options.tidy_home(console)
     with console.progress(f"train {ctx.params['predictor']}") as step:
         yield home, step
 
 
 def tell(ctx: click.Context, result: dict[str, Any], table: str) -> None:
     """What the reader decided and left out on stderr, figures where they are wanted; after the work."""
-    console, path = options.console_of(ctx), result["inputs"]["trace"]["path"]
+    console, path = options.console_of(), result["inputs"]["trace"]["path"]
     for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
         console.note(f"{path}: {note}")
     options.table_or_json(result, ctx.params["json_to"], table, console)
@@ -165,6 +169,7 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
     if life.table is None:
         return None, None
     name, path = life.table.name, ctx.params["trace_path"]
+    # Jobs with facts have a calendar: weeks, in place of batches of rows.
     found = settings.get(name) or facts_beside(path, (name,)).get(name)
     if found is not None:
         return life.table.read(Path(found)), None
@@ -172,35 +177,22 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
     return None, life.table.read_alone(path)
 
 
-def evaluate_replay(ctx: click.Context) -> None:
-    """Score intervals of completion times."""
-    from jobcast.pipelines.cli.evaluate_jct import evaluate_jct
+def replay(ctx: click.Context, command: str) -> None:
+    """Say when a job finishes, or score intervals of completion times."""
+    from jobcast.pipelines.cli.jct import evaluate_jct, predict_jct
 
-    asked, learned = ctx.params, _learned(ctx.params["predictor"])
+    learned = _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)
-    place = (options.console_of(ctx), asked["trace_path"], (asked["from_s"], asked["until_s"]))
-    more = {**_owned(ctx), "learned": learned, "allow_overlap": asked["allow_overlap"]}
-    evaluate_jct(*place, asked["pairs"], asked["seed"], asked["json_to"], **more)
-
-
-def predict_replay(ctx: click.Context) -> None:
-    """When a job finishes."""
-    from jobcast.pipelines.cli.predict_jct import predict_jct
-
-    asked, learned = ctx.params, _learned(ctx.params["predictor"])
-    refuse_others(ctx, JCT)
-    place = (options.console_of(ctx), asked["trace_path"], needed_instant(ctx), asked["from_s"])
-    predict_jct(*place, asked["pairs"], asked["seed"], asked["json_to"], **_owned(ctx), learned=learned)
-
-
-def _owned(ctx: click.Context) -> dict[str, Any]:
-    """Values of the options of `jct`."""
-    return {str(one.name): ctx.params[str(one.name)] for one in ctx.command.params if getattr(one, "owner", "") == JCT}
+    if command == "predict":
+        check_instant(ctx)
+    act = predict_jct if command == "predict" else evaluate_jct
+    act(ctx.params, learned, options.console_of())
 
 
 def replays(ctx: click.Context) -> bool:
     """Whether completions are forecast by replaying a policy: of `jct` always, of its versions where one is named."""
     name = name_of(ctx.params["predictor"])
+    # Without a policy a version forecasts run times alone.
     return name == JCT or (name == COMPLETION_TIME and ctx.params["policy"] is not None)
 
 
@@ -209,6 +201,7 @@ def _learned(reference: str) -> Any:
 
     Raises RegistryError for a version that is not there.
     """
+    # It goes by what it sees in the replay itself.
     if reference == JCT:
         return None
     from jobcast.models.registry import open_registry
@@ -221,11 +214,10 @@ def _learned(reference: str) -> Any:
     return Registered(version, registry.load(version))
 
 
-def needed_instant(ctx: click.Context) -> float:
-    """`--at`, which some predictors need. Raises MissingParameter where it is not given."""
+def check_instant(ctx: click.Context) -> None:
+    """Raise MissingParameter where `--at` is not given, which some predictors need."""
     if ctx.params["at_s"] is None:
         raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
-    return float(ctx.params["at_s"])
 
 
 def name_of(reference: str) -> str:

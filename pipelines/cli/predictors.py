@@ -8,8 +8,7 @@ from jobcast.pipelines.cli import options
 @click.command(name="predictors")
 @click.option("--markdown", is_flag=True, help="The page of the documentation, which lists our own.")
 @options.json_option
-@click.pass_context
-def command(ctx: click.Context, markdown: bool, json_to: str | None) -> None:
+def command(markdown: bool, json_to: str | None) -> None:
     """List all predictors: the question of each, what it learns from, who asks it, and who decides on its versions.
 
     Versions that are registered are listed by `jobcast models list`.
@@ -25,4 +24,4 @@ def command(ctx: click.Context, markdown: bool, json_to: str | None) -> None:
         click.echo(predictors_page(), nl=False)
     else:
         rows = all_predictors()
-        options.table_or_json({"predictors": rows}, json_to, predictors_table(rows), options.console_of(ctx))
+        options.table_or_json({"predictors": rows}, json_to, predictors_table(rows), options.console_of())

@@ -32,9 +32,7 @@ def command() -> None:
 )
 @click.option("--gpu-type", metavar="NAME", help="Of step times (default t4), or the one of throughputs to take.")
 @options.json_option
-@click.pass_context
 def import_command(
-    ctx: click.Context,
     sources: tuple[Path, ...],
     out: Path,
     kind: str,
@@ -55,9 +53,10 @@ def import_command(
     """
     from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles, parse_samples
 
+    # A database that is merged into must be there: it is no output to be refused.
     merged = out.suffix.lower() in (".sqlite", ".db") and out.exists()
     options.check_places(json_to, sources, {} if merged else {"--out": out})
-    console = options.console_of(ctx)
+    console = options.console_of()
     result = import_profiles(sources, out, ImportSettings(kind, parse_samples(pairs), gpu_type))
     for note in result["notes"]:
         console.note(note)
@@ -70,8 +69,7 @@ def import_command(
 @click.option("--model", metavar="NAME", help="Its rows alone.")
 @click.option("--gpu-type", metavar="NAME", help="Its rows alone.")
 @options.json_option
-@click.pass_context
-def show_command(ctx: click.Context, file: Path, model: str | None, gpu_type: str | None, json_to: str | None) -> None:
+def show_command(file: Path, model: str | None, gpu_type: str | None, json_to: str | None) -> None:
     """Show a table of profiles: seconds an epoch, a column a number of GPUs.
 
     \b
@@ -82,4 +80,4 @@ def show_command(ctx: click.Context, file: Path, model: str | None, gpu_type: st
 
     options.check_places(json_to, (file,))
     result = show_profiles(file, model, gpu_type)
-    options.table_or_json(result, json_to, shown(result), options.console_of(ctx))
+    options.table_or_json(result, json_to, shown(result), options.console_of())

@@ -44,6 +44,7 @@ def policy_row(spec: PolicySpec) -> dict[str, Any]:
 
 def policy_figures(spec: PolicySpec) -> dict[str, Any]:
     """`policy_row` and all settings, by what they are about."""
+    # All that `--set` may tell, with servers or without.
     parts = spec.parts(local=True)
     return {
         **policy_row(spec),
@@ -88,6 +89,7 @@ def _kind(key: str) -> list[str]:
         (f"`{one.name}`", one.scope, _yes(one.preempts), listed(one.asks), listed(one.needs), one.summary, one.paper)
         for one in specs
     ]
+    # Ours alone, or the page would hang on what is installed.
     lines = [f"## Policies {kind.title}", "", f"Law: `{kind.law}`.", "", *markdown_lines(POLICY_COLUMNS, rows)]
     for title, model in (("How they are carried out", kind.mechanism), ("The site", kind.site), ("Files", kind.files)):
         if model.model_fields:
@@ -103,6 +105,7 @@ def _kind(key: str) -> list[str]:
 def _settings(model: type[Settings]) -> list[dict[str, Any]]:
     told = []
     for name, field in model.model_fields.items():
+        # Settings without a default have a marker of pydantic there.
         default = field.default if isinstance(field.default, bool | int | float | str) else None
         values = values_of(field.annotation, field.metadata)
         told.append({"name": name, "default": default, "values": values, "about": field.description or ""})
@@ -124,6 +127,7 @@ def _yes(value: bool) -> str:
 
 
 def _shown(value: object) -> str:
+    # As it is written on the line: true, not True.
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -152,6 +156,7 @@ def predictor_row(name: str) -> dict[str, Any]:
     from jobcast.pipelines.stages.plan import STAGES
 
     life, question = find_predictor(name), answers_of(name)
+    # An installed predictor is asked by whoever asks ours of its question.
     ours = next((one for one, place in OURS.items() if place.answers == question), name)
     return {
         "name": name,
@@ -168,6 +173,7 @@ def predictor_row(name: str) -> dict[str, Any]:
 
 def rules_of(question: Question) -> Sequence[str]:
     """Names of the rules without a model that `evaluate` tells beside a predictor, or whose place it takes."""
+    # Of all models: loaded when the page is asked for.
     from jobcast.models.baselines import ARRIVAL_RULES, LOAD_RULES
     from jobcast.models.duration_booster import DURATION_RULES
     from jobcast.models.evaluation.ablation import PAPER_RECIPE

@@ -9,8 +9,7 @@ from jobcast.pipelines.cli import options
 
 @click.command(name="report")
 @click.argument("folder", metavar="DIR", type=options.FILE)
-@click.pass_context
-def command(ctx: click.Context, folder: Path) -> None:
+def command(folder: Path) -> None:
     """Write the HTML report of the run or backtest in DIR, from the files that lie there.
 
     \b
@@ -20,4 +19,4 @@ def command(ctx: click.Context, folder: Path) -> None:
     from jobcast.pipelines.stages.report import report_folder
 
     page = report_folder(folder)
-    options.console_of(ctx).note(f"report: {page}")
+    options.console_of().note(f"report: {page}")

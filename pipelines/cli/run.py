@@ -13,10 +13,7 @@ from jobcast.pipelines.cli import options
 @click.option("--out", type=options.FILE, help="Folder of the results; default: data/runs/NAME.")
 @click.option("--params", "params_path", type=options.FILE, help="Default: params.yaml, else built in.")
 @options.reading_options
-@click.pass_context
-def command(
-    ctx: click.Context, trace: str | None, pools: str | None, out: Path | None, params_path: Path | None
-) -> None:
+def command(trace: str | None, pools: str | None, out: Path | None, params_path: Path | None) -> None:
     """From a trace to registered predictors to a scheduler that uses them to a report of what they were worth.
 
     The three predictors become champions together, if the scheduler with them slows few jobs of the test window and is
@@ -29,18 +26,18 @@ def command(
       jobcast run --trace jobs.csv --pools pools.csv --out results
     """
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.stages.config import load_params
     from jobcast.pipelines.stages.context import Context
-    from jobcast.pipelines.stages.plan import run
-    from jobcast.pipelines.stages.run_checks import check_run
+    from jobcast.pipelines.stages.plan import check_run, run
 
     home = find_home()
     params = load_params(params_path, home)
+    # The line goes before the file of parameters.
     given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value is not None}
     params = params.model_copy(update={"prepare": params.prepare.model_copy(update=given)})
     name = Path(params.prepare.trace).stem
-    root, console = (out or home / "data/runs" / name).resolve(), options.console_of(ctx)
+    root, console = (out or home / "data/runs" / name).resolve(), options.console_of()
+    # Before the store is swept: a mistake changes nothing.
     check_run(params, root, home, console)
-    tidy_home(console, root)
+    options.tidy_home(console, root)
     run(Context(params, root, home, console))

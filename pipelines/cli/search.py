@@ -51,8 +51,7 @@ def command() -> None:
 @options.seed_option
 @options.set_option
 @options.json_option
-@click.pass_context
-def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str | None, **asked: Any) -> None:
+def search_pcs(trace_path: Path, out: Path, json_to: str | None, **asked: Any) -> None:
     """Search configurations WFQ(T, W, zeta_min) on samples of a trace's workload, and write those that nothing beats.
 
     Of the trace only sizes, widths, models and the rate of arrivals are used. What was simulated is kept in a journal
@@ -70,22 +69,19 @@ def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str 
     Example:
       jobcast search pcs --trace jobs.csv --gpus 64 --objectives jct:mean,error:p99 --out front.parquet
     """
-    from jobcast.pipelines.cli.search_request import SearchOptions, search_and_tell
+    from jobcast.pipelines.cli.search_request import search_and_tell
 
     options.check_places(json_to, (trace_path, asked["cluster_path"]), {"--out": out})
     asked["settings"] = settings_of(asked.pop("pairs"))
     asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
-    options.emit_json(
-        search_and_tell(trace_path, out, SearchOptions(**asked), options.console_of(ctx), quiet=json_to == "-"), json_to
-    )
+    options.emit_json(search_and_tell(trace_path, out, asked, options.console_of(), quiet=json_to == "-"), json_to)
 
 
 @command.command(name="apply")
 @click.argument("front_path", metavar="FRONT", type=options.FILE)
 @click.option("--pick", required=True, type=int, help="Number in the front's table.")
 @click.option("--out", type=options.FILE, help="Where the configuration is written as JSON.")
-@click.pass_context
-def apply_pick(ctx: click.Context, front_path: Path, pick: int, out: Path | None) -> None:
+def apply_pick(front_path: Path, pick: int, out: Path | None) -> None:
     """Take a configuration from a front: print it, and write what `simulate --policy pcs --set config=FILE` takes.
 
     \b
@@ -99,7 +95,7 @@ def apply_pick(ctx: click.Context, front_path: Path, pick: int, out: Path | None
     told = to_json(read_front(front_path).pick(pick).config.to_json())
     if out:
         write_text(out, told)
-        options.console_of(ctx).note(f"configuration: {out}")
+        options.console_of().note(f"configuration: {out}")
     click.echo(told, nl=False)
 
 
@@ -112,8 +108,7 @@ def apply_pick(ctx: click.Context, front_path: Path, pick: int, out: Path | None
 @click.option("--out", type=options.FILE, help="Of the new front; default: in the old one's place.")
 @options.workers_option
 @options.json_option
-@click.pass_context
-def check_front(ctx: click.Context, /, front_path: Path, trace_path: Path, json_to: str | None, **asked: Any) -> None:
+def check_front(front_path: Path, trace_path: Path, json_to: str | None, **asked: Any) -> None:
     """Say whether a front's workload has changed so much that a new search is due: sizes, rate and load of arrivals.
 
     \b
@@ -124,5 +119,5 @@ def check_front(ctx: click.Context, /, front_path: Path, trace_path: Path, json_
 
     options.check_places(json_to, (trace_path, front_path), {"--out": asked["out"]})
     asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
-    verdict = check_and_tell(front_path, trace_path, console=options.console_of(ctx), quiet=json_to == "-", **asked)
+    verdict = check_and_tell(front_path, trace_path, console=options.console_of(), quiet=json_to == "-", **asked)
     options.emit_json(verdict, json_to)

@@ -1,7 +1,7 @@
 """`jobcast search`: what was asked, carried out, told and written."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,61 +28,36 @@ from jobcast.traces.readers import read_trace
 POLICY = "pcs"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """Options of `jobcast search pcs`, under their names."""
+KEPT = (
+    "objectives", "gpus", "cluster_path", "algorithm", "space", "evaluations", "samples", "test_samples", "sample_jobs",
+    "load", "gaps", "engine_name", "seed", "settings",
+)  # fmt: skip
+"""Options of `jobcast search pcs` that a later search needs to be like an earlier one; the window is its own."""
+Options = Mapping[str, Any]
 
-    objectives: str = "jct:mean,error:mean"
-    gpus: int | None = None
-    cluster_path: Path | None = None
-    algorithm: str = "spea2"
-    space: str = "parameters"
-    evaluations: int = 1000
-    samples: int = 3
-    test_samples: int = 5
-    sample_jobs: int = 1000
-    load: float | None = None
-    gaps: str = "exponential"
-    from_s: float | None = None
-    until_s: float | None = None
-    limit: int | None = None
-    jobs: int = 1
-    engine_name: str = "local"
-    seed: int = 0
-    settings: Mapping[str, str] = field(default_factory=dict)
 
-    def request(self) -> SearchRequest:
-        """What is searched for. Raises ConfigError for objectives that cannot be read."""
-        return SearchRequest(
-            objectives=parse_objectives(self.objectives),
-            algorithm=self.algorithm,
-            evaluations=self.evaluations,
-            samples=self.samples,
-            test_samples=self.test_samples,
-            sampling=Sampling(self.sample_jobs, self.load, self.gaps),
-            space=self.space,
-            seed=self.seed,
-        )
-
-    def kept(self) -> dict[str, Any]:
-        """What a later search needs to be like this one, JSON-ready; the window is its own."""
-        told = asdict(self)
-        for name in ("from_s", "until_s", "limit", "jobs"):
-            told.pop(name)
-        return told | {"cluster_path": str(self.cluster_path) if self.cluster_path else None}
+def _request(options: Options) -> SearchRequest:
+    """What is searched for. Raises ConfigError for objectives that cannot be read."""
+    names = ("algorithm", "evaluations", "samples", "test_samples", "space", "seed")
+    return SearchRequest(
+        objectives=parse_objectives(options["objectives"]),
+        sampling=Sampling(options["sample_jobs"], options["load"], options["gaps"]),
+        **{name: options[name] for name in names},
+    )
 
 
 def search_and_tell(
-    trace_path: Path, out: Path, options: SearchOptions, console: Console, *, quiet: bool = False
+    trace_path: Path, out: Path, options: Options, console: Console, *, quiet: bool = False
 ) -> dict[str, Any]:
     """Search, write the front and its plots, print its table unless `quiet`; the front's figures.
 
     Raises ConfigError, TraceError and DecisionError as its parts do.
     """
+    # Plots and a journal lie beside it: its ending names a format.
     check_front_path(out)
-    request = options.request()
-    world_settings = _world_settings(options.settings)
-    scenario = _scenario(trace_path, options, (options.from_s, options.until_s), options.limit)
+    request = _request(options)
+    world_settings = _world_settings(options["settings"])
+    scenario = _scenario(trace_path, options, (options["from_s"], options["until_s"]), options["limit"])
     world = World(scenario.workload.cluster, scenario.place.gpu_types, **world_settings)
     workload = workload_of(scenario)
     with console.progress("search pcs") as step:
@@ -91,13 +66,14 @@ def search_and_tell(
             world,
             request,
             journal=journal_beside(out),
-            jobs=options.jobs,
-            engine_name=options.engine_name,
+            jobs=options["jobs"],
+            engine_name=options["engine_name"],
             progress=step,
         )
+    path = options["cluster_path"]
     about = {
         **found.front.about,
-        "options": options.kept(),
+        "options": {**{name: options[name] for name in KEPT}, "cluster_path": path and str(path)},
         "inputs": scenario.provenance(),
         "gpus": scenario.place.origin,
     }
@@ -136,9 +112,10 @@ def check_and_tell(
     """
     about = read_front(front_path).about
     try:
-        told = dict(about["options"])
-        told["cluster_path"] = Path(told["cluster_path"]) if told["cluster_path"] else None
-        options = SearchOptions(**told, from_s=from_s, until_s=until_s, limit=limit, jobs=jobs)
+        options = {name: about["options"][name] for name in KEPT}
+        options["cluster_path"] = Path(options["cluster_path"]) if options["cluster_path"] else None
+        options |= {"from_s": from_s, "until_s": until_s, "limit": limit, "jobs": jobs}
+        # Read here, so that a front of an older version is told as such.
         gpus, searched = about["inputs"]["gpus"], about["workload"]
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
@@ -176,6 +153,7 @@ def front_figures(front: Front) -> dict[str, Any]:
 
 def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
+    # Told by its own line: it is a setting of PCS, and would be accepted below.
     if "config" in settings:
         raise ConfigError("--set config: is what a search looks for; leave it out")
     split = split_settings(find_policy(POLICY), settings)
@@ -188,16 +166,17 @@ def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
 
 def _scenario(
     trace_path: Path,
-    options: SearchOptions,
+    options: Options,
     window: tuple[float | None, float | None],
     limit: int | None,
     gpus: int | Mapping[str, float] | None = None,
 ) -> ElasticScene:
     """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
     trace = read_trace(trace_path)
-    known = options.gpus
-    if gpus is not None and known is None and options.cluster_path is None:
+    known = options["gpus"]
+    # A front was searched for so many GPUs: another number would be another question.
+    if gpus is not None and known is None and options["cluster_path"] is None:
         known = gpus if isinstance(gpus, int) else round(sum(gpus.values()))
-    place = cluster_of(trace, gpus=known, cluster=options.cluster_path, from_s=window[0])
-    demand = split_settings(find_policy(POLICY), options.settings).files.given()
+    place = cluster_of(trace, gpus=known, cluster=options["cluster_path"], from_s=window[0])
+    demand = split_settings(find_policy(POLICY), options["settings"]).files.given()
     return elastic_jobs(cut_scenario(trace, place.shared, from_s=window[0], until_s=window[1], limit=limit), **demand)

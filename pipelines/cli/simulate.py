@@ -36,10 +36,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
 @options.set_option
 @click.option("--out", type=options.FILE, help="One row a job: CSV or Parquet, by its ending.")
 @options.json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     trace_path: Path,
     pools: Path | None,
     cluster: Path | None,
@@ -71,17 +68,20 @@ def command(
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.traces.readers import read_trace
 
+    # What is replayed; the rest is how.
     of_window = {name: asked.pop(name) for name in ("from_s", "until_s", "limit", "drop_wide", "only_pools", "law")}
     spec = None if forecasts is None else parse_forecasts(forecasts)
     named = {"pools": pools, "cluster": cluster, "gpus": gpus}
     request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **asked)
     think_s = options.asked_think_s(closed_loop, max_think_s)
     check_law(of_window["law"], request.settings, think_s)
+    # All that needs no trace: reading one may take minutes.
     check_request(request, think_s)
     options.check_places(request.json_to, (trace_path, pools, cluster), {"--out": request.out})
+    # The record beside the table must have room, too.
     if request.out:
         check_record(request.out)
     trace = read_trace(trace_path)
     place = named_cluster(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=of_window["from_s"])
     experiment = Experiment(trace=trace, cluster=place, max_think_s=think_s, **of_window)
-    simulate_one(experiment, request, find_home(), options.console_of(ctx))
+    simulate_one(experiment, request, find_home(), options.console_of())

@@ -100,6 +100,7 @@ class Finished:
     def bins(self) -> list[str | None] | None:
         """Labels of the duration bins that the policy was told, None where it was told none."""
         workload = self.scenario.workload
+        # Only workloads of pools have duration bins.
         return bin_names(self.ran.recording, workload) if isinstance(workload, Workload) else None
 
     @property
@@ -107,6 +108,7 @@ class Finished:
         """What a reader of the figures should know."""
         dropped = dropped_lines(self.scenario.dropped)
         notes = (*self.scenario.notes, *self.ran.notes, *dropped, *trust_lines(self.result))
+        # Run times under different laws are of different work.
         if self.base is None or self.base.log.law == self.ran.log.law:
             return notes
         law = f"its jobs ran under another law ({self.base.log.law}); no gains are told"
@@ -141,6 +143,7 @@ def simulated(
 
     `record`: keep what forecasts answered even where the request names no file. Raises as `simulate_one`.
     """
+    # Short names stand for policies of several papers: which one hangs on the trace.
     rule, baseline, taken = policies_meant(request.policy, request.baseline, request.settings, experiment.trace)
     base_rule = find_policy(baseline) if baseline not in (None, "none") else None
     local = asks_for_locality(request.settings)
@@ -149,6 +152,7 @@ def simulated(
     experiment = replace(experiment, given={**facts, **costs})
     segments = _segments(facts, request)
     assumed = experiment.assumptions(rule.kind)
+    # Before the run, which may take long: the user may want to stop it.
     for line in (*(f"assumed: {line}" for line in assumed), *taken):
         console.note(line)
     ask = Ask(
@@ -165,6 +169,7 @@ def simulated(
     check_living(experiment, rule)
     scenario = experiment.scenario(rule.kind, rule.scope)
     counted_s = counted_from(*experiment.stretch_s, request.warmup_days)
+    # None is no wish, "none" is the wish for none.
     if baseline is None and _has_default(rule, scenario):
         base_rule = find_policy(DEFAULT_BASELINE)
     with console.progress(f"simulate {rule.name}") as step:
@@ -198,6 +203,7 @@ def check_request(request: SimulateRequest, max_think_s: float | None) -> None:
 
     Raises ConfigError for names, sources and places that cannot be.
     """
+    # A short name is looked at again once the trace is known.
     known = request.policy not in SHORT
     base = None if request.baseline in SHORT else request.baseline
     policies_meant(request.policy if known else DEFAULT_BASELINE, base, request.settings, None)
@@ -233,11 +239,13 @@ def _has_default(rule: PolicySpec, scenario: Scenario[Any, Any]) -> bool:
 
 def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySpec, ran: Simulated) -> Simulated:
     """The baseline in the same world, with the policy's forecasts where these tell what it asks, else its default."""
+    # How decisions are carried out is the world's, so the baseline has it, too; what the policy decides by is not.
     mechanism = rule.parts()["mechanism"].model_fields if base.kind == rule.kind else {}
     settings = {name: value for name, value in ask.settings.items() if name in mechanism}
     told = sources_for(experiment, base, [] if ask.spec is None else [ask.spec]) if base.asks else []
     spec = told[0] if told else None
     alike = replace(ask, policy=base.name, settings=settings, spec=spec, predict=False, record=False)
+    # A policy beside itself need not run twice.
     same = base.name == rule.name and settings == ask.settings and (not base.asks or ask.spec in (None, spec))
     return ran if same else run(experiment, alike)
 
@@ -245,6 +253,7 @@ def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySp
 def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
     """What was asked for, so that the run can be replayed: see `explain.what_if`."""
     of_experiment = ("from_s", "limit", "drop_wide", "only_pools", "law")
+    # A cluster that was given as an object has no name to write down.
     named = {name: request.named.get(name) for name in ("pools", "cluster", "gpus")}
     return {
         "trace": experiment.trace.source.path,
@@ -261,9 +270,11 @@ def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
 
 def _write(out: Path, done: Finished) -> None:
     ran, scenario, result = done.ran, done.scenario, done.result
+    # Of pools more is known: reservations, quotas, bins.
     told = record_of(ran.log, ran.log.policy, result)
     if isinstance(scenario.workload, Workload):
         told = pool_record_of(ran.log, scenario.workload, ran.log.policy, result, done.settings, ran.recording)
+    # Answers beyond the room of the record are counted, not kept.
     left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
     again = _again(done.experiment, done.request)
     told |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}

@@ -13,8 +13,7 @@ from jobcast.pipelines.cli import options
 @click.option("--out", type=options.FILE, help="Folder of the run's files; default: data.")
 @click.option("--params", "params_path", type=options.FILE, help="Default: params.yaml.")
 @options.reading_options
-@click.pass_context
-def command(ctx: click.Context, name: str, item: str, out: Path | None, params_path: Path | None) -> None:
+def command(name: str, item: str, out: Path | None, params_path: Path | None) -> None:
     """Run one stage: code, prepare, featurize, care, train PREDICTOR, evaluate, backtest, promote, report, enrich,
     learn PREDICTOR, judge PREDICTOR or schedule PREDICTOR.
 
@@ -23,15 +22,15 @@ def command(ctx: click.Context, name: str, item: str, out: Path | None, params_p
       jobcast stage prepare && jobcast stage featurize && jobcast stage care
     """
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cli.leftovers import tidy_home
     from jobcast.pipelines.stages.config import load_params
     from jobcast.pipelines.stages.context import Context
     from jobcast.pipelines.stages.plan import find_stage
 
     home = find_home()
     params = load_params(params_path, home)
+    # Found before anything is written: a wrong name leaves no folder.
     stage, root = find_stage(name, item), out or home / "data"
     options.check_places(None, folders={"--out": root})
-    console = options.console_of(ctx)
-    tidy_home(console, root)
+    console = options.console_of()
+    options.tidy_home(console, root)
     stage.work(Context(params, root, home, console), item)

@@ -22,8 +22,7 @@ from jobcast.pipelines.cli import options
 @options.seed_option
 @options.set_option
 @options.reading_options
-@click.pass_context
-def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: int, pairs: tuple[str, ...]) -> None:
+def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str, ...]) -> None:
     """Supply what TRACE lacks, by declared rules: the schedulers of all papers run on OUT/jobs.parquet.
 
     Alone, uncontended, on the GPUs that it asks for of the reference type a job takes the trace's duration, whatever
@@ -59,7 +58,8 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
     from jobcast.traces.readers import read_trace
 
-    console = options.console_of(ctx)
+    console = options.console_of()
+    # Mistakes of the line before the trace is read.
     asked, config = parse_facts(facts.split(",")), parse_enrich(settings_of(pairs))
     check_folder(out)
     trace = read_trace(path)
@@ -90,10 +90,7 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
     help="Total batch size; default: what one GPU holds, or what --most GPUs can share. May be repeated.",
 )
 @options.json_option
-@click.pass_context
-def speedups(
-    ctx: click.Context, /, step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str | None, **asked: Any
-) -> None:
+def speedups(step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str | None, **asked: Any) -> None:
     """Make a table of speedups from a CSV of measured step times.
 
     STEP_TIMES has the columns app, num_nodes, num_replicas, local_bsz, step_time, sync_time. The table serves elastic
@@ -109,7 +106,7 @@ def speedups(
     options.check_places(json_to, (step_times,), {"--out": out})
     sizes = settings_of(pairs, "--batch-size", "APP=N")
     result = make_speedups(step_times, out, batch_sizes=sizes, **asked)
-    console = options.console_of(ctx)
+    console = options.console_of()
     console.note(f"{out}: {len(result['apps'])} models, 1 to {asked['most_gpus']} GPUs")
     options.table_or_json(result, json_to, speedups_text(result), console)
 
@@ -137,10 +134,7 @@ def command() -> None:
 @options.seed_option
 @options.set_option
 @options.reading_options
-@click.pass_context
-def generate_trace(
-    ctx: click.Context, /, kind: str, out: Path, seed: int, pairs: tuple[str, ...], **beside: Path | None
-) -> None:
+def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **beside: Path | None) -> None:
     """Generate a synthetic trace.
 
     \b
@@ -177,6 +171,7 @@ def generate_trace(
     settings = settings_of(pairs)
     trace, pools = generators.generate(kind, seed, settings)
     tasks = generators.generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
+    # Each file has a kind of trace of its own; another kind refuses when it is made.
     makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {
         "pools_out": (lambda: pools, write_pools),
         "regimes_out": (lambda: generators.generate_courses(kind, trace, seed, settings), write_courses),
@@ -185,11 +180,12 @@ def generate_trace(
         "profiles_out": (lambda: generators.generate_profiles(kind, settings), write_profiles),
         "cluster_out": (lambda: generators.generate_nodes(kind, settings), write_cluster),
     }
+    # All are made before any is written.
     made = [(makers[name][0](), makers[name][1], path) for name, path in beside.items() if path]
     write_trace(trace, out)
     for value, write, path in made:
         write(value, path)
-    console = options.console_of(ctx)
+    console = options.console_of()
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:
         console.note(f"  {note}")
@@ -207,10 +203,7 @@ def generate_trace(
 @click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
 @options.reading_options
 @options.strict_option
-@click.pass_context
-def convert_trace(
-    ctx: click.Context, /, format_name: str, sources: tuple[Path, ...], out: Path, pools_out: Path | None, **asked: Any
-) -> None:
+def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_out: Path | None, **asked: Any) -> None:
     """Convert a trace of FORMAT to the canonical form; auto looks at what the sources hold.
 
     \b
@@ -233,17 +226,17 @@ def convert_trace(
     Example:
       jobcast trace convert philly cluster_job_log --out philly.parquet --timezone America/Los_Angeles
     """
-    from jobcast.pipelines.cli.conversion import AUTO, convert
+    from jobcast.pipelines.cli.trace_requests import AUTO, convert
 
     options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
-    done = convert(format_name, sources, out, pools_out, **asked)
-    trace, console = done.trace, options.console_of(ctx)
-    read_as = f", read as {done.format_name}" if format_name == AUTO else ""
+    trace, read_format, quotas_from = convert(format_name, sources, out, pools_out, **asked)
+    console = options.console_of()
+    read_as = f", read as {read_format}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
     for line in (*trace.notes, *options.dropped_lines(trace.dropped)):
         console.note(f"  {line}")
-    if done.quotas_from:
-        console.note(f"{pools_out}: {done.quotas_from}")
+    if quotas_from:
+        console.note(f"{pools_out}: {quotas_from}")
 
 
 @command.command(name="describe")
@@ -252,10 +245,7 @@ def convert_trace(
 @click.option("--html", type=options.FILE, help="Write a page with the plots.")
 @options.reading_options
 @options.json_option
-@click.pass_context
-def describe_trace(
-    ctx: click.Context, path: Path, pools_path: Path | None, html: Path | None, json_to: str | None
-) -> None:
+def describe_trace(path: Path, pools_path: Path | None, html: Path | None, json_to: str | None) -> None:
     """Jobs, load, burstiness, durations and widths of a trace, by pool.
 
     \b
@@ -267,7 +257,7 @@ def describe_trace(
     from jobcast.traces.pools import read_pools
     from jobcast.traces.readers import read_trace
 
-    console = options.console_of(ctx)
+    console = options.console_of()
     options.check_places(json_to, (path, pools_path), {"--html": html})
     trace = read_trace(path)
     description = describe(trace, read_pools(pools_path) if pools_path else None)
@@ -286,8 +276,7 @@ def describe_trace(
 @click.argument("name", required=False)
 @click.option("--from", "origin", metavar="DIR|URL", help="A folder or mirror that holds the files.")
 @click.option("--out", type=options.FILE, help="The folder that they go to; default: data/raw/NAME.")
-@click.pass_context
-def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: Path | None) -> None:
+def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
     """Fetch the public trace NAME; without NAME, list those that are known, with sizes and licences.
 
     A download that was cut goes on where it stopped. Without a network, bring the files with --from.
@@ -297,12 +286,13 @@ def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: P
       jobcast trace fetch openb
       jobcast trace fetch philly --from /media/mirror
     """
-    from jobcast.pipelines.cli.public_traces import about, catalogue_table, fetched
+    from jobcast.pipelines.cli.trace_requests import about, catalogue_table, fetched
 
-    console = options.console_of(ctx)
+    console = options.console_of()
     if name is None:
         console.result(catalogue_table())
         return
+    # The licence is told before the download.
     console.note(about(name))
     console.result(fetched(name, origin, out, console))
 

@@ -124,11 +124,13 @@ def command(
     from jobcast.models.predictors import PREDICTORS
     from jobcast.pipelines.lifecycle.training import train_version
 
+    # Options that do not go with the predictor are refused first of all.
     life, asked = life_asked(ctx, "train", predictor)
     schedule = _schedule(retrain, first_weeks, window_days)
     if schedule is not None and not life.walks:
         raise ConfigError(f"--retrain: {predictor} does not walk through a trace; leave it out")
     one = life.asked(PREDICTORS[predictor], asked)
+    # Only what writes to the store waits for it.
     with training(ctx, life.files(asked)) as (home, step):
         known = life.known("train", asked)
         if schedule is None:
@@ -151,6 +153,7 @@ def command(
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
     from jobcast.pipelines.lifecycle.retraining import FIRST_WEEKS, Schedule, parse_every
 
+    # Options of a walk without one would be ignored: refused.
     if retrain is None:
         for option, value in (("--first", first_weeks), ("--window-days", window_days)):
             if value is not None:

@@ -34,8 +34,10 @@ def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str], draws: in
     """
     blocks: Compared = {}
     drawn: list[tuple[DayDraws, Floats]] = []
+    # Versions may forecast other horizons; those that both have are compared.
     for name in [name for name in ours if name in theirs and len(ours[name])]:
         mine, other = ours[name], theirs[name]
+        # The same days for both: what they share cancels out.
         days = DayDraws(mine.time_s, draws, seed)
         differences = mine.main_draws(days) - other.main_draws(days)
         figures = mine.figures(), other.figures()
@@ -73,6 +75,7 @@ def _mean_interval(drawn: Sequence[tuple[DayDraws, Floats]]) -> Interval:
     """Interval of the mean over blocks; draws in which a block is undefined do not count."""
     if not drawn:
         return None
+    # The block with the fewest days decides whether there are enough for an interval.
     fewest = min((days for days, _ in drawn), key=lambda days: len(days.days))
     return fewest.interval(np.mean([differences for _, differences in drawn], axis=0))
 
@@ -109,6 +112,7 @@ class Bound:
         mine, other = ours.get(self.figure), theirs.get(self.figure)
         if mine is None or other is None:
             return []
+        # Shares are of the champion's figure, which may be negative.
         lost = mine - other if self.more_is_worse else other - mine
         worse = lost > self.points + self.share * abs(other)
         return [self.said.format(self.show(mine), self.show(other))] if worse else []
@@ -134,12 +138,14 @@ def why_worse(figures: Mapping[str, Any]) -> list[str]:
     difference, interval = figures["difference"], figures["interval"]
     if difference is None:
         return []
+    # Above 0 where the candidate is worse.
     loss = difference if figures["less_is_better"] else -difference
     theirs = main_mean(figures, CHAMPION) or 0.0
     if interval is None:
         worse, told = loss > UNTOLD_SHARE * abs(theirs), "too few days for an interval"
     else:
         low, high = interval
+        # The whole interval must lie on the wrong side: in doubt the candidate passes.
         worse = low > 0 if figures["less_is_better"] else high < 0
         told = f"{100 * figures['confidence']:g} % {signed(low)} to {signed(high)}"
     ours = number(main_mean(figures, CANDIDATE))

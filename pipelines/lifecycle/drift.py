@@ -14,9 +14,9 @@ from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle import drift_rules as rules
-from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
+from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.promotion import check_rows, refuse_seen
 from jobcast.pipelines.lifecycle.replay_judges import Window, replay_one, unseen_from_s
 from jobcast.pipelines.lifecycle.standards import Standards, standards_of
@@ -29,8 +29,6 @@ from jobcast.traces.table import Trace
 WEEK_S = 7 * DAY_S
 BATCH = 20
 """Curves or applications of a file without a calendar that stand in for a week."""
-TOP_INPUTS = 12
-"""Inputs whose shift is drawn, the most moved of any week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,7 @@ class Span:
         >>> [round((end - begin) / 86400) for begin, end in Span(0.0, 10 * 86400.0).weeks()]
         [7, 3]
         """
+        # Added up in one go: adding week by week would collect rounding.
         begins = np.arange(self.from_s, self.until_s, self.week_s).tolist()
         return [(begin, min(begin + self.week_s, self.until_s)) for begin in begins]
 
@@ -97,6 +96,7 @@ class _Watch:
         blocks, counts = {}, []
         for name, of_all in rows.items():
             mine = of_all.between(*week)
+            # Pools of few rows have figures of None, not errors.
             by_pool = {pool: mine.of(mine.pool == pool).figures() for pool in self.pools}
             blocks[name] = {**mine.figures(), "by_pool": by_pool}
             counts.append(len(mine))
@@ -105,6 +105,7 @@ class _Watch:
             "from": self.says(week[0]),
             "until": self.says(week[1]),
             "complete": self.span.complete(week),
+            # Blocks of a table hold the same rows but for those that cannot be scored.
             "jobs": max(counts) if jobs is None else jobs,
             "verdict": verdict,
             "reasons": reasons,
@@ -179,6 +180,7 @@ def drift(
     pools = scored_pools(known, *trained) if life.by_pools else tuple(known.pools)
     watch = _Watch.of(life, registry, version, pools=pools, span=span)
     where = window or Window(trace)
+    # The training time as a sample: what weeks are held against.
     whole = Sample(
         trace=known, from_s=trained[0], until_s=trained[1], known_s=trained[1], pools=pools, facts=facts,
         given=where.given,
@@ -204,6 +206,7 @@ def drift_of_table(reference: tuple[str, Ref], table: Any, *, home: Path, allow_
     overlap = refuse_seen(registry, version, table, allow_overlap)
     rows = life.table.rows(registry.load(version), table)
     check_rows(rows, table, life)
+    # Rows of a table lie a day apart, from 1970 on.
     count = max(float(block.time_s[-1]) / DAY_S + 1.0 for block in rows.values() if len(block))
     span = Span(0.0, DAY_S * count, DAY_S * BATCH)
     pools = tuple(dict.fromkeys(name for block in rows.values() for name in block.pool.tolist()))
@@ -220,11 +223,13 @@ def _observed(
     """Rows of all weeks, and the inputs of each, a week at a time: features of a year would fill the memory."""
     parts, columns = [], []
     weeks, span = watch.span.weeks(), watch.span
+    # The same GPUs every week, or weeks could not be compared.
     place = where.place(span.from_s, span.until_s) if watch.life.rows is None else None
     for number, (begin, end) in enumerate(weeks):
         sample = replace(whole, from_s=begin, until_s=end, known_s=span.until_s)
         if place is None:
             parts.append(watch.life.forecasts(watch.model, sample))
+        # A replay of no jobs has no figures.
         elif len(whole.trace.between(begin, end)):
             experiment = where.experiment(begin, end, place)
             how: dict[str, Any] = {"home": home, "allow_overlap": allow_overlap}
@@ -241,6 +246,7 @@ def _training(watch: _Watch, whole: Sample) -> tuple[dict[str, float], rules.Col
     if inputs is None or begin >= end or not len(whole.trace.between(begin, end)):
         return {}, {}
     before = inputs(watch.model, whole)
+    # A week that is cut short moves by chance alone.
     weeks = [week for week in Span(begin, end).weeks() if week[1] - week[0] >= WEEK_S]
     moved = [
         rules.shifts(before, inputs(watch.model, replace(whole, from_s=week[0], until_s=week[1]))) for week in weeks
@@ -252,6 +258,7 @@ def _inputs(before: rules.Columns, then: rules.Columns, usual: Mapping[str, floa
     """How far the inputs of a week have moved."""
     psi = rules.shifts(before, then)
     moved = rules.moved_inputs(psi, usual)
+    # The input that is named is one that counts, if any does.
     most = moved[0] if moved else max(psi, key=lambda name: psi[name], default=None)
     return {
         "feature": most,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "os^Dv"
+TOP_INPUTS = 12
+"""Inputs whose shift is drawn, the most moved of any week."""
 MOST_LABELS = 12
 """Weeks that are named below an axis."""
 HEATMAP = "cividis"
@@ -75,6 +77,7 @@ def by_week(
         axes = plot.subplots()
         for line in lines:
             axes.axhline(line, color=INK, linewidth=0.9, alpha=0.6, linestyle="--")
+        # Markers repeat where there are more horizons than shapes.
         for marker, (label, values) in zip(MARKERS * len(series), series.items(), strict=False):
             points = np.array([np.nan if value is None else value for value in values])
             axes.plot(range(len(weeks)), points, label=label, color=looks[label].color, marker=marker, markersize=4)
@@ -111,6 +114,7 @@ def heatmap(
 
 
 def _week_ticks(axes: "Axes", weeks: Sequence[str]) -> None:
+    # Rounded up, so that there are never more labels than that.
     step = -(-len(weeks) // MOST_LABELS)
     shown = range(0, len(weeks), step)
     axes.set_xticks(list(shown), [weeks[i][5:] for i in shown], rotation=45 if len(shown) > 6 else 0)
@@ -125,13 +129,12 @@ def _lines(result: Mapping[str, Any], figure: str) -> list[float]:
         return []
     base = result["nominal"].get(figure, 0.0)
     both = [base + SIGNS.get(figure, 1.0) * limits[name] for name in ("watch", "drifted")]
+    # A bias may be off to either side.
     return [*both, *(-line for line in both)] if figure == "bias" else both
 
 
 def _inputs(result: Mapping[str, Any]) -> dict[str, list[float | None]]:
     """The inputs that moved most in any week."""
-    from jobcast.pipelines.lifecycle.drift import TOP_INPUTS
-
     weeks = [week["inputs"]["by_feature"] for week in result["weeks"]]
     most = {name: max(week.get(name, 0.0) for week in weeks) for week in weeks for name in week}
     names = sorted(most, key=lambda name: (-most[name], name))[:TOP_INPUTS]
@@ -246,6 +249,7 @@ def _rows(result: Mapping[str, Any], page: bool = False) -> list[list[str]]:
         for block, figures in week["blocks"].items():
             shown = [brief(figures.get(name)) for name in judged(result["predictor"]).drawn]
             rows.append([*lead, block, *shown, *last])
+            # What is of the whole week is told once.
             lead, last = [""] * len(lead), [""] * len(last)
     return rows
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain import switches
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch
 from jobcast.features.corpus import active_grid, build_corpus
@@ -21,7 +20,6 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.report.formatting import counted, number, share
-from jobcast.traces.history import pool_histories
 
 BINS = 10
 """Bins of equal share in the reference. Siddiqi, Credit Risk Scorecards (2006), chapter 8, where the index is from."""
@@ -53,9 +51,11 @@ def stability_index(reference: ArrayLike, current: ArrayLike, bins: int = BINS) 
     True
     """
     old, new = np.asarray(reference, np.float64), np.asarray(current, np.float64)
+    # Edges are of numbers; NaN has a bin of its own, the last.
     known = old[~np.isnan(old)]
     if not len(old) or not len(new):
         return None
+    # Values that are often the same make quantiles fall together: fewer bins then.
     edges = np.unique(np.quantile(known, np.arange(1, bins) / bins)) if len(known) else np.empty(0)
     p, q = (_shares(values, edges) for values in (old, new))
     return float(((q - p) * np.log(q / p)).sum())
@@ -72,6 +72,7 @@ def _shares(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
 def shifts(reference: Columns, current: Columns) -> dict[str, float]:
     """Index of each input of which both hold `LEAST_ROWS`; of one that each horizon has for itself, the largest."""
     found: dict[str, float] = {}
+    # A set has no order of its own: the result is sorted.
     for column in reference.keys() & current.keys():
         if min(len(reference[column]), len(current[column])) < LEAST_ROWS:
             continue
@@ -84,7 +85,7 @@ def shifts(reference: Columns, current: Columns) -> dict[str, float]:
 
 def arrival_inputs(model: WillJobsArrive, sample: Sample) -> Columns:
     """Features, by horizon."""
-    corpus = build_corpus(_histories(sample), sample.from_s, sample.until_s, model.horizons_min_, STEP_S)
+    corpus = build_corpus(sample.histories, sample.from_s, sample.until_s, model.horizons_min_, STEP_S)
     return {
         (name, horizon_label(k)): corpus.X[:, h, column]
         for h, k in enumerate(model.horizons_min_)
@@ -94,12 +95,12 @@ def arrival_inputs(model: WillJobsArrive, sample: Sample) -> Columns:
 
 def load_inputs(model: NewLoad, sample: Sample) -> Columns:
     """Loads of past windows, by horizon."""
-    known = _histories(sample)
-    histories = list(known.values())
+    known = sample.histories
     ticks_s = active_grid(known, sample.from_s, sample.until_s, STEP_S, MINUTE_S * max(model.horizons_min_))
     return {
+        # The load of the window that has just ended, which was known at the instant.
         ("load", horizon_label(k)): np.concatenate(
-            [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in histories)]
+            [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in known.values())]
         )
         for k in model.horizons_min_
     }
@@ -120,10 +121,6 @@ def job_inputs(*names: str) -> Callable[[Any, Sample], Columns]:
         return {(name, ""): over.numbers(name, np.nan) for name in names}
 
     return columns
-
-
-def _histories(sample: Sample) -> dict[str, PoolHistory]:
-    return {name: history for name, history in pool_histories(sample.trace).items() if name in sample.pools}
 
 
 STEADY, WATCH, DRIFTED = "steady", "watch", "drifted"
@@ -201,6 +198,7 @@ def judge(
                 found.append((verdict, f"{block} {limit.figure} {number(figures[limit.figure])}{beside}"))
     if inputs.get("moved"):
         found.append((WATCH, f"{counted(len(inputs['moved']), 'input')} moved, {inputs['feature']} most"))
+    # The worst of all; inputs alone never make more of it than watch.
     verdicts = {verdict for verdict, _ in found}
     worst = next((verdict for verdict in (DRIFTED, WATCH) if verdict in verdicts), STEADY)
     return worst, [reason for _, reason in found]
@@ -218,6 +216,7 @@ class SwitchRule(switches.SwitchRule):
 
     def sharing(self, rows: ArrivalRows, at_s: float) -> bool:
         """What holds from an instant on, by windows that had ended by then; rows of one pool and horizon."""
+        # By when the truth was known: a switch must not look ahead.
         seen = (rows.known_s <= at_s) & (rows.time_s >= at_s - DAY_S * self.days) & rows.arrives
         return self.shares(int((~rows.passed[seen]).sum()), int(seen.sum()))
 
@@ -245,6 +244,7 @@ def switches_of(
     found = []
     for horizon_min, of_all in rows.items():
         for pool in pools:
+            # Sharing is on until a week says otherwise.
             mine, state = of_all.of(np.asarray(of_all.pool == pool)), True
             for end_s in ends_s:
                 sharing = rule.sharing(mine, end_s)

@@ -41,6 +41,7 @@ Row: TypeAlias = tuple[str, Block | None]
 def evaluation_table(result: Mapping[str, Any]) -> str:
     """A line a horizon and baseline; what a rule does not have stays empty."""
     head = f"{result['predictor']} {result['version']} on {result['window']['from']} to {result['window']['until']}"
+    # Regimes have rules and groups of jobs, no horizons.
     if "regimes" in result:
         return "\n".join([head, *regime_lines(result)])
     lines = [f"{head}, {len(result['pools'])} pools"]
@@ -50,6 +51,7 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
             lines += ["", f"{name} {', '.join(result[key]['pools'])}", *_sections(result[key])]
     if "total" in result:
         lines += ["", *_total(result["total"])]
+    # Loads have horizons as well, but no classes.
     if "horizons" in result and _is_arrivals(result):
         lines += ["", IDLE_NOTE, "", *_groups(result["horizons"]), "", *_hours(result["horizons"])]
     if "ablation" in result:
@@ -66,6 +68,7 @@ def _is_arrivals(result: Mapping[str, Any]) -> bool:
 
 def _sections(result: Mapping[str, Any]) -> list[str]:
     blocks = result.get("horizons") or {"all jobs": result}
+    # The three questions have figures of their own; which one is told by their shape.
     columns = DURATIONS if "horizons" not in result else ARRIVALS if _is_arrivals(result) else LOADS
     return _table("", columns, [row for name, block in blocks.items() for row in _rows(name, block)])
 
@@ -73,6 +76,7 @@ def _sections(result: Mapping[str, Any]) -> list[str]:
 def _rows(name: str, block: Block) -> Iterator[Row]:
     """A horizon's lines: its figures, their intervals, the rules to beat, idle windows, the gate."""
     yield name, block
+    # Of some figures there is no interval: too few days had any.
     known = {figure: ends for figure, ends in (block.get("intervals") or {}).items() if ends is not None}
     for end, word in enumerate(("  95 % from", "  95 % to")):
         if known:
@@ -162,6 +166,7 @@ def _table(corner: str, columns: Sequence[str], rows: Sequence[Row]) -> list[str
         if block is None:
             lines.append(name)
             continue
+        # In the line of the horizon itself, where it is compared.
         figures = {**block, "idle_f1": block["idle"]["f1"]} if "idle" in block else block
         shown = "".join(f"{_shown(figures.get(column)):>{widths[column]}}" for column in columns)
         lines.append(f"{name:<{room}}{shown}".rstrip())
@@ -192,6 +197,7 @@ def keep_evaluation(evaluated: Evaluated, folder: Path | None, home: Path | None
     if folder is not None:
         write_evaluation(folder, evaluated)
     if home is not None:
+        # MLflow copies what lies in the room; the user's folder may hold other files.
         with scratch_room("evaluation") as room:
             files = write_evaluation(room, evaluated)
             told["run_id"] = log_evaluation(home, evaluated.version, evaluated.result, files)

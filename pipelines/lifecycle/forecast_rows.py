@@ -19,7 +19,7 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.scores import Figure
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.traces.history import pool_histories
+from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.traces.table import Trace
 
 MINUTE_S = 60.0
@@ -42,8 +42,10 @@ class Rows:
 
     MAIN: ClassVar[str]
     """The figure that versions are compared by."""
-    MAIN_IS_LOSS: ClassVar[bool]
+    MAIN_IS_LOSS: ClassVar[bool] = True
     """Whether less of it is better."""
+    ERROR: ClassVar[str] = "error"
+    """The column whose mean the main figure is, where it is one."""
     time_s: Floats
     known_s: Floats
     pool: NDArray[Any]
@@ -62,6 +64,7 @@ class Rows:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Rows of several stretches of time, one after the other."""
+        # By fields, so that a kind of rows adds columns and nothing else.
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
     def figures(self) -> dict[str, Figure]:
@@ -70,7 +73,7 @@ class Rows:
 
     def main_draws(self, days: DayDraws) -> Floats:
         """The main figure in each draw of days, shape (draws,)."""
-        raise NotImplementedError
+        return days.ratio(getattr(self, self.ERROR), np.ones(len(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,12 +110,12 @@ class LoadRows(Rows):
     """Windows of one horizon: GPUs that came and GPUs that were estimated."""
 
     MAIN: ClassVar[str] = "pinball"
-    MAIN_IS_LOSS: ClassVar[bool] = True
     load_gpus: Floats
     estimate_gpus: Floats
 
     def figures(self) -> dict[str, Figure]:
         """See `scores.coverage`; `pinball` is the loss at the 0.95 quantile over the load that came."""
+        # Over the load that came, so that busy and idle weeks can be compared.
         total = float(self.load_gpus.sum())
         return {
             "n": len(self),
@@ -127,6 +130,7 @@ class LoadRows(Rows):
 
     def _pinball(self) -> Floats:
         short = self.load_gpus - self.estimate_gpus
+        # The larger of the two is the one whose sign fits.
         loss: Floats = np.maximum(PINBALL_QUANTILE * short, (PINBALL_QUANTILE - 1.0) * short)
         return loss
 
@@ -136,7 +140,6 @@ class DurationRows(Rows):
     """Jobs: the true bin, the likeliest one, the one that schedulers are told, and probabilities (n_rows, B)."""
 
     MAIN: ClassVar[str] = "log_loss"
-    MAIN_IS_LOSS: ClassVar[bool] = True
     truth: NDArray[np.int64]
     forecast: NDArray[np.int64]
     chosen: NDArray[np.int64]
@@ -146,11 +149,13 @@ class DurationRows(Rows):
         """See `scores.bin_scores`; `chosen_under` is the share told a bin that is too short."""
         labels = [str(index) for index in range(self.probability.shape[1])]
         told = scores.bin_scores(self.truth, self.forecast, self.probability, labels)
+        # One figure must tell versions apart; bins are for `evaluate`.
         del told["by_bin"]
         return {**told, "chosen_under": scores.mean(self.chosen < self.truth)}
 
     def main_draws(self, days: DayDraws) -> Floats:
         """Log loss."""
+        # The smallest number in place of 0: an event that was told to be impossible is not infinitely bad.
         right = self.probability[np.arange(len(self)), self.truth]
         return days.ratio(-np.log(np.maximum(right, np.finfo(np.float64).tiny)), np.ones(len(self)))
 
@@ -190,9 +195,15 @@ class Sample:
     @property
     def submitted(self) -> NDArray[np.bool_]:
         """(n_jobs,) which jobs of the trace were submitted meanwhile, to pools that count."""
+        # np.isin needs fixed-width text.
         names, submit_s = self.trace.jobs["pool"].to_numpy().astype(str), self.trace.submit_s
         mask: NDArray[np.bool_] = (submit_s >= self.from_s) & (submit_s < self.until_s) & np.isin(names, self.pools)
         return mask
+
+    @property
+    def histories(self) -> dict[str, PoolHistory]:
+        """Events of the pools that count."""
+        return histories_of(self.trace, self.pools)
 
     @property
     def done(self) -> NDArray[np.bool_]:
@@ -208,9 +219,11 @@ class Sample:
 
 def arrival_rows(model: WillJobsArrive, sample: Sample) -> Blocks:
     """Windows of each horizon. Raises RegistryError where the model reads other features than this code builds."""
-    histories = _histories(sample)
+    histories = sample.histories
     corpus = build_corpus(histories, sample.from_s, sample.until_s, model.horizons_min_)
+    # A model of other features would take these for its own, without any error.
     model.check_features(corpus.feature_names)
+    # Models refuse empty input; weeks without jobs are usual.
     probability = model.predict_proba(corpus.X) if len(corpus) else np.empty((0, len(model.horizons_min_)))
     names = np.array(corpus.pools, dtype=str)[corpus.pool_index]
     return {
@@ -229,9 +242,10 @@ def arrival_rows(model: WillJobsArrive, sample: Sample) -> Blocks:
 
 def load_rows(model: NewLoad, sample: Sample) -> Blocks:
     """Windows of each horizon."""
-    histories = _histories(sample)
+    histories = sample.histories
     horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
     ticks_s = active_grid(histories, sample.from_s, sample.until_s, horizon_s=horizons_s.max())
+    # For weeks without pools, of which nothing could be concatenated.
     none = np.empty((0, len(horizons_s)))
     loads = np.concatenate([none, *(load_within(one, ticks_s, horizons_s) for one in histories.values())])
     estimates = np.concatenate([none, *(model.predict(one, ticks_s) for one in histories.values())])
@@ -246,6 +260,7 @@ def load_rows(model: NewLoad, sample: Sample) -> Blocks:
 def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
     """Jobs."""
     trace, wanted = sample.trace, sample.submitted
+    # The shape must fit the other weeks that this is joined with.
     if not wanted.any():
         return {ALL_JOBS: _no_jobs(len(model.horizons_min) + 1)}
     features = model.rows(trace, wanted)
@@ -265,7 +280,3 @@ def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
 def _no_jobs(bins: int) -> DurationRows:
     times, whole = np.empty(0), np.empty(0, np.int64)
     return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)))
-
-
-def _histories(sample: Sample) -> dict[str, PoolHistory]:
-    return {name: history for name, history in pool_histories(sample.trace).items() if name in sample.pools}

@@ -61,6 +61,7 @@ def outcome(told: Mapping[str, Any]) -> Outcome:
 
 def verdict(promotion: Mapping[str, Any]) -> Outcome:
     """Of what stage promote decided, whatever a registry makes of it: no versions, no champions."""
+    # The stage's own file names algorithms, for versions differ from registry to registry.
     tries, trio = promotion["tries"], ", ".join(f"{name} {how}" for name, how in promotion["trio"].items())
     if promotion["passed"]:
         return Outcome(True, f"the trio passed the gate: {trio}", _passed(tries[-1], len(tries)))
@@ -78,6 +79,7 @@ def _passed(figures: Mapping[str, Any], tries: int) -> list[str]:
         f"slows {slowed[0]} % of the test window's jobs ({told} {slowed[1]}) and is {gain[0]} times as fast as lending "
         f"nothing ({gain[1]})"
     ]
+    # Each further try had another chance to pass by luck.
     if tries > 1:
         found.append(f"passed as number {tries} of the cares tried on this very window, which flatters its figures")
     return found
@@ -104,6 +106,7 @@ def evidence(results: Sequence[CellResult], cells: Sequence[Cell], draws: int) -
     `speedup`, `slowed_pct` (the share of jobs that end later) and `mean_jct_change_s` with their intervals; see
     `gains.Gains`.
     """
+    # A cell may have been asked for by the backtest under another label.
     found = {cell: next(one for one in results if one.cell.identity == cell.identity) for cell in cells}
     trio, nothing = ([one for cell, one in found.items() if cell.label == label] for label in (TRIO, NOTHING))
     return paired([(one.log, other.log, one.counted) for one, other in zip(trio, nothing, strict=True)], draws)
@@ -115,6 +118,7 @@ def paired(windows: Sequence[tuple[RunLog, RunLog, Bools]], draws: int) -> dict[
     theirs = np.concatenate([log.jct_s[counted] for _, log, counted in windows])
     submit_s = np.concatenate([log.told_submit_s[counted] for log, _, counted in windows])
     gains = paired_gains(ours, theirs, submit_s, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=theirs)
+    # Against lending nothing, the change is the share itself.
     return {key.replace("slowed_change_pct", "slowed_pct"): value for key, value in gains.to_dict().items()}
 
 
@@ -144,10 +148,12 @@ def why_not(gains: Mapping[str, Any], slowed_pct: float, speedup: float) -> list
         interval = "" if low is None else f" ({told} {between(low, high)})"
         share = f"slows {percent(gains['slowed_pct'])} of the jobs{interval}"
         found.append(f"{share}; at most {slowed_pct:g} % may be slowed")
+    # Without an interval nothing is beyond doubt.
     if gains["speedup_low"] is None:
         return [*found, "was tested on a single day, from which no interval follows"]
     interval = between(gains["speedup_low"], gains["speedup_high"])
     gain = f"is {number(gains['speedup'])} times as fast as lending nothing ({told} {interval})"
+    # No gain at all is said before too small a one.
     if gains["speedup_low"] <= 1.0:
         found.append(f"{gain}: no gain beyond doubt")
     elif gains["speedup"] < speedup:

@@ -5,7 +5,7 @@ Tables without a calendar have a row a curve or application, one a day from 1970
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.models.scores import Figure
 from jobcast.pipelines.experiments.backtest import CellResult
 from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Rows, Sample
-from jobcast.pipelines.lifecycle.learning_curves.training import PREFIXES
+from jobcast.pipelines.lifecycle.learning_curves import PREFIXES
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.traces.goodput_tables import StepTable
 from jobcast.traces.learning_curves import CurveTable, LearningCurve, curves_of_jobs
@@ -37,6 +37,7 @@ from jobcast.traces.table import Trace
 SEEN_PCT = (0, 20, 40, 60, 80)
 """Progress of a training job, % of its epochs, at which its batch sizes to come are forecast."""
 DAY_S = 86400.0
+T = TypeVar("T")
 Calendar = tuple[Floats, Floats, NDArray[Any]]
 """(n,) times of forecasts, when their truth was known, and pools."""
 
@@ -53,7 +54,7 @@ class RegimeRows(Rows):
     """
 
     MAIN: ClassVar[str] = "crps"
-    MAIN_IS_LOSS: ClassVar[bool] = True
+    ERROR: ClassVar[str] = "crps"
     crps: Floats
     rule_crps: Floats
     covered: Floats
@@ -73,10 +74,6 @@ class RegimeRows(Rows):
             "time_error": scores.mean(self.time_error),
         }
 
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Score of the time left."""
-        return days.ratio(self.crps, np.ones(len(self)))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveRows(Rows):
@@ -89,7 +86,6 @@ class CurveRows(Rows):
     """
 
     MAIN: ClassVar[str] = "mae"
-    MAIN_IS_LOSS: ClassVar[bool] = True
     error: Floats
     last_value_error: Floats
     later: Floats
@@ -98,6 +94,7 @@ class CurveRows(Rows):
     def figures(self) -> dict[str, Figure]:
         """As `evaluate accuracy-curve` tells them; `skill`: the share by which `mae` is less than the last value's."""
         mine, rule = scores.mean(self.error), scores.mean(self.last_value_error)
+        # Of all epochs together: long curves count for more than short ones.
         later = float(self.later.sum())
         return {
             "n": len(self),
@@ -106,10 +103,6 @@ class CurveRows(Rows):
             "skill": skill(mine, rule),
             "coverage_90": float(self.covered.sum()) / later if later else None,
         }
-
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Mean absolute error."""
-        return days.ratio(self.error, np.ones(len(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +115,6 @@ class ErrorRows(Rows):
     covered : whether the 90 % interval held the truth, or the share of them that did
     """
 
-    MAIN_IS_LOSS: ClassVar[bool] = True
     error: Floats
     rule_error: Floats
     covered: Floats
@@ -137,10 +129,6 @@ class ErrorRows(Rows):
             "skill": skill(mine, rule),
             "coverage_90": scores.mean(self.covered),
         }
-
-    def main_draws(self, days: DayDraws) -> Floats:
-        """Mean absolute error."""
-        return days.ratio(self.error, np.ones(len(self)))
 
 
 class ShareRows(ErrorRows):
@@ -170,6 +158,7 @@ class GainRows(Rows):
         return {
             "n": len(self),
             "speedup": None if gained is None else float(np.exp(gained)),
+            # A second of tolerance, for rounding of times is no slowing.
             "slowed": scores.mean(self.jct_s > self.baseline_jct_s + 1.0),
             "mean_jct_s": scores.mean(self.jct_s),
             "baseline_jct_s": scores.mean(self.baseline_jct_s),
@@ -187,12 +176,14 @@ def skill(mine: Figure, rule: Figure) -> Figure:
     >>> skill(0.3, 0.4), skill(0.1, 0.0)
     (0.25, None)
     """
+    # Rounded: equal errors must give exactly 0.
     return None if mine is None or not rule else round(1.0 - mine / rule, 12)
 
 
 def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
     """Jobs whose batch size may change, each at `SEEN_PCT` of its epochs; none where no such job was over."""
     trace, done = sample.trace, sample.done
+    # All jobs are drawn, then those that were over are kept: the jitter of a job must not hang on the week.
     known = zip(*training_jobs(trace, sample.given, model.seed, needed=False), strict=True)
     jobs_truth = [(job, regimes) for job, regimes in known if done[job.seq]]
     if not jobs_truth:
@@ -200,6 +191,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
         return {ALL_JOBS: RegimeRows(nothing, nothing, np.empty(0, "U1"), *(nothing for _ in range(5)))}
     jobs, truth = zip(*jobs_truth, strict=True)
     mine = score_regimes(model, jobs, truth, SEEN_PCT)
+    # The version's score and that of the rule, whose distribution is a point: its CRPS is the distance.
     told = np.empty((2, len(jobs), len(SEEN_PCT)))
     for row, (job, regimes) in enumerate(zip(jobs, truth, strict=True)):
         training = training_of(job)
@@ -212,12 +204,11 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
                 crps(*model.nodes(training, progress), left_s) / total_s,
                 abs(rule_s - left_s) / total_s,
             )
+    # A row a job and point of progress, as the ravelled arrays below have them.
     at = np.repeat([job.seq for job in jobs], len(SEEN_PCT))
     return {
         ALL_JOBS: RegimeRows(
-            trace.submit_s[at],
-            trace.known_s[at],
-            _pools(trace)[at],
+            *_when(trace, at),
             *(one.ravel() for one in (*told, mine.covered, mine.regime_error, 100 - mine.total)),
         )
     }
@@ -228,7 +219,7 @@ def curve_rows(model: CurveModel, sample: Sample) -> Blocks:
     over = sample.over
     table = curves_of_jobs(over, sample.facts)
     at = np.array(table.of_jobs, dtype=np.int64)
-    return _curve_blocks(model, table.curves, (over.submit_s[at], over.known_s[at], _pools(over)[at]))
+    return _curve_blocks(model, table.curves, _when(over, at))
 
 
 def curve_table_rows(model: CurveModel, table: CurveTable) -> Blocks:
@@ -242,10 +233,12 @@ def _curve_blocks(model: CurveModel, curves: Sequence[LearningCurve], when: Cale
 
 def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calendar, prefix: float) -> CurveRows:
     kept = np.array([is_scored(curve, prefix) for curve in curves], dtype=bool)
-    when = (when[0][kept], when[1][kept], when[2][kept])
+    times_s, known_s, apps = when
+    when = times_s[kept], known_s[kept], apps[kept]
     if not kept.any():
         return CurveRows(*when, *(np.empty(0) for _ in range(4)))
     told = curve_errors(model, [curve for curve, one in zip(curves, kept, strict=True) if one], prefix)
+    # Curves differ in length: counts of epochs, not shares.
     later = np.array([len(covered) for covered in told["covered"]], dtype=np.float64)
     covered = np.array([covered.sum() for covered in told["covered"]])
     return CurveRows(*when, told["mae"], told["mae_last_value"], later, covered)
@@ -257,10 +250,7 @@ def epoch_rows(model: EpochTime, sample: Sample) -> Blocks:
     profiles: ProfileTable = sample.facts
     mine = profile_table(profiles.of_jobs(over.values("model"), over.values("batch_size")), profiles.path)
     told = {one.model: one for one in planned(jobs_of(mine), dict.fromkeys(mine.models, model))}
-    models = over.values("model")
-    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
-    when = over.submit_s[at], over.known_s[at], _pools(over)[at]
-    return {ALL_JOBS: _epoch_rows([told[models[row]] for row in at.tolist()], when)}
+    return {ALL_JOBS: _epoch_rows(*_by_job(over, told))}
 
 
 def epoch_table_rows(model: EpochTime, table: ProfileTable) -> Blocks:
@@ -273,6 +263,7 @@ def _epoch_rows(told: Sequence[Scored], when: Calendar) -> ShareRows:
     errors: Mapping[str, list[float]] = {
         name: [float(np.abs(one.baselines[name]).mean()) for one in told] for name in BASELINES
     }
+    # The better rule over all jobs, not job by job, which no rule could know beforehand.
     best = min(errors.values(), key=sum)
     return ShareRows(
         *when,
@@ -286,10 +277,7 @@ def step_rows(model: FittedGoodput, sample: Sample) -> Blocks:
     """Jobs that were over, of applications that the version has learnt, by the steps that were measured of these."""
     over, table = sample.over, sample.facts
     told = _step_errors(model, table)
-    models = over.values("model")
-    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
-    when = over.submit_s[at], over.known_s[at], _pools(over)[at]
-    return {ALL_JOBS: _step_rows([told[models[row]] for row in at.tolist()], when)}
+    return {ALL_JOBS: _step_rows(*_by_job(over, told))}
 
 
 def step_table_rows(model: FittedGoodput, table: StepTable) -> Blocks:
@@ -318,18 +306,27 @@ def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
 
 
 def _log_rows(errors: LogErrors, over: Trace) -> Blocks:
-    covered = errors.covered.astype(np.float64)
-    return {ALL_JOBS: LogRows(over.submit_s, over.known_s, _pools(over), errors.error, errors.rule_error, covered)}
+    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
+    return {ALL_JOBS: LogRows(*when, errors.error, errors.rule_error, covered)}
 
 
 def gain_rows(result: CellResult) -> Blocks:
     """Jobs of a replay beside its baseline; those that never ran under one of the two are left out."""
     log, base_s = result.log, result.base_jct_s
+    # A job that never ran has no completion time to compare.
     ran = np.isfinite(log.jct_s) & np.isfinite(base_s) & result.counted
     assert result.run.jobs is not None, "runs of a matrix list their jobs"
     pools = result.run.jobs["pool"].to_numpy().astype(str)
     submit_s = log.told_submit_s[ran]
+    # Gains are known when the replay is: submission stands for both times.
     return {ALL_JOBS: GainRows(submit_s, submit_s, pools[ran], log.jct_s[ran], base_s[ran])}
+
+
+def _by_job(over: Trace, told: Mapping[str, T]) -> tuple[list[T], Calendar]:
+    """What is told of each job's application, of jobs whose application is told of, and when these were."""
+    models = over.values("model")
+    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
+    return [told[models[row]] for row in at.tolist()], _when(over, at)
 
 
 def calendar(names: Sequence[str]) -> Calendar:
@@ -338,5 +335,6 @@ def calendar(names: Sequence[str]) -> Calendar:
     return days, days, np.array(names, dtype=str)
 
 
-def _pools(trace: Any) -> NDArray[Any]:
-    return np.asarray(trace.jobs["pool"].to_numpy().astype(str))
+def _when(trace: Trace, at: Any) -> Calendar:
+    """Of some jobs of a trace, by their rows."""
+    return trace.submit_s[at], trace.known_s[at], np.asarray(trace.jobs["pool"].to_numpy().astype(str))[at]

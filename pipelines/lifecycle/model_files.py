@@ -39,6 +39,7 @@ def write_card(folder: Path, card: ModelCard) -> None:
     """Write what a model is to be registered with, its drawings and tables too."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in card.files:
+        # Contents only: times and rights differ between checkouts.
         shutil.copyfile(file, folder / file.name)
     write_json(folder / CARD_FILE, asdict(card) | {"files": sorted(file.name for file in card.files)})
 
@@ -48,6 +49,7 @@ def read_card(folder: Path) -> ModelCard:
     told = read_json(folder / CARD_FILE)
     try:
         series = {name: tuple(values) for name, values in told.pop("series").items()}
+        # JSON has lists where cards have tuples.
         features, files = tuple(told.pop("feature_names")), tuple(folder / name for name in told.pop("files"))
         return ModelCard(feature_names=features, series=series, files=files, **told)
     except (KeyError, TypeError, AttributeError) as error:
@@ -74,9 +76,11 @@ def _there(folder: Path, predictor: str) -> Path:
 def trio_of(root: Path, home: Path) -> dict[str, ModelVersion]:
     """By predictor the version that the gate judged last: with the care that passed, if any did."""
     told = read_json(root / PROMOTION)
+    # Where no care passed, the first is what models were trained with.
     first, last = (Care(**told["tries"][place]["care"]) for place in (0, -1 if told["passed"] else 0))
     return {
         name: register_files(root, home, name, algorithm)
+        # A predictor whose own care did not change keeps its files, card and drawings.
         if last.of(name) == first.of(name)
         else _register_variant(root, home, name, algorithm, last, told["tries"][-1]["number"] + 1)
         for name, algorithm in told["trio"].items()
@@ -92,6 +96,7 @@ def _register_variant(root: Path, home: Path, name: str, algorithm: str, care: C
     card = read_card(card_folder(root, name, algorithm))
     parameters = {**card.parameters, RESPECTS[name]: care.of(name), "order_of_care": order}
     folder = _there(variant_folder(root, name, care.of(name)), name)
+    # Drawings show the model as it was trained, not with this care.
     return _registered(home, folder, replace(card, parameters=parameters, files=()))
 
 
@@ -120,12 +125,14 @@ def restore(root: Path, home: Path) -> dict[str, list[ModelVersion]]:
         raise ConfigError(f"{root / CARDS}: no trained models there; `dvc pull` or `dvc repro` brings them")
     registry = open_registry(home)
     before = {str(version) for version in registry.list()}
+    # All are checked before any is registered.
     files = [_checked(root, card.parent.parent.name, card.parent.name) for card in cards]
     found = {str(version): version for version in (_registered(home, *one) for one in files)}
     champions: list[ModelVersion] = []
     if (root / PROMOTION).is_file() and read_json(root / PROMOTION)["passed"]:
         trio = trio_of(root, home)
         found |= {str(version): version for version in trio.values()}
+        # All three or none: a trio that is half another's was never tested.
         if not any(CHAMPION in registry.show(name).aliases for name in trio):
             registry.promote_together(trio.values())
             champions = list(trio.values())

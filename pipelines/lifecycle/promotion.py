@@ -12,10 +12,10 @@ from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
-from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
-from jobcast.pipelines.lifecycle.learning_curves.evaluation import refuse_trained
+from jobcast.pipelines.lifecycle.learning_curves import refuse_trained
+from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.replay_judges import Contest, Judge, Replayed, Window, replay_both
 from jobcast.pipelines.lifecycle.standards import Standards, judged, standards_of
 from jobcast.pipelines.report.console import Step
@@ -53,6 +53,7 @@ def compare(
     life, trace = standards_of("models promote --trace", candidate.name), gpu_jobs(window.trace)
     if life.no_gate:
         raise ConfigError(f"{candidate.name} has no gate: {life.no_gate}; promote without --trace")
+    # Others that the judges ask count as well: none of them may have seen the window.
     contest = Contest.of(registry, candidate, champion, life.judges)
     why = "--from (the latest end of a training, where it is not given) must lie before --until (the end of the trace)"
     begin, end = stretch_of(trace, window.from_s, window.until_s, contest.unseen_from_s(trace), "compare on", why)
@@ -60,9 +61,11 @@ def compare(
     overlap = [refuse_overlap(version, begin, end, allowed, sha256) for version in (candidate, champion)]
     check_tests(trace, begin, end)
     known = trace.between(None, end)
+    # Only who learns from pools knows some better than others.
     pools = _pools(known, candidate, champion) if life.by_pools else tuple(known.pools)
     sample = Sample(trace=known, from_s=begin, until_s=end, known_s=end, pools=pools, facts=facts, given=window.given)
     models = [registry.load(one) for one in (candidate, champion)]
+    # Learned policies forecast nothing: replays tell what they gain.
     forecast = [] if life.rows is None else [life.forecasts(model, sample) for model in models]
     if forecast and not set(forecast[0]) & set(forecast[1]):
         ours, theirs = (", ".join(rows) for rows in forecast)
@@ -70,6 +73,7 @@ def compare(
             f"{candidate} forecasts {ours} ahead, {champion} {theirs}: they share no horizon to compare; train with "
             "the same --horizons or promote without --trace"
         )
+    # After the forecasts, which take seconds; replays take minutes.
     replays = _replays(life, contest, window, (begin, end), registry, progress)
     rows = forecast or _gained(life.judges[0], contest, replays)
     figures = compare_rows(rows[0], rows[1], (CANDIDATE, CHAMPION))
@@ -150,6 +154,7 @@ def _gained(judge: Judge, contest: Contest, replays: Mapping[str, Replayed]) -> 
 
 def _worse_replays(replays: Mapping[str, Replayed]) -> list[str]:
     """Each way in which a judge fares worse, with its name where there are several."""
+    # One judge needs no name.
     several = len(replays) > 1
     return [
         f"{policy} {reason}" if several else reason for policy, one in replays.items() for reason in one.told["reasons"]
@@ -177,11 +182,14 @@ def promote(
     registry = open_registry(home)
     candidate = registry.resolve(name, number)
     told = {"model": name, "version": number, "alias": alias, "compared": False, "promoted": True, "forced": False}
+    # A new alias has nobody to be compared with but the champion.
     held = alias if alias in registry.show(name).aliases else CHAMPION_ALIAS
     champion = None if compare is None else registry.resolve(name, held)
+    # A version is not compared with itself.
     if compare is not None and champion is not None and champion.version != number:
         told |= {"compared": True, "against": champion.version, **compare(registry, candidate, champion)}
         told |= {"promoted": force or not told["reasons"], "forced": bool(force and told["reasons"])}
+        # Kept whatever the verdict, and before the alias moves.
         _record(registry, candidate, told)
     if told["promoted"]:
         registry.promote(name, number, alias=alias)
@@ -216,6 +224,7 @@ def _left_out(contest: Contest, life: Standards) -> list[str]:
 
 def _record(registry: Registry, candidate: ModelVersion, told: Mapping[str, Any]) -> None:
     """Keep a comparison as a tag of the version, and one on a window in MLflow too: a run beside the version's."""
+    # Tables have no window: their file is told in its place.
     of = "window" if "window" in told else "inputs"
     verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", of)}
     if of == "window":
@@ -266,6 +275,7 @@ def _compared(told: Mapping[str, Any]) -> list[str]:
 def _backtest(backtest: Mapping[str, Any]) -> list[str]:
     ours, theirs, gains = backtest[CANDIDATE], backtest[CHAMPION], backtest["gains"]
     lines = [f"backtest of {backtest['policy']} on {ours['jobs']:,} jobs; quotas {backtest['quotas']}"]
+    # What the judge bounds comes first; a figure that is told anyway is told once.
     bounded = {figure: bound["label"] for figure, bound in backtest["bounds"].items()}
     for key, label in {**bounded, **BACKTEST_ROWS}.items():
         lines.append(

@@ -65,6 +65,7 @@ class Judge:
         """Those without which it cannot run; forecasts over pools are made of all three, whichever it asks."""
         if self.rule.kind == POOLS:
             return frozenset(PREDICTORS)
+        # Such a policy runs without what it learned, too: others of its kind judge it by that.
         return self.asks - ({self.rule.learned} if self.rule.instead == self.policy else set())
 
 
@@ -90,6 +91,7 @@ class Window:
         named = named_cluster(self.trace, pools=self.pools, cluster=self.cluster, gpus=self.gpus, from_s=begin_s)
         if named is not None:
             return named
+        # Derived of the window alone: quotas of a whole year would leave a quiet month idle.
         derived = derive_pools(self.trace.between(begin_s, end_s), span_s=end_s - begin_s)
         return pools_cluster(
             derived, f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
@@ -112,6 +114,7 @@ def unseen_from_s(version: ModelVersion, trace: Trace) -> float:
     """From when on a version has not seen a trace, at the earliest from its beginning; see `overlap.apart_in_time`."""
     begin_s = float(trace.submit_s[0])
     apart = apart_in_time(version, begin_s, trace.source.sha256)
+    # A trace that begins after the training ended is unseen from its own beginning.
     return begin_s if apart else max(version.train_until_s, begin_s)
 
 
@@ -135,6 +138,7 @@ class Contest:
     ) -> "Contest":
         """Two versions beside the champions of the other predictors."""
         names, question = {version.name for version in registry.list()}, answers_of(candidate.name)
+        # A dict keeps the order and each name once.
         asked = {name: None for judge in judges for name in sorted(judge.asks) if answers_of(name) != question}
         return cls(candidate, champion, tuple(registry.resolve(name) for name in asked if name in names))
 
@@ -169,6 +173,7 @@ def replay_both(
     Raises OverlapError for a champion of another predictor that has seen the window.
     """
     versions = {CANDIDATE: contest.candidate, CHAMPION: contest.champion}
+    # Both with the same versions of all other predictors: the difference is the candidate's.
     cells = [Cell(judge.policy, _pinned(judge, one, contest.others), label) for label, one in versions.items()]
     results = _run(judge, cells, experiment, home, allow_overlap, progress)
     scenario, place = experiment.scenario(judge.rule.kind, judge.rule.scope), experiment.place(judge.rule.kind)
@@ -222,6 +227,7 @@ def _baseline(judge: Judge, cells: Sequence[Cell], experiment: Experiment) -> st
 
 
 def _pinned(judge: Judge, version: ModelVersion, others: Sequence[ModelVersion]) -> ForecastSpec:
+    # Versions of questions that the policy does not ask would be refused.
     pins = tuple((one.name, one.version) for one in (version, *others) if judge.asks_about(one.name))
     return ForecastSpec("registry", versions=pins)
 

@@ -14,13 +14,13 @@ from typing import Any
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.forecast_rows import Blocks, joined
-from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings, recipe_of
-from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
-from jobcast.pipelines.lifecycle.training import register_once
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
+from jobcast.pipelines.lifecycle.model_files import drawn_card
+from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, card_of, recipe_of
+from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
 from jobcast.pipelines.report.layout import in_terminal
@@ -66,6 +66,7 @@ class Schedule:
         [7.0, 14.0]
         """
         found: list[Stretch] = []
+        # A walk of whole weeks ends with a version that nothing is left to score.
         until_s = begin_s + self.first_weeks * WEEK_DAYS * DAY_S
         while until_s <= end_s:
             from_s = begin_s if self.window_days is None else max(begin_s, until_s - self.window_days * DAY_S)
@@ -83,6 +84,7 @@ def parse_every(text: str) -> float:
     """
     if text in NAMED_DAYS:
         return NAMED_DAYS[text]
+    # Four digits: more days than any trace has.
     match = re.fullmatch(r"(\d{1,4})d", text)
     if match is None or int(match[1]) < 1:
         raise ConfigError(f"--retrain {text}: write weekly, daily or a number of days, as in 14d")
@@ -122,6 +124,7 @@ class Walk:
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
         trace = gpu_jobs(trace)
         end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+        # From midnight, so that weeks are whole days whenever the first job came.
         begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
         return cls(trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
 
@@ -151,6 +154,7 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
     for place, stretch in enumerate(stretches):
         version, pools, made = _version(walk, stretch, _part(progress, place, len(stretches)))
         model = open_registry(walk.home).load(version)
+        # The first week's version is the rule to beat: never trained again.
         first = first or model
         rows = {name: _rows(walk, one, stretch, pools) for name, one in zip(NAMES, (model, first), strict=True)}
         weeks.append(_told(stretch, version, made, pools, rows))
@@ -181,10 +185,22 @@ def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVers
         return known, data.pools, False
     algorithm, recipe = recipe_of(walk.predictor, walk.algorithm)
     trained = recipe(data, algorithm, walk.settings, step)
+    # The key goes with the version: a repeated walk knows it by that, without training.
     trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
     with saved(trained.predictor) as folder:
-        version, made = register_once(walk.home, folder, trained, data, walk.settings)
+        version, made = _registered(walk, folder, trained, data)
         return version, data.pools, made
+
+
+def _registered(walk: Walk, folder: Path, trained: Trained, data: TrainingData) -> tuple[ModelVersion, bool]:
+    """The version with exactly these files, registered unless there is one; whether it was now."""
+    registry = open_registry(walk.home)
+    # The same training gives the same bytes: a walk that was cut off here had registered them.
+    found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
+    if found is not None:
+        return found, False
+    with drawn_card(card_of(trained, data, walk.settings), trained.curves, trained.tables) as card:
+        return registry.register_once(folder, card)
 
 
 def _key(walk: Walk, stretch: Stretch) -> str:
@@ -205,6 +221,7 @@ def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
     candidates = (
         version
         for version in registry.list()
+        # Cheap tests first: parameters are read from the store, a query each.
         if version.name == walk.predictor and version.train_until_s == stretch.until_s
     )
     return next((version for version in candidates if registry.parameters(version).get(KEY) == key), None)
@@ -214,7 +231,9 @@ def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blo
     """Nothing where the walk ends with the training."""
     if stretch.next_s <= stretch.until_s:
         return {}
-    return forecast_rows(walk.predictor, model, walk.trace, stretch.until_s, stretch.next_s, pools, walk.end_s)
+    begin_s, end_s = stretch.until_s, stretch.next_s
+    sample = Sample(trace=walk.trace, from_s=begin_s, until_s=end_s, known_s=walk.end_s, pools=pools)
+    return judged(walk.predictor).forecasts(model, sample)
 
 
 def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:
@@ -240,6 +259,7 @@ def _told(
 def _challenge(walk: Walk, version: ModelVersion) -> None:
     """The last version of a walk is the challenger, whether it was registered now or found."""
     registry = open_registry(walk.home)
+    # No new entry in the history of aliases where nothing changes.
     if registry.show(walk.predictor).aliases.get(CHALLENGER) != version.version:
         registry.set_alias(walk.predictor, CHALLENGER, version.version)
 
@@ -248,6 +268,7 @@ def _part(progress: Step | None, number: int, count: int) -> Step | None:
     """Progress within one training as a part of the walk's."""
     if progress is None:
         return None
+    # Thousandths of a training: steps of different trainings are of different sizes.
     return lambda done, total: progress(1000 * number + 1000 * done // max(total, 1), 1000 * count)
 
 

@@ -1,6 +1,6 @@
 """What the life of each predictor's versions goes by: rows to compare and watch, judges, limits; one table of all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from jobcast.schedulers.policies import KINDS
 from jobcast.traces.goodput_tables import read_step_table
 from jobcast.traces.learning_curves import read_job_curves, read_learning_curves
 from jobcast.traces.profiles import read_profiles
-from jobcast.traces.table import Trace
 
 Metrics = Mapping[str, float]
 LEVEL = 0.9
@@ -77,12 +76,14 @@ class Standards:
     @property
     def settings(self) -> frozenset[str]:
         """Tables and prices that `--set` may name: those that its judges meet their jobs by."""
+        # A setting counts wherever a replay would read it.
         kinds = [KINDS[judge.rule.kind] for judge in self.judges]
         return frozenset(name for kind in kinds for part in (kind.files, kind.site) for name in part.model_fields)
 
     def forecasts(self, model: Any, sample: Sample) -> Blocks:
         """Rows whose truth was known in time. Raises RegistryError for a model that this code cannot ask."""
         if self.rows is None:
+            # Never a user's mistake: callers look at `rows` first.
             raise ValueError("what a learned policy gained is replayed, not forecast")
         return {name: block.of(block.known_s <= sample.known_s) for name, block in self.rows(model, sample).items()}
 
@@ -98,16 +99,9 @@ def judged(name: str) -> Standards:
     return LIVES[answers_of(name)]
 
 
-def forecast_rows(
-    name: str, model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str], known_s: float
-) -> Blocks:
-    """Forecasts of a version made in [from_s, until_s) whose truth was known at `known_s`; see `Sample`."""
-    sample = Sample(trace=trace, from_s=from_s, until_s=until_s, known_s=known_s, pools=pools)
-    return judged(name).forecasts(model, sample)
-
-
 def _validated(**names: str) -> Callable[[Any, Metrics], dict[str, float]]:
     """Figures of a version's own training, by the name that they have there."""
+    # Versions of before a figure was told promise nothing of it.
     return lambda model, metrics: {one: metrics[place] for one, place in names.items() if place in metrics}
 
 
@@ -120,6 +114,7 @@ def _epoch_nominal(model: Any, metrics: Metrics) -> dict[str, float]:
     return {"coverage_90": LEVEL, "mape": model.validation_[model.plan_]} if model.validation_ else {}
 
 
+# Figures of which less is worse have the sign -1: excess is what is missing.
 COVERAGE = Limit("coverage_90", above("coverage_90", -1.0), 0.05, 0.10)
 SKILL = Limit("skill", lambda figures, nominal: None if figures.get("skill") is None else -figures["skill"], 0.0, 0.10)
 """Worse than the rule that learns nothing, and by a tenth."""
@@ -147,6 +142,7 @@ ACCURACIES = Bound(
     more_is_worse=False,
     show=share,
 )
+# Learned policies are measured against the heuristic whose picks they began with, not against fcfs.
 MLF_H = "mlf_h"
 CURVES = Table("curves", "curve", read_job_curves, read_learning_curves, job_rows.curve_table_rows)
 STEPS = Table("step_times", "application", read_step_table, read_step_table, job_rows.step_table_rows)
@@ -154,6 +150,7 @@ PROFILES = Table("profiles", "application", read_profiles, read_profiles, job_ro
 LEARNED: Mapping[str, Any] = {
     "rows": None,
     "limits": (GAIN,),
+    # As fast as the heuristic.
     "nominal": lambda model, metrics: {"speedup": 1.0},
     "columns": ("speedup", "slowed", "mean_jct_s", "baseline_jct_s"),
     "drawn": {

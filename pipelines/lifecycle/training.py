@@ -6,12 +6,11 @@ from typing import Any
 
 from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.lifecycle.model_files import drawn_card
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Life
-from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, card_of
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import of_training, saved
 from jobcast.traces.table import Trace
@@ -23,11 +22,14 @@ def train_version(predictor: Life[Any], known: Known, *, home: Path, progress: S
     Raises ConfigError, TrainingError for what cannot be trained, RegistryError for a store that cannot be used.
     """
     fitted = predictor.fit(known, progress).fitted_
+    # The folder is registered whole: what lies beside the model is part of the version's content.
     with saved(fitted.model) as folder, drawn_card(fitted.card, fitted.curves, fitted.tables) as card:
         fitted.beside(folder)
         version = open_registry(home).register(folder, card)
+    # Not before the version is safe: until then the next command goes on from it.
     if fitted.draft is not None:
         shutil.rmtree(fitted.draft)
+    # The first version of a name is champion without anything to compare it with; that is said.
     gated = {"gated": False} if version.is_new and CHAMPION in version.aliases else {}
     return {**of_training(version, home, predictor.settings.seed), **gated, **fitted.told}
 
@@ -46,23 +48,3 @@ def train_and_register(
     """`train_version` of a predictor by its name on [from, until) of a trace."""
     known = Known(trace, {}, from_s, until_s)
     return train_version(find_predictor(predictor, algorithm, settings), known, home=home, progress=progress)
-
-
-def register_once(
-    home: Path,
-    folder: Path,
-    trained: Trained,
-    data: TrainingData,
-    settings: TrainSettings,
-    first_is_champion: bool = True,
-) -> tuple[ModelVersion, bool]:
-    """The version with exactly these files, registered unless there is one; whether it was now.
-
-    The same training gives the same bytes; see `Registry.register_once`.
-    """
-    registry = open_registry(home)
-    found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
-    if found is not None:
-        return found, False
-    with drawn_card(card_of(trained, data, settings), trained.curves, trained.tables) as card:
-        return registry.register_once(folder, card, first_is_champion)

@@ -33,10 +33,12 @@ def work(context: Context, item: str = "") -> None:
     asked = _with_settings(backtest.matrix(_pairs(context, versions), len(windows), params.seeds), params.cells)
     bases = backtest.baselines_of(asked, params.baseline, windows[0])
     cells = backtest.with_baseline(asked, bases)
+    # What the gate needs is replayed in the same matrix, but is no row of the backtest.
     gate = gate_cells(firsts(versions), len(windows))
     there = {cell.identity for cell in cells}
     lacking = [cell for cell in gate if cell.identity not in there]
     every = replayed(context, windows, [*cells, *lacking], bases)
+    # The gate's own cells come last.
     results = every[: len(cells)]
     told = results_of(results, bases=bases, draws=params.draws)
     write_results(context.root / "processed/backtest", told, results)
@@ -127,6 +129,7 @@ def _pairs(context: Context, versions: dict[str, dict[str, ModelVersion]]) -> li
 
 def _with_settings(simulations: list[backtest.Cell], cells: Sequence[Cells]) -> list[backtest.Cell]:
     """The simulations, and those of policies with settings once more with these."""
+    # Of several entries of a policy the last one's settings count.
     by_policy = {one.policy: one.settings for one in cells if one.settings}
     for policy, settings in by_policy.items():
         check_settings((policy,), settings)
@@ -143,6 +146,7 @@ def _specs(text: str, versions: dict[str, dict[str, ModelVersion]]) -> list[tupl
         for algorithm, version in by_algorithm.items():
             if found and algorithm == first[name][0]:
                 continue  # the cell of all firsts is there once
+            # All else at its first algorithm: rows differ in one thing.
             chosen = {of: pinned for of, (_, pinned) in first.items()} | {name: version}
             pins = tuple((of, chosen[of].version) for of in PREDICTORS)
             label = f"registry ({lead})" if not found else f"registry ({_told(versions, name, algorithm)})"
@@ -152,6 +156,7 @@ def _specs(text: str, versions: dict[str, dict[str, ModelVersion]]) -> list[tupl
 
 def _told(versions: dict[str, dict[str, ModelVersion]], name: str, algorithm: str) -> str:
     """An algorithm by its name, with its predictor's where two predictors know one of that name."""
+    # Predictors may know algorithms of the same name, such as lightgbm.
     shared = sum(algorithm in by_algorithm for by_algorithm in versions.values()) > 1
     return f"{name} {algorithm}" if shared else algorithm
 
@@ -161,5 +166,6 @@ def _headlines(rows: list[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in summaries(rows):
         if one.source == "registry":
+            # The first configuration is that of all first algorithms.
             found.setdefault(one.policy, {key: one.get(key) for key in HEADLINE if one.get(key) is not None})
     return found

@@ -32,13 +32,16 @@ def work(context: Context, item: str = "") -> None:
     """Rehearse the end of the training time; write the care that was chosen, what was tried, and the twins."""
     rehearsals, why_few = _rehearsals(context)
     most, allowed = context.params.train.will_jobs_arrive.miss_share, context.params.care.slowed_pct
+    # The user's own miss share is the boldest that may be tried.
     ladder = [replace(care, miss_share=min(care.miss_share, most)) for care in LADDER]
     with context.console.progress("care") as step:
         tried = rehearsed(rehearsals, ladder, allowed, step)
     cares = in_order(ladder, tried, context.params.promote.speedup)[:MOST_CARES]
+    # The whole folder at once: an interrupt leaves the old twins or the new ones.
     with replacing((context.root / "interim/twins").resolve()) as folder:
         folder.mkdir()
         for twin in rehearsals[0].twins if rehearsals else ():
+            # Care changes thresholds and quantiles only: no twin is trained again for it.
             twin.take(cares[0])
             twin.save(folder / twin.name)
     told: dict[str, Any] = {
@@ -74,6 +77,7 @@ def _rehearsals(context: Context) -> tuple[list[Rehearsal], list[str]]:
 
 
 def _parts(data: TrainingData) -> Iterator[tuple[float, float]]:
+    # The first part is the twin's validation exactly, so that stage train need not fit another.
     length_s = VALIDATION_SHARE * (data.until_s - data.from_s)
     for number in range(MOST_PARTS):
         end_s = data.until_s - number * length_s
@@ -82,6 +86,7 @@ def _parts(data: TrainingData) -> Iterator[tuple[float, float]]:
 
 def _twins(context: Context, data: TrainingData, until_s: float) -> Trio:
     """The first algorithm of each predictor, trained on what lies before an instant."""
+    # A twin of a twin would be trained for nothing: it validates nothing.
     earlier = replace(data, trace=data.trace.between(None, until_s), until_s=until_s, validation_share=0.0)
     found: list[Any] = []
     for name in PREDICTORS:
@@ -93,6 +98,7 @@ def _twins(context: Context, data: TrainingData, until_s: float) -> Trio:
 
 def _own(predictor: str, cares: Sequence[Care]) -> dict[str, Any]:
     """What one predictor needs to know: how careful to be, the choice first. Others' care changes nothing of it."""
+    # A file a predictor, so that DVC trains only those anew whose own care has changed.
     return {"respect": RESPECTS[predictor], "values": list(dict.fromkeys(care.of(predictor) for care in cares))}
 
 

@@ -49,6 +49,7 @@ def file_of(stage: str, predictor: str = "") -> str:
 
 def code_of(stage: str, predictor: str = "") -> dict[str, str]:
     """Hash by file, below the package, of all that a stage computes with."""
+    # By file, not by module: a package brings data as well.
     files = sorted({file for module in closure(f"{STAGES}.{stage}", predictor) for file in _files_of(module)})
     return {file.relative_to(HOUSE).as_posix(): sha256_of(file) for file in files}
 
@@ -64,6 +65,7 @@ def closure(module: str, predictor: str = "") -> set[str]:
         name = ahead.pop()
         if name not in found:
             found.add(name)
+            # Only tables are read without their texts: these name the modules of all predictors.
             narrowed = bool(predictor) and name in TABLES
             ahead += imports_of(name, texts=False) | own_modules(name, predictor) if narrowed else imports_of(name)
     return found
@@ -75,6 +77,7 @@ def own_modules(table: str, predictor: str) -> frozenset[str]:
     from jobcast.pipelines.lifecycle.predictors import LIVES
     from jobcast.pipelines.lifecycle.standards import judged
 
+    # Judges replay policies that ask others, too.
     names = {predictor, *(name for judge in judged(predictor).judges for name in judge.needs)}
     models = {place for name in names for place in (OURS[name].model, OURS[name].served)}
     lives = {f"{table}.{LIVES[answers_of(name)]}" for name in names}
@@ -87,6 +90,7 @@ def imports_of(module: str, texts: bool = True) -> frozenset[str]:
 
     `texts`: whether those count that are named in a text.
     """
+    # Parsed, not imported: imports inside functions count, and nothing is executed.
     tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
     packages = [".".join(parts[:number]) for parts in [module.split(".")] for number in range(1, len(parts))]
     named = {place for name in (*packages, *_names(tree, module, texts)) for place in _modules(name)}
@@ -101,7 +105,9 @@ def _names(tree: ast.AST, module: str, texts: bool) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
+            # What is imported from a package may be a module of it.
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        # Text of the form module:Name is how modules are named that are imported when used.
         elif texts and isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
             place, colon, name = text.partition(":")
@@ -109,12 +115,14 @@ def _names(tree: ast.AST, module: str, texts: bool) -> Iterator[str]:
                 yield from (place, f"{package}.{place}")
             elif text.startswith(f"{PACKAGE}.") and text.replace(".", "").isidentifier():
                 yield text
+                # A text that is a group of entry points stands for all modules that they name.
                 yield from (point.module for point in entry_points(group=text))
 
 
 def _executed(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes but for those that only a type checker reads."""
     for node in ast.iter_child_nodes(tree):
+        # Types are erased: they change no result.
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
         yield node
@@ -124,6 +132,7 @@ def _executed(tree: ast.AST) -> Iterator[ast.AST]:
 def _modules(name: str) -> Iterator[str]:
     """The module of a name of this package, if there is one, and the packages above it."""
     parts = name.split(".")
+    # Most names are functions and classes, which have no file.
     if parts[0] == PACKAGE and _file_of(name).is_file():
         yield from (".".join(parts[: number + 1]) for number in range(len(parts)))
 

@@ -13,6 +13,7 @@ from jobcast.traces.yaml_values import load_yaml
 
 
 class _Section(BaseModel):
+    # A misspelt parameter must not be ignored.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -38,6 +39,7 @@ class Featurize(_Section):
     @field_validator("horizons_min")
     @classmethod
     def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        # Corpus columns and bins are in this order, and twice the same horizon would be two models.
         if not value or list(value) != sorted(set(value)):
             raise ValueError("horizons must ascend, at least one")
         return value
@@ -133,6 +135,7 @@ class _Sections(_Section):
     @field_validator("*", mode="before")
     @classmethod
     def _filled(cls, value: Any, info: ValidationInfo) -> Any:
+        # pydantic would take a section that names one key for one without the others.
         told: Learned = cls.model_fields[str(info.field_name)].default
         return {**told.model_dump(), **value} if isinstance(value, dict) else value
 
@@ -213,6 +216,7 @@ def load_params(path: Path | None, home: Path | None = None) -> Params:
     if path is None:
         return Params()
     try:
+        # An empty file is as good as none.
         raw: Any = load_yaml(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({reason(error)})") from error
@@ -221,6 +225,7 @@ def load_params(path: Path | None, home: Path | None = None) -> Params:
     try:
         return Params.model_validate(raw)
     except ValidationError as error:
+        # One mistake a line: the others may follow from it.
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole file"
         raise ConfigError(f"{path}: {where}: {_told(first)}; see the defaults in pipelines/stages/config.py") from error
@@ -230,6 +235,7 @@ def _told(error: Mapping[str, Any]) -> str:
     """What is wrong with a value, or which keys there are in place of an unknown one."""
     if error["type"] != "extra_forbidden":
         return str(error["msg"])
+    # Down the path of the key, to tell what there is in its place.
     section: Any = Params
     for part in error["loc"][:-1]:
         section = section.model_fields[part].annotation if hasattr(section, "model_fields") else None

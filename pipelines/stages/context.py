@@ -22,6 +22,7 @@ def read_receipt(root: Path, name: str) -> dict[str, Any]:
     """A receipt, where the file is still there that it was written with; else nothing."""
     path = root / RECEIPTS / f"{name}.json"
     told = read_json(path) if path.is_file() else {}
+    # One that was written with no file tells nothing here: the root itself is no file.
     of = told.get("written_with", {"file": "", "sha256": ""})
     file = root / of["file"]
     return told if file.is_file() and sha256_of(file) == of["sha256"] else {}
@@ -63,6 +64,7 @@ class Context:
 
     def trace(self) -> Trace:
         """Read the trace of the run, under the name that it came with."""
+        # The file is called jobs whatever trace it is of.
         return replace(read_trace(self.jobs, format="canonical"), name=self.split()[1]["name"])
 
     def split(self) -> tuple[Split, dict[str, Any]]:
@@ -78,6 +80,7 @@ class Context:
         beside : the stage's own file, below the root, without which the receipt says nothing
         """
         base = {"stage": name, "jobcast": __version__, "home": str(self.home), "root": str(self.root)}
+        # By content: a pull may bring another file of that name.
         of = {"written_with": {"file": beside, "sha256": sha256_of(self.root / beside)}} if beside else {}
         write_json(self.root / RECEIPTS / f"{name}.json", {**base, **of, **figures})
 

@@ -52,6 +52,7 @@ def work(context: Context, item: str = "") -> None:
 def small_pools(trace: Trace, pools: Sequence[Pool], count: int) -> list[Pool]:
     """Those with the fewest GPUs, of the pools whose jobs differ in width where there are enough of these."""
     widths = trace.jobs.group_by("pool").agg(pl.col("gpus").n_unique() > 1)
+    # Jobs of one width teach nothing of speedups.
     differ = dict(zip(widths["pool"].to_list(), widths["gpus"].to_list(), strict=True))
     ranked = sorted(pools, key=lambda pool: (not differ.get(pool.name, False), pool.quota, pool.name))
     return sorted(ranked[:count], key=lambda pool: pool.name)
@@ -60,14 +61,17 @@ def small_pools(trace: Trace, pools: Sequence[Pool], count: int) -> list[Pool]:
 def lessons(trace: Trace, until_s: float, count: int) -> pl.DataFrame:
     """The last jobs before an instant; where two days hold more of them, so many of these, evenly spread."""
     late = trace.between(until_s - LEAST_S, None).jobs
+    # So many as there are: the last ones, whenever they were.
     if len(late) <= count:
         return trace.jobs.tail(count)
+    # Evenly spread: two days must remain two days.
     return late[np.linspace(0, len(late) - 1, count).round().astype(np.int64)]
 
 
 def nodes_of(pools: Sequence[Pool], config: EnrichConfig) -> dict[str, object]:
     """A cluster file's content: nodes for the pools' quotas, of a few types."""
     types = list(config.speeds)[:TYPES]
+    # Rounded up, so that the quotas fit on the nodes.
     count = math.ceil(sum(pool.quota for pool in pools) / NODE_GPUS / len(types))
     groups = [{"count": count, "gpus": NODE_GPUS, "gpu_type": name} for name in types]
     return {"nodes": groups, "pools": {pool.name: pool.quota for pool in pools}}

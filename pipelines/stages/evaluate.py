@@ -15,10 +15,10 @@ from jobcast.models.evaluation.intervals import mean_durations_min
 from jobcast.models.predictors import load_predictor
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.model_files import model_folder
+from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
 from jobcast.pipelines.stages.context import Context
-from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace
 
 ABLATION_STRIDE = 18
@@ -30,7 +30,7 @@ def work(context: Context, item: str = "") -> None:
     split, _ = context.split()
     begin, end = split.train_until_s, split.test_until_s
     trace, corpus = context.trace().between(None, end), Corpus.read(context.corpus)
-    histories = {name: history for name, history in pool_histories(trace).items() if name in corpus.pools}
+    histories = histories_of(trace, corpus.pools)
     train = context.params.train
     arrivals, curves = _arrivals(context, trace.between(split.train_from_s, begin), corpus, histories, begin, end)
     figures: dict[str, Any] = {"will-jobs-arrive": arrivals}
@@ -64,6 +64,7 @@ def _arrivals(
 ) -> tuple[dict[str, Any], CurvePoints]:
     """Figures of every algorithm of WillJobsArrive, and the curves and the ablation of the first."""
     train, later = context.params.train, corpus.of_rows(corpus.tick_s >= begin)
+    # Groups are made by what was known when training ended.
     mean_min = mean_durations_min(training)
     rules = {PAPER_RECIPE: PaperRecipe(seed=train.will_jobs_arrive.seed).fit(corpus, begin).predict_proba(later.X)}
     rules[EWMA] = of_rows(ewma_arrivals, later, histories)
@@ -75,10 +76,12 @@ def _arrivals(
         algorithm: evaluate_arrivals(model, later, begin, end, mean_min=mean_min, rules=rules)
         for algorithm, model in models.items()
     }
+    # A plain one, not the algorithm in use: many twins are trained on few rows.
     twin = WillJobsArrive(miss_share=train.will_jobs_arrive.miss_share, seed=train.will_jobs_arrive.seed)
     step_s = ABLATION_STRIDE * context.params.featurize.step_s
     ablation = arrival_ablation(twin, corpus, begin, begin, end, train_step_s=step_s, mean_min=mean_min)
     algorithm, model = next(iter(models.items()))
+    # It is not the algorithm's own, but the page draws the first one's figures.
     figures[algorithm]["ablation"] = ablation
     curves = by_kind(arrival_curves(model, later, begin, end), model.feature_importances)
     return figures, replace(curves, ablation=ablation["horizons"])
@@ -86,6 +89,7 @@ def _arrivals(
 
 def _headlines(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
     """What `dvc metrics diff` compares, of the algorithms in use; the rest lies in processed/evaluation.json."""
+    # Of each the first algorithm, which is the one in use.
     arrivals, loads, durations = (next(iter(by_algorithm.values())) for by_algorithm in figures.values())
     covered = [block["coverage"] for block in loads["horizons"].values() if block.get("coverage") is not None]
     return {

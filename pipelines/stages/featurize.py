@@ -12,6 +12,7 @@ def work(context: Context, item: str = "") -> None:
     trace, (split, _) = context.trace(), context.split()
     training = trace.between(split.train_from_s, split.train_until_s)
     names = pools_to_learn_from(training, params.min_train_jobs)
+    # Not by the recipes' own function: this stage would hang on the code of all models.
     histories = {name: history for name, history in pool_histories(trace).items() if name in names}
     with context.console.progress("featurize") as step:
         corpus = build_corpus(

@@ -54,6 +54,7 @@ def work(context: Context, item: str) -> None:
         return _left_out(context, item)
     case, folder = _Case(context, item, versions, read_trace(context.enriched)), context.root / JUDGED / item
     ran = {judge.policy: case.replayed(judge) for judge in case.standards.judges}
+    # Two judges may share a baseline: it is told once.
     results = list({one.cell.identity: one for _, found in ran.values() for one in found}.values())
     told: dict[str, Any] = {"gains": [], "baselines": {}}
     if results:  # there are predictors that no policy asks
@@ -67,6 +68,7 @@ def work(context: Context, item: str) -> None:
     span, source = (case.experiment.from_s, case.experiment.until_s), case.trace.source
     logged = log_on_versions(context.home, {**told, "rows": rows}, case.trace.name, source.sha256, span)
     outcome = case.promoted() if verdict["passed"] else "no champion by this run"
+    # Read again: promotion has moved aliases.
     registry = open_registry(context.home)
     models = [version_row(registry.resolve(one.name, one.version)) for one in versions.values()]
     context.write_receipt(f"judge-{item}", {"models": models, "logged": logged, "promotion": outcome})
@@ -74,6 +76,7 @@ def work(context: Context, item: str) -> None:
 
 
 def _left_out(context: Context, item: str) -> None:
+    # An older verdict must not outlive the model that it was of.
     with replacing((context.root / JUDGED / item).resolve()) as draft:
         draft.mkdir()
         write_json(draft / VERDICT, {"passed": False, "reasons": ["no algorithm in the parameters"]})
@@ -131,6 +134,7 @@ class _Case:
         pairs = self._pairs(judge)
         cells = backtest.matrix(pairs, 1, 1)
         named = baselines_of(cells, judge.baseline, self.experiment, [pairs[0][1]])
+        # Files of a stage are the same in every checkout, versions are not.
         bases = {law: replace(base, label=self._told(base)) for law, base in named.items()}
         with self.context.console.progress(f"judge {judge.policy}") as step:
             found = run_matrix(
@@ -161,6 +165,7 @@ class _Case:
 
     def _beside(self, judge: Judge) -> list[ModelVersion]:
         """The run's versions of the other predictors that a policy cannot do without."""
+        # Of this run, not the home's champions, which differ from home to home.
         names = sorted(judge.needs & {*LEARNED, *SCHEDULERS} - {self.item})
         found = [registered(self.context, name) for name in names]
         return [next(iter(versions.values())) for versions in found if versions]
@@ -185,6 +190,7 @@ class _Case:
         }
         metrics = open_registry(self.context.home).metrics(self.versions[self.first])
         nominal = self.standards.nominal(self._model(self.first), metrics)
+        # The limits of drift, on a single week that the model has not seen; inputs are not looked at.
         verdict, reasons = verdict_of(self.standards.limits, figures[self.first], nominal, {})
         return {
             "algorithm": self.first,
@@ -206,6 +212,7 @@ class _Case:
     def promoted(self) -> str:
         """Make the first version champion, unless the champion is better; what became of it, in words."""
         registry, version = open_registry(self.context.home), self.versions[self.first]
+        # Where nobody is champion, keeping the limits is enough.
         if CHAMPION not in registry.show(self.item).aliases:
             registry.promote(self.item, version.version, alias=CHAMPION)
             return "champion"

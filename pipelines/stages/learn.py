@@ -37,6 +37,7 @@ def work(context: Context, item: str) -> None:
         raise ConfigError(why)
     algorithms, seconds, drafts = context.params.learned(item).algorithms, [], []
     places = ((context.root / place / item).resolve() for place in (MODELS, CARDS))
+    # Models and cards change together or not at all.
     with replacing(next(places)) as models, replacing(next(places)) as cards:
         models.mkdir()
         cards.mkdir()
@@ -50,6 +51,7 @@ def work(context: Context, item: str) -> None:
             seconds.append(time.perf_counter() - began)
             drafts += [fitted.draft] if fitted.draft else []
     versions = list(registered(context, item).values())
+    # Only once all versions are registered: until then an interrupted training can go on.
     for draft in drafts:
         shutil.rmtree(draft)
     told = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
@@ -68,6 +70,7 @@ def asked_for(context: Context, item: str, algorithm: str) -> Asked:
     """What `jobcast train` would be asked for."""
     section, (split, _) = context.params.learned(item), context.split()
     options = {
+        # Options that nobody asks for are at their defaults.
         **asdict(TrainSettings(seed=section.seed)),
         **{"predictor": item, "trace_path": context.enriched, "algorithm": algorithm, "horizons": None},
         **{"from_s": None, "until_s": split.train_until_s},

@@ -1,20 +1,24 @@
-"""The stages of the main job, in order: `jobcast run` executes this list; dvc.yaml tells what each reads and makes.
-
-The main job: every stage in order, then what came out of it.
-"""
+"""The stages of the main job, in order: `jobcast run` checks and executes this list; dvc.yaml tells what each reads."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import pools_cluster
+from jobcast.pipelines.experiments.backtest import windows_of
 from jobcast.pipelines.experiments.executors import meanwhile
-from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
-from jobcast.pipelines.report.console import Kept
-from jobcast.pipelines.report.files import read_json
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.experiments.simulation import warmup_end
+from jobcast.pipelines.lifecycle.predictors import find_predictor
+from jobcast.pipelines.lifecycle.recipes import recipe_of
+from jobcast.pipelines.report.console import Console, Kept
+from jobcast.pipelines.report.files import check_outputs, read_json
 from jobcast.pipelines.stages import (
     backtest,
     care,
@@ -32,6 +36,12 @@ from jobcast.pipelines.stages import (
 )
 from jobcast.pipelines.stages.config import LEARNED, SCHEDULERS, Params
 from jobcast.pipelines.stages.context import RECEIPTS, Context
+from jobcast.pipelines.stages.prepared_traces import Prepared, prepare_trace
+from jobcast.schedulers.policies import POOLS, WHOLE_JOBS
+from jobcast.schedulers.registry import find_of_kind
+from jobcast.traces.enrich.columns import parse_enrich
+from jobcast.traces.generators import GENERATORS
+from jobcast.traces.splits import pools_to_learn_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +99,22 @@ def run(context: Context) -> None:
     context.console.note(f"results: {context.root}")
     began = time.perf_counter()
     todo = {name: [step for step in steps() if step[0].name in names] for name, names in PARTS.items()}
-    here = _Count(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
-    _work(context, todo["shared"], here)
+    # The report is one more step; what runs beside is not counted.
+    heads = _heads(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
+    _work(context, todo["shared"], heads)
     able = [(stage, item) for stage, item in todo["learned"] if not stage.lacks(context.params, item)]
     much = any(context.params.learned(name).algorithms for name in (*LEARNED, *SCHEDULERS))
+    # Where nothing is to be learnt a process of its own costs more than the empty stages.
     with _beside(context, able) if much else nullcontext(_noted(context, able)):
-        _work(context, todo["trained"], here)
+        _work(context, todo["trained"], heads)
     with _beside(context, todo["scored"]):
-        _work(context, todo["replayed"], here)
+        _work(context, todo["replayed"], heads)
+    # Stages learn and judge lack the same: told once.
     for why in dict.fromkeys(stage.lacks(context.params, item) for stage, item in todo["learned"]):
         if why:
             context.console.note(f"left out: {why}")
-    context.console.note(here.next("report"))
-    report.work(context, receipts=report.Receipts.of(context.root))  # versions and times, which the stage leaves out
+    context.console.note(f"{next(heads)} report")
+    report.work(context, receipts=report.receipts_of(context.root))  # versions and times, which the stage leaves out
     context.console.note(f"done in {time.perf_counter() - began:.0f} s")
     _show_results(context)
 
@@ -117,21 +130,14 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 its own while the trio is trained; what was trained is scored in one while it is replayed."""
 
 
-@dataclass(slots=True)
-class _Count:
-    """Steps of the main job so far, of how many."""
-
-    of: int
-    done: int = 0
-
-    def next(self, name: str) -> str:
-        self.done += 1
-        return f"[{self.done}/{self.of}] {name}".rstrip()
+def _heads(count: int) -> Iterator[str]:
+    """What stands before the name of each step of the main job."""
+    yield from (f"[{number}/{count}]" for number in range(1, count + 1))
 
 
-def _work(context: Context, todo: Sequence[tuple[Stage, str]], count: _Count) -> None:
+def _work(context: Context, todo: Sequence[tuple[Stage, str]], heads: Iterator[str]) -> None:
     for stage, item in todo:
-        context.console.note(count.next(f"{stage.name} {item}"))
+        context.console.note(f"{next(heads)} {stage.name} {item}".rstrip())
         stage.work(context, item)
 
 
@@ -148,6 +154,7 @@ def _beside(context: Context, todo: Sequence[tuple[Stage, str]]) -> Iterator[Non
 
 def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
     """Notes of stages that were worked on."""
+    # Another process must not write between the lines of this one.
     console = Kept()
     for stage, item in todo:
         stage.work(replace(context, console=console), item)
@@ -163,6 +170,7 @@ def _show_results(context: Context) -> None:
     lines = [summary_table(told), "", "registered model versions"]
     lines += [_version_line(model) for model in promotion["models"]]
     for name in (*LEARNED, *SCHEDULERS):
+        # A predictor that was left out has no receipt.
         receipt = context.root / RECEIPTS / f"judge-{name}.json"
         lines += [_version_line(model) for model in (read_json(receipt)["models"] if receipt.is_file() else ())]
     lines += ["", *outcome(promotion).lines, "", f"report: {context.root / 'processed/report.html'}"]
@@ -172,3 +180,58 @@ def _show_results(context: Context) -> None:
 def _version_line(model: Mapping[str, Any]) -> str:
     aliases = ", ".join(model["aliases"]) or "no alias"
     return f"  {model['name']} {model['version']}: {model['algorithm']} ({aliases})"
+
+
+def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
+    """Check parameters, places and the trace of a run; what the trace's reader decided is said.
+
+    Raises
+    ------
+    ConfigError
+        A policy, source of forecasts, algorithm or setting is not known, or a place cannot be written to.
+    TraceError, PoolsError, TrainingError
+        The trace cannot be read, replayed on its quotas, or learnt from.
+    """
+    _check_names(params)
+    check_outputs({}, {"--out": root, "the store": home / "mlruns"})
+    # Generating takes seconds, and would be done twice.
+    generator = GENERATORS.get(params.prepare.trace)
+    if generator is not None and params.prepare.pools is None:
+        generator.parse(params.prepare.settings)  # its trace fits its own quotas
+        return
+    prepared = prepare_trace(params.prepare)
+    _check_fit(params, prepared)
+    for note in prepared.trace.notes:
+        console.note(f"{prepared.trace.source.path}: {note}")
+
+
+def _check_names(params: Params) -> None:
+    find_of_kind(params.backtest.baseline, *WHOLE_JOBS)
+    for cells in params.backtest.cells:
+        find_of_kind(cells.policy, *WHOLE_JOBS)
+        for text in cells.forecasts:
+            parse_forecasts(text)
+    # Found here in place of an empty report at the end.
+    if not any(cells.forecasts for cells in params.backtest.cells):
+        raise ConfigError("backtest.cells: nothing to replay; name a policy and its forecasts")
+    for predictor in PREDICTORS:
+        algorithms = params.train.algorithms(predictor)
+        if not algorithms:
+            raise ConfigError(f"train.{predictor.replace('-', '_')}: names no algorithm; leave it out for the default")
+        for algorithm in algorithms:
+            recipe_of(predictor, algorithm)
+    parse_enrich(params.enrich.settings)
+    for predictor in (*LEARNED, *SCHEDULERS):
+        for algorithm in params.learned(predictor).algorithms:
+            find_predictor(predictor, algorithm)
+
+
+def _check_fit(params: Params, prepared: Prepared) -> None:
+    """Whether there is enough to learn from, and each window of the backtest can be replayed."""
+    trace, split = prepared.trace, prepared.split
+    pools_to_learn_from(trace.between(split.train_from_s, split.train_until_s), params.featurize.min_train_jobs)
+    for begin, end in windows_of(split.train_until_s, split.test_until_s, params.backtest.windows):
+        # Building each window finds jobs that fit nowhere, and a warm-up that leaves none.
+        place = pools_cluster(prepared.pools)
+        one = Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True)
+        warmup_end(one.scenario(POOLS), params.backtest.warmup_days)

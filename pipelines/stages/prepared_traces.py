@@ -62,6 +62,7 @@ def _generated(params: Prepare) -> Prepared:
     return Prepared(trace, pools, split, "those that the generator gave the trace", {})
 
 
+# A file of the name of a generator must be given with a path.
 NAMED: dict[str, Callable[[Prepare], Prepared]] = {"philly": _philly, **dict.fromkeys(GENERATORS, _generated)}
 
 
@@ -92,12 +93,14 @@ def _with_quotas(trace: Trace, split: Split, params: Prepare) -> Prepared:
         test = trace.between(split.train_until_s, split.test_until_s)
         counts = training.jobs["pool"].value_counts()
         busy = set(counts.filter(counts["count"] >= params.min_pool_jobs)["pool"])
+        # Of the test window, which is what is replayed.
         derived = derive_pools(test, load=params.load, span_s=split.test_until_s - split.train_until_s)
         pools = [pool for pool in derived if pool.name in busy]
         origin = (
             f"derived: each pool's average load in the test window is {params.load:g} of its quota (at least its "
             f"widest job); pools with at least {params.min_pool_jobs} training jobs"
         )
+    # Jobs without a quota could never run.
     kept = replace(trace, jobs=trace.jobs.filter(pl.col("pool").is_in([pool.name for pool in pools])))
     if not len(kept):
         raise ConfigError(

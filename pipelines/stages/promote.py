@@ -78,9 +78,11 @@ def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
     tries = [{"care": asdict(first), "number": 0, **gains, "reasons": reasons}]
     if not reasons:
         return tries
+    # Read only where another care is tried: most runs pass at once.
     windows, days = test_windows(context), context.params.backtest.warmup_days
     scenarios = [one.scenario(POOLS) for one in windows]
     cells = [cell for cell in gate_cells(trio, len(windows)) if cell.label == NOTHING]
+    # Lending nothing is the same whatever the care: replayed once.
     nothing = [result.log for result in replayed(context, windows, cells)]
     counted = [after_warmup(log, warmup_end(scenario, days)) for log, scenario in zip(nothing, scenarios, strict=True)]
     for number, care in enumerate(others, 1):
@@ -122,6 +124,7 @@ def _champions(registry: Registry) -> dict[str, ModelVersion]:
 
 def _beside(context: Context, trio: Trio, held: Trio) -> tuple[list[str], dict[str, Any] | None]:
     """Why the trio is worse than the champions, and the figures of both; nothing where these are no other trio."""
+    # Two champions are no trio to compare with.
     if len(held) < len(PREDICTORS) or all(held[name].version == trio[name].version for name in PREDICTORS):
         return [], None
     windows = test_windows(context)
@@ -137,5 +140,6 @@ def _beside(context: Context, trio: Trio, held: Trio) -> tuple[list[str], dict[s
 
 def _all(versions: Mapping[str, Mapping[str, ModelVersion]], trio: Trio) -> Sequence[ModelVersion]:
     """Every version of the run once, the trio's among them."""
+    # By name and number: a variant may be the trained version itself.
     found = {(one.name, one.version): one for by_name in versions.values() for one in by_name.values()}
     return list((found | {(one.name, one.version): one for one in trio.values()}).values())

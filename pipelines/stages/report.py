@@ -1,7 +1,6 @@
 """Stage report: the page of a run, or of a backtest, from the files that lie in its folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +17,34 @@ from jobcast.traces.pools import read_pools
 
 RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", f"processed/backtest/{RESULTS}")
 REPORT = "report.html"
+Receipts = Mapping[str, Mapping[str, Any]]
+"""By stage; empty where there are none."""
 
 
-def work(context: Context, item: str = "", receipts: "Receipts | None" = None) -> None:
+def work(context: Context, item: str = "", receipts: Receipts | None = None) -> None:
     """Write processed/report.html: of what is the same in every checkout, and of what receipts tell beside."""
-    page = report_run(context.root, receipts or Receipts())
+    # Without receipts the page is the same in every checkout: DVC keeps it.
+    page = report_run(context.root, receipts or {})
     context.write_receipt("report", {"page": str(page), "bytes": page.stat().st_size})
     context.console.note(f"report: {page}")
 
 
 def report_folder(folder: Path) -> Path:
     """Write the page of the run or backtest in a folder; ConfigError when it holds neither."""
+    # A run holds a backtest as well, so it is looked for first.
     if all((folder / part).is_file() for part in RUN_PARTS):
-        return report_run(folder, Receipts.of(folder))
+        return report_run(folder, receipts_of(folder))
     if (folder / RESULTS).is_file() and (folder / "inputs.json").is_file():
         return report_backtest(folder)
     raise ConfigError(f"{folder}: holds no finished run or backtest; name the --out folder of one")
 
 
-@dataclass(frozen=True, slots=True)
-class Receipts:
+def receipts_of(root: Path) -> Receipts:
     """What differs from run to run: versions and times of the backtest's simulations, and what became of the trio.
 
     Only receipts that were written with the files beside them count: a checkout or a pull brings other files.
     """
-
-    backtest: Mapping[str, Any] = field(default_factory=dict)
-    promote: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, root: Path) -> "Receipts":
-        """Of a run's folder."""
-        return cls(read_receipt(root, "backtest"), read_receipt(root, "promote"))
+    return {name: read_receipt(root, name) for name in ("backtest", "promote")}
 
 
 def report_run(root: Path, receipts: Receipts) -> Path:
@@ -61,8 +56,9 @@ def report_run(root: Path, receipts: Receipts) -> Path:
     name = split["name"]
     folder = root / "processed/backtest"
     told = read_results(folder)
-    if receipts.backtest:
-        told["rows"] = _timed(told["rows"], receipts.backtest["runs"])
+    timed, promoted = receipts.get("backtest"), receipts.get("promote")
+    if timed:
+        told["rows"] = _timed(told["rows"], timed["runs"])
     results = _input(
         folder,
         told,
@@ -83,8 +79,8 @@ def report_run(root: Path, receipts: Receipts) -> Path:
         # The report compares a predictor's algorithms with its baselines; the first algorithm is the one in use.
         evaluation={predictor: next(iter(figures.values())) for predictor, figures in evaluation["figures"].items()},
         curves=evaluation["curves"],
-        models=(receipts.promote or receipts.backtest or {"models": []})["models"],
-        outcome=outcome(receipts.promote) if receipts.promote else verdict(read_json(root / PROMOTION)),
+        models=(promoted or timed or {"models": []})["models"],
+        outcome=outcome(promoted) if promoted else verdict(read_json(root / PROMOTION)),
         commands=[f"jobcast run --trace {name}", "dvc repro    # the same stages, where dvc.yaml lies"],
     )
     write_text(page, render_report(results))
@@ -113,6 +109,7 @@ def report_backtest(folder: Path) -> Path:
 
 def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows with the versions and CPU times that a receipt keeps of them."""
+    # Rows and runs may be in different orders.
     kept = {(run["label"], run["window"], run["seed"]): run for run in runs}
     found = []
     for row in map(dict, rows):
@@ -123,6 +120,7 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
 
 def _input(folder: Path, told: Mapping[str, Any], **parts: Any) -> ReportInput:
     jobs, utilization = read_tables(folder)
+    # One seed a label: points of several draws would lie over one another.
     first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
         rows=told["rows"],

@@ -41,6 +41,7 @@ def work(context: Context, item: str) -> None:
     None becomes champion here: that is for stage promote to say.
     """
     care = read_json(context.root / f"interim/care/{item}.json")
+    # What the predictor's care is called among its settings, and its values, the choice first.
     respect, (first, *others) = care["respect"], care["values"]
     settings, data = replace(settings_of(context, item), **{respect: first}), training_data(context)
     algorithms, seconds = context.params.train.algorithms(item), []
@@ -51,6 +52,7 @@ def work(context: Context, item: str) -> None:
         for number, algorithm in enumerate(algorithms):
             began = time.perf_counter()
             name, recipe = recipe_of(item, algorithm)
+            # Twins are of the first algorithm; others fit their own.
             twin = _twin(context, item) if number == 0 else None
             with context.console.progress(f"train {item} {name}") as step:
                 trained = recipe(replace(data, twin=twin), name, settings, step)
@@ -58,6 +60,7 @@ def work(context: Context, item: str) -> None:
             with drawn_card(card_of(trained, data, settings), trained.curves, trained.tables) as card:
                 write_card(cards / name, card)
             if number == 0:
+                # The same model with other thresholds, in a few milliseconds, where the gate finds them.
                 _save_others(trained.predictor, [Care(**{respect: value}) for value in others], careful)
             seconds.append(time.perf_counter() - began)
     versions = [register_files(context.root, context.home, item, algorithm) for algorithm in algorithms]

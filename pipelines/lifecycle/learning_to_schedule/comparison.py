@@ -48,6 +48,7 @@ def compare(
 
 def change(mine: dict[str, float], theirs: dict[str, float]) -> Floats:
     """Change of each of `FIGURES`."""
+    # Where MLF-H sends nothing there is no share to tell.
     shares = [mine[name] / theirs[name] - 1.0 if theirs[name] else 0.0 for name in SHARES]
     return np.array([*shares, *(mine[name] - theirs[name] for name in DIFFERENCES)])
 
@@ -69,4 +70,5 @@ def measured(changes: Floats) -> Measured:
 def is_better(found: Measured) -> bool:
     """Mean completion times measurably shorter, and neither deadlines nor accuracies kept measurably less often."""
     worse = any(found.highs[name] < 0.0 for name in ("deadline_ratio", "accuracy_ratio"))
+    # Measurably: the whole interval lies on one side.
     return found.highs["mean_jct_s"] < 0.0 and not worse

@@ -1,9 +1,10 @@
 """Runs of the engine that somebody else decides, choice by choice, in place of a policy."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.policy import EVENTS, NOTHING, Decision, Trigger, View
@@ -26,20 +27,8 @@ class Choice:
     taught: int
 
 
-class Draft(Protocol):
-    """A decision that is made pick by pick."""
-
-    def next(self) -> Choice | None:
-        """The next choice; None when there is nothing left to pick."""
-        ...
-
-    def take(self, picked: int) -> None:
-        """Answer the latest choice."""
-        ...
-
-    def decision(self) -> Decision:
-        """What was picked."""
-        ...
+Picks = Generator[Choice, int, Decision]
+"""A decision made pick by pick: choices are yielded, rows that were picked are sent, what was decided is returned."""
 
 
 class Round(NamedTuple):
@@ -85,7 +74,8 @@ class Course(ABC):
     def __init__(self, run: Simulation, until_s: float = inf) -> None:
         self.rounds: list[Round] = []
         self._run, self._until_s = run, until_s
-        self._draft: Draft | None = None
+        self._picks: Picks | None = None
+        self._picked: Any = None
         self._view: View | None = run.look()
 
     @property
@@ -96,23 +86,24 @@ class Course(ABC):
     def next(self) -> Choice | None:
         """The next choice, of this decision or a later one; None at the end."""
         while self._view is not None and self._view.now_s <= self._until_s:
-            if self._draft is None:
-                self._draft = self.open(self._view)
-            choice = self._draft.next()
-            if choice is not None:
-                return choice
-            self._run.carry_out(self._draft.decision())
-            self._draft, self._view = None, self._run.look()
+            if self._picks is None:
+                # A generator that has not begun takes nothing but None.
+                self._picks, self._picked = self.open(self._view), None
+            try:
+                return self._picks.send(self._picked)
+            except StopIteration as decided:
+                self._run.carry_out(decided.value)
+            # The round is closed after the engine has gone on to the next decision: what it earned is known then.
+            self._picks, self._view = None, self._run.look()
             self.rounds.append(self.close(self._view))
         return None
 
     def take(self, picked: int) -> None:
         """Answer the latest choice."""
-        assert self._draft is not None
-        self._draft.take(picked)
+        self._picked = picked
 
     @abstractmethod
-    def open(self, view: View) -> Draft:
+    def open(self, view: View) -> Picks:
         """A decision is due."""
 
     @abstractmethod

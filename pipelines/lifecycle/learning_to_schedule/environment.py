@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Course
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course
 
 try:
     import gymnasium
@@ -70,6 +70,7 @@ class Scheduling(gymnasium.Env[Seen, Any]):
     def step(self, action: int) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Pick, and go on to the next choice."""
         if self._choice is not None:
+            # An untrained agent must be able to go on: it is counted, not refused.
             offered = 0 <= action < len(self._choice.rows)
             self._not_offered += not offered
             self._course.take(int(action) if offered else 0)
@@ -89,13 +90,8 @@ class Scheduling(gymnasium.Env[Seen, Any]):
 
     def _info(self) -> dict[str, Any]:
         """What an observation leaves out."""
+        # Only what was completed since the last step: rewards are told once.
         rounds = tuple(self._course.rounds[self._told :])
         self._told += len(rounds)
         taught = 0 if self._choice is None else self._choice.taught
         return {"rounds": rounds, "taught": taught, "not_offered": self._not_offered}
-
-
-def offered(columns: Mapping[str, int], seen: Seen, info: Mapping[str, Any]) -> Choice | None:
-    """The choice that an observation tells of; None where there is nothing to pick."""
-    head, count = tuple(columns)[seen["head"]], int(seen["mask"].sum())
-    return Choice(head, seen["rows"][:count, : columns[head]].copy(), info["taught"]) if count else None

@@ -36,6 +36,7 @@ def draw_episode(workload: TaskWorkload, settings: EpisodeSettings, rng: np.rand
         Fewer than two jobs are left to draw from.
     """
     servers = int(rng.integers(settings.servers[0], settings.servers[1] + 1))
+    # Drawn before it is cut, so that draws stay in step on clusters of any size.
     servers = min(servers, len(workload.cluster.capacity))
     cluster = first_servers(workload.cluster, servers)
     able = np.flatnonzero(_shares(workload) <= _ROOM * cluster.capacity[:, GPU].sum())
@@ -46,6 +47,7 @@ def draw_episode(workload: TaskWorkload, settings: EpisodeSettings, rng: np.rand
     part = part_of(workload, able[begin : begin + count], cluster)
     load = rng.uniform(*settings.load)
     work_s = float((_shares(part) * part.jobs.iterations * part.jobs.iteration_s).sum())
+    # Jobs submitted at once have no span; a second stands for it.
     span_s = float(np.ptp(part.jobs.submit_s))
     factor = work_s / cluster.capacity[:, GPU].sum() / load / max(span_s, 1.0)
     return submitted(part, part.jobs.submit_s[0] + factor * (part.jobs.submit_s - part.jobs.submit_s[0]))
@@ -79,6 +81,7 @@ def part_of(workload: TaskWorkload, which: Ints, cluster: TaskCluster | None = N
     edges, edge_of = _ranges(jobs.edge_of, which)
     new_task = np.full(len(jobs.job_of), -1, dtype=np.int64)
     new_task[tasks] = np.arange(len(tasks))
+    # The first fields are by job, those below by task, the last by edge.
     columns = {name: getattr(jobs, name)[which] for name in TaskJobs._fields[:11]}
     columns |= {name: getattr(jobs, name)[tasks] for name in ("demand", "compute_s", "size_share", "is_server")}
     columns |= {
@@ -103,4 +106,5 @@ def _ranges(begins: Ints, which: Ints) -> tuple[Ints, Ints]:
     """All numbers of the ranges of some jobs, and where each job's begin among them."""
     sizes = np.diff(begins)[which]
     new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    # Counting up, less how far each job's range was moved to the front.
     return np.arange(new[-1]) - np.repeat(new[:-1] - begins[:-1][which], sizes), new

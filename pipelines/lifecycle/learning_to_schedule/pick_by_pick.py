@@ -1,14 +1,13 @@
 """One decision of MLF-RL built pick by pick; see `schedulers.tasks.mlf_rl` for what a pick is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Picks
 from jobcast.schedulers.tasks.features import (
     HOST_FEATURES,
     JOB_FEATURES,
@@ -31,10 +30,11 @@ JOBS, HOSTS = "jobs", "hosts"
 FEATURES: Mapping[str, int] = {JOBS: len(JOB_FEATURES), HOSTS: len(HOST_FEATURES)}
 """Columns by head."""
 HEADS = tuple(FEATURES)
+Steps = Generator[Choice, int, None]
 
 
 class Picking:
-    """See `courses.Draft`; what is taught is what MLF-H would pick.
+    """What is taught is what MLF-H would pick.
 
     Parameters
     ----------
@@ -48,49 +48,42 @@ class Picking:
         self._wants: Wants = wants_of(view)
         self._limits = settings.limits
         self._ranks: Ints | None = None
-        servers = len(self._room.least)
-        self._sheet = sheet_of(servers)
-        self._picked = self._waiting = 0
-        self._steps = self._choices()
+        # One sheet for all rows of hosts: a decision shows hundreds of them.
+        self._sheet = sheet_of(len(self._room.least))
+        self._waiting = 0
 
-    def next(self) -> Choice | None:
-        """The next choice; None when there is nothing left to pick."""
-        return next(self._steps, None)
-
-    def take(self, picked: int) -> None:
-        """Answer the latest choice."""
-        self._picked = picked
-
-    def decision(self) -> Decision:
-        """What was picked, and who gives way after it."""
+    def picks(self) -> Picks:
+        """See `courses.Picks`; the decision is what was picked, and who gives way after it."""
+        yield from self._choices()
         if self._waiting:
             make_room(self._view, self._room, self._wants, self._settings)
         return placement(self._view, self._room)
 
-    def _choices(self) -> Iterator[Choice]:
+    def _choices(self) -> Steps:
         self._waiting = len(jobs_with_queued_tasks(self._seen))
         for task in tasks_leaving(self._view, self._settings):
+            # A job that was sent back to the queue meanwhile took this task with it.
             if self._room.place[task] != QUEUED:
                 yield from self._host(int(task))
         self._seen = self._seen._replace(gpu_of=self._room.place.copy())
-        left = jobs_with_queued_tasks(self._seen)
+        every = left = jobs_with_queued_tasks(self._seen)
         self._waiting = len(left)
+        # With nobody running, holding back all jobs might go on for ever.
         held = hold_row(self._seen, len(left)) if some_job_runs(self._seen) else np.empty((0, len(JOB_FEATURES)))
-        every = left
         rows: Floats | None = None
         while len(left := fitting(self._room, self._limits, self._wants, left)):
             picked = 0
             if len(left) + len(held) > 1:
+                # Made once, when first asked for: picks of this decision change none of what they tell.
                 rows = job_rows(self._seen, every) if rows is None else rows
                 shown = rows[np.searchsorted(every, left)]
-                yield Choice(JOBS, np.concatenate([shown, held]), self._first_of(left))
-                picked = self._picked
+                picked = yield Choice(JOBS, np.concatenate([shown, held]), self._first_of(left))
             if picked == len(left):
                 return
             yield from self._place(int(left[picked]))
             left = np.delete(left, picked)
 
-    def _place(self, job: int) -> Iterator[Choice]:
+    def _place(self, job: int) -> Steps:
         """Hosts for all queued tasks of a job, or for none."""
         tasks = waiting(self._room, self._wants, job)
         for number, task in enumerate(tasks):
@@ -100,17 +93,16 @@ class Picking:
                     put(self._room, self._wants, other, QUEUED)
                 return
 
-    def _host(self, task: int) -> Iterator[Choice]:
+    def _host(self, task: int) -> Steps:
         """A server for a task; none where none can take it."""
         room, wants, sheet = self._room, self._wants, self._sheet
-        told = told_of(self._seen, int(wants.job_of[task]), self._waiting)
-        count = host_rows(room, self._limits, wants, task, told, sheet.rows, sheet.servers)
+        facts = told_of(self._seen, int(wants.job_of[task]), self._waiting)
+        count = host_rows(room, self._limits, wants, task, facts, sheet.rows, sheet.servers)
         if not count:
             return
         servers, picked = sheet.servers[:count].copy(), 0
         if count > 1:
-            yield Choice(HOSTS, sheet.rows[:count].copy(), self._ideal(task, servers))
-            picked = self._picked
+            picked = yield Choice(HOSTS, sheet.rows[:count].copy(), self._ideal(task, servers))
         settle(room, wants, task, int(servers[picked]))
 
     def _ideal(self, task: int, servers: Ints) -> int:
@@ -119,6 +111,7 @@ class Picking:
         nearness(room, self._wants, task, near)
         origin = int(room.server_of[room.place[task]]) if room.place[task] != QUEUED else -1
         best = ideal_host(room, self._limits, self._wants.use[task], near, origin, asked.bandwidth)
+        # A task moves only where it is no farther from what it talks to; else it stays, or is evicted.
         if origin >= 0 and (
             best < 0 or best == origin or (not asked.part and near[best] < near[origin] - tolerance.LOADS)
         ):

@@ -1,4 +1,4 @@
-"""Policy gradient on reward 7 with a baseline that depends on the workload. MLFS, section 3.4.
+"""Imitation of MLF-H, then policy gradient on reward 7, and the weights of that reward. MLFS, section 3.4.
 
 What a run earns says more of its jobs than of the policy. So several runs of one workload are made, and what each
 earns after an instant is compared with the mean of the others there (Mao et al., SIGCOMM 2019, section 5.3). And runs
@@ -6,17 +6,59 @@ part: one with more jobs left will lose more whatever it decides next. So what a
 is taken off as well. Neither depends on the choice that is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from jobcast.domain.tasks import Floats
-from jobcast.models.scheduling.learner import Learner
-from jobcast.pipelines.lifecycle.learning_to_schedule.imitation import picks_by_head
-from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import HEADS
+from jobcast.models.scheduling.learner import BETAS, Fit, Learner, Tried, search_betas
+from jobcast.models.scheduling.policy import Picks, joined
+from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HEADS
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import returns
 from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout
+from jobcast.schedulers.tasks.network import Networks, networks_of
+
+BATCH = 512
+"""Choices of each head in a step."""
+IMITATION_RATE = 3e-3
+"""Adam's learning rate, falling to a tenth of it."""
+
+
+def picks_by_head(rollouts: Sequence[Rollout]) -> dict[str, Picks]:
+    """Choices of some runs."""
+    return {head: joined((one.picks[head] for one in rollouts), FEATURES[head]) for head in HEADS}
+
+
+def imitate(
+    learner: Learner,
+    shown: Sequence[Rollout],
+    steps: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Fit]:
+    """Learn picks that were written down; how well those of the last fifth of the runs, kept back, are told.
+
+    Parameters
+    ----------
+    shown : runs of MLF-H, two at least
+    steps : of Adam
+    seed : of the batches
+    """
+    # Whole runs are held back: picks of one run are alike.
+    kept = max(len(shown) // 5, 1)
+    learnt, held = picks_by_head(shown[:-kept]), picks_by_head(shown[-kept:])
+    rng = np.random.default_rng(seed)
+    for step in range(steps):
+        batch = {
+            head: picks.take(rng.integers(0, len(picks), BATCH)) if len(picks) else picks
+            for head, picks in learnt.items()
+        }
+        learner.imitate(batch, IMITATION_RATE * 0.1 ** (step / steps))
+        if progress is not None:
+            progress(step + 1, steps)
+    return {head: learner.fit_of(head, picks) for head, picks in held.items() if len(picks)}
+
 
 PASSES = 4
 """Times that the picks of an iteration are gone through."""
@@ -41,11 +83,14 @@ def advantages(runs: Sequence[Rollout], betas: Sequence[float]) -> list[Floats]:
     In units of their standard deviation, so that no workload counts for more because more is at stake in it.
     """
     weights = np.asarray(betas)
+    # Undiscounted objectives are weighted first: discounting is linear.
     gains = [returns(run.rewards @ weights, run.times_s)[:, None] for run in runs]
     beyond = np.concatenate(_beyond_others(runs, gains))[:, 0]
     states = np.concatenate(_beyond_others(runs, [run.states for run in runs]))
+    # Of both what others had at that time is taken off, so that only deviations are fitted.
     slopes = np.linalg.lstsq(states, beyond, rcond=None)[0]
     found = beyond - states @ slopes
+    # Runs that all earned the same teach nothing; dividing by 0 would teach noise.
     found /= max(float(found.std()), LEAST_SPREAD)
     return np.split(found, np.cumsum([len(run.times_s) for run in runs])[:-1])
 
@@ -76,6 +121,7 @@ def improve(
     runs = [run for group in groups for run in group]
     by_run = [each for group in groups for each in advantages(group, betas)]
     picks = picks_by_head(runs)
+    # Chances under which the picks were drawn: PPO clips against these in every pass.
     before = {head: learner.log_chances(head, picks[head]) for head in HEADS}
     worth = {
         head: np.concatenate([each[run.decision[head]] for run, each in zip(runs, by_run, strict=True)])
@@ -83,6 +129,7 @@ def improve(
     }
     rng = np.random.default_rng(seed)
     for _ in range(PASSES):
+        # Each head in as many batches, whatever its number of picks: steps are taken together.
         parts = {head: np.array_split(rng.permutation(len(picks[head])), BATCHES) for head in HEADS}
         for number in range(BATCHES):
             which = {head: parts[head][number] for head in HEADS}
@@ -93,3 +140,45 @@ def improve(
                 rate,
             )
     return earned(runs, betas)
+
+
+SHORT = 4
+"""Iterations of a short training."""
+
+
+def worth(objectives: tuple[float, ...]) -> float:
+    """Reward 7 with the weights of section 4.1, whatever weights were trained with: one yardstick for all."""
+    return float(np.asarray(objectives) @ np.asarray(BETAS))
+
+
+def tuned_betas(
+    learner: Learner,
+    start: Mapping[str, Floats],
+    groups_of: Callable[[Networks, int], list[list[Rollout]]],
+    value_of: Callable[[Networks], tuple[float, ...]],
+    rounds: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Tried, ...]:
+    """What was tried, each from the same weights: `rounds` by Bayesian optimisation, then small changes of the best.
+
+    Parameters
+    ----------
+    learner : its weights are those of the last short training afterwards
+    start : weights after imitation
+    groups_of : (networks, number) -> runs of an iteration by workload
+    value_of : networks -> objectives on workloads kept apart
+    """
+    total, done = rounds + len(BETAS), 0
+
+    def train(betas: tuple[float, ...]) -> float:
+        nonlocal done
+        learner.assign(start)
+        for number in range(SHORT):
+            improve(learner, groups_of(networks_of(learner.arrays()), number), betas, seed + number)
+        done += 1
+        if progress is not None:
+            progress(done, total)
+        return worth(value_of(networks_of(learner.arrays())))
+
+    return search_betas(train, rounds, seed)

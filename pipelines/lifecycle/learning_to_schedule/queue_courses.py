@@ -1,13 +1,12 @@
 """Courses of gangs in pools: which of the pending jobs that fit starts next, or none for now."""
 
-from collections.abc import Iterator
 from math import isinf, isnan
 
 import numpy as np
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, View
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Course, Learning, Round
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Course, Learning, Picks, Round
 from jobcast.schedulers.tasks.features import log_minutes
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.law import Law
@@ -23,8 +22,8 @@ HOLD_ROW = [*(0.0 for _ in QUEUE_FEATURES[1:]), 1.0]
 Drawn = tuple[Workload, Law | None]
 
 
-class QueueDraft:
-    """Pending jobs within the quotas of their pools, oldest first, one after another; see `courses.Draft`.
+class Queue:
+    """Pending jobs within the quotas of their pools, oldest first, one after another.
 
     Parameters
     ----------
@@ -34,33 +33,23 @@ class QueueDraft:
 
     def __init__(self, view: View, most: int) -> None:
         self._view, self._most = view, most
+        # Only GPUs that count against the quota: spare ones that jobs hold are another pool's.
         self._free = {name: pool.quota - pool.dedicated for name, pool in view.pools.items()}
-        self._free_of_all, self._picked = view.free_gpus, 0
+        self._free_of_all = view.free_gpus
         self._pending = [job for seq, job in view.active.items() if seq not in view.running]
         self._change: dict[int, Grant] = {}
-        self._steps = self._choices()
 
-    def next(self) -> Choice | None:
-        """The next choice; None when nothing fits any more, or nothing else is to start."""
-        return next(self._steps, None)
-
-    def take(self, picked: int) -> None:
-        """Answer the latest choice."""
-        self._picked = picked
-
-    def decision(self) -> Decision:
-        """Who starts."""
-        return Decision(self._change)
-
-    def _choices(self) -> Iterator[Choice]:
+    def picks(self) -> Picks:
+        """See `courses.Picks`; the decision is who starts."""
         while fits := [job for job in self._pending if self._fits(job)][: self._most - 1]:
             hold = [HOLD_ROW] if self._view.running or self._change else []  # else nothing might ever happen
-            self._picked = 0
+            picked = 0
             if len(fits) + len(hold) > 1:
-                yield Choice(QUEUE, np.array([self._row(job) for job in fits] + hold), 0)
-            if self._picked == len(fits):
-                return
-            self._start(fits[self._picked])
+                picked = yield Choice(QUEUE, np.array([self._row(job) for job in fits] + hold), 0)
+            if picked == len(fits):
+                break
+            self._start(fits[picked])
+        return Decision(self._change)
 
     def _fits(self, job: Job) -> bool:
         return job.gpus <= min(self._free[job.pool], self._free_of_all)
@@ -73,6 +62,7 @@ class QueueDraft:
 
     def _row(self, job: Job) -> list[float]:
         view, pool = self._view, self._view.pools[job.pool]
+        # 0 stands for no limit, which is common in traces.
         limit_s = job.requirements.time_limit_s if job.requirements else np.inf
         return [
             log_minutes(view.now_s - job.submit_s),
@@ -96,16 +86,18 @@ class QueueCourse(Course):
 
     def __init__(self, workload: Workload, law: Law | None = None, most: int = 65) -> None:
         self._most = most
+        # Of all jobs: the mean over the mean is the sum over the sum.
         self._unit_s = sum(outcome.duration_s for outcome in workload.outcomes)
         super().__init__(Simulation(workload, Learning(), law=law))
 
-    def open(self, view: View) -> QueueDraft:
+    def open(self, view: View) -> Picks:
         """See `Course`."""
         self._now_s, self._before, self._running = view.now_s, list(view.active.values()), len(view.running)
-        return QueueDraft(view, self._most)
+        return Queue(view, self._most).picks()
 
     def close(self, view: View | None) -> Round:
         """See `Course`."""
+        # Jobs that ended within the round cost only up to their end.
         ends_s = (self._run.end_s(job.seq) for job in self._before)
         passed_s = sum((self._run.now_s if isnan(end_s) else end_s) - self._now_s for end_s in ends_s)
         state = np.array([len(self._before), self._running], dtype=float)

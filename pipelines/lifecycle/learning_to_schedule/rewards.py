@@ -64,11 +64,14 @@ def objectives(before: Standing, after: Standing, deadline_s: Floats, target: Fl
     """
     jobs = len(deadline_s)
     passed_s = after.now_s - before.now_s
+    # The mean of both ends of the round, for jobs arrive and end within it.
     active = float((after.come & ~after.over).sum() + (before.come & ~before.over).sum()) / 2.0
+    # Half open, so that a deadline counts in exactly one round.
     due = (deadline_s > before.now_s) & (deadline_s <= after.now_s)
     late = due & ~after.over
     judged = late | (after.over & ~before.over & (deadline_s > before.now_s))
     poor = judged & (after.accuracy < target - tolerance.SHARES)
+    # What is learnt after the deadline is worth nothing to this objective.
     in_time = deadline_s > before.now_s + tolerance.LATER_S
     gained = float((after.accuracy - before.accuracy)[in_time].sum())
     return np.array(
@@ -96,9 +99,11 @@ def returns(rewards: Floats, now_s: Floats, eta: float = ETA) -> Floats:
     """
     found, total = np.empty(len(rewards)), 0.0
     for place in range(len(rewards) - 1, -1, -1):
+        # By time, not by decision: rounds are of different lengths.
         apart_s = now_s[place + 1] - now_s[place] if place + 1 < len(rewards) else 0.0
         total = rewards[place] + eta ** (apart_s / STEP_S) * total
         found[place] = total
+    # The discounted tail from beyond the horizon is taken off again: one pass in place of a sum a decision.
     beyond = np.searchsorted(now_s, now_s + HORIZON_S)
     there = beyond < len(rewards)
     far = beyond[there]

@@ -7,8 +7,7 @@ import numpy as np
 
 from jobcast.domain.tasks import Floats, Ints
 from jobcast.models.scheduling.policy import Picks, picks_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Round
-from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling, offered
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Course
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HEADS
 from jobcast.schedulers.tasks.network import Networks, scores_of
 
@@ -35,29 +34,30 @@ class Rollout:
     states: Floats
 
 
-def roll_out(env: Scheduling, seed: int, choose: Chooser, *, taught: bool = False) -> Rollout:
-    """Run an episode to its end.
+def roll_out(
+    begin: Callable[[np.random.Generator], Course], seed: int, choose: Chooser, *, taught: bool = False
+) -> Rollout:
+    """Run a course to its end.
 
     Parameters
     ----------
-    env : of jobs of tasks
-    seed : of the episode
+    begin : draws a course of jobs of tasks
+    seed : of the draw
     choose : answers choices
     taught : write down what MLF-H would have picked, in place of what was picked
     """
     rows: dict[str, list[Floats]] = {head: [] for head in HEADS}
     chosen: dict[str, list[int]] = {head: [] for head in HEADS}
     decision: dict[str, list[int]] = {head: [] for head in HEADS}
-    seen, info = env.reset(seed=seed)
-    rounds: list[Round] = [*info["rounds"]]
-    while (choice := offered(FEATURES, seen, info)) is not None:
+    course = begin(np.random.default_rng(seed))
+    while (choice := course.next()) is not None:
         picked = choose(choice)
         rows[choice.head].append(choice.rows)
+        # What MLF-H would pick may be taught along a course that others drive.
         chosen[choice.head].append(choice.taught if taught else picked)
-        decision[choice.head].append(len(rounds))
-        seen, _, _, _, info = env.step(picked)
-        rounds += info["rounds"]
-    times_s, states, earned = zip(*rounds, strict=True)
+        decision[choice.head].append(len(course.rounds))
+        course.take(picked)
+    times_s, states, earned = zip(*course.rounds, strict=True)
     return Rollout(
         {head: picks_of(rows[head], chosen[head], FEATURES[head]) for head in HEADS},
         {head: np.array(decision[head], dtype=np.int64) for head in HEADS},
@@ -77,6 +77,7 @@ def sampling(networks: Networks, rng: np.random.Generator) -> Chooser:
 
     def choose(choice: Choice) -> int:
         scores = scores_of(getattr(networks, choice.head), choice.rows)
+        # Adding Gumbel noise and taking the largest draws from the softmax without computing it.
         return int(np.argmax(scores + rng.gumbel(size=len(scores))))
 
     return choose

@@ -5,7 +5,7 @@ import numpy as np
 from jobcast.domain import tolerance
 from jobcast.domain.policy import Trigger, View
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskView
-from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Round
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Picks, Round
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import Picking
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import Scale, Standing, objectives
@@ -27,6 +27,7 @@ def state_of(view: TaskView) -> Floats:
     """What a baseline reads: jobs, those in the queue, hours of work left, GPU hours left, and jobs with time left to
     their deadlines, (5,)."""
     jobs, active = view.jobs, view.active
+    # A job is in the queue as long as any of its tasks is.
     queued = np.logical_or.reduceat(view.gpu_of < 0, jobs.task_of[:-1])[active]
     left_h = np.maximum(view.limit[active] - view.done[active], 0.0) * jobs.iteration_s[active] / HOUR_S
     in_time = jobs.deadline_s[active] > view.now_s
@@ -60,11 +61,11 @@ class TaskCourse(Course):
         run = Simulation(workload.whole(), learning, law=self._law)
         super().__init__(run, float(workload.jobs.submit_s[-1]) + AFTER_S)
 
-    def open(self, view: View) -> Picking:
+    def open(self, view: View) -> Picks:
         """See `Course`."""
         seen = view.facts(TaskView)
         self._before, self._state = self._standing(seen.now_s), state_of(seen)
-        return Picking(seen, self._settings)
+        return Picking(seen, self._settings).picks()
 
     def close(self, view: View | None) -> Round:
         """See `Course`."""
@@ -74,6 +75,7 @@ class TaskCourse(Course):
 
     def _end_of_round(self, view: View | None) -> float:
         """When the round after the latest decision was over, before any time in which there was nobody."""
+        # Idle hours cost nobody anything.
         end_s = self._before.now_s + self._round_s
         if view is None:
             return end_s
@@ -138,6 +140,7 @@ class TaskCourses:
 
     def _scale(self, part: TaskWorkload, seed: int) -> Scale:
         """MLF-H is run once a draw, however often that is begun anew."""
+        # Submissions are drawn as well: they tell two stretches of equal seed apart.
         key = (seed, part.jobs.submit_s.tobytes())
         if key not in self._scales:
             self._scales[key] = scale_of(part, self._settings, self._forecast, seed)

@@ -1,8 +1,10 @@
 """MLF-RL and Device RL from a trace to a policy: imitation, weights of the reward, policy gradient, comparison."""
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +12,147 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast
-from jobcast.models.scheduling.learner import Learner, need_torch
-from jobcast.models.scheduling.policy import Training
-from jobcast.pipelines.lifecycle.learning_to_schedule.checkpoints import Standing, arrays_in, keep, listed, resume
+from jobcast.models.scheduling.learner import BETAS, Learner, need_torch
+from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
-from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import draw_episode, part_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.imitation import imitate
+from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
-from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, improve
-from jobcast.pipelines.lifecycle.learning_to_schedule.reward_weights import tuned_betas
+from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, imitate, improve, tuned_betas
+from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import OBJECTIVES
 from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout, as_taught, best, roll_out, sampling
-from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SCHEDULERS, Kind, Policy, SchedulerSettings
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
-from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
-from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FEATURES
+from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import Networks, networks_of
 from jobcast.simulator.task_workload import TaskWorkload
+
+Policy = MlfPolicy | DevicePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells a predictor's training from another's.
+
+    Attributes
+    ----------
+    betas : weights of the reward
+    blank : columns of jobs that are not read
+    settings : of MLF-H, as far as the policy shares them
+    policy : the class that is registered
+    """
+
+    betas: tuple[float, ...]
+    blank: tuple[str, ...]
+    settings: MlfHSettings
+    policy: type[Policy]
+
+
+DEVICE_RL = MlfHSettings(overload=1.0, move_at=1.0, migration=False, preempt=False)
+"""As `schedulers.tasks.mlf_rl.device_rl` runs by default: servers are filled, nothing leaves them."""
+SCHEDULERS: Mapping[str, Kind] = {
+    MlfPolicy.name: Kind(BETAS, (), MlfHSettings(), MlfPolicy),
+    DevicePolicy.name: Kind((1.0, *(0.0,) * (OBJECTIVES - 1)), ML_FEATURES, DEVICE_RL, DevicePolicy),
+}
+"""By predictor."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """How long to train.
+
+    Attributes
+    ----------
+    iterations : of policy gradient
+    workloads, runs : of an iteration: drawn workloads, and runs of each
+    shown, imitation_steps : runs of MLF-H, and steps of learning from them
+    checks : workloads of a check
+    compared : workloads of the comparison
+    tune : rounds of Bayesian optimisation for the weights of the reward; 0 keeps those of MLFS, section 4.1
+    episode : what workloads are drawn
+    """
+
+    iterations: int = 80
+    workloads: int = 3
+    runs: int = 6
+    shown: int = 16
+    imitation_steps: int = 400
+    checks: int = 8
+    compared: int = 20
+    tune: int = 0
+    episode: EpisodeSettings = field(default_factory=lambda: EpisodeSettings())
+
+
+STATE, WEIGHTS = "state.json", "learner.pt"
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a training stands.
+
+    Attributes
+    ----------
+    iteration : policy gradient iterations done
+    betas : weights of the reward
+    imitation : how well MLF-H is imitated, by head
+    history : by iteration, what was earned
+    checks : by check, the iteration and the reward on workloads kept apart
+    best : weights of the best check
+    start : weights after imitation
+    tried : what the search for weights of the reward tried
+    """
+
+    iteration: int = 0
+    betas: tuple[float, ...] = ()
+    imitation: dict[str, float] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+    checks: list[tuple[int, float]] = field(default_factory=list)
+    best: dict[str, list[Any]] = field(default_factory=dict)
+    start: dict[str, list[Any]] = field(default_factory=dict)
+    tried: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _listed(learner: Learner) -> dict[str, list[Any]]:
+    """Weights as JSON takes them."""
+    return {name: values.tolist() for name, values in learner.arrays().items()}
+
+
+def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner) -> None:
+    """Write all of it; each file in place of the old one at once, the state last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # A new name each time: the old weights stay until the state names the new ones.
+    fresh = folder / f"{WEIGHTS}.{standing.iteration}"
+    learner.save(fresh)
+    text = json.dumps({"asked": dict(asked), "weights": fresh.name, **asdict(standing)})
+    part = folder / f"{STATE}.part"
+    part.write_text(text, encoding="utf-8")
+    # Whole or not at all.
+    os.replace(part, folder / STATE)
+    for old in folder.glob(f"{WEIGHTS}.*"):
+        if old != fresh:
+            old.unlink()
+
+
+def resume(folder: Path, asked: Mapping[str, Any], learner: Learner) -> Standing | None:
+    """What `keep` wrote, the learner brought there; None where there is nothing.
+
+    Raises
+    ------
+    ConfigError
+        The folder holds a training that was asked for otherwise.
+    """
+    path = folder / STATE
+    if not path.is_file():
+        return None
+    told = json.loads(path.read_text(encoding="utf-8"))
+    # Through JSON and back, for tuples are lists there.
+    if told.pop("asked") != json.loads(json.dumps(dict(asked))):
+        raise ConfigError(f"{path}: a training with other settings or jobs; give another folder, or remove this one")
+    learner.restore(folder / told.pop("weights"))
+    told["betas"] = tuple(told["betas"])
+    told["checks"] = [tuple(check) for check in told["checks"]]
+    return Standing(**told)
+
 
 TRAIN_SHARE = 0.7
 """Of the jobs, the earliest; the others are for the comparison."""
@@ -80,54 +205,37 @@ def train_scheduler(
         raise ConfigError(f"{name!r} is no learned scheduler; choose from {', '.join(SCHEDULERS)}")
     need_torch()
     workload.check()
-    chosen = Asked(SCHEDULERS[name], settings or SchedulerSettings(), seed, forecast)
-    return _Trainer(chosen, workload, folder, progress or _silent, note or _silent_note).run()
+    asked = (SCHEDULERS[name], settings or SchedulerSettings(), seed, forecast)
+    return _Trainer(*asked, workload, folder, progress or _quiet, note or _quiet).run()
 
 
-def _silent(done: int, total: int) -> None:
-    return None
+def _quiet(*_: object) -> None:
+    """Tells nobody."""
 
 
-def _silent_note(text: str) -> None:
-    return None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """Everything that was asked for."""
-
-    kind: Kind
-    settings: SchedulerSettings
-    seed: int
-    forecast: AccuracyForecast | None
-
-
+@dataclass(eq=False)
 class _Trainer:
-    def __init__(
-        self,
-        asked: Asked,
-        workload: TaskWorkload,
-        folder: Path,
-        progress: Callable[[int, int], None],
-        note: Callable[[str], None],
-    ) -> None:
-        self._kind, self._settings = asked.kind, asked.settings
-        self._seed, self._forecast = asked.seed, asked.forecast
-        self._folder, self._progress, self._note = folder, progress, note
-        count = max(int(TRAIN_SHARE * len(workload)), min(2, len(workload)))
-        self._workload = workload
-        self._learnt = part_of(workload, np.arange(count))
-        self._apart = part_of(workload, np.arange(count, len(workload))) if count + 2 <= len(workload) else None
-        self._env, self._unscaled = self._environment(scaled=True), self._environment(scaled=False)
+    _kind: Kind
+    _settings: SchedulerSettings
+    _seed: int
+    _forecast: AccuracyForecast | None
+    _workload: TaskWorkload
+    _folder: Path
+    _progress: Callable[[int, int], None]
+    _note: Callable[[str], None]
 
-    def _environment(self, *, scaled: bool) -> Scheduling:
-        """Where the policy learns: stretches of the jobs that are learnt from."""
-        kind = self._kind
-        courses = TaskCourses(self._learnt, kind.settings, self._forecast, self._settings.episode, scaled)
-        return Scheduling(courses, FEATURES, courses.most, kind.betas)
+    def __post_init__(self) -> None:
+        whole = self._workload
+        count = max(int(TRAIN_SHARE * len(whole)), min(2, len(whole)))
+        self._learnt = part_of(whole, np.arange(count))
+        # An episode needs two jobs: where fewer are left, the comparison is on jobs that were learnt from.
+        self._apart = part_of(whole, np.arange(count, len(whole))) if count + 2 <= len(whole) else None
+        drawn = (self._learnt, self._kind.settings, self._forecast, self._settings.episode)
+        self._courses, self._unscaled = TaskCourses(*drawn), TaskCourses(*drawn, scaled=False)
 
     def run(self) -> TrainedScheduler:
         """From the first step, or from the last checkpoint on, to the end."""
+        # Made again after an interrupt: they take seconds, and columns are blanked by them.
         shown = [self._shown(number) for number in range(max(self._settings.shown, 2))]
         learner = Learner(FEATURES, blank=self._blank(shown), seed=self._seed)
         standing = resume(self._folder, self._asked(), learner)
@@ -140,6 +248,7 @@ class _Trainer:
     def _asked(self) -> dict[str, Any]:
         jobs = self._workload.jobs
         told = hashlib.sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in jobs)).hexdigest()
+        # Those two may differ: a training may go on for longer, or be compared on more.
         length = asdict(replace(self._settings, iterations=0, compared=0))
         return {"name": self._kind.policy.name, "seed": self._seed, "jobs": told, "settings": length}
 
@@ -148,6 +257,7 @@ class _Trainer:
 
     def _seed_of(self, stream: str, *numbers: int) -> int:
         """Seed of an episode, another for other numbers."""
+        # Numbers side by side, not added: no two streams ever share a seed.
         return sum(number << 32 * place for place, number in enumerate((self._seed, STREAMS[stream], *numbers)))
 
     def _shown(self, number: int) -> Rollout:
@@ -156,6 +266,7 @@ class _Trainer:
 
     def _blank(self, shown: list[Rollout]) -> tuple[int, ...]:
         """Columns of jobs that are not to be read, and those that were never anything but 0."""
+        # Weights of columns that were always 0 would stay as they were drawn, and speak up later.
         used = np.any([np.any(run.picks[JOBS].rows != 0.0, axis=0) for run in shown], axis=0)
         named = {JOB_FEATURES.index(name) for name in self._kind.blank}
         return tuple(sorted(named | set(np.flatnonzero(~used).tolist())))
@@ -168,8 +279,8 @@ class _Trainer:
         standing = Standing(
             betas=self._kind.betas,
             imitation={head: fit.accuracy for head, fit in fits.items()},
-            start=listed(start),
-            best=listed(start),
+            start=_listed(learner),
+            best=_listed(learner),
         )
         if self._settings.tune:
             tried = tuned_betas(
@@ -177,6 +288,7 @@ class _Trainer:
             )
             standing.tried = [asdict(each) for each in tried]
             standing.betas = max(tried, key=lambda each: each.value).betas
+            # Short trainings have changed the weights.
             learner.assign(start)
         standing.checks.append((0, self._check(networks_of(start), standing.betas)))
         keep(self._folder, self._asked(), standing, learner)
@@ -191,19 +303,21 @@ class _Trainer:
         for place in range(self._settings.workloads):
             seed = self._seed_of(stream, iteration, place)
             chances = [self._rng(stream, iteration, place, run) for run in range(self._settings.runs)]
-            groups.append([roll_out(self._env, seed, sampling(networks, rng)) for rng in chances])
+            groups.append([roll_out(self._courses, seed, sampling(networks, rng)) for rng in chances])
         return groups
 
     def _iterate(self, learner: Learner, standing: Standing) -> None:
         groups = self._groups(networks_of(learner.arrays()), "run", standing.iteration)
+        # To a tenth at the end; small steps where little is left to gain.
         falling = 1.0 - 0.9 * standing.iteration / self._settings.iterations
         told = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
         standing.iteration += 1
         standing.history.append({"reward": told.reward, "completion": told.objectives[0]})
         if standing.iteration % CHECK_EVERY == 0 or standing.iteration == self._settings.iterations:
             value = self._check(networks_of(learner.arrays()), standing.betas)
+            # The first check is of imitation alone: whoever never beats it stays with that.
             if value > max(each for _, each in standing.checks):
-                standing.best = listed(learner.arrays())
+                standing.best = _listed(learner)
             standing.checks.append((standing.iteration, value))
             self._note(f"iteration {standing.iteration}: reward {value:.4f}, imitation {standing.checks[0][1]:.4f}")
         keep(self._folder, self._asked(), standing, learner)
@@ -212,7 +326,7 @@ class _Trainer:
     def _value(self, networks: Networks) -> tuple[float, ...]:
         """Objectives on workloads kept apart, the highest scores picked; means."""
         seeds = [self._seed_of("check", number) for number in range(self._settings.checks)]
-        totals = [roll_out(self._env, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
+        totals = [roll_out(self._courses, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
         return tuple(np.mean(totals, axis=0).tolist())
 
     def _check(self, networks: Networks, betas: tuple[float, ...]) -> float:
@@ -220,7 +334,8 @@ class _Trainer:
 
     def _finish(self, standing: Standing) -> TrainedScheduler:
         """Compare with MLF-H on jobs that were not learnt from, and say whether to switch over."""
-        arrays = arrays_in(standing.best)
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in standing.best.items()}
+        # Student's interval needs two.
         streams = [self._rng("compare", number) for number in range(max(self._settings.compared, 2))]
         source = self._learnt if self._apart is None else self._apart
         made = [(draw_episode(source, self._settings.episode, rng), int(rng.integers(2**31))) for rng in streams]

@@ -9,13 +9,14 @@ from jobcast.domain.questions import Question
 from jobcast.models.predictors import OURS, PREDICTORS, answers_of
 from jobcast.pipelines.experiments.forecast_specs import check_known
 
+# A life imports its models: those of the others stay unloaded until they are asked for.
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.predictors.life import Life
 
 LIVES: Mapping[Question, str] = {
-    Question.ARRIVALS: "pools:Arrivals",
-    Question.LOADS: "pools:Loads",
-    Question.DURATIONS: "jobs:Durations",
+    Question.ARRIVALS: "trio:Arrivals",
+    Question.LOADS: "trio:Loads",
+    Question.DURATIONS: "trio:Durations",
     Question.REGIMES: "regimes:Regimes",
     Question.ACCURACIES: "accuracies:Accuracies",
     Question.EPOCH_TIMES: "epoch_times:EpochTimes",
@@ -33,6 +34,7 @@ def life_of(name: str) -> "type[Life[Any]]":
     if name not in PREDICTORS:
         raise ConfigError(f"{name!r} is no predictor; choose from {', '.join(PREDICTORS)}")
     module, _, life = LIVES[answers_of(name)].partition(":")
+    # Places are text so that a stage of one predictor depends on the code of its own alone; see stages.code.
     found: type[Life[Any]] = getattr(import_module(f"{__name__}.{module}"), life)
     return found
 
@@ -61,5 +63,6 @@ def check_capable(command: str, name: str, elsewhere: tuple[str, ...] = ()) -> N
     elsewhere : more that the command knows, to be listed
     """
     if name not in PREDICTORS or command not in life_of(name).commands:
+        # Installed predictors are listed too, but for this one, and without importing them.
         ours = [one for one in OURS if command in life_of(one).commands]
         check_known(command, name, (*ours, *(one for one in PREDICTORS if one not in OURS and one != name)), elsewhere)

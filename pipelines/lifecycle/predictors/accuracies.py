@@ -1,4 +1,4 @@
-"""Life of the predictors of learning curves."""
+"""Life of the predictors of learning curves, and its tables for a terminal."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -9,20 +9,18 @@ import polars as pl
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.evaluation.curves import score_curves
 from jobcast.models.predictor import Known
-from jobcast.pipelines.lifecycle.learning_curves.evaluation import (
+from jobcast.pipelines.lifecycle.learning_curves import (
+    apps_of,
     by_app,
+    counts,
+    fitted,
+    held_out,
     number,
+    part_of,
     refuse_trained,
     trained_on,
     unfinished,
     whole_epochs,
-)
-from jobcast.pipelines.lifecycle.learning_curves.training import (
-    apps_of,
-    counts,
-    fitted,
-    held_out,
-    part_of,
     write_trained,
 )
 from jobcast.pipelines.lifecycle.predictors.life import (
@@ -35,7 +33,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     Wishes,
     told_by,
 )
-from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file
+from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -58,7 +56,9 @@ class Accuracies(TableLife[AccuracyCurve]):
     """How far will a run's metric get? Domhan et al., IJCAI 2015."""
 
     table: ClassVar[str] = "curves"
-    says: ClassVar[Mapping[str, str]] = told_by("lifecycle.learning_curves.tables")
+    read = staticmethod(read_learning_curves)
+    read_of_jobs = staticmethod(read_job_curves)
+    says: ClassVar[Mapping[str, str]] = told_by("lifecycle.predictors.accuracies")
     beside_trace: ClassVar[Collection[str]] = (TRAIN, EVALUATE)
     reads: ClassVar[Mapping[str, Collection[str]]] = {
         TRAIN: ("algorithm", "seed"),
@@ -78,16 +78,6 @@ class Accuracies(TableLife[AccuracyCurve]):
     }
 
     @classmethod
-    def read(cls, path: Path) -> CurveTable:
-        """See `TableLife`."""
-        return read_learning_curves(path)
-
-    @classmethod
-    def read_of_jobs(cls, path: Path) -> JobCurves:
-        """See `TableLife`."""
-        return read_job_curves(path)
-
-    @classmethod
     def of_jobs(cls, jobs: Trace, table: JobCurves) -> CurveTable:
         """See `TableLife`."""
         return curves_of_jobs(jobs, table)
@@ -100,7 +90,9 @@ class Accuracies(TableLife[AccuracyCurve]):
             return fitted(self.algorithm, curves, seed, step, self.model)  # type: ignore[arg-type]
 
         with of_file(table.path):
+            # Half of the progress is the model, half its twins.
             model = fit(table.curves, part_of(progress, 0, 2))
+        # Curves alone have no calendar; only those of a trace say from when they are.
         model.trained_from_s_, model.trained_until_s_ = table.from_s, table.until_s
         twins = held_out(table.curves, fit, part_of(progress, 1, 2))
         apps, told, name = ", ".join(apps_of(table.curves)), counts(table.curves), Path(table.path).stem
@@ -120,6 +112,7 @@ class Accuracies(TableLife[AccuracyCurve]):
             "validation": {"left_out": twins.left_out, "prefixes": twins.figures},
             **made_from(table, (*table.notes, *twins.notes)),
         }
+        # Scoring must know which curves were learnt from: their fingerprints go with the model.
         return Fitted(model, card, result, beside=lambda folder: write_trained(folder, table.curves))
 
     def measured(self, table: CurveTable, wishes: Wishes) -> Told:
@@ -136,30 +129,23 @@ class Accuracies(TableLife[AccuracyCurve]):
         version, table, prefix = case.version, self.table_of(case.known), case.wishes.prefix
         assert case.registry is not None
         overlap = refuse_trained(case.registry, version, table, case.allow_overlap)
-        figures = self.measured(table, case.wishes)
+        figures: Told = self.measured(table, case.wishes)
+        # Curves that are flat or over have no error to tell; they are counted, not hidden.
         left = len(table.curves) - int(figures["curves"])
         flat = [FLAT.format(left)] if left else []
-        told = {
-            "prefix": prefix,
-            **figures,
-            "by_app": by_app(self.model_, table.curves, prefix),
-            "algorithm": version.algorithm,
-            "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
-            "scored": {**counts(table.curves), "apps": apps_of(table.curves)},
-            "overlap_allowed": overlap,
-            "simulated": False,
-            **made_from(table, (*table.notes, *unfinished(table), *flat)),
-        }
-        return told, CurvePoints()
+        scored = {**counts(table.curves), "apps": apps_of(table.curves)}
+        told = told_of_table(version, table, (*unfinished(table), *flat), overlap, scored=scored)
+        figures = {"prefix": prefix, **figures, "by_app": by_app(self.model_, table.curves, prefix)}
+        return {**figures, **told}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Final values of the runs of a table with 90 % intervals, where it says how long they are."""
         table = self.table_of(known)
+        # A frame is asked for without --epochs: the table must tell them.
         whole = [whole_epochs(curve, told) for curve, told in zip(table.curves, table.epochs, strict=True)]
         forecast = self.model_.forecast(table.curves, whole)
         keys = {"app": [curve.app for curve in table.curves], "seen": [curve.epochs for curve in table.curves]}
-        final = {"final": forecast.final_mean, "final_low": forecast.final_low, "final_high": forecast.final_high}
-        return pl.DataFrame({**keys, "epochs": whole, **final})
+        return pl.DataFrame({**keys, "epochs": whole, **_finals(forecast)})
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """Final values of running jobs, and where a target is given whether and when it is reached.
@@ -168,14 +154,12 @@ class Accuracies(TableLife[AccuracyCurve]):
         """
         table, target = self.table_of(case.known), asked["target"]
         pairs = zip(table.curves, table.epochs, strict=True)
+        # What the table tells of a run goes before the option, which is for all others.
         whole = [whole_epochs(curve, told or asked["epochs"]) for curve, told in pairs]
         forecast = self.model_.forecast(table.curves, whole)
-        answers: dict[str, Sequence[Any]] = {
-            "final": forecast.final_mean,
-            "final_low": forecast.final_low,
-            "final_high": forecast.final_high,
-        }
+        answers: dict[str, Sequence[Any]] = _finals(forecast)
         if target is not None:
+            # At any epoch up to the end, not at the end alone.
             answers["reach_probability"] = forecast.reach_probability(target)
             answers["reach_epoch"] = forecast.reach_epoch(target, MEDIAN)
         assert case.registry is not None
@@ -195,3 +179,75 @@ class Accuracies(TableLife[AccuracyCurve]):
             "overlap": trained_on(case.registry, case.version, table.curves) > 0,
             **made_from(table, table.notes),
         }
+
+
+def _finals(forecast: Any) -> dict[str, Any]:
+    """Final values with their 90 % intervals."""
+    return {"final": forecast.final_mean, "final_low": forecast.final_low, "final_high": forecast.final_high}
+
+
+FIGURES = ("curves", "mae", "mae_last_value", "coverage_90", "width_90")
+
+
+def training_table(result: Mapping[str, Any]) -> str:
+    """What `train` says."""
+    training, validation = result["training"], result["validation"]
+    lines = [
+        f"{result['predictor']} version {result['version']} ({', '.join(result['aliases'])}), {result['algorithm']}",
+        f"trained on {training['curves']} curves of {', '.join(training['apps'])}, {training['epochs']} epochs",
+    ]
+    if validation["prefixes"]:
+        lines.append(f"without the {validation['left_out']} that is scored, by share of the epochs seen:")
+        lines += _rows("seen", validation["prefixes"])
+    return "\n".join(lines)
+
+
+def evaluation_table(result: Mapping[str, Any]) -> str:
+    """What `evaluate` says."""
+    head = f"{result['predictor']} {result['version']}, {result['prefix']:.0%} of the epochs seen"
+    lines = [f"{head}; errors and widths as shares of a curve's range"]
+    lines += _rows("app", {**result["by_app"], "all": result})
+    # Families without a figure come last, for None does not compare.
+    families = sorted(result["families"].items(), key=lambda item: (item[1] is None, item[1]))
+    lines += ["", "mae of single families", *(f"{name:<24}{_figure(value):>10}" for name, value in families)]
+    if result["overlap_allowed"]:
+        lines.append("warning: the version was trained on some of these curves (--allow-overlap)")
+    return "\n".join(lines)
+
+
+def prediction_table(result: Mapping[str, Any]) -> str:
+    """What `predict` says: a line a running job."""
+    target = result["target"]
+    lines = [f"{result['predictor']} {result['version']}"]
+    head = f"{'app':<20}{'batch size':>11}{'seen':>6}{'of':>6}{'last':>10}{'final':>10}  {'90 %':<22}"
+    lines.append(head + ("" if target is None else f"{f'reaches {target:g}':>16}{'at epoch':>10}"))
+    for one in result["curves"]:
+        between = f"{_figure(one['final_low'])} to {_figure(one['final_high'])}"
+        line = (
+            f"{one['app']:<20}{one['batch_size']:>11}{one['seen']:>6}{one['epochs']:>6}{_figure(one['last']):>10}"
+            f"{_figure(one['final']):>10}  {between:<22}"
+        )
+        if target is not None:
+            when = "-" if one["reach_epoch"] is None else f"{one['reach_epoch']:g}"
+            line += f"{one['reach_probability']:>16.0%}{when:>10}"
+        lines.append(line.rstrip())
+    if result["overlap"]:
+        lines.append("note: the version was trained on some of these curves")
+    return "\n".join(lines)
+
+
+def _rows(name: str, blocks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    lines = [f"{name:<24}" + "".join(f"{figure:>16}" for figure in FIGURES)]
+    lines += [f"{row:<24}" + "".join(f"{_figure(block[one]):>16}" for one in FIGURES) for row, block in blocks.items()]
+    return lines
+
+
+def _figure(value: float | None) -> str:
+    """Four digits; whole numbers as they are.
+
+    >>> _figure(26), _figure(0.12345), _figure(None)
+    ('26', '0.1235', '-')
+    """
+    if value is None:
+        return "-"
+    return f"{value}" if isinstance(value, int) else f"{value:.4g}"

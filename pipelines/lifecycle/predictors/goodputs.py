@@ -22,7 +22,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     Wishes,
     told_by,
 )
-from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file
+from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -36,24 +36,17 @@ class Goodputs(TableLife[FittedGoodput]):
     """How much progress do more GPUs bring? Pollux (OSDI 2021)."""
 
     table: ClassVar[str] = "step_times"
+    read = staticmethod(read_step_table)
+    read_of_jobs = staticmethod(read_step_table)
     says: ClassVar[Mapping[str, str]] = told_by("report.figure_lines")
     beside_trace: ClassVar[Collection[str]] = (TRAIN,)
     reads: ClassVar[Mapping[str, Collection[str]]] = {TRAIN: ("seed",), EVALUATE: ("seed",), PREDICT: ("seed",)}
     why: ClassVar[Mapping[str, str]] = {"from_s": NO_CALENDAR, "until_s": NO_CALENDAR}
 
     @classmethod
-    def read(cls, path: Path) -> StepTable:
-        """See `TableLife`."""
-        return read_step_table(path)
-
-    @classmethod
-    def read_of_jobs(cls, path: Path) -> StepTable:
-        """See `TableLife`."""
-        return read_step_table(path)
-
-    @classmethod
     def of_jobs(cls, jobs: Trace, table: StepTable) -> StepTable:
         """The applications that jobs were of."""
+        # Steps have no time of their own: an application counts as soon as one of its jobs was over.
         names = set(jobs.values("model"))
         times = {app: one for app, one in table.times.items() if app in names}
         return replace(table, path=jobs.source.path, sha256=jobs.source.sha256, times=times, notes=jobs.notes)
@@ -64,6 +57,7 @@ class Goodputs(TableLife[FittedGoodput]):
         kind: Any = self.model
         with of_file(table.path):
             model: FittedGoodput = kind().fit(table)
+        # Of twins within: each configuration is forecast by a fit without it.
         validation = score_steps(model, table.times)
         apps = ", ".join(table.times)
         card = card_of_table(
@@ -88,6 +82,7 @@ class Goodputs(TableLife[FittedGoodput]):
 
         Raises TrainingError where it knows none of the applications.
         """
+        # Other applications cannot be forecast at all, which is told by `scored`.
         known = {app: times for app, times in table.times.items() if app in self.model_.throughputs_}
         if not known:
             raise TrainingError(f"{table.path}: holds none of {', '.join(self.model_.throughputs_)}; give their steps")
@@ -95,18 +90,11 @@ class Goodputs(TableLife[FittedGoodput]):
 
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """See `Life`."""
-        version, table = case.version, self.table_of(case.known)
+        table = self.table_of(case.known)
         unknown = [app for app in table.times if app not in self.model_.throughputs_]
         notes = [f"not learnt, so not scored: {', '.join(unknown)}"] if unknown else []
-        told = {
-            **self.measured(table, case.wishes),
-            "algorithm": version.algorithm,
-            "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
-            "overlap_allowed": False,
-            "simulated": False,
-            **made_from(table, (*table.notes, *notes)),
-        }
-        return told, CurvePoints()
+        figures = self.measured(table, case.wishes)
+        return {**figures, **told_of_table(case.version, table, notes, False)}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Seconds a step with 90 % intervals, of the table's applications, batch sizes a GPU and configurations."""
@@ -114,6 +102,7 @@ class Goodputs(TableLife[FittedGoodput]):
         for app, times in table.times.items():
             if app not in self.model_.throughputs_:
                 continue
+            # Configurations that were measured; all batch sizes on each of them.
             places = sorted(set(zip(times.nodes.tolist(), times.gpus.tolist(), strict=True)))
             sizes = np.unique(times.local_batch_size).tolist()
             nodes, gpus, local = np.array([(*place, size) for place in places for size in sizes]).T
@@ -126,5 +115,6 @@ class Goodputs(TableLife[FittedGoodput]):
         """Seconds a step of the table's configurations."""
         table = self.table_of(case.known)
         rows = self.predict(case.known)
+        # By content: a copy of the file that was learnt from overlaps as well.
         overlap = case.version.trace_sha256 == table.sha256
         return {"steps": rows.to_dicts(), "overlap": overlap, **made_from(table, table.notes)}

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 TRAIN, EVALUATE, PREDICT = "train", "evaluate", "predict"
+# Text, not functions: training would else import all that draws and lays out tables.
 TABLES: Mapping[str, str] = {
     TRAIN: "report.model_tables:training_table",
-    EVALUATE: "evaluation_files:evaluation_table",
-    PREDICT: "predicting:prediction_table",
+    EVALUATE: "lifecycle.evaluation_files:evaluation_table",
+    PREDICT: "lifecycle.evaluation:prediction_table",
 }
 """Command -> what makes a table of its result for a person, `module:function` of pipelines."""
 M = TypeVar("M")
@@ -55,6 +56,7 @@ class Fitted:
     told: Mapping[str, Any]
     curves: CurvePoints = field(default_factory=CurvePoints)
     tables: Mapping[str, str] = field(default_factory=dict)
+    # Most models are whole as they save themselves.
     beside: Callable[[Path], None] = lambda folder: None
     draft: Path | None = None
 
@@ -132,6 +134,7 @@ class Asked:
     @property
     def given(self) -> dict[str, str]:
         """`--set key=value`."""
+        # Text is parsed anew each time it is asked for: a bad pair is told by whoever reads it first.
         from jobcast.domain.pairs import settings_of
 
         return settings_of(self.parameters["pairs"])
@@ -172,6 +175,7 @@ class Life(ABC, Generic[M]):
         self.model, self.settings = model, settings or TrainSettings()
         if algorithm is not None and algorithm not in self.algorithms:
             raise ConfigError(f"--algorithm {algorithm}: {self.name} knows {', '.join(self.algorithms)}")
+        # The first of the algorithms is the default everywhere: in help, in stages, in the registry.
         self.algorithm = algorithm or self.algorithms[0]
 
     @classmethod
@@ -184,12 +188,14 @@ class Life(ABC, Generic[M]):
     @classmethod
     def settings_from(cls, asked: Asked) -> TrainSettings:
         """Settings from the options of `jobcast train`."""
+        # Named as options of `jobcast train` are; what one predictor does not read another does.
         names = ("coverage", "miss_share", "under_cost", "seed", "min_train_jobs", "tune")
         horizons = parse_horizons(asked["horizons"])
         return TrainSettings(horizons_min=horizons, given=asked.given, **{name: asked[name] for name in names})
 
     def check_tune(self) -> None:
         """Raise a ConfigError for a search of what has no settings."""
+        # Refused rather than ignored: who asks for a search expects that settings were searched.
         if self.settings.tune and self.algorithm in self.untuned:
             told = f"--tune {self.settings.tune}: {self.algorithm} of {self.name}"
             raise ConfigError(f"{told} has no settings to search; leave it out")
@@ -226,6 +232,7 @@ class Life(ABC, Generic[M]):
 
     def predict(self, known: Known) -> "pl.DataFrame":
         """Answers as of `known.until_s`, a row each. Raises ConfigError where nobody can ask it."""
+        # No NotImplementedError: who asks from a notebook is a user, and is told what to do instead.
         raise ConfigError(f"{self.name}: is asked by schedulers alone; simulate with its policy")
 
     def evaluate(self, known: Known) -> Told:
@@ -262,5 +269,6 @@ class Life(ABC, Generic[M]):
     @classmethod
     def said(cls, command: str, result: Mapping[str, Any]) -> str:
         """What a command says to a person."""
+        # Resolved when there is something to say, from below jobcast.pipelines.
         found: str = resolve_name(f"jobcast.pipelines.{cls.says[command]}")(result)
         return found

@@ -12,9 +12,8 @@ from jobcast.models.predictor import Known
 from jobcast.models.regimes import RegimePrior
 from jobcast.models.regimes.prior import LEVEL
 from jobcast.models.regimes.trajectories import progress_at, training_of
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Fitted, Told, VersionAndData
-from jobcast.pipelines.lifecycle.predictors.traces import TraceLife
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes import TrainingData
 from jobcast.pipelines.lifecycle.recipes.regimes import compared, jitter_of, train_regimes, training_jobs
 from jobcast.pipelines.report.console import Step
@@ -38,6 +37,7 @@ class Regimes(TraceLife[RegimePrior]):
 
     def data(self, known: Known) -> TrainingData:
         """The jobs of a window that were over when it ended; by default the whole trace; pools tell nothing."""
+        # Regimes of a running job are known up to now only; it would teach that jobs end early.
         over, begin_s, end_s = finished_jobs(gpu_jobs(known.jobs), known.from_s, known.until_s)
         return TrainingData(over, begin_s, end_s, tuple(over.pools))
 
@@ -59,6 +59,7 @@ class Regimes(TraceLife[RegimePrior]):
         """
         rows: list[dict[str, Any]] = []
         beyond: list[str] = []
+        # By the trace's own schedule: who runs at the instant.
         runs = (known.start_s <= at_s) & (known.end_s > at_s)
         jobs, truth = training_jobs(known, given, self.model_.seed, self.tables, needed=False)
         for job, regimes in zip(jobs, truth, strict=True):
@@ -66,6 +67,7 @@ class Regimes(TraceLife[RegimePrior]):
                 continue
             training = training_of(job)
             epochs = training.epochs_in(regimes, at_s - float(known.start_s[job.seq]))
+            # It should have ended by what its epochs take alone: contention, which no regime explains.
             if epochs >= training.epochs:
                 beyond.append(job.job_id)
                 continue
@@ -89,6 +91,7 @@ class Regimes(TraceLife[RegimePrior]):
 
     def predict(self, known: Known) -> pl.DataFrame:
         """See `TraceLife`; by the tables beside the trace."""
+        # `rows` of the base class has no place for tables.
         self.tables = known.tables.get("training")
         return super().predict(known)
 
@@ -117,6 +120,7 @@ class Regimes(TraceLife[RegimePrior]):
         """The closed rules and the prior."""
         given = data.wishes.given
         jobs, truth = training_jobs(data.trace.between(data.from_s, data.until_s), given, data.wishes.seed)
+        # Shockwave is told how often a job may change; without that the prior must learn it.
         k = "declared" if all(job.training.max_regimes for job in jobs if job.training is not None) else "not known"
         told = {"jitter": jitter_of(given), "k": k, "calibration": self.model_.calibration}
         return {"regimes": compared(self.model_, jobs, truth), "sample": told}, CurvePoints()

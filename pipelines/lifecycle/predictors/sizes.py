@@ -12,11 +12,10 @@ from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
 from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
 from jobcast.models.predictor import Known
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
 from jobcast.pipelines.lifecycle.predictors.life import M, Told, told_by
-from jobcast.pipelines.lifecycle.predictors.traces import TraceLife
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes import TrainingData
-from jobcast.pipelines.lifecycle.recipes.sizes import over
+from jobcast.pipelines.lifecycle.recipes.durations import over
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import check_training, gpu_jobs
 from jobcast.traces.table import Trace
@@ -29,6 +28,7 @@ class _OfEndedJobs(TraceLife[M]):
 
     def data(self, known: Known) -> TrainingData:
         """The jobs of the window, of all pools. Raises TrainingError where they are too short."""
+        # Unlike the trio they need no busy pools: all jobs teach one distribution.
         trace = gpu_jobs(known.jobs)
         check_training(trace, known.from_s, known.until_s)
         seen = trace.between(None, known.until_s)
@@ -64,9 +64,11 @@ class Sizes(_OfEndedJobs[JobSize]):
     def rows(self, known: Trace, at_s: float) -> pl.DataFrame:
         """Work of the jobs that have not ended, seconds on one GPU, given what each has done."""
         left = known.without(known.ended, "ended")
+        # Jobs that wait have no start, which is infinite or NaN here: nothing is done of them.
         begun_s = np.clip(at_s - left.start_s, 0.0, None)
         done_s = np.where(np.isfinite(begun_s), begun_s, 0.0) * left.duration_gpus
         told = self.model_.forecast(keys_of(left), done_s)
+        # The forecast has low, median, high.
         return _frame(left, zip(("size_s", "low_s", "high_s"), (told[:, 1], told[:, 0], told[:, 2]), strict=True))
 
 
@@ -81,7 +83,9 @@ class Completions(_OfEndedJobs[CompletionTime]):
         """Seconds that are left of the jobs that run, with intervals; from what had ended by the instant."""
         runs = (known.start_s <= at_s) & ~known.ended
         left, model = known.without(~runs, "not running"), self.model_
+        # An end at the very instant counts as known: the bound is exclusive.
         past = KnownJobs.of(known, float(known.submit_s[0]), float(np.nextafter(at_s, np.inf)))
+        # Nothing has ended yet: what the version learnt must do.
         sample = model.settings_.sample(past.run_s, past.ended, past.most) if past.ended.any() else model.sample()
         told = model.running(sample, left.gpus, at_s - left.start_s, self.settings.seed)
         columns: dict[str, list[float]] = {"left_s": [median for median, _ in told]}

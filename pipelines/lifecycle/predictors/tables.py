@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.predictor import Known
+from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.lifecycle.predictors.life import Asked, Life, M, Told, Wishes
 from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace
 
@@ -25,11 +27,15 @@ class TableLife(Life[M]):
     ----------
     table : its name in `--set` and beside an enriched trace
     beside_trace : commands that read it beside a trace
+    read, read_of_jobs : a file that is the table, one beside a trace of jobs
     """
 
     reads_settings: ClassVar[bool] = True
     table: ClassVar[str]
     beside_trace: ClassVar[Collection[str]]
+    # Functions of a path; mypy would take a declared Callable for a method.
+    read: ClassVar[Any]
+    read_of_jobs: ClassVar[Any]
 
     @property
     def needs(self) -> Sequence[str]:  # type: ignore[override]
@@ -44,6 +50,7 @@ class TableLife(Life[M]):
     @classmethod
     def options(cls, command: str, asked: Asked) -> Collection[str]:
         """With those of a trace's window, where the table is of its jobs."""
+        # A file of its own has no calendar: only jobs can be cut by --from and --until.
         of_jobs = command in cls.beside_trace and cls._table_of_jobs(asked) is not None
         return (*cls.reads[command], *(OF_JOBS if of_jobs else ()))
 
@@ -60,6 +67,7 @@ class TableLife(Life[M]):
             if key != cls.table:
                 told = f"--set {key}: only {cls.table}=FILE is read here, of the jobs of --trace"
                 raise ConfigError(f"{told}; leave it out")
+        # Looked for even where a setting names another: a trace without facts may still be given a table.
         found = facts_beside(asked.path, (cls.table,)).get(cls.table)
         return Path(settings[cls.table]) if cls.table in settings else found
 
@@ -73,21 +81,13 @@ class TableLife(Life[M]):
             return Known(None, {cls.table: cls.read(asked.path)})
         return Known(read_trace(asked.path), {cls.table: cls.read_of_jobs(of_jobs)}, *asked.window)
 
-    @classmethod
-    @abstractmethod
-    def read(cls, path: Path) -> Any:
-        """A file that is the table."""
-
-    @classmethod
-    @abstractmethod
-    def read_of_jobs(cls, path: Path) -> Any:
-        """A file beside a trace of jobs."""
-
     def table_of(self, known: Known) -> Any:
         """What is learnt from: the table, or what the jobs of the trace that were over by `until_s` add to it."""
+        # Without a trace all rows are learnt from, whenever they were measured.
         table = known.tables[self.table]
         if known.trace is None:
             return table
+        # What a running job will show by its end is not known yet.
         jobs, from_s, until_s = finished_jobs(known.trace, known.from_s, known.until_s)
         return replace(self.of_jobs(jobs, table), from_s=from_s, until_s=until_s)
 
@@ -105,10 +105,23 @@ class TableLife(Life[M]):
         """Figures of the model on a table."""
 
 
+def told_of_table(version: ModelVersion, table: Any, notes: Sequence[str], overlap: bool, **more: Any) -> Told:
+    """What the figures of every version on a table are told with."""
+    return {
+        "algorithm": version.algorithm,
+        "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
+        **more,
+        "overlap_allowed": overlap,
+        "simulated": False,
+        **made_from(table, (*table.notes, *notes)),
+    }
+
+
 @contextmanager
 def of_file(path: str) -> Iterator[None]:
     """A TrainingError in here names the file that the training went by."""
     try:
         yield
     except TrainingError as error:
+        # Models know no files.
         raise TrainingError(f"{path}: {error}") from error

@@ -13,11 +13,13 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.questions import Question
 from jobcast.models.predictor import Known
 from jobcast.models.predictors import ours_for
+from jobcast.models.registry.cards import ModelCard
 from jobcast.models.scheduling.policy import SchedulingPolicy
-from jobcast.pipelines.lifecycle.learning_to_schedule.registration import scheduler_card
+from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedScheduler
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked, Fitted, Life
 from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.report.console import Step
+from jobcast.traces.table import Source
 
 COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
 """Whole numbers that `--set` knows beside files and servers: how long to train a scheduler."""
@@ -31,7 +33,7 @@ class TaskOrder(Life[SchedulingPolicy]):
     commands: ClassVar[Collection[str]] = (TRAIN,)
     reads: ClassVar[Mapping[str, Collection[str]]] = {TRAIN: ("from_s", "until_s", "tune", "pairs", "seed")}
     reads_settings: ClassVar[bool] = True
-    says: ClassVar[Mapping[str, str]] = {TRAIN: "learning_to_schedule.registering:scheduler_table"}
+    says: ClassVar[Mapping[str, str]] = {TRAIN: "lifecycle.predictors.task_order:scheduler_table"}
 
     @classmethod
     def settings_from(cls, asked: Asked) -> TrainSettings:
@@ -43,6 +45,7 @@ class TaskOrder(Life[SchedulingPolicy]):
             least = 2 if key == "runs" else 1  # a run is compared with the others of its workload
             if key not in FILES and (not text.isdecimal() or int(text) < least):
                 raise ConfigError(f"--set {key}={text}: must be a whole number >= {least}")
+        # Told before a trace is read, for that may take minutes.
         from jobcast.models.scheduling.learner import need_torch
 
         need_torch()
@@ -73,6 +76,7 @@ class TaskOrder(Life[SchedulingPolicy]):
             gpus=int(gpus) if gpus else None,
             from_s=from_s,
         )
+        # The cluster is no fact of the jobs: it goes its own way.
         tables = {key: given[key] for key in FILES if key in given and key != "cluster"}
         scenario = Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, given=tables).scenario(TASKS)
         more = {"scenario": scenario, "accuracies": _accuracies(asked, told), "told": told, "asked": asked}
@@ -80,11 +84,11 @@ class TaskOrder(Life[SchedulingPolicy]):
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
         """By imitation of MLF-H, then by policy gradient; an interrupted training goes on."""
-        from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SchedulerSettings
-        from jobcast.pipelines.lifecycle.learning_to_schedule.training import train_scheduler
+        from jobcast.pipelines.lifecycle.learning_to_schedule.training import SchedulerSettings, train_scheduler
 
         scenario, asked, seed = known.tables["scenario"], known.tables["asked"], self.settings.seed
         counts: dict[str, Any] = {key: int(text) for key, text in self.settings.given.items() if key in COUNTS}
+        # In the store, so that a second command finds it whatever folder it is given in.
         draft = asked.home / "mlruns" / "unfinished" / f"{self.name}-{self._named(known, counts)}"
         trained = train_scheduler(
             self.name,
@@ -114,6 +118,7 @@ class TaskOrder(Life[SchedulingPolicy]):
 
     def _named(self, known: Known, counts: Mapping[str, int]) -> str:
         """What tells this training from others, so that none goes on from another's folder."""
+        # Jobs, servers, seed and lengths: all that the weights hang on.
         told = [known.tables["scenario"].provenance(), self.settings.seed, self.settings.tune, dict(counts)]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -136,6 +141,53 @@ def _champion(home: Path) -> Any:
     from jobcast.pipelines.experiments.sources import loaded_version
 
     registry, name = open_registry(home), ours_for(Question.ACCURACIES)
+    # Asking a registry for a champion that is not there is an error; here it is the usual case.
     if name not in {version.name for version in registry.list()}:
         return None
     return loaded_version(home, name, registry.resolve(name).version)
+
+
+def scheduler_table(result: Mapping[str, Any]) -> str:
+    """The version, how well MLF-H was imitated, and what the policy reached against it; a line each."""
+    lines = [f"{result['predictor']} {result['version']} ({', '.join(result['aliases'])}): {result['algorithm']}"]
+    lines += [f"imitation, {name:<12} {value:.3f}" for name, value in result["training"]["imitation"].items()]
+    found = result["against_mlf_h"]
+    if found:
+        lines.append(f"against MLF-H on {found['workloads']} workloads, mean change (95 %):")
+        for name, mean in found["means"].items():
+            lines.append(f"  {name:<16} {mean:+.4f} ({found['lows'][name]:+.4f} to {found['highs'][name]:+.4f})")
+    lines.append("mlfs uses it" if result["better"] else "not measured to be better than MLF-H: mlfs goes on with that")
+    return "\n".join(lines)
+
+
+def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -> ModelCard:
+    """What the registry is told: how it was trained, and what it reached against MLF-H on jobs that it had not seen."""
+    policy, training, found = trained.predictor, trained.predictor.training_, trained.predictor.measured_
+    metrics: dict[str, object] = {"imitation": dict(training.imitation)}
+    if found is not None:
+        metrics["against_mlf_h"] = {"mean": dict(found.means), "low": dict(found.lows), "high": dict(found.highs)}
+    verdict = "measured to be better than" if policy.better_ else "not measured to be better than"
+    return ModelCard(
+        name=policy.name,
+        algorithm=policy.algorithm,
+        seed=training.seed,
+        trace_name=trace_name,
+        trace_sha256=source.sha256,
+        trace_rows=source.rows,
+        train_from_s=policy.trained_from_s_,
+        train_until_s=policy.trained_until_s_,
+        feature_names=policy.columns_["jobs"],
+        parameters={
+            "iterations": training.iterations,
+            "jobs": training.jobs,
+            "servers": training.servers,
+            "better": policy.better_,
+            **{f"beta_{number}": beta for number, beta in enumerate(training.betas, start=1)},
+        },
+        metrics=metrics,
+        series={
+            "reward": tuple(step["reward"] for step in trained.history),
+            "check": tuple(value for _, value in trained.checks),
+        },
+        description=f"{policy.algorithm}, trained on {training.jobs} jobs of {trace_name}; {verdict} MLF-H",
+    )

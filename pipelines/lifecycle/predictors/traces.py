@@ -1,18 +1,22 @@
 """Lives of predictors that learn from a trace of jobs alone: what those of pools and of jobs share."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
-from jobcast.domain.history import PoolHistory
+from jobcast.domain.questions import Question
 from jobcast.features.corpus import STEP_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
+from jobcast.models.evaluation.smoothing import need_statsforecast
 from jobcast.models.predictor import Known
+from jobcast.models.predictors import answers_of
+from jobcast.models.registry import Registry
+from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.experiments.seen_data import another_cluster, apart_in_time, refuse_overlap
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
-from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Asked, Fitted, Life, M, Told, VersionAndData
+from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Asked, Fitted, Life, M, Told, VersionAndData, Wishes
 from jobcast.pipelines.lifecycle.recipes import (
     RECIPES,
     UNTUNED,
@@ -26,9 +30,79 @@ from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
-from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
+
+LATE_START_S = 86400.0
+"""A trace that begins so much later than the training time does not hold it."""
+ABLATED = ("will-jobs-arrive", "job-duration")
+"""Ours that learn from features or tags that can be taken away, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """The data of an evaluation: a trace until the window's end, the window, and the pools that count.
+
+    `registry` holds the other predictors, where a predictor is also scored together with one.
+    """
+
+    trace: Trace
+    version: ModelVersion
+    from_s: float
+    until_s: float
+    pools: tuple[str, ...]
+    wishes: Wishes
+    train_step_s: float = STEP_S
+    progress: Step | None = None
+    registry: Registry | None = None
+
+    @property
+    def training(self) -> Trace:
+        """Jobs of the version's training time."""
+        return self.trace.between(self.version.train_from_s, self.version.train_until_s)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Pools that are left with `--without`."""
+        return tuple(pool for pool in self.pools if pool not in self.wishes.without)
+
+    @property
+    def holds_training(self) -> bool:
+        """Whether the trace holds the training time, so that a twin can learn from the same jobs."""
+        # A day of grace: training from midnight on, and a first job that came later.
+        begins_s = float(self.trace.submit_s[0])
+        return len(self.training) > 0 and begins_s <= self.version.train_from_s + LATE_START_S
+
+    def check(self, ablates: bool) -> None:
+        """Raise a ConfigError for wishes that cannot be granted.
+
+        Parameters
+        ----------
+        ablates : whether twins of this predictor can learn from less
+        """
+        without = self.wishes.without
+        unknown = [pool for pool in without if pool not in self.pools]
+        if unknown:
+            raise ConfigError(f"--without {unknown[0]}: is no pool that is scored; there is {', '.join(self.pools)}")
+        # Leaving out all pools would leave figures of nothing.
+        if without and not self.others:
+            raise ConfigError(f"--without {', '.join(without)}: leaves no pool to score; leave out fewer")
+        if self.wishes.ablation:
+            self._check_ablation(ablates)
+        if self.wishes.smoothing:
+            if answers_of(self.version.name) not in (Question.ARRIVALS, Question.LOADS):
+                raise ConfigError(f"--smoothing: {self.version.name} has no series of counts; leave it out")
+            need_statsforecast()
+
+    def _check_ablation(self, ablates: bool) -> None:
+        version, source = self.version, self.trace.source
+        if not ablates:
+            raise ConfigError(f"--ablation: {version.name} has none; it is for {' and '.join(ABLATED)}")
+        if not self.holds_training:
+            raise ConfigError(
+                f"{source.path}: --ablation trains anew on {iso(version.train_from_s)} to {iso(version.train_until_s)} "
+                f"of {version.trace_name}, which this trace does not hold; give the trace that {version} learnt from"
+            )
 
 
 class TraceLife(Life[M]):
@@ -49,6 +123,7 @@ class TraceLife(Life[M]):
         """The trace; of `predict` until the instant."""
         from jobcast.traces.readers import read_trace
 
+        # A question has one instant; all before it is history.
         from_s, until_s = (None, asked["at_s"]) if command == PREDICT else asked.window
         return Known(read_trace(asked.path), {}, from_s, until_s)
 
@@ -80,6 +155,7 @@ class TraceLife(Life[M]):
         """
         version, trace = case.version, gpu_jobs(case.known.jobs)
         sha256 = trace.source.sha256
+        # A trace of another cluster, or one whose times hang on no calendar, is unseen from its beginning.
         other = apart_in_time(version, float(trace.submit_s[0]), sha256)
         default_s = float(trace.submit_s[0]) if other else version.train_until_s
         why = (
@@ -87,11 +163,14 @@ class TraceLife(Life[M]):
             "before --until"
         )
         begin, end = stretch_of(trace, case.known.from_s, case.known.until_s, default_s, "score", why)
+        # Before anything is computed: a year of features takes minutes.
         overlap = refuse_overlap(version, begin, end, case.allow_overlap, sha256)
         check_tests(trace, begin, end)
+        # Later jobs must not even be there.
         known = trace.between(None, end)
         pools = scored_pools(known, version.train_from_s, version.train_until_s)
         registry = case.registry
+        # Twins of an ablation learn on the grid of the version.
         step_s = STEP_S if registry is None else float(registry.parameters(version).get("step_s", STEP_S))
         data = Scoring(known, version, begin, end, pools, case.wishes, step_s, case.progress, registry)
         data.check(self.ablates)
@@ -122,6 +201,7 @@ class TraceLife(Life[M]):
         """What was known of jobs at an instant. Raises TraceError where there is none."""
         trace, at_s = gpu_jobs(known.jobs), known.until_s
         found = trace if at_s is None else trace.as_of(at_s)
+        # A trace that is empty by itself is refused by its reader.
         if at_s is not None and not len(found):
             raise TraceError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
         return found
@@ -151,13 +231,9 @@ class TraceLife(Life[M]):
         raise NotImplementedError
 
 
-def histories_of(trace: Trace, pools: Collection[str]) -> dict[str, PoolHistory]:
-    """Events of some pools."""
-    return {name: history for name, history in pool_histories(trace).items() if name in pools}
-
-
 def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tuple[str, ...]:
     """Pools with at least 100 training jobs; all pools where the trace does not hold the training time."""
+    # Pools with few jobs in training were not learnt: scoring them would tell of nothing that was trained.
     training = trace.between(train_from_s, train_until_s)
     if not len(training):
         return tuple(trace.pools)
@@ -171,6 +247,7 @@ def stretch_of(
     trace: Trace, from_s: float | None, until_s: float | None, begin_s: float, doing: str, why: str
 ) -> tuple[float, float]:
     """[from, until) of a trace, by default from `begin_s` to its end. Raises ConfigError where it is empty."""
+    # Windows are half open: a second more takes in the last job.
     begin = begin_s if from_s is None else from_s
     end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
     if begin >= end:

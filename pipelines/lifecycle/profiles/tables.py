@@ -38,6 +38,7 @@ def show_profiles(path: Path, model: str | None = None, gpu_type: str | None = N
     """Rows of a table, of one model and GPU type where they are named. Raises TraceError where none is left."""
     table = read_profiles(path)
     kept = table.frame
+    # A name that is not there is told with those that are; an empty selection of both, without.
     for column, wanted, known in (("model", model, table.models), ("gpu_type", gpu_type, table.gpu_types)):
         if wanted is not None and wanted not in known:
             raise TraceError(f"{path}: no {column} {wanted}; it has {', '.join(known)}")
@@ -95,6 +96,7 @@ class ImportSettings:
 
     def samples_of(self, model: str, path: Path) -> int:
         """Samples an epoch of a model. Raises ConfigError where that is not known."""
+        # What the user says goes first.
         for table in (self.samples, MORE_SAMPLES, SAMPLES):
             if model in table:
                 return table[model]
@@ -119,6 +121,7 @@ def _step_times(path: Path, settings: ImportSettings) -> Read:
     for app, times in read_step_times(path).items():
         here = times.nodes == ONE_NODE
         elsewhere += int((~here).sum())
+        # Pollux tells the batch size of a GPU, profiles that of the job.
         total = times.gpus * times.local_batch_size
         epoch_s = settings.samples_of(app, path) / total * times.step_s
         for row in np.flatnonzero(here):
@@ -128,6 +131,7 @@ def _step_times(path: Path, settings: ImportSettings) -> Read:
         raise TraceError(f"{path}: no step was measured on one node, and a job runs on one; nothing can be imported")
     frame = pl.DataFrame(rows, schema=PROFILE_SCHEMA, orient="row")
     note = f"{path}: {elsewhere} steps over several nodes were left out, for a job runs on one"
+    # The same configuration was measured several times.
     return frame.group_by(KEY, maintain_order=True).mean(), (note,) if elsewhere else ()
 
 
@@ -139,6 +143,7 @@ def _throughputs(path: Path, settings: ImportSettings) -> Read:
     rows = [
         (model, size, kind, gpus, settings.samples_of(model, path) / size / steps_s)
         for kind in types
+        # Steps a second, where an epoch has samples / batch size of them.
         for (model, gpus), by_size in read_throughputs(path, kind).rates.items()
         for size, steps_s in by_size.items()
     ]
@@ -168,10 +173,12 @@ def import_profiles(sources: Sequence[Path], out: Path, settings: ImportSettings
     """
     read = [(path, *_read(path, settings)) for path in sources]
     whole = pl.concat([frame for _, _, frame, _ in read])
+    # Later sources are newer measurements.
     last = whole.unique(KEY, keep="last", maintain_order=True)
     table = profile_table(last, ", ".join(map(str, sources)))
     sqlite = out.suffix.lower() in SQLITE_SUFFIXES
     if sqlite and out.exists():
+        # Read for its errors: what is no table of profiles must not be merged into.
         read_profiles(out)
         added, replaced = merge_sqlite(table.frame, out)
     else:
@@ -204,6 +211,7 @@ def parse_samples(pairs: Sequence[str]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for pair in pairs:
+        # From the right, for names of models may hold the sign; N alone has the empty name, all models.
         model, _, number = pair.rpartition("=")
         if not number.isdecimal() or int(number) < 1:
             raise ConfigError(f"--samples {pair}: write --samples MODEL=N with a whole number N of 1 or more")
@@ -220,6 +228,7 @@ def _read(path: Path, settings: ImportSettings) -> tuple[str, pl.DataFrame, tupl
 
 def _kind_of(path: Path) -> str:
     """The format by the columns. Raises TraceError where it is none that is known."""
+    # By content, not by ending: databases come under many names.
     if read_file(path).data.startswith(SQLITE_MAGIC):
         return "profiles"
     frame = read_plain(path, ())[0]

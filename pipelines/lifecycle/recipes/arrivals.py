@@ -12,10 +12,9 @@ from jobcast.models.arrival_folds import FOLDS, cuts
 from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, histories_of, kept
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
-from jobcast.traces.history import pool_histories
 
 HOW: Mapping[str, Mapping[str, Any]] = {PAPER: {"columns": TABLE_9, "threshold": 0.5}}
 """What an algorithm is given beside its settings."""
@@ -37,12 +36,14 @@ def train_arrivals(
     part. With `auto` its algorithm is the winner of the folds before; with `tune` settings are searched there too.
     """
     plan = _Plan(_corpus(data, settings, progress), data, settings, progress, kind)
+    # `early` is chosen by what lies before the twin's window, `winner` by all of the training time.
     early, tuned = plan.tuned(algorithm)
     chosen = {} if tuned is None else {early: tuned.settings}
     selection = plan.selection(chosen) if algorithm == AUTO else None
     winner = algorithm
     if selection is not None:
         winner = selection.winner()
+        # Where settings were searched, their algorithm was chosen on the same folds already.
         early = early if tuned is not None else selection.winner(plan.folds_before_validation)
     validation, curves = plan.validated(early, chosen)
     model = plan.fitted(winner, data.until_s, chosen, selection)
@@ -80,6 +81,7 @@ class _Plan:
     @property
     def folds_before_validation(self) -> int:
         """Folds that end before the twin's window."""
+        # A second of slack, for the cuts are products of floats.
         ends = cuts(self.data.from_s, self.data.until_s)[1:]
         return int((ends <= self.data.validation_from_s + SECOND).sum())
 
@@ -87,6 +89,7 @@ class _Plan:
         self, name: str, until_s: float, chosen: Mapping[str, Settings], selection: Selection | None = None
     ) -> WillJobsArrive:
         """A model; its forecasts out of fold are the selection's where there are any."""
+        # The paper takes half as the threshold and its own columns; all else is as of ours.
         own: Mapping[str, Any] = HOW.get(name, {})
         model = self.kind(name, self.settings.miss_share, self.settings.seed, chosen.get(name), **own)
         return model.fit(self.corpus, until_s, None if selection is None else selection.forecasts[name])
@@ -94,9 +97,11 @@ class _Plan:
     def validated(self, name: str, chosen: Mapping[str, Settings]) -> tuple[Mapping[str, Any], CurvePoints]:
         """What a twin scores on the end of the training time; nothing where that is shorter than a window."""
         window = (self.data.validation_from_s, self.data.until_s)
+        # No window of the longest horizon would end in it.
         if window[1] - window[0] <= 60.0 * max(self.settings.horizons_min):
             return {}, CurvePoints()
         known = self.data.twin
+        # Stage care has trained it already, on the same rows with the same seed.
         twin = known if isinstance(known, WillJobsArrive) else self.fitted(name, window[0], chosen)
         curves = arrival_curves(twin, self.corpus, *window)
         return evaluate_arrivals(twin, self.corpus, *window), by_kind(curves, twin.feature_importances)
@@ -104,10 +109,11 @@ class _Plan:
 
 def _corpus(data: TrainingData, settings: TrainSettings, progress: Step | None) -> Corpus:
     """Rows of the training window."""
+    # A run builds the features once, for all predictors and for the test window.
     if data.corpus is not None:
         corpus = data.corpus
         return corpus.of_rows((corpus.tick_s >= data.from_s) & corpus.until(data.until_s))
-    histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
+    histories = histories_of(data.trace, data.pools)
     return build_corpus(histories, data.from_s, data.until_s, settings.horizons_min, settings.step_s, progress)
 
 

@@ -1,6 +1,6 @@
 """What every recipe shares: the data and settings of a training, and what comes out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
 from jobcast.models.duration_booster import UNDER_COST
@@ -16,6 +17,7 @@ from jobcast.models.predictor import Model
 from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.predictor_plots import CurvePoints
+from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
@@ -83,7 +85,9 @@ class TrainingData:
     ) -> "TrainingData":
         """Cut the training data out of a trace. Raises TrainingError when they are too short or too few."""
         trace = gpu_jobs(trace)
+        # Before anything is cut, so that errors name what was asked for.
         check_training(trace, from_s, until_s)
+        # Jobs before the window are kept: features look back over them.
         known = trace.between(None, until_s)
         begin = float(known.submit_s[0]) if from_s is None else from_s
         end = float(known.submit_s[-1]) + 1.0 if until_s is None else until_s
@@ -119,11 +123,17 @@ class Trained:
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
+def histories_of(trace: Trace, pools: Collection[str]) -> dict[str, PoolHistory]:
+    """Events of some pools."""
+    return {name: history for name, history in pool_histories(trace).items() if name in pools}
+
+
 def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """`tables` and `series` of what an algorithm was selected by and of the trials of a search, where there are any."""
     tables = {"selection.csv": selection, "tuning.csv": trials}
     return {
         "tables": {
+            # Columns may first appear in a late trial: all rows decide on the types.
             name: pl.DataFrame(list(rows), infer_schema_length=None).write_csv()
             for name, rows in tables.items()
             if rows
@@ -135,6 +145,7 @@ def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, A
 def card_of(trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelCard:
     """What the registry is told of a fitted predictor; its metrics are the twin's on the end of the training time."""
     model, trace = trained.predictor, data.trace
+    # Models of rules read no features.
     reads = getattr(model, "feature_names_", None) or getattr(model, "columns", None) or ()
     return ModelCard(
         name=model.name,
@@ -183,6 +194,8 @@ def parse_horizons(text: str | None) -> tuple[float, ...]:
         values = [float(word) for word in text.split(",")]
     except ValueError:
         values = []
+    # NaN is neither equal to itself nor sorted, infinity is caught at the end.
     if not values or values[0] <= 0 or values != sorted(set(values)) or not np.isfinite(values[-1]):
         raise ConfigError(f"--horizons {text}: write ascending minutes between commas, as in 5,60,720")
+    # Whole minutes stay whole: 5 and 5.0 would name horizons, columns and bins differently.
     return tuple(int(value) if value.is_integer() else value for value in values)

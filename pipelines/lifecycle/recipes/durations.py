@@ -1,7 +1,8 @@
-"""How JobDuration is trained."""
+"""How JobDuration, JobSize and CompletionTime are trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jobcast.models.algorithms import PAPER
@@ -9,9 +10,11 @@ from jobcast.models.duration_booster import DurationSettings
 from jobcast.models.duration_data import DurationData
 from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
+from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
+from jobcast.traces.table import Trace
 
 PAPER_RULE = "tag-pool-width"
 """Of the paper's own, where a scheduler is told the likeliest bin."""
@@ -28,14 +31,17 @@ def train_durations(
     """JobDuration. SIA, section 5.4.2."""
     asked = algorithm
     if asked == PAPER:
+        # The likeliest bin is that of least cost where too short costs nothing more.
         algorithm, settings = PAPER_RULE, replace(settings, under_cost=0.0)
     jobs = DurationData.of(data.trace, settings.horizons_min, data.from_s)
     tuned, trials = None, list[dict[str, Any]]()
     if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
         # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.
         tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
-    validation = _validation(kind, data, jobs, algorithm, settings, tuned)
-    model, table = _fitted(kind, jobs, data.until_s, algorithm, settings, tuned)
+    fit = partial(_fitted, kind, jobs, algorithm, settings, tuned)
+    validation = _validation(data, jobs, fit)
+    model, table = fit(data.until_s)
+    # The registry names what was asked for, not the rule that stands in for it.
     concrete = asked if asked == PAPER else model.algorithm
     return Trained(model, concrete, validation, _parameters(model), **kept(table, trials))
 
@@ -43,14 +49,15 @@ def train_durations(
 def _fitted(
     kind: type[JobDuration],
     jobs: DurationData,
-    until_s: float,
     algorithm: str,
     settings: TrainSettings,
     tuned: DurationSettings | None,
+    until_s: float,
 ) -> tuple[JobDuration, Table]:
     """A model, and the table that `auto` chose its algorithm by."""
     table: Table = []
     calibration = None
+    # A twin chooses anew: the algorithm must not be chosen by what it is scored on.
     if algorithm == AUTO:
         selection = select(jobs, until_s, settings.seed, tuned)
         algorithm, calibration, table = selection.algorithm, selection.calibration, selection.table
@@ -59,20 +66,16 @@ def _fitted(
 
 
 def _validation(
-    kind: type[JobDuration],
-    data: TrainingData,
-    jobs: DurationData,
-    algorithm: str,
-    settings: TrainSettings,
-    tuned: DurationSettings | None,
+    data: TrainingData, jobs: DurationData, fit: Callable[[float], tuple[JobDuration, Table]]
 ) -> Mapping[str, Any]:
     """What a twin that has not seen the end of the training time scores there; {} where that holds no ended job."""
     from_s, until_s = data.validation_from_s, data.until_s
+    # Jobs of pools that are not learnt do not count in its figures either.
     counts = data.trace.jobs["pool"].is_in(list(data.pools)).to_numpy() & (data.trace.submit_s >= from_s)
     if not (counts & (data.trace.known_s <= until_s)).any() or not (jobs.end_s < from_s).any():
         return {}
     known = data.twin
-    twin = known if isinstance(known, JobDuration) else _fitted(kind, jobs, from_s, algorithm, settings, tuned)[0]
+    twin = known if isinstance(known, JobDuration) else fit(from_s)[0]
     return evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
 
 
@@ -82,3 +85,32 @@ def _parameters(model: JobDuration) -> dict[str, Any]:
         told |= {"trees": model.booster_.settings.trees, "leaves": model.booster_.settings.leaves}
         told |= {"learning_rate": model.booster_.settings.learning_rate}
     return told
+
+
+def train_of_ended(
+    data: TrainingData,
+    algorithm: str,
+    settings: TrainSettings,
+    progress: Step | None,
+    *,
+    kind: type[Any],
+    errors: Callable[[Any, Trace], LogErrors],
+) -> Trained:
+    """JobSize or CompletionTime, whose errors are of sizes or of run times; a twin is scored on the last part."""
+    model = kind().fit(data.trace, data.from_s, data.until_s)
+    # What ended after the training time is not known yet.
+    from_s, seen = data.validation_from_s, data.trace.as_of(data.until_s)
+    later = over(seen.between(from_s, None))
+    before = data.trace.between(data.from_s, from_s)
+    validation = {}
+    # A distribution needs two jobs.
+    if len(later) and (before.known_s < from_s).sum() > 1:
+        validation = dict(log_figures(errors(kind().fit(data.trace, data.from_s, from_s), later)))
+    found = model.settings_
+    told = {"jobs": len(model.past_), "recency": found.recency_, "recent_share": found.recent_share_}
+    return Trained(model, algorithm, validation, told)
+
+
+def over(trace: Trace) -> Trace:
+    """The jobs whose run times are known."""
+    return replace(trace, jobs=trace.jobs.filter(trace.ended))

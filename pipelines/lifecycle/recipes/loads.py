@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jobcast.domain.errors import TrainingError
@@ -13,9 +14,8 @@ from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
-from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, histories_of, kept
 from jobcast.pipelines.report.console import Step
-from jobcast.traces.history import pool_histories
 
 Table = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, PoolHistory]
@@ -31,26 +31,28 @@ def train_loads(
     """NewLoad. SIA, section 5.4.1."""
     asked = algorithm
     if asked == PAPER:
+        # SIA reserves what it estimates: no second, higher quantile for lending.
         algorithm, settings = SlidingMax.algorithm, replace(settings, lending_coverage=settings.coverage)
-    histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
+    histories = histories_of(data.trace, data.pools)
     tuned, trials = None, list[Mapping[str, Any]]()
     if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
         # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.
         earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
         tuned, trials = tune_loads(earlier, Demands.of(settings.coverage), settings.tune, settings.seed)
+    fit = partial(_fitted, kind, histories, data.from_s, algorithm, settings, tuned)
     validation: Mapping[str, Any] = {}
+    # A twin can only be scored on windows that end within the training time.
     if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
         known = data.twin
         try:
-            twin = known if isinstance(known, NewLoad) else None
-            twin = twin or _fitted(kind, histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)[0]
+            twin = known if isinstance(known, NewLoad) else fit(data.validation_from_s)[0]
         except TrainingError:
             twin = None  # too short to leave a part out: the model itself is trained all the same
         if twin is not None:
             validation = evaluate_loads(twin, histories, data.validation_from_s, data.until_s, settings.step_s)
     if progress is not None:
         progress(1, 2)
-    model, table = _fitted(kind, histories, data.from_s, data.until_s, algorithm, settings, tuned)
+    model, table = fit(data.until_s)
     if progress is not None:
         progress(2, 2)
     concrete = asked if asked == PAPER else model.algorithm
@@ -61,10 +63,10 @@ def _fitted(
     kind: type[NewLoad],
     histories: Histories,
     from_s: float,
-    until_s: float,
     algorithm: str,
     settings: TrainSettings,
     tuned: QuantileSettings | None,
+    until_s: float,
 ) -> tuple[NewLoad, Table]:
     """A model, and the table that `auto` chose its algorithm by."""
     data = LoadData.of(histories, from_s, until_s, settings.horizons_min)
@@ -78,6 +80,7 @@ def _fitted(
         seed=settings.seed,
         settings=tuned,
     )
+    # Sorted, for equal models must give equal bytes.
     model.pools_ = tuple(sorted(histories))
     return model.fit_data(data), table
 
@@ -91,5 +94,6 @@ def _parameters(model: NewLoad) -> dict[str, Any]:
         told |= {"trees": rule.settings.trees, "leaves": rule.settings.leaves}
     elif isinstance(rule, SlidingMax):
         told |= {"windows": ",".join(map(str, rule.windows_))}
+    # A horizon without any load has no coverage.
     covered = ["" if share is None else f"{share:.4f}" for share in rule.coverages_]
     return told | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}

@@ -80,15 +80,18 @@ def training_jobs(
     if unknown:
         raise ConfigError(f"--set {unknown[0]}: regime does not know it; choose from {', '.join(SETTINGS)}")
     if tables is None:
+        # What `--set` names goes before what lies beside the trace.
         beside = {name: str(path) for name, path in facts_beside(trace.source.path, TABLE_SETTINGS).items()}
         tables = read_tables({**beside, **{name: value for name, value in given.items() if name in TABLE_SETTINGS}})
     if tables is None or tables.courses is None:
         raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE (the batch sizes of the jobs)")
+    # One generator for all jobs in their order: the sample hangs on the seed and the trace alone.
     sigma, rng = jitter_of(given), np.random.default_rng(seed)
     found = trainings_of(trace, tables)
     jobs: list[Job] = []
     truth: list[tuple[Regime, ...]] = []
     for seq, (training, regimes) in enumerate(zip(found.trainings, found.regimes, strict=True)):
+        # Those that never change would only teach that nobody does.
         if training is not None and training.mode != STATIC:
             job_id, gpus = str(trace.jobs["job_id"][seq]), int(trace.jobs["gpus"][seq])
             submit_s = float(trace.submit_s[seq])
@@ -109,6 +112,7 @@ def jitter_of(given: Mapping[str, str]) -> float:
         sigma = float(given.get(JITTER, "0"))
     except ValueError:
         sigma = math.nan
+    # NaN fails every comparison, so that it needs no test of its own.
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"--set {JITTER}={given[JITTER]}: write a number of at least 0, as in 0.3")
     return sigma
@@ -155,6 +159,7 @@ def _validation(
     make: Callable[[], RegimePrior], jobs: Sequence[Job], truth: Sequence[tuple[Regime, ...]]
 ) -> dict[str, Any]:
     """Figures of a twin on the jobs submitted last, a fifth of them; nothing where there are too few."""
+    # By submission, as a version meets its jobs; the calendar of so few tells nothing.
     cut = len(jobs) - len(jobs) // 5
     if cut == len(jobs):
         return {}
@@ -171,6 +176,7 @@ def without_progress(groups: Mapping[str, Any]) -> dict[str, Any]:
         group: {
             "jobs": block["jobs"],
             "rules": {
+                # Curves have hundreds of points; the registry keeps scalars.
                 name: {figure: value for figure, value in one.items() if figure != "by_progress"}
                 for name, one in block["rules"].items()
             },

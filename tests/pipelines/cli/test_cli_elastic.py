@@ -6,9 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobcast.schedulers.policies import ELASTIC
-from jobcast.schedulers.registry import names_of
-
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
 TABLE = "model,gpus,speedup"
 HEAD_TO_TAIL = ("1,vc,0,100,1,0,a", "2,vc,10,50,1,0,a")
@@ -39,21 +36,6 @@ def test_figures_by_hand(shell, two):
     assert figures["configuration"]["predict"] is True
 
 
-def test_a_later_job_upsets_a_forecast(shell, two):
-    """Shortest first: the second, submitted at 10 s, goes before the first, forecast to take 100 s; it takes 150."""
-    figures = shell.json(*two, "--policy", "srsf", "--predict", "--out", "done.csv")
-    assert pl.read_csv("done.csv")["end_time"].to_list() == [150.0, 60.0]
-    assert figures["pred_err_mean_pct"] == pytest.approx(50.0 / 2)
-
-
-@pytest.mark.parametrize("policy", names_of(ELASTIC))
-def test_every_elastic_policy_runs_all_jobs(shell, two, policy):
-    figures = shell.json(*two, "--policy", policy)
-    assert figures["jobs"] == 2
-    assert figures["makespan_s"] == pytest.approx(150.0)
-    assert "pred_err_mean_pct" not in figures
-
-
 def test_tables_of_speedups_and_configurations(shell, csv, tmp_path):
     """Two GPUs serve as 1.5: 100 s of work take 100 / 1.5 s alone, 100 s where the efficiency must be at least 0.8."""
     trace = csv("1,vc,0,100,2,0,a", "2,vc,0,100,2,0,a", header=HEADER)
@@ -65,12 +47,6 @@ def test_tables_of_speedups_and_configurations(shell, csv, tmp_path):
     assert shell.json(*words, "--policy", "elastic_fifo")["makespan_s"] == pytest.approx(2 * 100 / 1.5)
     capped = shell.json(*words, "--policy", "pcs", "--set", f"config={config}")
     assert capped["makespan_s"] == pytest.approx(100.0)
-
-
-def test_jobs_of_one_instant_go_by_number_not_by_text(shell, csv):
-    trace = csv("10,vc,0,100,1,0,a", "9,vc,0,50,1,0,a", header=HEADER)
-    shell.works("simulate", "--trace", trace, "--gpus", "1", "--policy", "elastic_fifo", "--out", "done.csv")
-    assert pl.read_csv("done.csv")["job_id"].to_list() == [9, 10]
 
 
 def test_types_of_gpus_and_nodes(shell, csv, tmp_path):
@@ -85,33 +61,6 @@ def test_types_of_gpus_and_nodes(shell, csv, tmp_path):
     assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([50.0, 75.0])
 
 
-def test_a_change_of_gpus_may_cost_time(shell, csv):
-    """At 10 s the first gives its GPU to the shorter second, until 60 s; it then loses 20 s before it goes on."""
-    trace = csv(*HEAD_TO_TAIL, header=HEADER)
-    words = ("simulate", "--trace", trace, "--gpus", "1", "--policy", "srsf", "--set", "preempt_s=20", "--predict")
-    shell.works(*words, "--out", "done.csv")
-    assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([170.0, 60.0])
-
-
-def test_rigid_jobs_hold_all_their_gpus_or_none(shell, csv):
-    trace = csv("1,a,0,100,1", "2,a,0,10,2", "3,a,0,30,1")
-    shell.works("simulate", "--trace", trace, "--gpus", "2", "--policy", "elastic_fifo", "--out", "done.csv")
-    assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([100.0, 110.0, 30.0])
-
-
-def test_baselines_among_elastic_policies(shell, two):
-    figures = shell.json(*two, "--policy", "srsf", "--baseline", "elastic_fifo")
-    assert figures["speedup_mean"] == pytest.approx((100 / 150 + 140 / 50) / 2)
-    assert figures["slowed_pct"] == 50.0
-
-
-def test_wrong_sizes_and_a_warm_up(shell, two):
-    figures = shell.json(*two, "--policy", "elastic_fifo", "--predict", "--set", "noise=0.5", "--set", "noise_seed=3")
-    assert 0.0 < figures["pred_err_mean_pct"] < 110.0
-    assert figures["makespan_s"] == 150.0
-    assert "leaves no job to count" in shell.refuses(*two, "--policy", "elastic_fifo", "--warmup", "2")
-
-
 def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two):
     answer = shell.works(*two, "--policy", "elastic_fifo", "--baseline", "fcfs", "--json", "told.json")
     told = json.loads(Path("told.json").read_text())
@@ -124,8 +73,6 @@ def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two)
     ("words", "told"),
     [
         (("--policy", "elastic_fifo", "--set", "speedups=none.csv"), "none.csv: "),
-        (("--policy", "elastic_fifo", "--set", "noise=much"), "setting noise must be a number >= 0, got much"),
-        (("--policy", "elastic_fifo", "--set", "nose=1"), "setting nose: not known; did you mean noise"),
         (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
         (
             ("--policy", "srsf", "--forecasts", "random"),
@@ -136,18 +83,10 @@ def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two)
             ("--policy", "sia_vc", "--predict", "--forecasts", "oracle"),
             "policy sia_vc: plans with each job's future, so that nothing is left to forecast",
         ),
-        (("--policy", "elastic_fifo", "--from", "2030-01-01"), "no job was submitted in"),
-        (("--policy", "elastic_fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),
     ],
 )
 def test_one_line_for_each_mistake(shell, two, words, told):
     assert told in shell.refuses(*two, *words)
-
-
-def test_a_job_that_can_never_run_is_refused(shell, csv):
-    trace = csv("1,vc,0,100,4,3,a", header=HEADER)
-    line = shell.refuses("simulate", "--trace", trace, "--gpus", "2", "--policy", "elastic_fifo")
-    assert "job 1 needs at least 3 GPUs, the cluster has 2" in line
 
 
 def test_jobs_must_name_models_that_the_table_knows(shell, csv):

@@ -46,14 +46,6 @@ def test_policies_of_each_kind_find_their_tables(shell, plain, policy, fact):
     assert ("assumed: " in answer.err) == bool(fact)
 
 
-def test_a_table_of_ones_own_goes_before(shell, plain):
-    shell.works("trace", "enrich", plain, "--facts", "speedups", "--out", "made")
-    Path("own.csv").write_text("model,gpus,speedup\nx,1,1\n")
-    words = ("simulate", "--trace", "made/jobs.parquet", "--gpus", 8, "--policy", "srsf")
-    assert "own.csv: no row of model" in shell.refuses(*words, "--set", "speedups=own.csv")
-    shell.works(*words)
-
-
 def test_mistakes_are_one_line(shell, plain):
     words = ("trace", "enrich", plain, "--out", "made", "--facts")
     assert "did you mean speedups?" in shell.refuses(*words, "speedup")

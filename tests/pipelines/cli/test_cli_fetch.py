@@ -40,12 +40,6 @@ def test_without_a_name_all_are_listed_with_size_and_licence(typed):
         assert shown in out
 
 
-def test_an_unknown_name_lists_the_known_ones(typed):
-    code, _, err = typed("marvin")
-    assert code == 2
-    assert err == f"jobcast: public trace 'marvin' is not known; give one of {', '.join(catalogue.CATALOGUE)}\n"
-
-
 def test_without_a_network_it_says_what_to_do(typed, made):
     code, out, err = typed("made")
     assert (code, out) == (2, "")
@@ -75,9 +69,3 @@ def test_a_file_brought_by_hand_is_taken_and_the_next_command_works(typed, made,
     assert not left.value.code
     assert Path("made.parquet").is_file()
     assert Path("made_pools.csv").is_file()
-
-
-def test_a_mirror_that_is_no_folder_is_told(typed, made):
-    code, _, err = typed("made", "--from", "nowhere")
-    assert code == 2
-    assert err.splitlines()[-1].startswith("jobcast: --from nowhere: no such folder; give a folder, or an address")

@@ -40,10 +40,3 @@ def test_regimes_are_asked_of_kinds_that_have_them(shell):
     line = shell.refuses("trace", "generate", "sia", *FILES)
     assert line == "sia: its jobs have no courses of batch sizes; kinds that have are gavel"
     assert not Path("jobs.csv").exists()
-
-
-def test_throughputs_are_needed(shell, monkeypatch):
-    monkeypatch.delenv("JOBCAST_DATA", raising=False)
-    assert "give --set throughputs=FILE, or point JOBCAST_DATA at" in shell.refuses(
-        "trace", "generate", "gavel", *FILES
-    )

@@ -94,19 +94,6 @@ def test_what_needs_more_memory_is_refused_before_it_is_asked_for(shell, store, 
     )
 
 
-def test_two_bursts_decades_apart_are_described_and_learnt_from(shell, store, run):
-    trace = read_trace(run.trace)
-    late = trace.jobs.with_columns(
-        pl.col("submit_time") + pl.duration(days=9000), ("z" + pl.col("job_id")).alias("job_id")
-    )
-    pl.concat([trace.jobs, late]).write_parquet("bursts.parquet")
-    described = shell.json("trace", "describe", "bursts.parquet")
-    assert sum(map(sum, described["weeks"]["jobs"].values())) == described["total"]["jobs"]
-    assert len(described["weeks"]["from_s"]) < 20
-    words = ("--trace", "bursts.parquet", "--min-jobs", 50, "--memory", "200MB")
-    shell.works("train", "new-load", *words, "--algorithm", "sliding-max")
-
-
 @pytest.mark.parametrize(
     ("said", "shown"),
     [((), "memory ran out; "), (("Unable to allocate 17.1 GiB",), "memory ran out (Unable to allocate 17.1 GiB); ")],
@@ -118,12 +105,3 @@ def test_memory_that_runs_out_is_one_line(shell, run, monkeypatch, said, shown):
     monkeypatch.setattr(trace_page, "description_table", fails)
     line = shell.refuses("trace", "describe", run.trace)
     assert line == f"{shown}narrow the window with --from and --until, or free some memory"
-
-
-def test_endless_jobs_are_named(shell, run):
-    jobs = read_trace(run.trace)
-    first = pl.int_range(pl.len()) == 3
-    long = jobs.jobs.with_columns(pl.when(first).then(3.1e9).otherwise(pl.col("duration")).alias("duration"))
-    long.drop("start_time", "end_time", strict=False).write_parquet("long.parquet")
-    notes = shell.json("trace", "describe", "long.parquet")["notes"]
-    assert any(f"1 of {len(jobs):,} jobs run for years, up to 98.3; the first is" in note for note in notes)

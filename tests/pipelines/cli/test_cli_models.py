@@ -80,13 +80,6 @@ def test_the_list_has_a_row_a_version(shell, run):
     assert [line.split()[0] for line in lines[1:]] == ["job-duration", "new-load", "will-jobs-arrive"]
 
 
-def test_an_empty_registry_says_what_to_do_and_is_not_made(shell, tmp_path):
-    shell.home = tmp_path / "nothing"
-    assert shell.json("models", "list") == {"models": []}
-    assert "no models yet; run `jobcast run`" in shell.works("models", "list").out
-    assert not shell.home.exists()
-
-
 def test_a_version_is_shown_with_parameters_and_metrics(shell):
     told = shell.json("models", "show", "new-load")
     assert {"name", "version", "aliases", "run_id", "content_sha256", "parameters", "metrics"} <= set(told)
@@ -107,16 +100,6 @@ def test_promotion_and_rollback(shell, store, train):
     assert shell.works("models", "rollback", "new-load").out == "new-load: champion is version 1 again\n"
     assert "no earlier champion to go back to" in shell.refuses("models", "rollback", "new-load")
     assert champion(shell) == 1
-
-
-def test_other_aliases_are_moved_and_used(shell, run, store, train):
-    shell.works(*train, "--coverage", 0.9)
-    shell.works("models", "promote", "new-load:2", "--alias", "careful")
-    assert champion(shell) == 1
-    words = ("--trace", run.trace, "--at", "2024-01-06")
-    assert shell.json("predict", "new-load@careful", *words)["version"] == 2
-    assert shell.json("predict", "new-load", *words)["version"] == 1
-    assert "alias name" in shell.refuses("models", "promote", "new-load:2", "--alias", "not one!")
 
 
 def test_an_export_loads_without_a_database(shell, tmp_path):

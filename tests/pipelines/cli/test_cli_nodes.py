@@ -1,19 +1,10 @@
 """`jobcast simulate` by rounds on nodes, and planned beside the round that runs."""
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
-from jobcast.domain.errors import PoolsError
-from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
-from jobcast.pipelines.experiments.clusters import cluster_of
-from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
-from jobcast.pipelines.experiments.rounds import node_sizes
-from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import names_of
-from jobcast.traces.readers import read_trace
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
 # Two jobs a node of two GPUs; one on each ends within the first round, and the fifth wants a node for itself.
@@ -50,31 +41,12 @@ def test_one_job_is_moved_so_that_another_gets_a_node(shell, words, cluster, pol
     assert jobs["nodes"].to_list() == ["0", "1", "1", "1", "0"]
 
 
-def test_jobs_that_may_not_be_stopped_are_spread_around(shell, csv, cluster):
-    trace = csv(*(f"{row},false" for row in HALVES), header=f"{HEADER},preemptible")
-    words = ("simulate", "--trace", trace, "--cluster", cluster(TWO), "--policy", "srpt")
-    found = shell.json(*words, "--forecasts", "oracle", "--out", "jobs.parquet")
-    assert (found["moves"], found["spread_pct"]) == (0.0, 20.0)
-    assert pl.read_parquet("jobs.parquet")["nodes"].to_list()[4] == "0+1"
-
-
 def test_a_flat_cluster_knows_no_nodes(shell, words):
     found = shell.json(*words, "--gpus", "4", "--policy", "srpt", "--out", "done.csv")
     assert not {"moves", "spread_pct"} & found.keys()
     jobs = pl.read_csv("done.csv")
     assert "nodes" not in jobs.columns
     assert jobs["end_time"].to_list() == [70.0, 320.0, 70.0, 320.0, 240.0]
-
-
-def test_other_policies_take_the_gpus_together(shell, words, cluster):
-    line = (*words, "--cluster", cluster(TWO), "--out", "done.csv")
-    assert "moves" not in shell.json(*line, "--policy", "fcfs")
-    assert "nodes" not in pl.read_csv("done.csv").columns
-
-
-def test_pools_of_a_cluster_share_its_nodes(shell, words, cluster):
-    found = shell.json(*words, "--cluster", cluster(f"{TWO}pools: {{a: 4}}\n"), "--policy", "srpt")
-    assert (found["inputs"]["pools"], found["moves"]) == ({"a": 4}, 1.0)
 
 
 def test_planned_beside(shell, csv):
@@ -106,15 +78,3 @@ def test_mistakes_get_one_line(shell, words, csv, cluster):
     assert "setting solve must be before or beside, got aside" in shell.refuses(*line, "--set", "solve=aside")
     both = ("--set", "solve=beside", "--set", "mechanism=gavel")
     assert "solve=beside and mechanism=gavel exclude each other" in shell.refuses(*line, *both)
-
-
-def test_nodes_of_a_cluster_file_in_their_order(csv, cluster, tmp_path):
-    cluster("nodes: [{count: 2, gpus: 4}, {count: 1, gpus: 8}]")
-    trace = read_trace(csv(*HALVES, header=HEADER))
-    place = cluster_of(trace, cluster=tmp_path / "cluster.yaml")
-    assert place.nodes == ((2, 4), (1, 8))
-    scenario = rigid_jobs(cut_scenario(trace, place))
-    assert node_sizes(scenario) == [4, 4, 8]
-    assert node_sizes(rigid_jobs(cut_scenario(trace, flat_cluster(16)))) == []
-    with pytest.raises(PoolsError, match="100001 nodes"):
-        node_sizes(replace(scenario, place=Cluster((NodeGroup("", 1, (), numbered(100_001)),))))

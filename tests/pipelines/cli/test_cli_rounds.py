@@ -2,11 +2,7 @@
 
 import csv as reader
 
-import polars as pl
 import pytest
-
-from jobcast.schedulers.policies import ROUNDS
-from jobcast.schedulers.registry import find_policy, names_of
 
 HEADER = "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation"
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
@@ -38,14 +34,6 @@ def test_figures_by_hand(shell, training):
     assert figures["rounds"] == 5
 
 
-@pytest.mark.parametrize("policy", names_of(ROUNDS))
-def test_every_policy_of_rounds_runs_training_jobs_to_their_end(shell, training, policy):
-    figures = shell.json(*training, "--policy", policy)
-    assert figures["jobs"] == 2
-    assert 400.0 <= figures["makespan_s"] <= 960.0
-    assert figures["forecasts"] == ("restatement" if find_policy(policy).asks else None)
-
-
 @pytest.mark.parametrize("forecasts", ["restatement", "bayes", "greedy", "oracle"])
 def test_every_source_of_regimes_answers(shell, training, forecasts):
     assert shell.json(*training, "--policy", "srpt", "--forecasts", forecasts)["forecasts"] == forecasts
@@ -61,43 +49,20 @@ def test_jobs_without_training_run_by_rounds_too(shell, csv):
     assert figures["mean_jct_s"] == pytest.approx((100 + 320) / 2)
 
 
-def test_noise_changes_what_a_policy_believes_and_is_drawn_from_its_seed(shell, training):
-    words = (*training, "--policy", "srpt", "--set", "noise=0.9")
-    first, again = (shell.json(*words, "--set", "noise_seed=1", "--out", "x.parquet") for _ in range(2))
-    assert first["mean_jct_s"] == again["mean_jct_s"]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--policy", "srpt", "--forecasts", "random"), "random: says nothing of regimes"),
         (("--policy", "sia", "--forecasts", "restatement"), "restatement: forecasts regimes, which only training jobs"),
         (("--policy", "srpt", "--set", "mechanism=stage"), "mechanism must be rounds or gavel, got stage"),
-        (("--policy", "srpt", "--set", "round_s=0"), "round_s must be a positive number of seconds, got 0"),
-        (("--policy", "srpt", "--set", "noise=-1"), "noise must be a number >= 0, got -1"),
-        (("--policy", "themis_filter", "--set", "filter=2"), "filter must be a share in"),
         (("--policy", "las", "--set", "noise=0.1"), "setting noise: not known"),
-        (("--policy", "srpt", "--set", "gpu_type=h100"), "no GPU type h100"),
-        (("--policy", "srpt", "--set", "datasets=nosuch.csv"), "nosuch.csv: no such file"),
     ],
 )
 def test_mistakes_get_one_line(shell, training, words, message):
     assert message in shell.refuses(*training, *words)
 
 
-def test_tables_without_throughputs_tell_nothing(shell, csv):
-    trace = csv("01,a,0,200,1")
-    line = shell.refuses("simulate", "--trace", trace, "--gpus", "1", "--policy", "srpt", "--set", "regimes=x.csv")
-    assert "add --set throughputs=FILE" in line
-
-
 def test_steps_are_needed_by_the_published_mechanism(shell, csv):
     trace = csv("01,a,0,200,1")
     words = ("simulate", "--trace", trace, "--gpus", "1", "--policy", "gandiva_fair", "--set", "mechanism=gavel")
     assert "counts steps; add --set throughputs=FILE" in shell.refuses(*words)
-
-
-def test_what_the_trace_says_of_stopping_holds(shell, csv):
-    trace = csv("01,a,0,300,1,false", "02,a,0,100,1,true", header="job_id,pool,submit_time,duration,gpus,preemptible")
-    shell.works("simulate", "--trace", trace, "--gpus", "1", "--policy", "las", "--out", "jobs.parquet")
-    assert pl.read_parquet("jobs.parquet")["preemptions"].to_list() == [0, 0]

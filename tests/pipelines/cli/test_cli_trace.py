@@ -10,21 +10,6 @@ from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import format_names
 
 
-@pytest.mark.parametrize("kind", ["sia", "campus"])
-def test_a_generated_trace_is_the_same_under_a_seed(shell, kind):
-    small = ("--set", "weeks=1", "--set", "jobs=200", "--set", "pools=2") if kind == "campus" else ("--set", "days=1")
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        answer = shell.works(
-            "trace", "generate", kind, "--out", f"{name}.parquet", "--pools-out", f"{name}.csv", "--seed", seed, *small
-        )
-        assert f"{name}.parquet: " in answer.err
-        assert answer.out == ""
-    bytes_of = [Path(f"{name}.parquet").read_bytes() for name in "abc"]
-    assert bytes_of[0] == bytes_of[1] != bytes_of[2]
-    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
-    shell.works("simulate", "--trace", "a.parquet", "--pools", "a.csv", "--policy", "fcfs")
-
-
 def test_unknown_kinds_settings_and_formats_list_what_there_is(shell, csv):
     out = ("--out", "x.csv")
     assert "known generators are sia, campus" in shell.refuses("trace", "generate", "philly", *out)
@@ -95,23 +80,6 @@ def test_a_conversion_that_fails_writes_nothing(shell, csv):
     assert [path.name for path in Path().iterdir() if path.is_file()] == ["jobs.csv"]
 
 
-def test_the_help_names_every_format(shell):
-    text = shell.works("trace", "convert", "--help").out
-    assert [
-        line.split()[0] for line in text.splitlines() if line.split()[:1] and line.split()[0] in format_names()
-    ] == (sorted(format_names()))
-
-
-def test_csv_and_parquet_hold_the_same(shell, csv):
-    csv('"jöb, ""1""",ü,2024-01-01T00:00:00.123456Z,0.25,3', f"{'x' * 2000},ü,2024-01-01T00:00:01+01:00,5,1")
-    convert = ("trace", "convert", "canonical")
-    shell.works(*convert, "jobs.csv", "--out", "a.csv")
-    shell.works(*convert, "a.csv", "--out", "b.parquet")
-    shell.works(*convert, "b.parquet", "--out", "c.csv")
-    assert Path("a.csv").read_bytes() == Path("c.csv").read_bytes()
-    assert "2023-12-31T23:00:01.000000Z" in Path("a.csv").read_text()
-
-
 def test_a_description_is_a_table_json_and_a_page(shell, run, tmp_path):
     answer = shell.works(
         "trace", "describe", run.trace, "--pools", run.pools, "--json", "figures.json", "--html", "page.html"
@@ -140,13 +108,6 @@ def test_names_of_a_trace_cannot_break_its_page(shell, csv):
     page = Path("page.html").read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
-
-
-@pytest.mark.parametrize("rows", [["1,a,100,5,1"], [f"{i},a,100,5,1" for i in range(5)]], ids=["one", "at once"])
-def test_traces_without_a_span_are_described(shell, csv, rows):
-    figures = shell.json("trace", "describe", csv(*rows), "--html", "page.html")
-    assert figures["total"]["jobs"] == len(rows)
-    assert figures["total"]["interarrival_cv"] is None
 
 
 def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_in_silence(shell):

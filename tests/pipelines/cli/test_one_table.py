@@ -5,14 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobcast.pipelines.experiments.clusters import cluster_of
-from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.policy_runs import answers
-from jobcast.pipelines.experiments.scenarios import Scenario
-from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS
 from jobcast.schedulers.registry import POLICIES, find_policy
-from jobcast.traces.readers import read_trace
 from tests.enriching import enriched_once
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
@@ -58,22 +51,6 @@ def test_a_row_is_what_simulate_tells_of_the_policy_alone(shell, enriched, table
             assert told[name] == pytest.approx(value, rel=1e-12, nan_ok=True), name
 
 
-def test_all_kinds_tell_the_same_inputs_and_the_jobs_of_one_window(enriched):
-    _, jobs, _, nodes = enriched
-    trace = read_trace(jobs)
-    one = Experiment(trace=trace, cluster=cluster_of(trace, cluster=nodes), limit=10)
-    scenarios = {kind: one.scenario(kind) for kind in (POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY)}
-    assert {type(scenario) for scenario in scenarios.values()} == {Scenario}
-    assert {scenario.job_ids for scenario in scenarios.values()} == {scenarios[POOLS].job_ids}
-    told = {kind: scenario.provenance() for kind, scenario in scenarios.items()}
-    more = {kind: set(inputs) - set(told[POOLS]) for kind, inputs in told.items()}
-    none = {kind: set() for kind in (POOLS, ROUNDS, GOODPUT, ELASTIC)}
-    assert more == none | {TASKS: {"tasks", "curves", "servers"}, ENERGY: {"profiles"}}
-    for name in told[POOLS].keys() - {"notes"}:
-        assert all(inputs[name] == told[POOLS][name] for inputs in told.values()), name
-    assert (told[ENERGY]["gpus"], told[ENERGY]["gpu_types"], told[ENERGY]["nodes"]) == (8, {"v100": 8}, 2)
-
-
 def test_rows_of_a_law_are_compared_with_whoever_came_first_under_it(table):
     laws = {row["label"]: row["law"] for row in table["rows"]}
     assert all(laws[gain["label"]] == laws[gain["against"]] for gain in table["gains"])
@@ -107,22 +84,3 @@ def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(s
     lacks = "fewer jobs: it is for at most 13, of 14; --policies all,exact runs it all the same"
     assert told["skipped"] == [{"policy": "exact", "lacks": lacks}]
     assert "exact" in {row["policy"] for row in shell.json(*words, "all,exact")["rows"]}
-
-
-def test_who_answers_whom():
-    def able(policy, source, training=False):
-        return answers(parse_forecasts(source), find_policy(policy), training)
-
-    assert able("sia", "registry")
-    assert not able("sia", "restatement")
-    assert able("shockwave", "restatement", training=True)
-    assert not able("shockwave", "random", training=True)
-    assert able("shockwave", "random")
-    assert not able("sia_vc", "registry")
-    assert not able("srsf", "registry")
-    assert able("edf", "noisy:0.1")
-    assert not able("edf", "random")
-    assert able("shockwave", "registry:regime=3", training=True)
-    assert not able("sia", "registry:regime=3")
-    assert able("mlf_c", "registry:accuracy-curve=2,regime=3")
-    assert all(able(policy, "oracle") for policy in POLICIES)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.lifecycle.evaluation import evaluate_version, scored_pools
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
+from jobcast.pipelines.lifecycle.evaluation import evaluate_known
 from jobcast.pipelines.lifecycle.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, scored_pools
 from jobcast.pipelines.report.formatting import number
 from jobcast.traces.readers import read_trace
 
@@ -23,8 +24,8 @@ TOP = {
 DETECTION = {"precision", "recall", "f1"}
 
 
-def figures_of(*asked, **how):
-    return evaluate_version(*asked, **how).result
+def figures_of(reference, trace, from_s, until_s, **how):
+    return evaluate_known(reference, Known(trace, {}, from_s, until_s), **how).result
 
 
 @pytest.fixture(scope="module")
@@ -170,15 +171,6 @@ def test_durations_have_the_contracts_figures_at_the_top_with_the_rule_beside_th
     )
 
 
-def test_results_name_version_window_and_input(told, run, trace):
-    for name, figures in told.items():
-        assert (figures["predictor"], figures["version"], figures["simulated"]) == (name, 1, False)
-        assert figures["aliases"] == ["challenger", "champion"]
-        assert figures["window"]["from"] == figures["trained"]["until"] == run.trained_until
-        assert figures["inputs"]["trace"]["sha256"] == trace.source.sha256
-        assert figures["overlap_allowed"] is False
-
-
 def test_what_comes_after_until_changes_nothing(run, trace):
     until_s = FROM_S + 86400.0
     for name in ("will-jobs-arrive", "new-load", "job-duration"):
@@ -194,11 +186,6 @@ def test_only_pools_with_a_hundred_training_jobs_are_scored(trace):
     big = sorted(counts.filter(counts["count"] >= 100)["pool"])
     assert list(scored_pools(trace, trace.submit_s[0], trace.submit_s[599])) == big
     assert scored_pools(trace, 0.0, 1.0) == tuple(trace.pools)  # a trace without the training time
-
-
-def test_a_trace_that_ends_before_training_did_says_so(run, trace):
-    with pytest.raises(ConfigError, match=r"nothing to score from 2024-01-05T00:00:00Z until .*new-load version"):
-        figures_of(("new-load", None), trace.between(None, FROM_S - 3600), None, None, home=run.home)
 
 
 def test_the_table_shows_the_model_beside_its_baselines(shell, run):
@@ -256,11 +243,6 @@ def test_an_ablation_stands_in_json_table_files_and_mlflow(shell, store, run, tm
     assert logged.data.metrics["horizons/60min/f1"] == told["horizons"]["60min"]["f1"]
     assert (logged.data.tags["model_version"], logged.data.tags["jobcast.kind"]) == ("1", "evaluation")
     assert logged.data.tags["mlflow.parentRunId"] == store.resolve("will-jobs-arrive").run_id
-
-
-@pytest.mark.parametrize("name", ["will-jobs-arrive", "new-load", "job-duration"])
-def test_tables_fit_a_terminal_of_120_columns(told, name):
-    assert max(map(len, evaluation_table(told[name]).splitlines())) <= 120
 
 
 def test_the_idle_class_is_shown_and_explained(told):

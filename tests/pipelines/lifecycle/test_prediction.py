@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.pipelines.lifecycle.prediction import predict_at, prediction_table
+from jobcast.models.predictor import Known
+from jobcast.pipelines.lifecycle.evaluation import predict_known, prediction_table
 from jobcast.traces.readers import read_trace
 
 AT_S = 1704531600.0  # 2024-01-06T09:00:00Z
@@ -18,7 +19,7 @@ def trace(run):
 
 
 def answer(run, trace, name, at_s=AT_S):
-    return predict_at((name, None), trace, at_s, home=run.home)
+    return predict_known((name, None), Known(trace, {}, None, at_s), {"at_s": at_s}, home=run.home)
 
 
 def test_arrivals_come_by_pool_and_horizon(run, trace):

@@ -1,4 +1,8 @@
-"""All of ours keep to what every predictor must."""
+"""All of ours keep to what every predictor must, and commands say which predictors they are for."""
+
+import subprocess
+import sys
+from pkgutil import resolve_name
 
 import pytest
 
@@ -50,3 +54,42 @@ def test_who_cannot_be_asked_says_so():
 def test_an_algorithm_that_it_does_not_know_is_refused():
     with pytest.raises(ConfigError, match="--algorithm guess: new-load knows auto, quantile, sliding-max"):
         find_predictor("new-load", "guess")
+
+
+def test_what_is_said_to_a_person_is_there_for_every_command():
+    """Functions that are named by text, which no checker of imports sees."""
+    for life in map(life_of, OURS):
+        assert all(callable(resolve_name(f"jobcast.pipelines.{life.says[command]}")) for command in life.commands)
+
+
+def test_lives_are_there_without_what_trains_schedulers():
+    """Lists of predictors and the checks of a run ask for them wherever Gymnasium and PyTorch are missing."""
+    hidden = "import sys; sys.modules.update(gymnasium=None, torch=None); "
+    asked = "from jobcast.pipelines.lifecycle.predictors import find_predictor; find_predictor('mlf-policy')"
+    subprocess.run([sys.executable, "-c", hidden + asked], check=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("evaluate",), ("drift",), ("predict", "--at", "2024-01-06")],
+    ids=lambda words: words[0],
+)
+def test_every_command_refuses_a_predictor_that_it_does_not_know(shell, run, words):
+    command, *more = words
+    line = shell.refuses(command, "no-such", "--trace", run.trace, *more)
+    assert line.startswith(f"'no-such' is no predictor of `jobcast {command}`; choose from will-jobs-arrive, new-load,")
+
+
+def test_promotion_compares_predictors_alone(shell, run):
+    line = shell.refuses("models", "promote", "no-such:1", "--trace", run.trace)
+    assert line.startswith("'no-such' is no predictor of `jobcast models promote --trace`; choose from")
+
+
+def test_a_rule_has_nothing_to_tune(shell, run):
+    for predictor, algorithm in (("new-load", "sliding-max"), ("job-duration", "last-n"), ("regime", None)):
+        find_predictor(predictor, algorithm).check_tune()
+        with pytest.raises(ConfigError, match="has no settings to search; leave it out"):
+            find_predictor(predictor, algorithm, TrainSettings(tune=2)).check_tune()
+    find_predictor("new-load", None, TrainSettings(tune=2)).check_tune()
+    line = shell.refuses("train", "new-load", "--trace", run.trace, "--algorithm", "sliding-max", "--tune", 2)
+    assert line == "--tune 2: sliding-max of new-load has no settings to search; leave it out"

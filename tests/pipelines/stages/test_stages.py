@@ -10,8 +10,7 @@ import pytest
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.stages.config import load_params
-from jobcast.pipelines.stages.plan import steps
-from jobcast.pipelines.stages.run_checks import check_run
+from jobcast.pipelines.stages.plan import check_run, steps
 from tests.pipelines.stages.dvc_stages import DVC
 
 RUN_DEPENDENT = re.compile(rb'"(?:run_id|wall_s|cpu_s|train_s|registered|home|root|path)":')

@@ -3,15 +3,13 @@
 import csv
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 import jobcast
-from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.registry import load_exported, open_registry
+from jobcast.models.registry import open_registry
 from jobcast.traces.learning_curves import read_learning_curves
 
 NAME = "accuracy-curve"
@@ -52,20 +50,6 @@ def test_training_registers_what_it_was_trained_on(shell, run, store):
     assert open_registry(shell.home).resolve(NAME).version == 1
 
 
-def test_the_first_version_is_champion_too_and_the_list_shows_it(shell):
-    (row,) = shell.json("models", "list")["models"]
-    assert (row["name"], row["version"], row["aliases"]) == (NAME, 1, ["challenger", "champion"])
-    assert shell.works("models", "list").out.splitlines()[1].split()[-2:] == ["curves", "-"]
-
-
-def test_the_same_curves_in_another_order_give_the_same_model(shell, run, store, tmp_path):
-    head, *rows = run.curves.read_text().splitlines()
-    shuffled = tmp_path / "shuffled.csv"
-    shuffled.write_text("\n".join([head, *rows[::-1]]) + "\n")
-    told = shell.json("train", NAME, "--trace", shuffled)
-    assert (told["version"], told["new"]) == (1, False)
-
-
 def test_priors_learnt_with_pymc_go_into_the_model(shell, run, store, monkeypatch):
     from jobcast.models.curves import learning
     from jobcast.models.curves.prior import CurvePrior
@@ -101,13 +85,6 @@ def test_an_evaluation_holds_what_is_promised(shell, run):
     assert len(told["families"]) == 11
 
 
-def test_a_share_of_a_fifth_is_seen_unless_another_is_asked_for(shell, run):
-    words = ("evaluate", f"{NAME}@challenger", "--trace", run.later)
-    assert shell.json(*words) == shell.json(*words, "--prefix", 0.2)
-    half = shell.json(*words, "--prefix", 0.5)
-    assert half["mae_last_value"] < shell.json(*words)["mae_last_value"]
-
-
 def test_a_table_for_people(shell, run):
     out = shell.works("evaluate", NAME, "--trace", run.later).out
     assert out.startswith("accuracy-curve 1, 20% of the epochs seen")
@@ -130,12 +107,6 @@ def test_curves_that_a_version_was_trained_on_are_refused(shell, run, tmp_path):
     told = shell.json("evaluate", NAME, "--trace", mixed, "--allow-overlap")
     assert (told["curves"], told["overlap_allowed"]) == (9, True)
     assert "warning" in shell.works("evaluate", NAME, "--trace", mixed, "--allow-overlap").out
-
-
-def test_other_values_of_an_application_and_batch_size_are_no_overlap(shell, run, tmp_path):
-    other = tmp_path / "other.csv"
-    other.write_text(run.later.read_text().replace(",48,", ",16,"))
-    assert shell.json("evaluate", NAME, "--trace", other)["overlap_allowed"] is False
 
 
 def test_running_jobs_get_a_final_value_with_an_interval(shell, run, seen):
@@ -195,34 +166,6 @@ def test_promotion_with_and_without_a_comparison(shell, run, store, tmp_path):
     out = shell.works(*words, "--allow-overlap").out
     assert "WHICH A MODEL HAS SEEN" in out
     assert out.endswith(f"{NAME}: champion is version 1\n")
-
-
-def test_a_version_that_does_worse_is_not_promoted_unless_forced(shell, run, store, csv):
-    """It learnt from runs that stand still and leap at their end, the champion from the applications scored."""
-    late = [f"odd,{size},{epoch},{0.1 + 0.01 * epoch + (epoch > 25)}" for size in (8, 16) for epoch in range(1, 31)]
-    shell.works("train", NAME, "--trace", csv(*late, name="odd.csv", header="app,batch_size,epoch,metric"))
-    words = ("models", "promote", f"{NAME}:2", "--trace", run.later)
-    answer = shell(*words)
-    assert answer.code == 2
-    assert f"{NAME}:2 is worse than champion 1 on {run.later}: mae " in answer.err
-    assert "champion stays version 1, --force promotes all the same" in answer.err
-    assert open_registry(shell.home).resolve(NAME).version == 1
-    told = shell.json(*words, "--force")
-    assert (told["promoted"], told["forced"]) == (True, True)
-    assert told["reasons"]
-    assert open_registry(shell.home).resolve(NAME).version == 2
-
-
-def test_an_export_loads_and_forecasts_the_same(shell, run, seen, tmp_path):
-    shell.works("models", "export", NAME, "exported")
-    model = load_exported(tmp_path / "exported")
-    assert isinstance(model, AccuracyCurve)
-    table = read_learning_curves(seen(10))
-    direct = model.forecast(table.curves, [30] * len(table.curves))
-    told = shell.json("predict", NAME, "--trace", seen(10), "--epochs", 30)["curves"]
-    assert [one["final"] for one in told] == pytest.approx(direct.final_mean.tolist(), abs=1e-12)
-    trained = json.loads(Path("exported/data/accuracy-curve/trained_curves.json").read_text())
-    assert len(trained["curves"]) == 9
 
 
 def test_mlflow_serves_an_export(shell, seen, tmp_path):

@@ -11,7 +11,6 @@ CURVES = "app,batch_size,epoch,metric"
 @pytest.mark.parametrize(
     ("header", "row", "said"),
     [
-        ("app,epoch,metric", "a,1,0.5", "curves.csv: no training curves, column batch_size missing, found app,"),
         ("job_id,pool,submit_time,duration,gpus", "1,a,0,60,1", "columns app, batch_size, epoch, metric missing"),
         (CURVES, "a,32,1,high", "curves.csv, row 2, column metric: must be a number, got 'high'"),
         (CURVES, "a,32,0,0.5", "curves.csv, row 2, column epoch: must be a whole number >= 1"),
@@ -28,12 +27,10 @@ def test_a_file_that_cannot_be_read(shell, csv, header, row, said, words):
     ("words", "said"),
     [
         (("--from", "2024-01-01"), "--from: does not go with the predictor accuracy-curve (curves have no calendar)"),
-        (("--until", "0"), "--until: does not go with the predictor accuracy-curve (curves have no calendar)"),
         (("--retrain", "weekly"), "--retrain: does not go with"),
         (("--tune", "3"), "--tune: does not go with the predictor accuracy-curve (it has no settings to search)"),
         (("--set", "a=b"), "--set a: only curves=FILE is read here"),
         (("--horizons", "5"), "--horizons: does not go with the predictor accuracy-curve; leave it out"),
-        (("--min-jobs", "5"), "--min-jobs: does not go with"),
         (("--algorithm", "guess"), "--algorithm guess: accuracy-curve knows combination"),
     ],
 )
@@ -51,16 +48,10 @@ def test_bayes_without_its_extra(shell, run, monkeypatch):
     ("reference", "words", "said"),
     [
         (NAME, ("--prefix", "0"), "Invalid value for '--prefix'"),
-        (NAME, ("--prefix", "1"), "Invalid value for '--prefix'"),
-        (NAME, ("--prefix", "1.5"), "Invalid value for '--prefix'"),
-        (NAME, ("--prefix", "nan"), "Invalid value for '--prefix'"),
         (NAME, ("--from", "0"), "--from: does not go with"),
         (NAME, ("--policy", "srsf"), "--policy: goes with the predictor jct, not with accuracy-curve"),
-        (NAME, ("--draws", "9"), "--draws: does not go with"),
         (NAME, ("--out", "there"), "--out: does not go with the predictor accuracy-curve (use --json FILE)"),
         (f"{NAME}:9", (), "accuracy-curve has no version 9, it has: 1"),
-        (f"{NAME}@best", (), "accuracy-curve has no alias 'best'"),
-        (f"{NAME}:x", (), "names no model; write NAME, NAME@ALIAS or NAME:VERSION"),
     ],
 )
 def test_evaluations_that_are_refused(shell, run, reference, words, said):
@@ -72,31 +63,12 @@ def test_evaluations_that_are_refused(shell, run, reference, words, said):
     [
         ((), "--epochs: how many epochs boxes at batch size 48 runs in all is not told; give N, or a column epochs"),
         (("--epochs", "9"), "--epochs 9: boxes at batch size 48 has reached epoch 10 already"),
-        (("--epochs", "0"), "Invalid value for '--epochs'"),
         (("--epochs", "30", "--target", "nan"), "Invalid value for '--target'"),
-        (("--epochs", "30", "--at", "0"), "--at: does not go with"),
         (("--epochs", "30", "--job", "1"), "--job: goes with the predictor jct, not with accuracy-curve"),
     ],
 )
 def test_forecasts_that_are_refused(shell, seen, words, said):
     assert said in shell.refuses("predict", NAME, "--trace", seen(10), *words)
-
-
-def test_options_of_curves_do_not_go_with_others(shell, run):
-    line = shell.refuses("evaluate", "new-load", "--trace", run.later, "--prefix", "0.2")
-    assert line == "--prefix: goes with the predictor accuracy-curve, not with new-load; leave it out"
-    for option in ("--epochs", "--target"):
-        line = shell.refuses("predict", "new-load@champion", "--trace", run.later, "--at", "0", option, "9")
-        assert line.startswith(f"{option}: goes with the predictor accuracy-curve, not with new-load")
-    for predictor in ("new-load", "jct"):
-        assert shell.refuses("predict", predictor, "--trace", run.later).startswith("Missing option '--at'")
-
-
-def test_an_empty_registry_says_how_to_train(shell, run, tmp_path):
-    shell.home = tmp_path / "nothing"
-    for command in ("evaluate", "predict"):
-        line = shell.refuses(command, NAME, "--trace", run.later, *(("--epochs", 40) if command == "predict" else ()))
-        assert "run `jobcast train accuracy-curve --trace FILE` first" in line
 
 
 def test_curves_with_nothing_left_to_forecast(shell, csv):

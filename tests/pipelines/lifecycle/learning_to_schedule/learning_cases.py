@@ -2,9 +2,6 @@
 
 import numpy as np
 
-from jobcast.models.scheduling.learner import BETAS
-from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling
-from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 
@@ -30,8 +27,3 @@ def small_workload(count=24, servers=3, seed=0):
         for number in range(count)
     ]
     return workload_of(rows, cluster_of(servers, 2))
-
-
-def given(course):
-    """The environment of one course, which is begun anew at each reset."""
-    return Scheduling(lambda rng: course(), FEATURES, 64, BETAS)

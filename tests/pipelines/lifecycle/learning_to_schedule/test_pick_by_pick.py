@@ -15,14 +15,16 @@ from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_
 
 
 def picked(view, choose):
-    picking = Picking(view, MlfHSettings())
-    heads = []
-    while (choice := picking.next()) is not None:
+    picks, heads, answer = Picking(view, MlfHSettings()).picks(), [], None
+    while True:
+        try:
+            choice = picks.send(answer)
+        except StopIteration as decided:
+            return decided.value, heads
         assert len(choice.rows) > 1
         assert 0 <= choice.taught < len(choice.rows)
         heads.append(choice.head)
-        picking.take(choose(choice))
-    return picking.decision(), heads
+        answer = choose(choice)
 
 
 @given(task_views(), st.integers(0, 99))

@@ -8,9 +8,10 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry.cards import content_sha256
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
-from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SchedulerSettings, policy_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.training import train_scheduler
+from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, SchedulerSettings, train_scheduler
 from jobcast.schedulers.tasks.features import JOB_FEATURES, ML_FEATURES
+from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.network import networks_of
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 from tests.simulator.tasks.task_cases import replay_tasks
 
@@ -54,7 +55,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path):
     assert resumed.history == whole.history
     assert digest(whole, tmp_path / "a") == digest(resumed, tmp_path / "b")
     assert whole.predictor.training_.imitation.keys() == {"jobs", "hosts"}
-    log = replay_tasks(WORKLOAD, policy_of(whole.predictor), seed=0)
+    log = replay_tasks(WORKLOAD, MlfRl(networks_of(whole.predictor.arrays_), "mlf_rl"), seed=0)
     assert np.isfinite(log.end_s).all()
     with pytest.raises(ConfigError, match="a training with other settings or jobs"):
         train_scheduler("mlf-policy", WORKLOAD, tmp_path / "parts", settings=replace(SHORT, runs=3))
@@ -67,7 +68,7 @@ def test_device_rl_reads_completion_times_alone(tmp_path):
     assert not weights[blank].any()
     assert weights[JOB_FEATURES.index("remaining")].any()
     assert trained.predictor.training_.betas == (1.0, 0.0, 0.0, 0.0, 0.0)
-    assert policy_of(trained.predictor).name == "device_rl"
+    assert not SCHEDULERS["device-rl"].settings.migration
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import figures
-from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import given, small_workload
+from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import replay_tasks
 
@@ -25,7 +25,7 @@ WORKLOAD = small_workload()
 
 
 def run(choose, scale=UNSCALED):
-    return roll_out(given(lambda: TaskCourse(WORKLOAD, scale, SETTINGS, seed=5)), 0, choose)
+    return roll_out(lambda rng: TaskCourse(WORKLOAD, scale, SETTINGS, seed=5), 0, choose)
 
 
 def test_a_course_of_best_picks_is_the_policys_replay():

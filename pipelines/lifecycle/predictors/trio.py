@@ -1,4 +1,4 @@
-"""Lives of the predictors of pools: arrivals and loads."""
+"""Lives of the predictors of SIA: arrivals and loads of pools, run times of jobs."""
 
 from typing import Any, ClassVar
 
@@ -7,25 +7,27 @@ import polars as pl
 
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
-from jobcast.domain.horizons import horizon_label
+from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.domain.questions import Question
 from jobcast.features.arrivals import arrival_features
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
 from jobcast.models.baselines import EWMA, MINUTE_S, ewma_arrivals, of_rows
-from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
+from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
+from jobcast.models.evaluation.durations import tag_ablation
 from jobcast.models.evaluation.intervals import mean_durations_min
 from jobcast.models.evaluation.loads import ChosenMax
 from jobcast.models.evaluation.smoothing import MODELS, Smoothing
+from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.predictors import ours_for
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
 from jobcast.pipelines.lifecycle.predictors.life import M, Told
-from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, histories_of
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
+from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
-from jobcast.traces.history import pool_histories
+from jobcast.traces.history import TraceHistory, pool_histories
 from jobcast.traces.table import Trace
 
 
@@ -41,6 +43,7 @@ class PoolLife(TraceLife[M]):
 
     def _rows(self, pools: list[str], **columns: Any) -> pl.DataFrame:
         """A row a pool and horizon, of answers (P, H)."""
+        # Answers are (P, H): ravelled, horizons change fastest.
         horizons = [float(k) for k in self.model_.horizons_min_]
         keys = {"pool": np.repeat(pools, len(horizons)), "horizon_min": np.tile(horizons, len(pools))}
         return pl.DataFrame(keys | {name: values.ravel() for name, values in columns.items()})
@@ -55,6 +58,7 @@ class Arrivals(PoolLife[WillJobsArrive]):
         """Probability, and what both thresholds make of it."""
         model, histories = self.model_, pool_histories(known)
         horizons_s = [60.0 * k for k in model.horizons_min_]
+        # The rows of training, by the same function: a model would not notice another order of columns.
         X = np.concatenate([arrival_features(one, np.array([at_s]), horizons_s) for one in histories.values()])
         told = model.predict_proba(X)
         arrives, gate = told >= model.thresholds_f1_, told >= model.thresholds_gate_
@@ -69,11 +73,14 @@ class Arrivals(PoolLife[WillJobsArrive]):
         """See `TraceLife`."""
         model, wishes, version = self.model_, data.wishes, data.version
         known = data.holds_training
+        # It is trained here on the version's training time, which must not reach into what it is scored on.
         recipe = wishes.paper_recipe and known and version.train_until_s <= data.from_s
+        # Twins need rows of the training time; without any, a year of features is not built for nothing.
         begin_s = version.train_from_s if recipe or wishes.ablation else data.from_s
         histories = histories_of(data.trace, data.pools)
         whole = build_corpus(histories, begin_s, data.until_s, model.horizons_min_, STEP_S, data.progress)
         corpus = whole.of_rows(whole.tick_s >= data.from_s)
+        # Groups of pools are by what was known in training, where the trace still tells it.
         mean_min = mean_durations_min(data.training if known else data.trace)
         rules = {PAPER_RECIPE: _recipe(model, whole, version.train_until_s).predict_proba(corpus.X)} if recipe else {}
         rules[EWMA] = of_rows(ewma_arrivals, corpus, histories)
@@ -119,6 +126,7 @@ class Loads(PoolLife[NewLoad]):
         model, histories = self.model_, histories_of(data.trace, data.pools)
         window, version = (data.from_s, data.until_s), data.version
         chosen = None
+        # The rule of the paper chooses by the training time, so it is only fair where that is over.
         if data.holds_training and version.train_until_s <= data.from_s:
             chosen = _chosen_max(model, histories, version.train_from_s, version.train_until_s)
         gate, name, note = gate_of(model, data)
@@ -128,6 +136,7 @@ class Loads(PoolLife[NewLoad]):
         figures = evaluate_loads(model, histories, *window, draws=data.wishes.draws, **shared)
         figures["total"] = {"arrivals": name, "note": note, **figures.get("total", {})}
         if data.wishes.without:
+            # Intervals are of the whole window alone.
             fewer = evaluate_loads(model, {name: histories[name] for name in data.others}, *window, draws=0, **shared)
             figures["without"] = {"pools": list(data.wishes.without), **fewer}
         return figures, CurvePoints()
@@ -150,10 +159,56 @@ def gate_of(model: NewLoad, data: Scoring) -> tuple[WillJobsArrive | None, str |
         gate: WillJobsArrive = data.registry.load(version)
     except RegistryError as error:
         return None, None, str(error)
+    # A product of forecasts of different windows would mean nothing.
     if tuple(gate.horizons_min_) != tuple(model.horizons_min_):
         have = ", ".join(map(horizon_label, gate.horizons_min_))
         return None, str(version), f"{version}, the champion, forecasts other horizons: {have}"
+    # A gate that has seen the window would flatter the product.
     if version.train_until_s > data.from_s:
         ended = iso(version.train_until_s)
         return None, str(version), f"{version}, the champion, was trained until {ended}, which reaches into this window"
     return gate, str(version), None
+
+
+class Durations(TraceLife[JobDuration]):
+    """How long will a job run? SIA, section 5.4.2."""
+
+    ablates: ClassVar[bool] = True
+
+    def rows(self, known: Trace, at_s: float) -> pl.DataFrame:
+        """Bins of the jobs that have not ended, from what had ended by the instant."""
+        model, labels = self.model_, bin_labels(self.model_.horizons_min)
+        history = TraceHistory(known, at_s)
+        tracker = model.tracker()
+        # As in a replay: the tracker has seen every end up to the instant, and none after.
+        tracker.catch_up(history)
+        # Jobs that wait or run; an ended one needs no forecast.
+        asked = history.active
+        rows = tracker.rows(asked)
+        bins, shares = model.predict(rows), model.predict_proba(rows)
+        keys = {"job_id": [job.job_id for job in asked], "pool": [job.pool for job in asked]}
+        told = {"bin": [labels[int(b)] for b in bins], **dict(zip(labels, np.transpose(shares), strict=True))}
+        return pl.DataFrame(keys | told, schema_overrides={"job_id": pl.String, "pool": pl.String, "bin": pl.String})
+
+    def told(self, rows: pl.DataFrame) -> Told:
+        """`jobs`: id -> pool, likeliest bin, probabilities."""
+        jobs = {}
+        for row in rows.iter_rows(named=True):
+            job_id, pool, likeliest = (row.pop(name) for name in ("job_id", "pool", "bin"))
+            jobs[job_id] = {"pool": pool, "bin": likeliest, "probabilities": row}
+        return {"jobs": jobs}
+
+    def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
+        """See `TraceLife`."""
+        return evaluate_durations(self.model_, trace, from_s, until_s, pools, draws=0)
+
+    def figures(self, data: Scoring) -> tuple[Told, CurvePoints]:
+        """See `TraceLife`."""
+        model, window = self.model_, (data.from_s, data.until_s)
+        figures = evaluate_durations(model, data.trace, *window, data.pools, draws=data.wishes.draws)
+        if data.wishes.without:
+            fewer = evaluate_durations(model, data.trace, *window, data.others, draws=0)
+            figures["without"] = {"pools": list(data.wishes.without), **fewer}
+        if data.wishes.ablation:
+            figures["ablation"] = tag_ablation(model, data.trace, *window, data.pools)
+        return figures, CurvePoints()

@@ -1,4 +1,4 @@
-"""Drift: figures by week, verdicts, and switches that follow from the past alone."""
+"""Drift: figures by week, shifts of inputs, verdicts, and switches that follow from the past alone."""
 
 import json
 from pathlib import Path
@@ -12,12 +12,24 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.switches_file import read_switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
-from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, SwitchRule, judge, moved_inputs, switches_of
-from jobcast.pipelines.lifecycle.evaluation_data import Scoring
-from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows
+from jobcast.pipelines.lifecycle.drift_rules import (
+    DRIFTED,
+    EMPTY,
+    LEAST_ROWS,
+    STEADY,
+    WATCH,
+    SwitchRule,
+    judge,
+    moved_inputs,
+    shifts,
+    stability_index,
+    switches_of,
+)
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
-from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring
+from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.formatting import parse_time
 
 DAY_S = 86400.0
@@ -94,7 +106,8 @@ def test_rows_give_the_figures_of_evaluate(registry, trace):
     begin, end = parse_time("2024-01-15"), parse_time("2024-01-22")
     version = registry.resolve("will-jobs-arrive")
     model, known = registry.load(version), trace.between(None, end)
-    rows = forecast_rows(version.name, model, trace, begin, end, known.pools, end)
+    sample = Sample(trace=trace, from_s=begin, until_s=end, known_s=end, pools=known.pools)
+    rows = judged(version.name).forecasts(model, sample)
     scoring = Scoring(known, version, begin, end, tuple(known.pools), Wishes(paper_recipe=False, draws=0))
     predictor = find_predictor(version.name)
     predictor.model_ = model
@@ -154,12 +167,47 @@ def test_switches_up_to_a_week_do_not_depend_on_later_weeks(run, trace):
     ("words", "told"),
     [
         (("new-load", "--switches-out", "s.csv"), "--switches-out: new-load has no gate to switch by"),
-        (("no-such",), "'no-such' is no predictor of `jobcast drift`"),
         (("new-load", "--from", "2024-01-10"), "reaches into the window"),
         (("new-load", "--until", "2024-01-10"), "nothing to look at"),
-        (("new-load", "--html", "."), "is a folder"),
-        (("new-load:7",), "new-load has no version 7"),
     ],
 )
 def test_wrong_input_is_one_line(shell, run, words, told):
     assert told in shell.refuses("drift", *words, "--trace", run.trace)
+
+
+VALUES = st.lists(st.one_of(st.integers(-5, 5), st.just(np.nan)), min_size=1, max_size=40)
+
+
+def test_the_index_of_two_bins_by_hand():
+    """Halves become a quarter and three quarters: (1/4 - 1/2) ln(1/2) + (3/4 - 1/2) ln(3/2), the empty bin aside."""
+    old, new = [0.0, 0.0, 1.0, 1.0] * 10, [0.0, 1.0, 1.0, 1.0] * 10
+    empty = EMPTY / (40 + EMPTY)  # no value is missing: one empty bin
+    p, q = np.array([20, 20]) * (1 - empty) / 40, np.array([10, 30]) * (1 - empty) / 40
+    assert stability_index(old, new, bins=2) == pytest.approx(((q - p) * np.log(q / p)).sum(), rel=0.02)
+
+
+@given(VALUES, VALUES)
+def test_it_is_never_negative_and_symmetric_where_bins_are(old, new):
+    assert stability_index(old, new) >= -1e-12
+    assert stability_index(old, old) == pytest.approx(0.0)
+
+
+def test_values_that_appear_or_vanish_count():
+    assert stability_index([1.0] * 50, [np.nan] * 50) > 1.0
+    assert stability_index([], [1.0]) is None
+    assert stability_index([1.0], []) is None
+
+
+def test_an_input_of_several_horizons_counts_by_the_one_that_moved_most():
+    steady, moved = np.arange(100.0), np.arange(100.0) + 60
+    before = {("gap", "5min"): steady, ("gap", "60min"): steady, ("hour", ""): steady}
+    then = {("gap", "5min"): steady, ("gap", "60min"): moved, ("hour", ""): steady}
+    assert shifts(before, then) == {"gap": stability_index(steady, moved), "hour": 0.0}
+
+
+def test_a_handful_of_rows_tells_nothing():
+    before = {("gap", ""): np.arange(1000.0)}
+    few = {("gap", ""): np.full(LEAST_ROWS - 1, 5000.0)}
+    assert shifts(before, few) == {}
+    assert shifts(few, before) == {}
+    assert shifts(before, {("gap", ""): np.full(LEAST_ROWS, 5000.0)})["gap"] > 1.0

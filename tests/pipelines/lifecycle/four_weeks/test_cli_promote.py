@@ -131,9 +131,3 @@ def test_other_predictors_that_nobody_trained_leave_the_backtest_out(shell, run,
 )
 def test_wrong_input_is_one_line(shell, run, words, told):
     assert told in shell.refuses("models", "promote", *(run.trace if word == "TRACE" else word for word in words))
-
-
-def test_a_window_that_is_empty_is_one_line(shell, versions, compare):
-    words = ("models", "promote", "new-load:2", *compare)
-    assert "--from (the latest end" in shell.refuses(*words, "--until", "2024-01-10")
-    assert "nothing to compare on" in shell.refuses(*words, "--from", "2024-03-01")

@@ -103,12 +103,8 @@ def test_the_table_names_weeks_and_the_difference(empty, walk):
     ("words", "told"),
     [
         (("--first", 2), "--first: is of a walk through the trace; add --retrain weekly"),
-        (("--window-days", 2), "--window-days: is of a walk"),
         (("--retrain", "hourly"), "--retrain hourly: write weekly, daily or a number of days, as in 14d"),
-        (("--retrain", "0d"), "--retrain 0d: write weekly"),
         (("--retrain", "weekly", "--first", 9), "the first training needs 9 weeks"),
-        (("--retrain", "weekly", "--first", -1), "Invalid value for '--first'"),
-        (("--algorithm", "magic"), "--algorithm magic: new-load knows"),
     ],
 )
 def test_wrong_input_is_one_line(shell, run, words, told):

@@ -1,1 +1,0 @@
-"""The predictor `accuracy-curve` from the command line: curves in, versions, figures and forecasts out."""
