@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
@@ -14,13 +15,20 @@ settings.load_profile("jobcast")
 
 
 def pytest_configure(config):
-    """Compile what is compiled once, half in each of two processes, before workers start that would all do so."""
+    """Compile what is compiled once, before workers start that would all do so."""
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
         return
     house = Path(__file__).parents[1]
-    rooms = [house / "src/jobcast" / room for room in ("features", "models", "simulator", "schedulers")]
-    files = [file for room in rooms for file in sorted(room.resolve().rglob("*.py")) if "numba" in file.read_text()]
-    names = [".".join(("jobcast", *file.relative_to(house).with_suffix("").parts)) for file in files]
-    halves = [f"import {', '.join(names[start::2])}" for start in (0, 1)]
-    compiling = [subprocess.Popen([sys.executable, "-c", half], cwd=house) for half in halves]
-    assert [one.wait() for one in compiling] == [0, 0]
+    parts = defaultdict(list)
+    for room in ("features", "models", "simulator", "schedulers"):
+        for file in sorted((house / room).rglob("*.py")):
+            if "jit" in file.read_text():
+                name = file.relative_to(house).with_suffix("").parts
+                # a process each: tasks share kernels, so do elastic rules, and the predictors
+                part = (
+                    "tasks" if {"laws", "tasks"} & set(name) else "models" if name[0] in {"features", "models"} else ""
+                )
+                parts[part].append(".".join(("jobcast", *name)))
+    imports = [f"import {', '.join(names)}" for names in parts.values()]
+    compiling = [subprocess.Popen([sys.executable, "-c", one], cwd=house) for one in imports]
+    assert [one.wait() for one in compiling] == [0] * len(compiling)
