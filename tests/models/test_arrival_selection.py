@@ -82,6 +82,7 @@ def corpus():
     return build_corpus({"one": history}, 0.0, 8 * DAY_S, (5, 60))
 
 
+@pytest.mark.slow
 def test_equal_seeds_search_alike_and_the_first_trial_is_the_default(corpus):
     said = []
     first = tune_arrivals(corpus, 0.0, 8 * DAY_S, "lightgbm", 7, 3, lambda *done: said.append(done))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("cvxpy", reason="the market needs jobcast's extra `market`")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("market")]  # what they share is made once
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 

@@ -119,6 +119,7 @@ def test_a_prior_is_learned_that_tells_such_curves(janoschek_curves):
     assert all(after < before for after, before in zip(prior.sd["janoschek"], FAMILIES["janoschek"].sd, strict=True))
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_priors_and_libraries_report_no_error(janoschek_curves, caplog):
     pytest.importorskip("pymc")
     first, again = (learn_prior(janoschek_curves[:5], seed=7, draws=20, steps=60) for _ in range(2))

@@ -94,8 +94,17 @@ def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_othe
     ]
 
 
+LONG_STAGES = {"care", "backtest", "evaluate"}
+
+
 @pytest.mark.parametrize(
-    ("stage", "item"), [(stage.name, item) for stage in STAGES for item in stage.items if item != "will-jobs-arrive"]
+    ("stage", "item"),
+    [
+        pytest.param(stage.name, item, marks=[pytest.mark.slow] if stage.name in LONG_STAGES else [])
+        for stage in STAGES
+        for item in stage.items
+        if item != "will-jobs-arrive"
+    ],
 )
 def test_a_stage_interrupted_while_it_writes_leaves_the_old_files_or_the_new_ones(
     run, shell, store, tmp_path, monkeypatch, stage, item

@@ -225,6 +225,7 @@ def test_an_ablation_needs_the_training_time_and_something_to_take_away(run, tra
     assert "paper_recipe" not in told["horizons"]["5min"]["baselines"]
 
 
+@pytest.mark.slow
 def test_an_ablation_stands_in_json_table_files_and_mlflow(shell, store, run, tmp_path):
     words = ("evaluate", "will-jobs-arrive", "--trace", run.trace, "--ablation", "--draws", "20", "--log")
     done = shell.works(*words, "--out", tmp_path / "kept", "--json", tmp_path / "told.json")

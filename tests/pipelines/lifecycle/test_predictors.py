@@ -15,12 +15,17 @@ from jobcast.testing import check_predictor
 
 FAST = {
     "will-jobs-arrive": "logistic",
-    "new-load": "quantile",
-    "job-duration": "blended",
     "completion-time": "futures",
     "job-size": "pooled",
 }
-SLOW = {"regime": "hierarchical", "accuracy-curve": "combination", "epoch-time": "steps", "goodput": "pollux"}
+SLOW = {
+    "new-load": "quantile",
+    "job-duration": "blended",
+    "regime": "hierarchical",
+    "accuracy-curve": "combination",
+    "epoch-time": "steps",
+    "goodput": "pollux",
+}
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def test_the_twin_is_scored_on_the_end_of_the_training_time(chosen):
     assert chosen.curves.importance["15min"]
 
 
+@pytest.mark.slow
 def test_the_end_of_the_training_time_does_not_decide_on_the_twin(data):
     """Other jobs in the last fifth: the twin's thresholds stay what they were."""
     until_s = data.validation_from_s
@@ -126,6 +127,7 @@ def test_time_too_short_for_the_folds_of_a_horizon_is_said():
     assert told.predictor.thresholds_gate_[1] == 0.0
 
 
+@pytest.mark.slow
 def test_progress_ends_where_it_said(data):
     said = []
     name, recipe = recipe_of(WillJobsArrive.name, None)

@@ -79,6 +79,7 @@ def test_other_care_is_tried_where_too_many_are_slowed(shell, run, fresh, out, m
     assert staged(shell, run, out, slowed_pct=9.0)["trio"] == told["trio"]
 
 
+@pytest.mark.slow
 def test_champions_stay_where_the_trio_is_worse(shell, run, fresh, out, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(promote, "paired", lambda windows, draws: GOOD)

@@ -56,6 +56,7 @@ def test_metrics_are_the_headlines(run):
     assert cdf.columns == ["share", "fcfs", "sia oracle", "sia registry (lightgbm)"]
 
 
+@pytest.mark.slow
 def test_stages_one_by_one_write_the_same_and_register_nothing_twice(shell, run, store, tmp_path):
     """In another folder, with a registry that knows these models already: it keeps their versions."""
     params = tmp_path / "params.yaml"
