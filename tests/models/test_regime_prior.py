@@ -17,7 +17,8 @@ from jobcast.models.regimes.trajectories import progress_at
 
 SIZES = (16, 32, 64)
 EPOCH_S = {16: 60.0, 32: 40.0, 64: 30.0}
-STEPS = 4000
+STEPS, FEW = 4000, 1200
+"""Steps of learning; few need no C compiler, and are enough for all but the numbers themselves."""
 
 
 def finished(jobs, seed):
@@ -35,9 +36,13 @@ def finished(jobs, seed):
     return found
 
 
+def learned(steps):
+    return RegimePrior(seed=1, steps=steps, calibration="open").fit(finished(120, 0), 5.0, 9.0)
+
+
 @pytest.fixture(scope="module")
 def prior():
-    return RegimePrior(seed=1, steps=STEPS, calibration="open").fit(finished(120, 0), 5.0, 9.0)
+    return learned(FEW)
 
 
 def job_of(training, seq=0):
@@ -45,7 +50,8 @@ def job_of(training, seq=0):
 
 
 @pytest.mark.slow
-def test_learns_when_each_kind_changes(prior):
+def test_learns_when_each_kind_changes():
+    prior = learned(STEPS)
     start = Progress(0.0, (Regime(16, 0.0),))
     accordion = prior.left(Training("A", 16, 200, "accordion", EPOCH_S), start)
     assert accordion[0].epochs == pytest.approx(60, rel=0.15)
@@ -77,7 +83,7 @@ def test_beats_restatement_on_jobs_that_it_has_not_seen(prior):
 @pytest.mark.slow
 def test_same_seed_same_bytes_and_same_answers(prior, tmp_path):
     prior.save(tmp_path / "a")
-    RegimePrior(seed=1, steps=STEPS, calibration="open").fit(finished(120, 0), 5.0, 9.0).save(tmp_path / "b")
+    learned(FEW).save(tmp_path / "b")
     assert (tmp_path / "a" / "metadata.json").read_bytes() == (tmp_path / "b" / "metadata.json").read_bytes()
     read = RegimePrior.load(tmp_path / "a")
     job, progress = job_of(Training("B", 16, 90, "gns", EPOCH_S)), Progress(4.0, (Regime(16, 4.0),))

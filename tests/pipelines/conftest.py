@@ -1,6 +1,7 @@
 """A command line to type into, and a small finished run with its registry: made once, copied where it is changed."""
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from jobcast.models.registry import Registry, open_registry
+from jobcast.models.registry.store_lock import locked
 from jobcast.pipelines.cli.main import main
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
@@ -52,6 +54,11 @@ class Run:
     home: Path
     out: Path
     trained_until: str
+
+    @property
+    def finished(self) -> Path:
+        """A file that is there once all the others are."""
+        return self.trace.with_name("finished")
 
     @property
     def words(self) -> list[str]:
@@ -118,8 +125,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     Its home is for reading: see `store`.
     """
-    root = tmp_path_factory.mktemp("run")
-    trace, pools = generate("campus", 0, {"weeks": 1, "pools": 3, "jobs": 1200, "widest": 8})
+    base = tmp_path_factory.getbasetemp()
+    # One for all workers, whose folders lie beside one another, and for other folders' tests that import this fixture.
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "run"
+    root.mkdir(exist_ok=True)
     made = Run(
         root / "week.parquet",
         root / "pools.csv",
@@ -128,6 +137,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         root / "out",
         "2024-01-05T00:00:00Z",
     )
+    with locked(root):
+        if not made.finished.exists():
+            _make(made)
+            made.finished.touch()
+    return made
+
+
+def _make(made: Run) -> None:
+    trace, pools = generate("campus", 0, {"weeks": 1, "pools": 3, "jobs": 1200, "widest": 8})
     write_trace(trace, made.trace)
     write_pools(pools, made.pools)
     made.params.write_text(yaml.safe_dump(PARAMS))
@@ -138,7 +156,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     assert left.value.code == 0
     for name in PREDICTORS:
         open_registry(made.home).promote(name, 1)
-    return made
 
 
 @pytest.fixture

@@ -135,6 +135,7 @@ def test_residuals_of_other_curves_are_another_operation(janoschek_curves):
     assert first != other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "narrower"), [("pow3", 0.15), ("hill3", 0.15), ("janoschek", 0.45)])
 def test_laplace_is_close_to_nuts(name, narrower):
     """Nine values of the first fifth of a run; its metric at x = 31 and at the end, from draws and from Laplace.
