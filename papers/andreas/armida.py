@@ -15,7 +15,7 @@ from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_rule
 from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.accounting import cost_of_spans
-from papers.andreas.units import ANDREAS
+from papers.andreas.bench import ANDREAS
 from papers.andreas.workloads import ARMIDA, read_workload
 
 PERIOD_S = 300.0

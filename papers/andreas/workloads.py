@@ -1,6 +1,5 @@
 """Workloads of ANDREAS's figures: draws of the campaign on its two scenarios and on openb's nodes, and Table V."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import write_profiles
 
 Settings = tuple[tuple[str, Setting], ...]
-NODES = (10, 20, 30, 50, 75, 100)
-"""ANDREAS, section V.B: 10 to 100; it does not print which."""
 OPENB = Path("openb", "openb_node_list_gpu_node.csv")
 """In the folder of traces."""
 
@@ -43,11 +40,6 @@ class Workload:
         """All that draws depend on but the seed."""
         where = {"openb": self.least} if self.openb else {}
         return {"kind": self.kind, "settings": dict(self.settings), **where}
-
-    @property
-    def key(self) -> str:
-        """Tells workloads apart; names do not count."""
-        return json.dumps(self.drawn, sort_keys=True)
 
 
 ARMIDA = Workload("armida", kind="armida")

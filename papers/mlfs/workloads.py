@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import servers
@@ -46,6 +47,11 @@ class Workload:
     jobs: int
     servers: tuple[tuple[int, int], ...] = TESTBED
     settings: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """All that draws depend on but the seed, and the servers."""
+        return {"jobs": self.jobs, "servers": self.servers, "settings": dict(self.settings)}
 
     @property
     def gpus(self) -> int:

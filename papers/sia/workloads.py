@@ -1,6 +1,6 @@
 """What SIA's figures replay: draws of the synthetic workload, random pools of Philly, and all of Philly's pools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
@@ -19,6 +19,7 @@ from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
+from papers import bench
 
 SERVER_GPUS = 8
 """SIA, section 6.4."""
@@ -38,18 +39,8 @@ ACTUAL_LOAD = 0.8
 """Philly's pools have no sizes on record: sizes of this load stand for "actual load levels and pool sizes"."""
 
 
-class Workload(Protocol):
-    """Something to replay, drawn by a seed."""
-
-    @property
-    def name(self) -> str:
-        """In tables."""
-        ...
-
-    @property
-    def drawn(self) -> Mapping[str, Any]:
-        """What tells it from others, in keys of runs."""
-        ...
+class Workload(bench.Workload, Protocol):
+    """Something to replay: a scenario by seed."""
 
     @property
     def warmup_days(self) -> float:
@@ -239,8 +230,3 @@ def _on_grid(trace: Trace, grid_s: float) -> Trace:
     up = ((instants + grid_us - 1) // grid_us * grid_us).cast(pl.Datetime("us", "UTC"))
     longer = (pl.col("duration") / grid_s).ceil() * grid_s
     return replace(trace, jobs=trace.jobs.with_columns(submit_time=up, duration=longer))
-
-
-def names_of(workloads: Sequence[Workload]) -> list[str]:
-    """Their names, in order."""
-    return [one.name for one in workloads]
