@@ -117,9 +117,8 @@ def _found(scenario: EnergyScene, log: RunLog) -> Mapping[str, str]:
     # What was submitted at a grid point is decided on at that very point.
     submit_s = float(log.submit_s[scenario.job_ids.index(URGENT)])
     urgent, other = (_place_at(scenario, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))
-    places = ", ".join(
-        f"{job} {f'on {node}' if node else 'waits'}" for job, node in ((URGENT, urgent), (GIVES_WAY, other))
-    )
+    places = ((URGENT, urgent), (GIVES_WAY, other))
+    said = ", ".join(f"{job} {f'on {node}' if node else 'waits'}" for job, node in places)
     late = [name for name, late_s in zip(scenario.job_ids, tardiness_s(log), strict=True) if late_s > 0.0]
     stops = int((log.preemptions + log.columns["migrations"]).sum())
     return {
