@@ -78,9 +78,10 @@ def write_page(source: str, out: Path, name: str = "", **parts: object) -> None:
     name = name or template.stem
     joined = {key: "\n\n".join(part) if isinstance(part, list) else part for key, part in parts.items()}
     # Paragraph by paragraph, so that one whose only field is empty leaves no gap.
-    paragraphs = (one.format(name=name, **joined) for one in template.read_text(encoding="utf-8").strip().split("\n\n"))
+    paragraphs = template.read_text(encoding="utf-8").strip().split("\n\n")
+    filled = [one.format(name=name, **joined) for one in paragraphs]
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.md").write_text("\n\n".join(filter(None, paragraphs)) + "\n", encoding="utf-8")
+    (out / f"{name}.md").write_text("\n\n".join(filter(None, filled)) + "\n", encoding="utf-8")
 
 
 def write_runs(out: Path, name: str, done: Sequence[Any]) -> None:

@@ -45,9 +45,9 @@ def opened(
 
     home, file = find_home(), RunFile(out / RUNS, resume=resume)
     rows, notes = rows_of(home, tuple(name.strip() for name in policies.split(",") if name.strip()))
-    drawn = {"rows": rows, "notes": notes, "seeds": tuple(range(seeds))}
+    places: dict[str, Any] = {"data": data, "home": home, "file": file}
     with scratch_room("mlfs") as folder:
-        yield Bench(data=data, home=home, folder=folder, file=file, jobs=jobs, **drawn)
+        yield Bench(**places, folder=folder, rows=rows, notes=notes, seeds=tuple(range(seeds)), jobs=jobs)
 
 
 PAPER = Paper("MLFS", "mlfs", ITEMS, "philly/, curves/", opened=opened)

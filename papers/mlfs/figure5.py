@@ -29,5 +29,5 @@ def figure5(bench: Bench, out: Path) -> None:
     said += m.gain_claims(MOST, m.PRINTED, most, real=False)
     said += m.gain_claims(LEAST, m.PRINTED_LEAST, least, real=False)
     drawn = ", ".join(f"{round(share * A_WEEK):,} (x = {x})" for x, share in SHARES.items())
-    shown = {"notes": bench.told["notes"], "tables": tables_over_x(found, m.SHOWN)}
-    write_page(__file__, out, week=A_WEEK, drawn=drawn, **shown, claims=claims(said))
+    tables = tables_over_x(found, m.SHOWN)
+    write_page(__file__, out, week=A_WEEK, drawn=drawn, notes=bench.told["notes"], tables=tables, claims=claims(said))

@@ -92,8 +92,8 @@ def _off_table(off: Floats) -> str:
 
 def _found(found: Means, off: Floats) -> Mapping[str, str]:
     afs, jcts = found[share(0.0), AFS]["mean_jct_s"], _over_noises(found, NAMES[0], "mean_jct_s")
-    errors = [_over_noises(found, name, "mean_error_pct") for name in (FIFO, NAMES[1])]
-    alike, near = float(np.corrcoef(*errors)[0, 1]), float(np.mean(off <= NEAR))
+    fifo, ours = (_over_noises(found, name, "mean_error_pct") for name in (FIFO, NAMES[1]))
+    alike, near = float(np.corrcoef(fifo, ours)[0, 1]), float(np.mean(off <= NEAR))
     worst = max(jcts) / afs
     return {
         "alike": result(number(alike), alike > 0.9),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
+from papers.measures import Measure
 from papers.page import number, numbers, result, write_page, write_runs
 from papers.runs import Means, means, run_all
 from papers.shockwave import runs
@@ -37,7 +38,7 @@ def figure7(data: Path, out: Path) -> None:
 
 
 def _found(found: Means) -> Mapping[str, str]:
-    def by(measure: runs.Measure, *names: str) -> float:
+    def by(measure: Measure, *names: str) -> float:
         return runs.ratio(found, SAME, measure, names or runs.FAIR)
 
     used = 100 * (1 / by(runs.USED) - 1)

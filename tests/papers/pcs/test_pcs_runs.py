@@ -9,10 +9,10 @@ import pytest
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs.aims import aims_table, reaches, window
 from papers.pcs.measured import THEIRS, compared, published_configs
-from papers.pcs.runs import Done, Task, figures_of, policies, run
+from papers.pcs.runs import Task, figures_of, policies, run
 from papers.pcs.toy import play_toy
 from papers.pcs.workloads import automl, gavel, published
-from papers.runs import means
+from papers.runs import Done, means
 
 INF = float("inf")
 

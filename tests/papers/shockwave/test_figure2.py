@@ -8,8 +8,8 @@ import pytest
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
-from papers.runs import GREEDY
 from papers.shockwave.figure2 import AGNOSTIC, Agnostic, Watched, doubling_job, watch
+from papers.shockwave.runs import GREEDY
 from papers.shockwave.workloads import TACC, published
 
 
