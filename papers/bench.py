@@ -62,6 +62,7 @@ class Unit:
     def key(self) -> str:
         """Tells runs apart whose results may differ; titles do not count."""
         run = {"seed": self.seed, "policy": self.row.policy, "set": dict(self.row.settings), **self.row.told}
+        # Sorted: the order in which settings are written makes no other run.
         return json.dumps({**self.workload.drawn, **run}, sort_keys=True)
 
 
@@ -148,6 +149,7 @@ class Bench:
     def run(self, workloads: Sequence[Workload], rows: Sequence[Row], seeds: Iterable[int]) -> list[Done]:
         """Each row on each draw of each workload; runs that are on file are not made again."""
         draws, known = list(seeds), self.file.outcomes
+        # This order is that of the rows in a figure's table of runs.
         if self.by_draw:
             units = [Unit(one, seed, row) for one in workloads for seed in draws for row in rows]
         else:
@@ -172,6 +174,7 @@ class Bench:
         names = {group[0].key: self._name(group) for group in groups}
         tasks = (self.task(group) for group in groups)
         done = results(tasks, jobs=min(self.jobs, len(groups)), engine_name="local")
+        # They come in any order: each says by its key what it is of.
         for count, made in enumerate(done, 1):
             for key, outcome in made:
                 self.file.add(key, outcome)

@@ -138,6 +138,7 @@ def reproduce(
 
     Raises ConfigError for an unknown name.
     """
+    # Before anything is opened: a mistake must not cost a registry or what is on file.
     for name in names:
         if name not in paper.items:
             raise ConfigError(f"{name}: no such figure; choose from {', '.join(paper.items)}")
@@ -149,6 +150,7 @@ def reproduce(
             begin_s = time.monotonic()
             click.echo(f"{name} ...", err=True)
             _whole(paper.item(name), source, out / name)
+            # After each, so that a command which is interrupted leaves a page of what it made.
             write_page_of_all(paper, out)
             click.echo(f"{name}: {out / name} ({time.monotonic() - begin_s:.0f} s)", err=True)
 

@@ -99,6 +99,7 @@ def write_csv(out: Path, name: str, head: Sequence[str], rows: Iterable[Sequence
     """Write `NAME.csv` into a folder, made where it is missing."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        # The same bytes on every system.
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(head)
         writer.writerows(rows)

@@ -20,6 +20,7 @@ P = TypeVar("P")
 
 def save(out: Path, name: str, title: str, paint: "Callable[[Figure], None]", size: tuple[float, float] = WIDE) -> None:
     """Draw `NAME.svg` into a folder, made where it is missing."""
+    # A file on white, not a part of a page: there is no text colour that it could follow.
     svg = draw(title, paint, size).replace("currentColor", INK)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.svg").write_text(svg.replace("<svg ", '<svg style="background:white" ', 1) + "\n", encoding="utf-8")

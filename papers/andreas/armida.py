@@ -72,6 +72,7 @@ def session(
     restart_s : seconds in which a job that was stopped holds its GPUs without getting on
     seed : of the noise; the policy's own draws stay the same
     """
+    # One seed of its own draws, so that runs differ by the noise alone.
     rule: Any = make_rule(policy, None, {"seed": 0} if policy == ANDREAS else {})
     calls: list[Expected] = []
 

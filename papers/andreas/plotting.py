@@ -90,6 +90,7 @@ def gantt(out: Path, name: str, title: str, spans: Spans, jobs: Sequence[str], n
             left, wide = (spans.from_s[at] - begin_s) / HOUR_S, (spans.until_s - spans.from_s)[at] / HOUR_S
             look, mark = style[job], hatch(style[job].dashes)
             axes.barh(y, wide, 0.8, left, color=look.color, hatch=mark, edgecolor="white", linewidth=0.8)
+            # A name is wider than a short bar.
             if wide > LABELLED * span_h:
                 box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
                 axes.text(left + wide / 2, y, job, ha="center", va="center", fontsize=8, bbox=box)

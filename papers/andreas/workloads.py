@@ -57,6 +57,7 @@ def read_workload(workload: Workload, seed: int, data: Path) -> EnergyScene:
     with scratch_room("andreas") as folder:
         if workload.openb:
             settings["cluster"] = str(_openb(workload, data, folder / "nodes.yaml"))
+        # Through a file, as a user's profiles come: what is replayed was read back.
         profiles = folder / "profiles.csv"
         write_profiles(generate_profiles(workload.kind, settings), profiles)
         trace = generate(workload.kind, seed, settings)[0]

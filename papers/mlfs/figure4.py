@@ -19,9 +19,5 @@ def figure4(bench: Bench, out: Path) -> None:
     write_runs(out, "figure4", done)
     over_x(out, "figure4", "20 servers of 4 GPUs, by x", found, m.SHOWN)
     jct_cdfs(out, "figure4-jct", "Completion times on 20 servers of 4 GPUs", done, (ONE, MOST))
-    least, most = of_case(found, LEAST), of_case(found, MOST)
-    said = [*m.order_claims(MOST, m.ORDERS, most), *m.order_claims(LEAST, m.AT_LEAST, least)]
-    said += m.gain_claims(MOST, m.PRINTED, most, real=True)
-    said += m.gain_claims(LEAST, m.PRINTED_LEAST, least, real=True)
-    said += m.overhead_claims(MOST, m.PRINTED_MS, most)
+    said = [*m.load_claims(LEAST, MOST, found, real=True), *m.overhead_claims(MOST, m.PRINTED_MS, of_case(found, MOST))]
     write_page(__file__, out, **bench.told, tables=tables_over_x(found, m.SHOWN), claims=claims(said))

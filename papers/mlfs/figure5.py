@@ -8,7 +8,7 @@ from papers.mlfs.plotting import jct_cdfs, over_x, tables_over_x
 from papers.mlfs.rows import HYPERSCHED, MLF_H, MLF_RL, MLFS, SLAQ, TENSORFLOW, TIRESIAS
 from papers.mlfs.workloads import A_WEEK, philly_week
 from papers.page import claims, write_page, write_runs
-from papers.runs import means, of_case
+from papers.runs import means
 
 SHARES = {"1/2": 0.5, "1": 1.0}
 SEEDS = (0,)
@@ -24,10 +24,6 @@ def figure5(bench: Bench, out: Path) -> None:
     write_runs(out, "figure5", done)
     over_x(out, "figure5", "550 servers, 2,474 GPUs, by x", found, m.SHOWN)
     jct_cdfs(out, "figure5-jct", "Completion times on 550 servers", done, (MOST,))
-    least, most = of_case(found, LEAST), of_case(found, MOST)
-    said = [*m.order_claims(MOST, m.ORDERS, most), *m.order_claims(LEAST, m.AT_LEAST, least)]
-    said += m.gain_claims(MOST, m.PRINTED, most, real=False)
-    said += m.gain_claims(LEAST, m.PRINTED_LEAST, least, real=False)
     drawn = ", ".join(f"{round(share * A_WEEK):,} (x = {x})" for x, share in SHARES.items())
-    tables = tables_over_x(found, m.SHOWN)
+    tables, said = tables_over_x(found, m.SHOWN), m.load_claims(LEAST, MOST, found, real=False)
     write_page(__file__, out, week=A_WEEK, drawn=drawn, notes=bench.told["notes"], tables=tables, claims=claims(said))

@@ -10,7 +10,7 @@ from papers.measures import Interval, Measure, interval_of
 from papers.mlfs.bench import UNDER
 from papers.mlfs.rows import GANDIVA, GRAPHENE, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
 from papers.page import Claim, number
-from papers.runs import By
+from papers.runs import By, Means, of_case
 
 Groups = tuple[tuple[str, ...], ...]
 """Policies from the best on; those of one group are about equal."""
@@ -134,6 +134,7 @@ def relative(measure: Measure, done: Sequence[Done], case: str, better: str, wor
     if not ((y > 0).all() and (z > 0).all()):
         return Interval(nan, nan, nan)
     logs = interval_of(np.log(y / z))
+    # Less is better: the upper end of the ratio is the lower end of what is gained.
     if measure.lower:
         return Interval(*(float(-100 * np.expm1(value)) for value in (logs.mean, logs.high, logs.low)))
     return Interval(*(float(100 * np.expm1(value)) for value in (logs.mean, logs.low, logs.high)))
@@ -176,6 +177,13 @@ def order_text(measure: Measure, groups: Groups, found: Sequence[str]) -> str:
     sign = " < " if measure.lower else " > "
     kept = [[name for name in group if name in found] for group in groups]
     return sign.join(" ~ ".join(group) for group in kept if group)
+
+
+def load_claims(least: str, most: str, found: Means, *, real: bool) -> list[Claim]:
+    """Orders and relative changes at the highest and the lowest load; `real`: those that are printed of 20 servers."""
+    low, high = of_case(found, least), of_case(found, most)
+    orders = [*order_claims(most, ORDERS, high), *order_claims(least, AT_LEAST, low)]
+    return [*orders, *gain_claims(most, PRINTED, high, real=real), *gain_claims(least, PRINTED_LEAST, low, real=real)]
 
 
 def order_claims(case: str, orders: Mapping[Measure, Groups], found: By) -> list[Claim]:

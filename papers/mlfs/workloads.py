@@ -84,6 +84,7 @@ def write_workload(workload: Workload, seed: int, arrivals: Path, out: Path) -> 
     """Draw a workload and write its three files into a folder, complete or absent; return it."""
     settings: dict[str, str | float] = dict(workload.settings)
     settings |= {"jobs": workload.jobs, "gpus": workload.gpus, "arrivals": str(arrivals)}
+    # Renamed when whole: a draw that was cut short is none.
     part = out.with_name(out.name + ".part")
     part.mkdir(parents=True, exist_ok=True)
     tasks, curves = generate_tasks("mlfs", seed, settings)

@@ -41,6 +41,7 @@ def aims_table(found: Means, clusters: Sequence[str]) -> str:
     for cluster in clusters:
         windows = [window(cluster, first) for first in (0, MEASURED_JOBS)]
         of_rows = [_relative(found, _case(one), one) for one in windows]
+        # Chosen on the first jobs alone; the second window shows what the choice is worth.
         reached = [name for name, pair in of_rows[0].items() if reaches(pair)]
         best = min(reached, key=lambda name: of_rows[0][name][0], default=None)
         for one, of_row in zip(windows, of_rows, strict=True):

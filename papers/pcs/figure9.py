@@ -47,9 +47,7 @@ class Timed:
 def figure9(sources: Sources, out: Path) -> None:
     """Write the figure's page, tables and plots into a folder."""
     timed, ticks, curves = _timings(sources.data), _paper_sized(sources.data), volumes(sources.data)
-    rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
-    write_csv(out, "figure9a", ("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
-    write_csv(out, "figure9b", ("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
+    _write_times(out, timed, ticks)
     volume.write_volumes(out, curves)
 
     def paint(figure: "Figure") -> None:
@@ -76,6 +74,12 @@ def figure9(sources: Sources, out: Path) -> None:
     )
 
 
+def _write_times(out: Path, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
+    rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
+    write_csv(out, "figure9a", ("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
+    write_csv(out, "figure9b", ("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
+
+
 def _timings(data: Path) -> list[Timed]:
     workload = workload_of(published(data, CLUSTER, jobs=None))
     config = published_configs(data)[THEIRS[1]]
@@ -93,6 +97,7 @@ def _timings(data: Path) -> list[Timed]:
 def _time(workload: Workload, config: WfqConfig, jobs: int, gpus: int, *, forecast: bool) -> float:
     sample = draw(replace(workload, gpus=float(gpus)), Sampling(jobs, LOAD), (0,))
     cluster = ElasticCluster(np.array([float(gpus)]))
+    # CPU of this process: others on the machine do not count.
     begin_s = time.process_time()
     replay_elastic(ElasticReplay(sample.jobs, sample.size_s, cluster, config.policy()), predict=forecast)
     return time.process_time() - begin_s
@@ -100,6 +105,7 @@ def _time(workload: Workload, config: WfqConfig, jobs: int, gpus: int, *, foreca
 
 def _paper_sized(data: Path) -> list[tuple[int, float]]:
     """(simulations, seconds) while a search of the paper's size goes on."""
+    # Of the clock: the search runs in processes of its own.
     begin_s, ticks = time.monotonic(), []
     searching = replace(SEARCHES[APPS], jobs=SAMPLE_JOBS, evaluations=EVALUATIONS)
     search(data, searching, lambda done, _: ticks.append((done, time.monotonic() - begin_s)))

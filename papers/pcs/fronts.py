@@ -188,6 +188,7 @@ def picks(front: Front) -> dict[str, Row]:
     """PCS-jct, PCS-bal and PCS-pred: of the rows with two queues or more that nothing beats on test samples, those of
     least error whose mean JCT is within their share of the way from the lowest to FIFO's.
     """
+    # One queue is FIFO: no configuration of a choice.
     rows = [row for row in front.rows if row.pareto and row.test is not None and len(row.config.rates) > 1]
     lowest = min(row.test[0] for row in rows)  # type: ignore[index]
     whole = max(front.references["elastic_fifo"][0] / lowest, 1.0)
@@ -264,6 +265,7 @@ def hypervolume_curve(values: Floats, ideal: Floats, reference: Floats) -> Float
     curve = np.zeros(len(values))
     last = 0.0
     for row, point in enumerate(scaled):
+        # A point that is beaten wins nothing; to compute a hypervolume is dear.
         if (point < 1.0).all() and not (front <= point).all(axis=1).any():
             front = np.vstack([front[~(point <= front).all(axis=1)], point])
             last = float(volume(front))

@@ -42,6 +42,7 @@ def compared(data: Path, done: Sequence[Done]) -> str:
         jct, forecast, fair = (_column(data, run, column) for column in COLUMNS)
         ours = (log.jct_s, log.columns["predicted_end_s"] - log.submit_s, fair_finish_s(log))
         apart = [float(np.abs(mine - one).max()) for mine, one in zip(ours, (jct, forecast, fair), strict=True)]
+        # Relative to the forecast: PCS, section 2.2.
         errors = 100 * np.abs(forecast - jct) / forecast
         error = percent(float(errors.mean())), percent(float(np.percentile(errors, 99)))
         rows.append((name, number(float(jct.mean()) / HOUR_S), *error, *(f"{value:.0e}" for value in apart)))

@@ -64,6 +64,7 @@ def jct_and_errors(out: Path, name: str, title: str, rows: Mapping[str, Mapping[
             axes.set_xticks(range(len(rows)), list(rows), rotation=60, ha="right", fontsize=8)
             axes.set_title(said, loc="left")
             axes.grid(axis="x", visible=False)
+        # Errors reach from none to thousands of percent.
         right.set_yscale("symlog", linthresh=1.0)
         right.set_ylim(0, None)
         right.yaxis.set_major_formatter("{x:g}")

@@ -41,6 +41,7 @@ class _Both:
         known = applications(self.data, GPUS)
         names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
         log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
+        # Shockwave cannot scale jobs: it gets the batch sizes that Pollux chose, on the widths that were asked for.
         scenario = scenario_of(names, works, ran, known, GPUS)
         runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
         return Pair(case, seed, (runs[0], _done(case, log, runs[0].log), *runs[1:]))

@@ -1,11 +1,12 @@
 """Shockwave, Figure 16 (section 8.8, appendix I): contention."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from papers.page import result, write_page
-from papers.runs import run_all
+from papers.runs import Means, run_all
 from papers.shockwave.runs import FAIR, MAKESPAN, SHOCKWAVE, UNFAIR, WORST, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
 
@@ -26,24 +27,22 @@ def figure16(data: Path, out: Path) -> None:
         for policy in POLICIES
     ]
     found, tables = write_cases(out, "figure16", "Contention", run_all(run, tasks))
+    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found, cases))
+
+
+def _found(found: Means, cases: Sequence[str]) -> Mapping[str, str]:
     gains = [100 * (ratio(found, case, MAKESPAN) - 1) for case in cases]
+    gain3, gain2, gain15 = (result(f"{gain:.0f} %", gain > 0) for gain in gains)
     falls = gains == sorted(gains, reverse=True)
     mine, theirs = (
         float(np.mean([found[case, name][UNFAIR.key] for case in cases for name in names]))
         for names in ((SHOCKWAVE,), FAIR)
     )
-    gain3, gain2, gain15 = (result(f"{gain:.0f} %", gain > 0) for gain in gains)
-    write_page(
-        __file__,
-        out,
-        jobs=JOBS,
-        gpus=GPUS,
-        seeds=len(SEEDS),
-        tables=tables,
-        gain3=gain3,
-        gain2=gain2,
-        gain15=gain15,
-        falls=result("yes" if falls else "no", falls),
-        unfair=result(f"{mine:.1f} %, {theirs:.1f} %", mine < theirs),
-        worst=above(ratio(found, cases[1], WORST)),
-    )
+    return {
+        "gain3": gain3,
+        "gain2": gain2,
+        "gain15": gain15,
+        "falls": result("yes" if falls else "no", falls),
+        "unfair": result(f"{mine:.1f} %, {theirs:.1f} %", mine < theirs),
+        "worst": above(ratio(found, cases[1], WORST)),
+    }

@@ -103,6 +103,7 @@ def doubling_job(scenario: RigidScenario) -> int:
 def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) -> Watched:
     """Replay a scenario and watch one job."""
     workload = round_workload(scenario, RoundMechanism(restart_s=RESTART_S))
+    # No source of the package stays at the first batch size for ever.
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:

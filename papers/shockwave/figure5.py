@@ -59,6 +59,7 @@ def scored(data: Path) -> Found:
     prior = RegimePrior(SEED, calibration="open").fit(
         [(job.training, truth) for job, truth in list(zip(*finished, strict=True))[:FINISHED] if job.training]
     )
+    # Another seed: the jitter of the jobs that are scored is not the one that was learnt from.
     jobs, truth = _jobs(data, *SCORED, SEED + 1)
     rules: dict[str, Any] = {name: rule() for name, rule in REGIME_RULES.items()}
     return {

@@ -120,6 +120,7 @@ def run_draw(units: Sequence[Unit], data: Path, home: Path) -> list[tuple[str, O
     """Replay units of one workload and seed; their keys, and figures with those against FCFS on the same draw."""
     workload, seed = units[0].workload, units[0].seed
     scenario = workload.scenario(seed, data)
+    # Also where FCFS is not asked for: all speedups are against it on the same draw.
     base = _replay(scenario, FCFS, seed, home)
     until_s = warmup_end(scenario, workload.warmup_days)
     runs = (base if unit.row == FCFS else _replay(scenario, unit.row, seed, home) for unit in units)

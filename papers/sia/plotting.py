@@ -55,6 +55,7 @@ def _scale(axes: "Axes", measure: Measure, which: str = "y") -> None:
     """Make an axis of a plot logarithmic where the measure's is, with plain numbers; call it when all is drawn."""
     axis, scale = getattr(axes, f"{which}axis"), getattr(axes, f"set_{which}scale")
     if measure.key in FLOORS:
+        # Nobody slowed is 0, which a plain logarithmic axis cannot show.
         floor = FLOORS[measure.key]
         scale("symlog", linthresh=floor)
         top = max(axis.get_view_interval()[1], floor)
@@ -82,8 +83,12 @@ def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Seq
     def bar(axes: "Axes", at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
         axes.vlines(at, [min(each) for each in values], [max(each) for each in values], color, linewidth=5, alpha=0.45)
 
-    # Names of these workloads are long.
-    _spreads(out, name, title, done, measures, bar, {"marker": "o", "ms": 4}, {"fontsize": 8}, joint="\n")
+    def last(axes: "Axes") -> None:
+        cases = names_of(done)[0]
+        # Names of these workloads are long.
+        axes.set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
+
+    _spreads(out, name, title, done, measures, bar, last, marker="o", ms=4)
 
 
 def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
@@ -95,7 +100,12 @@ def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequ
             axes.bar(at, ends[:, 1] - ends[:, 0], wide * share, ends[:, 0], color=color, alpha=0.5)
         axes.grid(axis="x", visible=False)
 
-    _spreads(out, name, title, done, measures, box, {"marker": "_", "ms": 7, "mew": 2}, {}, x=x)
+    def last(axes: "Axes") -> None:
+        cases = names_of(done)[0]
+        axes.set_xticks(range(len(cases)), cases)
+        axes.set_xlabel(x)
+
+    _spreads(out, name, title, done, measures, box, last, marker="_", ms=7, mew=2)
 
 
 def _spreads(
@@ -105,11 +115,8 @@ def _spreads(
     done: Sequence[Done],
     measures: Sequence[Measure],
     spread: Any,
-    middle: Mapping[str, Any],
-    labels: Mapping[str, Any],
-    *,
-    joint: str = " ",
-    x: str = "",
+    last: Any,
+    **mark: Any,
 ) -> None:
     """A panel a measure: by case and policy what `spread` paints of the values over draws, a mark at the median."""
     cases, names = names_of(done)
@@ -121,13 +128,9 @@ def _spreads(
             values = [measure.of(done, case, label) for case in cases]
             spread(axes, at, values, wide, color[label])
             medians = [float(np.median(each)) for each in values]
-            axes.plot(at, medians, linestyle="", color=color[label], label=label, clip_on=False, **middle)
+            axes.plot(at, medians, linestyle="", color=color[label], label=label, clip_on=False, **mark)
         axes.set_title(measure.title, loc="left")
         _scale(axes, measure)
-
-    def last(axes: "Axes") -> None:
-        axes.set_xticks(range(len(cases)), [case.replace(" ", joint) for case in cases], **labels)
-        axes.set_xlabel(x)
 
     panels(out, name, title, measures, panel, height=TALL_PANEL * len(measures), last=last, sharex=True)
 
@@ -140,6 +143,7 @@ def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures:
     def panel(axes: "Axes", measure: Measure) -> None:
         for label in names:
             x, share = thin_cdf(np.concatenate([measure.of(done, case, label) for case in cases]))
+            # The first step rises from 0 at the least value.
             at, up = np.append(x[:1], x), np.append(0.0, share)
             axes.step(at, up, where="post", label=label, color=color[label])
         axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))

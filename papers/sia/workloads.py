@@ -117,6 +117,7 @@ class PoolDraw:
 
         Raises ConfigError where too few pools have enough jobs.
         """
+        # By the number of queues too: what few and many queues draw shall have nothing in common.
         rng = np.random.default_rng([self.queues, seed])
         trace = _cell_wide(_philly(data)) if self.locality else _philly(data)
         from_s, until_s = map(parse_time, self.weeks)
@@ -126,6 +127,7 @@ class PoolDraw:
                 f"{data / PHILLY_FILE}: {self.queues} pools are to be drawn, {len(work)} have at least {FEWEST_JOBS} "
                 f"jobs from {self.weeks[0]} to {self.weeks[1]}; draw fewer"
             )
+        # Sorted: what is drawn must not hang on the order of the trace.
         names = rng.choice(sorted(work), self.queues, replace=False)
         loads = rng.uniform(*LOADS, self.queues)
         pools = [work[name].pool(load) for name, load in zip(names.tolist(), loads.tolist(), strict=True)]
