@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +17,16 @@ from jobcast.domain.errors import ConfigError, UserError
 
 DATA_VARIABLE = "JOBCAST_DATA"
 RESULTS = "results.md"
-Make = Callable[[str, Path, Path], None]
-"""Makes a figure: its name, the folder of traces, the folder to write into."""
+
+
+def from_data(out: Path, data: Path, *, resume: bool) -> AbstractContextManager[Path]:
+    """Figures that are made from the folder of traces alone."""
+    return nullcontext(data)
+
+
+def as_named(names: Sequence[str], out: Path) -> tuple[str, ...]:
+    """The items that are named, and nothing before them."""
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +36,33 @@ class Paper:
     Attributes
     ----------
     name : in headings
-    target : of make, which makes all of them: reproduce-NAME, whose figures go into docs/NAME
     package : below `papers`; each item is a module of it, with a function of its name
     items : names of the figures, in the order of the page
-    folder : that JOBCAST_DATA must hold
-    holds : what else it should hold, in words
+    holds : what the folder of traces should hold, in words; its first folder must be there
     needing : items that need that folder; None: all
+    opened : what figures are made from, by the folder to write into, that of traces, and the options by name
+    kept : whether figures whose folder is there are left alone when resuming; else their runs are on file
+    planned : what is made for the items that are named, by them and the folder to write into
     """
 
     name: str
-    target: str
     package: str
     items: tuple[str, ...]
-    folder: str
     holds: str
     needing: tuple[str, ...] | None = None
+    opened: Callable[..., AbstractContextManager[Any]] = from_data
+    kept: bool = False
+    planned: Callable[[Sequence[str], Path], tuple[str, ...]] = as_named
+
+    @property
+    def target(self) -> str:
+        """Of make, which makes all of them."""
+        return f"reproduce-{self.package}"
+
+    @property
+    def folder(self) -> str:
+        """That JOBCAST_DATA must hold."""
+        return self.holds.partition("/")[0]
 
     def item(self, name: str) -> Callable[..., None]:
         """What makes an item."""
@@ -54,35 +75,31 @@ def count(name: str, default: int, about: str) -> click.Option:
     return click.Option([f"--{name}"], type=click.IntRange(1), default=default, show_default=True, help=about)
 
 
+JOBS = count("jobs", 2, "Runs at a time.")
+
+
 def command_of(
-    paper: Paper,
-    reproduce: Callable[..., None],
-    about: str,
-    options: Sequence[click.Option] = (),
-    *,
-    word: str = "FIGURE",
-    resuming: str = "Go on with the runs that are on file.",
+    paper: Paper, about: str | None, options: Sequence[click.Option] = (), word: str = "ITEM"
 ) -> click.Command:
     """The command that makes a paper's figures anew, all of them or those named.
 
     Parameters
     ----------
-    reproduce : called with names, the folder to write into, that of traces, and the options by name
     about : its help
     options : beside --out and --resume
     word : what the help calls an item
-    resuming : what --resume does
     """
 
-    def run(figures: tuple[str, ...], out: Path, resume: bool, **chosen: Any) -> None:
+    def run(figures: tuple[str, ...], out: Path, **chosen: Any) -> None:
         names = figures or paper.items
         try:
             needed = paper.needing is None or set(names) & set(paper.needing)
-            reproduce(names, out, data_folder(paper) if needed else Path(), resume=resume, **chosen)
+            reproduce(paper, names, out, data_folder(paper) if needed else Path(), **chosen)
         except UserError as error:
             raise click.ClickException(str(error)) from None
 
-    default_out = Path("docs", paper.target.removeprefix("reproduce-"))
+    folder = click.Path(path_type=Path, file_okay=False)
+    resuming = "Leave figures alone whose folder is there." if paper.kept else "Go on with the runs that are on file."
     return click.Command(
         paper.target,
         callback=run,
@@ -90,9 +107,7 @@ def command_of(
         context_settings={"help_option_names": ["-h", "--help"]},
         params=[
             click.Argument(["figures"], nargs=-1, metavar=f"[{word}]..."),
-            click.Option(
-                ["--out"], type=click.Path(path_type=Path, file_okay=False), default=default_out, show_default=True
-            ),
+            click.Option(["--out"], type=folder, default=Path("docs", paper.package), show_default=True),
             click.Option(["--resume"], is_flag=True, help=resuming),
             *options,
         ],
@@ -109,8 +124,8 @@ def data_folder(paper: Paper) -> Path:
     return Path(named)
 
 
-def make_figures(
-    paper: Paper, names: Sequence[str], out: Path, data: Path, make: Make, *, resume: bool = False
+def reproduce(
+    paper: Paper, names: Sequence[str], out: Path, data: Path, *, resume: bool = False, **chosen: Any
 ) -> None:
     """Make some figures, each in a folder of its own that is complete or absent, then the page of all there are.
 
@@ -118,31 +133,35 @@ def make_figures(
     ----------
     names : of `paper.items`
     out, data : folders to write into and of traces
-    make : of one figure
-    resume : whether to leave those alone whose folder is there
+    resume : whether what is there counts: figures where `paper.kept`, else the runs that are on file
+    chosen : the paper's own options
 
     Raises ConfigError for an unknown name.
     """
+    # Before anything is opened: a mistake must not cost a registry or what is on file.
     for name in names:
         if name not in paper.items:
             raise ConfigError(f"{name}: no such figure; choose from {', '.join(paper.items)}")
-    for name in names:
-        if resume and (out / name).is_dir():
-            click.echo(f"{name}: {out / name} is there", err=True)
-            continue
-        begin_s = time.monotonic()
-        click.echo(f"{name} ...", err=True)
-        _whole(out, name, data, make)
-        write_page_of_all(paper, out)
-        click.echo(f"{name}: {out / name} ({time.monotonic() - begin_s:.0f} s)", err=True)
+    with paper.opened(out, data, resume=resume, **chosen) as source:
+        for name in paper.planned(names, out):
+            if resume and paper.kept and (out / name).is_dir():
+                click.echo(f"{name}: {out / name} is there", err=True)
+                continue
+            begin_s = time.monotonic()
+            click.echo(f"{name} ...", err=True)
+            _whole(paper.item(name), source, out / name)
+            # After each, so that a command which is interrupted leaves a page of what it made.
+            write_page_of_all(paper, out)
+            click.echo(f"{name}: {out / name} ({time.monotonic() - begin_s:.0f} s)", err=True)
 
 
-def _whole(out: Path, name: str, data: Path, make: Make) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=out) as made:
-        make(name, data, Path(made, name))
-        shutil.rmtree(out / name, ignore_errors=True)
-        Path(made, name).rename(out / name)
+def _whole(make: Callable[..., None], source: Any, out: Path) -> None:
+    """Make a figure under another name first: a run that fails leaves what was there."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
+        make(source, Path(made, out.name))
+        shutil.rmtree(out, ignore_errors=True)
+        Path(made, out.name).rename(out)
 
 
 def write_page_of_all(paper: Paper, out: Path) -> None:

@@ -1,56 +1,24 @@
-"""Policies on workloads, and the figures of each run."""
+"""Finished runs of policies on workloads: made two at a time, averaged, looked up."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import click
 import numpy as np
 
-from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSpec
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from jobcast.pipelines.experiments.simulation import simulate
-from jobcast.simulator import metrics
-from jobcast.simulator.log import RunLog
+from jobcast.simulator.log import Floats, RunLog
 
-SHOCKWAVE = "shockwave"
-BASELINES = ("ossp", "themis_filter", "gavel", "allox", "mst", "gandiva_fair")
-"""Of section 8.2, without Pollux."""
-FAIR = ("themis_filter", "gavel", "allox")
-"""What sections 8.3 to 8.6 average over."""
-SIMPLE = ("srpt", "las")
-GREEDY = ForecastSpec("greedy")
 WORKERS = 2
-NO_HOME = Path("mlruns")
-"""No run here asks the registry."""
 A = TypeVar("A")
 B = TypeVar("B")
+By = Mapping[str, Mapping[str, float]]
+"""Policy -> its figures."""
+Means = dict[tuple[str, str], dict[str, float]]
+"""(case, policy) -> its figures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A policy on a workload.
-
-    Attributes
-    ----------
-    case, label : what the run is called in tables: its workload and its policy; runs of one name are averaged
-    """
-
-    case: str
-    scenario: RigidScenario
-    policy: str
-    spec: ForecastSpec = RESTATEMENT
-    settings: Mapping[str, str] = field(default_factory=dict)
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        """Label, or the policy's name."""
-        return self.label or self.policy
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Done:
     """A finished run: its names, its figures, and what happened."""
 
@@ -60,15 +28,18 @@ class Done:
     log: RunLog
 
 
-def run(task: Task) -> Done:
-    """Simulate one task."""
-    settings = dict(task.settings)
-    made = simulate(task.scenario, task.policy, task.spec, home=NO_HOME, settings=settings)
-    figures = {**metrics.figures(made.log), **made.own}
-    return Done(task.case, task.name, figures, made.log)
+class Named(Protocol):
+    """A finished run: what it was run on, what was run, what came out."""
+
+    @property
+    def case(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def figures(self) -> Mapping[str, float]: ...  # noqa: D102
 
 
-def run_all(tasks: Sequence[Task]) -> list[Done]:
+def run_all(run: Callable[[A], Done], tasks: Sequence[A]) -> list[Done]:
     """Simulate tasks, two at a time, telling each that is done."""
     return list(in_parallel(run, tasks, lambda done: f"{done.case} {done.name}"))
 
@@ -78,32 +49,11 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], name: Callable[[B], 
     from joblib import Parallel, delayed
 
     workers = min(WORKERS, len(items))
+    # One at a time: runs differ in length by orders of magnitude, a batch of long ones would keep a worker to itself.
     parallel = Parallel(n_jobs=workers, return_as="generator", batch_size=1)
     for count, result in enumerate(parallel(delayed(work)(item) for item in items), 1):
         click.echo(f"  {count}/{len(items)} {name(result)}", err=True)
         yield result
-
-
-class Named(Protocol):
-    """A finished run that has a case, a name and figures."""
-
-    @property
-    def case(self) -> str:
-        """What it was run on."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What was run."""
-        ...
-
-    @property
-    def figures(self) -> Mapping[str, float]:
-        """What came out."""
-        ...
-
-
-Means = dict[tuple[str, str], dict[str, float]]
 
 
 def means(done: Iterable[Named]) -> Means:
@@ -117,7 +67,20 @@ def means(done: Iterable[Named]) -> Means:
     }
 
 
-def ratio(found: Means, case: str, figure: str, names: Sequence[str], to: str = SHOCKWAVE) -> float:
-    """Mean over policies of a figure relative to another policy's; NaN where that one's is 0."""
-    base = found[case, to][figure]
-    return float(np.mean([found[case, name][figure] for name in names])) / base if base else float("nan")
+def of_case(found: Means, case: str) -> dict[str, dict[str, float]]:
+    """Figures by policy."""
+    return {name: figures for (of, name), figures in found.items() if of == case}
+
+
+def names_of(done: Iterable[Named]) -> tuple[list[str], list[str]]:
+    """Cases and names, in the order of their first run."""
+    pairs = [(one.case, one.name) for one in done]
+    return list(dict.fromkeys(case for case, _ in pairs)), list(dict.fromkeys(name for _, name in pairs))
+
+
+def pooled(done: Sequence[Done], by_job: Callable[[RunLog], Floats]) -> dict[str, list[float]]:
+    """Values by job of all runs of a name put together, by name in the order of their first run."""
+    return {
+        name: np.concatenate([by_job(one.log) for one in done if one.name == name]).tolist()
+        for name in names_of(done)[1]
+    }

@@ -15,7 +15,7 @@ from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_rule
 from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.accounting import cost_of_spans
-from papers.andreas.units import ANDREAS
+from papers.andreas.bench import ANDREAS
 from papers.andreas.workloads import ARMIDA, read_workload
 
 PERIOD_S = 300.0
@@ -72,6 +72,7 @@ def session(
     restart_s : seconds in which a job that was stopped holds its GPUs without getting on
     seed : of the noise; the policy's own draws stay the same
     """
+    # One seed of its own draws, so that runs differ by the noise alone.
     rule: Any = make_rule(policy, None, {"seed": 0} if policy == ANDREAS else {})
     calls: list[Expected] = []
 

@@ -1,48 +1,72 @@
-"""Runs of all items, several at a time; each is on file as soon as it is done, and none is made twice."""
+"""ANDREAS's replays: who is compared, and the figures that are kept of each run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from papers.andreas.units import Done, Row, Unit, run_unit
-from papers.andreas.workloads import NODES, Workload
-from papers.run_file import RunFile
+from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
+from jobcast.pipelines.experiments.energy.simulation import simulate_energy
+from jobcast.simulator.metrics import figures
+from papers import bench
+from papers.andreas.workloads import read_workload
+from papers.bench import Outcome, Unit
+
+ANDREAS = "andreas"
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Row(bench.Row):
+    """Who is compared; settings are those of the mechanism too.
+
+    Attributes
+    ----------
+    noise : standard deviation of the logarithm by which believed times of epochs are off
+    """
+
+    policy: str = ANDREAS
+    noise: float = 0.0
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Its noise."""
+        return {"noise": self.noise}
+
+
+BASELINES = (Row("FIFO", "energy_fifo"), Row("EDF", "edf"), Row("PS", "ps"))
+"""ANDREAS, section V.B."""
+ROWS = (Row("ANDREAS"), *BASELINES)
+OURS, *OTHERS = (row.title for row in ROWS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench(bench.Bench):
     """Where items get their runs from.
 
     Attributes
     ----------
-    data : folder of traces, of which only openb's nodes are read
-    file : of outcomes
     seeds : how many draws
     nodes : N of Figures 2 and 3
-    jobs : runs at a time
     """
 
-    data: Path
-    file: RunFile
     seeds: int = 10
-    nodes: tuple[int, ...] = NODES
-    jobs: int = 2
+    nodes: tuple[int, ...] = ()
 
-    def draws(self, most: int | None = None) -> tuple[int, ...]:
+    def draws(self, most: int | None = None) -> range:
         """Seeds, no more than an item takes."""
-        return tuple(range(self.seeds if most is None else min(self.seeds, most)))
+        return range(self.seeds if most is None else min(self.seeds, most))
 
-    def run(self, workloads: Sequence[Workload], rows: Sequence[Row], seeds: Sequence[int]) -> list[Done]:
-        """Each row on each draw of each workload, in this order; runs that are on file are not made again."""
-        units = [Unit(one, seed, row) for one in workloads for row in rows for seed in seeds]
-        missing = {unit.key: unit for unit in units if unit.key not in self.file.outcomes}
-        if missing:
-            from joblib import delayed
+    def task(self, units: Sequence[Unit]) -> Any:
+        """See `run_unit`."""
+        from joblib import delayed
 
-            names = {key: f"{unit.workload.name}, seed {unit.seed}, {unit.row.title}" for key, unit in missing.items()}
-            tasks = (delayed(run_unit)(unit, self.data) for unit in missing.values())
-            self.file.fill(names, tasks, min(self.jobs, len(missing)))
-        return [self._done(unit) for unit in units]
+        [unit] = units
+        return delayed(run_unit)(unit, self.data)
 
-    def _done(self, unit: Unit) -> Done:
-        return Done(unit.workload.name, unit.row.title, unit.seed, self.file.outcomes[unit.key].figures)
+
+def run_unit(unit: Unit, data: Path) -> list[tuple[str, Outcome]]:
+    """Replay a unit; its key and what is kept of it: the figures of `simulate`, and seconds of CPU of the replay."""
+    row, scenario = unit.row, read_workload(unit.workload, unit.seed, data)
+    believed = noisy(scenario.facts.times.epoch_s, scenario.job_ids, row.noise, unit.seed) if row.noise else None
+    made = simulate_energy(scenario, row.policy, dict(row.settings), believed, seed=unit.seed)
+    return [(unit.key, Outcome({**figures(made.log), "cpu_s": made.cpu_s}))]

@@ -13,7 +13,7 @@ from jobcast.schedulers.energy.settings import ExactSettings
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
-from papers.sheets import Claim, claims, grid, number, write_csv, write_page
+from papers.page import Claim, claims, grid, number, write_csv, write_page
 
 INSTANCES = 200
 BAR_PCT = 3.0
@@ -33,17 +33,6 @@ COMPARED: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "PS": ("ps", {}),
 }
 HEAD = ("policy", "mean gap, %", "median", "worst", "of the sums, %", "optimal, %", "mean gap to 4n's optimum, %")
-ABOUT = (
-    f"{{count}} instances of one call with 2 to {MOST_JOBS} jobs on 1 to {MOST_NODES} nodes of one, two or four V100 "
-    "or one or two T4. Half of the due dates are 0.5 to 1.5 times the job's fastest run from now on, half 1.5 to 6 "
-    "times; weights are 1 to 5; three jobs in ten run, where there is room. The optimum of the proxy objective, with "
-    "the first-ending job's cost, is HiGHS's, proved in every instance. Gaps are (policy - optimum) / optimum, of "
-    "instances whose optimum is above 0. `hold`, `thorough` and the other settings are those of `--set`."
-)
-ABOUT_4N = (
-    "Constraint 4n has min(N, J) nodes in use. Where some node or job has no configuration that cannot be met; as many "
-    "nodes as jobs can be spread over are used then."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +49,7 @@ def compare(views: Sequence[EnergyView]) -> Compared:
     optima: list[Floats] = []
     for forced in (False, True):
         solved = [solve(view, ExactSettings(force_nodes=forced)) for view in views]
+        # A gap to a schedule that may itself be beaten would say nothing.
         proved = [one.gap == 0.0 for one in solved]
         if not all(proved):
             raise RuntimeError(f"instance {proved.index(False)} is not solved to the optimum")
@@ -86,27 +76,19 @@ def exact(bench: Bench, out: Path, count: int = INSTANCES) -> None:
     """Write the page and the table of all instances into a folder."""
     views = [small(seed) for seed in range(count)]
     found = compare(views)
-    _write_table(out, found)
-    parts = [
-        "# The exact optimum",
-        ABOUT.format(count=count),
-        grid(
-            HEAD,
-            (line(title, cost, found) for title, cost in found.costs.items()),
-        ),
-        "## Constraint 4n",
-        ABOUT_4N,
-        constraint(views, found),
-        "## Against the bar",
-        claims(_claim(found, title) for title in ("ANDREAS", THOROUGH)),
-    ]
-    write_page(out, "exact", parts)
-
-
-def _write_table(out: Path, found: Compared) -> None:
     columns = (found.free, found.forced, *found.costs.values())
     rows = ((at, *(f"{value:.6g}" for value in row)) for at, row in enumerate(np.transpose(columns).tolist()))
     write_csv(out, "exact", ("seed", "optimum", "optimum with 4n", *found.costs), rows)
+    write_page(
+        __file__,
+        out,
+        count=count,
+        most_jobs=MOST_JOBS,
+        most_nodes=MOST_NODES,
+        table=grid(HEAD, (line(title, cost, found) for title, cost in found.costs.items())),
+        constraint=constraint(views, found),
+        claims=claims(_claim(found, title) for title in ("ANDREAS", THOROUGH)),
+    )
 
 
 def line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:

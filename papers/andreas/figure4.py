@@ -1,6 +1,7 @@
 """ANDREAS, Figures 4 and 5 (appendix B): the schedule of Table V's eight jobs, and what the nodes draw."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +12,12 @@ from jobcast.simulator.log import RunLog, Spans
 from jobcast.simulator.metrics import figures, tardiness_s
 from jobcast.simulator.spans import by_job
 from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
-from papers.andreas.bench import Bench
+from papers.andreas.bench import ROWS, Bench
+from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS
 from papers.andreas.plotting import gantt, power
-from papers.andreas.units import ROWS
-from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
+from papers.page import lines, number, result, write_csv, write_page
 
-ABOUT = (
-    "ANDREAS is called every 5 minutes and at no other time; its times of epochs are right and restarts take none. "
-    "Seconds an epoch and watts are jobcast's assumptions, for the paper prints neither, so its schedule cannot come "
-    "out bar by bar; what it tells of the schedule stands beside what came out. Due dates count from submissions."
-)
-SHARED, WITH = "armida-06", ("J6", "J10")
+SHARED, TOGETHER = "armida-06", ("J6", "J10")
 URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"
 
 
@@ -30,35 +26,12 @@ def figure4(bench: Bench, out: Path) -> None:
     scenario = armida_scenario()
     log = session(scenario).log
     nodes, cluster = scenario.place.names, scenario.facts.cluster
-    held = cluster.kind_gpus[cluster.kind_of].tolist()
-    gantt(
-        out,
-        "figure4",
-        "Figure 4: who holds which GPU",
-        log.spans,
-        scenario.job_ids,
-        list(zip(nodes, held, strict=True)),
-    )
-    instants_s, watts = power_over_time(log.spans, cluster)
-    power(out, "figure5", "Figure 5: power of the nodes", instants_s, watts, nodes)
-    _write_segments(out, scenario, log)
-    parts = [
-        "# Figures 4 and 5: eight jobs on three nodes",
-        ABOUT,
-        picture("figure4", "Gantt chart of the eight jobs"),
-        picture("figure5", "Power over time by node"),
-        "## Jobs",
-        grid(
-            ("job", "submitted, s", "started", "ended", "due", "late, s", "ran on", "stopped", "moved"),
-            _jobs(scenario, log),
-        ),
-        f"Together on {SHARED}: {_pairs(shared(scenario, log, SHARED))}.",
-        "## Beside the other policies",
-        grid(("policy", "energy, EUR", "tardiness, EUR", "late, %", "makespan, h"), _policies(scenario)),
-        "## Against the paper",
-        claims(_claims(scenario, log)),
-    ]
-    write_page(out, "figure4", parts)
+    held = dict(zip(nodes, cluster.kind_gpus[cluster.kind_of].tolist(), strict=True))
+    gantt(out, "figure4", "Figure 4: who holds which GPU", log.spans, scenario.job_ids, held)
+    power(out, "figure5", "Figure 5: power of the nodes", *power_over_time(log.spans, cluster), nodes)
+    write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), _segments(scenario, log))
+    jobs, policies = lines(_jobs(scenario, log)), lines(_policies(scenario))
+    write_page(__file__, out, jobs=jobs, policies=policies, **_found(scenario, log))
 
 
 def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:
@@ -78,20 +51,14 @@ def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Float
     return instants_s, watts
 
 
-def _write_segments(out: Path, scenario: EnergyScene, log: RunLog) -> None:
+def _segments(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
     told, begin_s = by_job(log.spans), float(log.submit_s.min())
     rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
-    named = (
-        (
-            scenario.job_ids[job],
-            scenario.place.names[node],
-            f"{gpus:g}",
-            f"{first - begin_s:.3f}",
-            f"{last - begin_s:.3f}",
-        )
-        for job, node, gpus, first, last in rows
-    )
-    write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), named)
+    jobs, nodes = scenario.job_ids, scenario.place.names
+    return [
+        (jobs[job], nodes[node], f"{gpus:g}", *(f"{at_s - begin_s:.3f}" for at_s in ends))
+        for job, node, gpus, *ends in rows
+    ]
 
 
 def _jobs(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
@@ -111,12 +78,9 @@ def _jobs(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
 
 
 def _policies(scenario: EnergyScene) -> list[tuple[str, ...]]:
-    rows = []
-    for row in ROWS:
-        found = figures(session(scenario, row.policy).log)
-        keys = (("energy_eur", 5, 1.0), ("tardiness_eur", 2, 1.0), ("late_pct", 1, 1.0), ("makespan_s", 2, 1 / 3600.0))
-        rows.append((row.title, *(number(found[key] * scale, digits) for key, digits, scale in keys)))
-    return rows
+    measures = (replace(ENERGY, digits=5), TARDINESS, LATE, MAKESPAN)
+    found = {row.title: figures(session(scenario, row.policy).log) for row in ROWS}
+    return [(title, *(one.text(of) for one in measures)) for title, of in found.items()]
 
 
 def shared(scenario: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, float]]:
@@ -146,28 +110,22 @@ def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str
     return scenario.place.names[told.node[here][0]] if here.any() else ""
 
 
-def _claims(scenario: EnergyScene, log: RunLog) -> list[Claim]:
-    together = {(one, other) for one, other, _ in shared(scenario, log, SHARED)}
+def _found(scenario: EnergyScene, log: RunLog) -> Mapping[str, str]:
+    """What the paper tells of the schedule beside what came out."""
+    met = shared(scenario, log, SHARED)
+    together, share = _pairs(met), TOGETHER in {(one, other) for one, other, _ in met}
     # What was submitted at a grid point is decided on at that very point.
     submit_s = float(log.submit_s[scenario.job_ids.index(URGENT)])
     urgent, other = (_place_at(scenario, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))
+    places = ((URGENT, urgent), (GIVES_WAY, other))
+    said = ", ".join(f"{job} {f'on {node}' if node else 'waits'}" for job, node in places)
     late = [name for name, late_s in zip(scenario.job_ids, tardiness_s(log), strict=True) if late_s > 0.0]
     stops = int((log.preemptions + log.columns["migrations"]).sum())
-    waits = f"{GIVES_WAY} {'on ' + other if other else 'waits'}"
-    return [
-        Claim(
-            f"{' and '.join(WITH)} share {SHARED} when the latter is submitted",
-            "yes",
-            "yes" if WITH in together else f"no: {_pairs(shared(scenario, log, SHARED))}",
-            WITH in together,
-        ),
-        Claim(
-            f"{URGENT} starts on {THERE} when it is submitted, {GIVES_WAY} is postponed",
-            "yes",
-            f"{URGENT} {'on ' + urgent if urgent else 'waits'}, {waits}",
-            urgent == THERE and not other,
-        ),
-        Claim("jobs are stopped or moved", "yes", f"{stops} times", stops > 0),
-        Claim("due dates missed", "none", ", ".join(late) or "none", not late),
-        Claim("energy cost, EUR", "1.08438 predicted", number(energy_eur(log), 5)),
-    ]  # fmt: skip
+    return {
+        "together": together,
+        "shared": result("yes" if share else f"no: {together}", share),
+        "urgent": result(said, urgent == THERE and not other),
+        "moved": result(f"{stops} times", stops > 0),
+        "late": result(", ".join(late) or "none", not late),
+        "energy": result(number(energy_eur(log), 5)),
+    }

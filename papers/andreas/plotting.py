@@ -1,18 +1,19 @@
 """Plots of ANDREAS's figures: four panels over nodes, the Gantt chart, and power over time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.report.plots import DASHES, WIDE, plain_ticks, styles
+from jobcast.pipelines.report.plots import WIDE, plain_ticks, styles
 from jobcast.simulator.log import Spans
-from papers.andreas.measures import CALL, ENERGY, MAKESPAN, TOTAL, values_of
-from papers.andreas.units import Done
-from papers.confidence import interval_of
-from papers.plotting import save
-from papers.sheets import HOUR_S
+from papers.andreas.measures import CALL, ENERGY, MAKESPAN, TOTAL
+from papers.bench import Done
+from papers.measures import Floats, Measure, interval_of
+from papers.page import HOUR_S
+from papers.plotting import hatch, panels, save
+from papers.runs import names_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,28 +30,26 @@ LABELLED = 0.025
 
 def over_nodes(out: Path, name: str, title: str, done: Sequence[Done]) -> None:
     """Draw `NAME.svg`: means over draws by number of nodes, a line a policy, with their 95 % intervals."""
-    cases = list(dict.fromkeys(one.case for one in done))
-    names = list(dict.fromkeys(one.name for one in done))
+    cases, names = names_of(done)
     style, nodes = styles(names), [int(case) for case in cases]
 
-    def paint(figure: "Figure") -> None:
-        panels = figure.subplots(2, 2)
-        for axes, measure in zip(panels.flat, PANELS, strict=True):
-            for label in names:
-                found = [interval_of(values_of(measure, done, case, label)) for case in cases]
-                axes.plot(nodes, [one.mean for one in found], marker="o", ms=3, label=label, **style[label].line)
-                low, high = [one.low for one in found], [one.high for one in found]
-                axes.fill_between(nodes, low, high, color=style[label].color, alpha=0.15, linewidth=0)
-            axes.set_title(measure.title, loc="left")
-            axes.set(xlabel="nodes", xticks=nodes)
-            if measure is CALL:
-                axes.set_yscale("log")
-            else:
-                axes.set_ylim(bottom=0)
-        plain_ticks(panels.flat[-1].yaxis)
-        figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside right center")
+    def panel(axes: "Axes", measure: Measure) -> None:
+        for label in names:
+            found = [interval_of(measure.of(done, case, label)) for case in cases]
+            axes.plot(nodes, [one.mean for one in found], marker="o", ms=3, label=label, **style[label].line)
+            low, high = [one.low for one in found], [one.high for one in found]
+            axes.fill_between(nodes, low, high, color=style[label].color, alpha=0.15, linewidth=0)
+        axes.set_title(measure.title, loc="left")
+        axes.set(xlabel="nodes", xticks=nodes)
+        if measure is CALL:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
 
-    save(out, name, title, paint, (WIDE[0], 2 * TALL_PANEL))
+    def last(axes: "Axes") -> None:
+        plain_ticks(axes.yaxis)
+
+    panels(out, name, title, PANELS, panel, height=2 * TALL_PANEL, columns=2, last=last)
 
 
 def lanes_of(spans: Spans, gpus: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -70,19 +69,17 @@ def lanes_of(spans: Spans, gpus: Sequence[int]) -> list[tuple[int, int, int]]:
     return found
 
 
-def gantt(
-    out: Path, name: str, title: str, spans: Spans, jobs: Sequence[str], nodes: Sequence[tuple[str, int]]
-) -> None:
+def gantt(out: Path, name: str, title: str, spans: Spans, jobs: Sequence[str], nodes: Mapping[str, int]) -> None:
     """Draw `NAME.svg`: a lane a GPU, bars of the jobs that hold it.
 
     Parameters
     ----------
     jobs : (n_jobs,) their names
-    nodes : (n_nodes,) names and GPUs
+    nodes : GPUs by node, in order
     """
-    gpus = [count for _, count in nodes]
+    gpus = list(nodes.values())
     first = np.concatenate([[0], np.cumsum(gpus)])
-    labels = [f"{node}, GPU {at + 1}" if count > 1 else node for node, count in nodes for at in range(count)]
+    labels = [f"{node}, GPU {at + 1}" if count > 1 else node for node, count in nodes.items() for at in range(count)]
     style, begin_s = styles(jobs), float(spans.from_s.min())
     span_h = (float(spans.until_s.max()) - begin_s) / HOUR_S
 
@@ -91,8 +88,9 @@ def gantt(
         for at, node, lane in lanes_of(spans, gpus):
             job, y = jobs[spans.job[at]], int(first[node]) + lane
             left, wide = (spans.from_s[at] - begin_s) / HOUR_S, (spans.until_s - spans.from_s)[at] / HOUR_S
-            hatch = "" if style[job].dashes == DASHES[0] else "//"
-            axes.barh(y, wide, 0.8, left, color=style[job].color, hatch=hatch, edgecolor="white", linewidth=0.8)
+            look, mark = style[job], hatch(style[job].dashes)
+            axes.barh(y, wide, 0.8, left, color=look.color, hatch=mark, edgecolor="white", linewidth=0.8)
+            # A name is wider than a short bar.
             if wide > LABELLED * span_h:
                 box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
                 axes.text(left + wide / 2, y, job, ha="center", va="center", fontsize=8, bbox=box)
@@ -104,17 +102,18 @@ def gantt(
     save(out, name, title, paint, (WIDE[0], 1.2 + LANE * len(labels)))
 
 
-def power(out: Path, name: str, title: str, instants_s: np.ndarray, watts: np.ndarray, nodes: Sequence[str]) -> None:
+def power(out: Path, name: str, title: str, instants_s: Floats, watts: Floats, nodes: Sequence[str]) -> None:
     """Draw `NAME.svg`: watts of nodes over time, a panel a node; arguments as of `power_over_time`."""
     hours = (instants_s - instants_s[0]) / HOUR_S
     style = styles(nodes)
 
-    def paint(figure: "Figure") -> None:
-        panels = np.atleast_1d(figure.subplots(len(nodes), 1, sharex=True, sharey=True))
-        for axes, node, column in zip(panels, nodes, watts.T, strict=True):
-            axes.step(hours, column, where="post", color=style[node].color)
-            axes.set_title(f"{node}, W", loc="left")
-            axes.set(ylim=(0, 1.08 * watts.max()), xlim=(0, hours[-1]))
-        panels[-1].set_xlabel("hours")
+    def panel(axes: "Axes", node: str) -> None:
+        axes.step(hours, watts[:, nodes.index(node)], where="post", color=style[node].color)
+        axes.set_title(f"{node}, W", loc="left")
+        axes.set(ylim=(0, 1.08 * watts.max()), xlim=(0, hours[-1]))
 
-    save(out, name, title, paint, (WIDE[0], 0.6 + 1.4 * len(nodes)))
+    def last(axes: "Axes") -> None:
+        axes.set_xlabel("hours")
+
+    height = 0.6 + 1.4 * len(nodes)
+    panels(out, name, title, nodes, panel, height=height, last=last, legend=False, sharex=True, sharey=True)

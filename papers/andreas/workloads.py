@@ -1,6 +1,5 @@
 """Workloads of ANDREAS's figures: draws of the campaign on its two scenarios and on openb's nodes, and Table V."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import write_profiles
 
 Settings = tuple[tuple[str, Setting], ...]
-NODES = (10, 20, 30, 50, 75, 100)
-"""ANDREAS, section V.B: 10 to 100; it does not print which."""
 OPENB = Path("openb", "openb_node_list_gpu_node.csv")
 """In the folder of traces."""
 
@@ -44,11 +41,6 @@ class Workload:
         where = {"openb": self.least} if self.openb else {}
         return {"kind": self.kind, "settings": dict(self.settings), **where}
 
-    @property
-    def key(self) -> str:
-        """Tells workloads apart; names do not count."""
-        return json.dumps(self.drawn, sort_keys=True)
-
 
 ARMIDA = Workload("armida", kind="armida")
 """The eight jobs of Table V on three nodes."""
@@ -65,6 +57,7 @@ def read_workload(workload: Workload, seed: int, data: Path) -> EnergyScene:
     with scratch_room("andreas") as folder:
         if workload.openb:
             settings["cluster"] = str(_openb(workload, data, folder / "nodes.yaml"))
+        # Through a file, as a user's profiles come: what is replayed was read back.
         profiles = folder / "profiles.csv"
         write_profiles(generate_profiles(workload.kind, settings), profiles)
         trace = generate(workload.kind, seed, settings)[0]

@@ -35,6 +35,7 @@ def earlier_curves(arrivals: Path) -> tuple[LearningCurve, ...]:
     made = []
     for number, (job_id, algorithm) in enumerate(zip(jobs["job_id"], jobs["model"], strict=True), 1):
         row = known.row_of[job_id]
+        # The first value is that before any iteration.
         metric = known.metric[known.begin[row] + 1 : known.begin[row + 1]]
         made.append(LearningCurve(algorithm, number, np.arange(1, len(metric) + 1), metric))
     return tuple(made)

@@ -1,62 +1,34 @@
 """What is compared, and what the paper says of it: orders of policies and relative changes (MLFS, section 4.2.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from papers.mlfs.rows import (
-    GANDIVA,
-    GRAPHENE,
-    HYPERSCHED,
-    MLF_H,
-    MLF_RL,
-    MLFS,
-    RL,
-    SLAQ,
-    TENSORFLOW,
-    TIRESIAS,
-)
-from papers.mlfs.units import UNDER
+import numpy as np
+
+from papers.bench import Done
+from papers.measures import Interval, Measure, interval_of
+from papers.mlfs.bench import UNDER
+from papers.mlfs.rows import GANDIVA, GRAPHENE, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
+from papers.page import Claim, number
+from papers.runs import By, Means, of_case
 
 Groups = tuple[tuple[str, ...], ...]
 """Policies from the best on; those of one group are about equal."""
-By = Mapping[str, Mapping[str, float]]
-"""Policy -> its figures."""
 SAME = 1e-9
+MOST_PAIRS = 4
+"""Pairs out of order that are named."""
 
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A figure of a run.
-
-    Attributes
-    ----------
-    key, title : its name among figures, and in tables
-    scale, digits : how it is printed
-    lower : whether less is better
-    """
-
-    key: str
-    title: str
-    scale: float = 1.0
-    digits: int = 1
-    lower: bool = True
-
-    def text(self, figures: Mapping[str, float]) -> str:
-        """The figure as tables print it."""
-        return f"{figures[self.key] * self.scale:.{self.digits}f}"
-
-
-MAKESPAN = Measure("makespan_s", "makespan, h", 1 / 3600)
-JCT = Measure("mean_jct_s", "mean JCT, min", 1 / 60)
-SHORT = Measure(UNDER, "JCT < 100 min, %", 100, lower=False)
-DEADLINE = Measure("deadline_ratio", "deadline ratio, %", 100, lower=False)
-URGENT = Measure("urgent_deadline_ratio", "deadline ratio of urgent jobs, %", 100, lower=False)
-WAIT = Measure("mean_wait_s", "mean waiting time, min", 1 / 60)
-ACCURACY = Measure("accuracy_mean", "accuracy by deadline", digits=3, lower=False)
-ACCURATE = Measure("accuracy_ratio", "accuracy ratio, %", 100, lower=False)
-BANDWIDTH = Measure("bandwidth_tb", "bandwidth, TB", digits=0)
-OVERHEAD = Measure("decision_ms_mean", "decision, ms", digits=2)
-OVERLOADS = Measure("overloads", "overloads", digits=0)
+MAKESPAN = Measure("makespan_s", "makespan, h", 1, 1 / 3600)
+JCT = Measure("mean_jct_s", "mean JCT, min", 1, 1 / 60)
+SHORT = Measure(UNDER, "JCT < 100 min, %", 1, 100, lower=False)
+DEADLINE = Measure("deadline_ratio", "deadline ratio, %", 1, 100, lower=False)
+URGENT = Measure("urgent_deadline_ratio", "deadline ratio of urgent jobs, %", 1, 100, lower=False)
+WAIT = Measure("mean_wait_s", "mean waiting time, min", 1, 1 / 60)
+ACCURACY = Measure("accuracy_mean", "accuracy by deadline", 3, lower=False)
+ACCURATE = Measure("accuracy_ratio", "accuracy ratio, %", 1, 100, lower=False)
+BANDWIDTH = Measure("bandwidth_tb", "bandwidth, TB", 0)
+OVERHEAD = Measure("decision_ms_mean", "decision, ms")
+OVERLOADS = Measure("overloads", "overloads", 0)
 SHOWN = (MAKESPAN, JCT, SHORT, DEADLINE, WAIT, ACCURACY, ACCURATE, BANDWIDTH, OVERHEAD)
 
 OURS: Groups = ((MLFS,), (MLF_RL,), (MLF_H,))
@@ -75,6 +47,8 @@ ORDERS: dict[Measure, Groups] = {
         (GANDIVA,), (TENSORFLOW,), (TIRESIAS,), (GRAPHENE,), (HYPERSCHED,), (SLAQ,), (RL, MLF_RL), (MLF_H,), (MLFS,),
     ),
 }  # fmt: skip
+AT_LEAST = {one: LEAST_LOADED if one.key.startswith("accuracy") else groups for one, groups in ORDERS.items()}
+"""Orders at the lowest load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +124,28 @@ def gain_pct(measure: Measure, better: Mapping[str, float], worse: Mapping[str, 
     return 100.0 * (z - y if measure.lower else y - z) / z if z else float("nan")
 
 
+def relative(measure: Measure, done: Sequence[Done], case: str, better: str, worse: str) -> Interval:
+    """By how much one is better than another in the geometric mean over draws, %; NaN where a value is not above 0.
+
+    The interval is that of the mean difference of logarithms, draw by draw.
+    """
+    y, z = (measure.of(done, case, name) for name in (better, worse))
+    nan = float("nan")
+    if not ((y > 0).all() and (z > 0).all()):
+        return Interval(nan, nan, nan)
+    logs = interval_of(np.log(y / z))
+    # Less is better: the upper end of the ratio is the lower end of what is gained.
+    if measure.lower:
+        return Interval(*(float(-100 * np.expm1(value)) for value in (logs.mean, logs.high, logs.low)))
+    return Interval(*(float(100 * np.expm1(value)) for value in (logs.mean, logs.low, logs.high)))
+
+
+def apart(measure: Measure, done: Sequence[Done], case: str, better: str, worse: str) -> Interval:
+    """By how much one is better than another, in the unit that is printed: the mean difference draw by draw."""
+    difference = measure.of(done, case, better) - measure.of(done, case, worse)
+    return interval_of(-difference if measure.lower else difference)
+
+
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """How an order of the paper came out: pairs of its groups, and those that are not in its order."""
@@ -181,3 +177,51 @@ def order_text(measure: Measure, groups: Groups, found: Sequence[str]) -> str:
     sign = " < " if measure.lower else " > "
     kept = [[name for name in group if name in found] for group in groups]
     return sign.join(" ~ ".join(group) for group in kept if group)
+
+
+def load_claims(least: str, most: str, found: Means, *, real: bool) -> list[Claim]:
+    """Orders and relative changes at the highest and the lowest load; `real`: those that are printed of 20 servers."""
+    low, high = of_case(found, least), of_case(found, most)
+    orders = [*order_claims(most, ORDERS, high), *order_claims(least, AT_LEAST, low)]
+    return [*orders, *gain_claims(most, PRINTED, high, real=real), *gain_claims(least, PRINTED_LEAST, low, real=real)]
+
+
+def order_claims(case: str, orders: Mapping[Measure, Groups], found: By) -> list[Claim]:
+    """Orders of the paper by measure, of the policies that were run."""
+    made = (order_claim(case, measure, groups, found) for measure, groups in orders.items())
+    return [one for one in made if one is not None]
+
+
+def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim | None:
+    """An order of the paper; None where fewer than two of its groups were run."""
+    told = compare_order(measure, groups, found)
+    if not told.pairs:
+        return None
+    named = [f"{worse} before {better}" for better, worse in told.reversed[:MOST_PAIRS]]
+    more = len(told.reversed) - len(named)
+    here = f"{told.pairs - len(told.reversed)} of {told.pairs} pairs"
+    if named:
+        here += "; not: " + ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    said = order_text(measure, groups, list(found))
+    return Claim(f"{case}: order by {measure.word}", said, here, not told.reversed)
+
+
+def gain_claims(case: str, printed: Iterable[Printed], found: By, *, real: bool) -> list[Claim]:
+    """Relative changes that the paper prints, of the policies that were run."""
+    made = []
+    for one in printed:
+        if one.better in found and one.worse in found:
+            here = gain_pct(one.measure, found[one.better], found[one.worse])
+            paper = one.real_pct if real else one.simulated_pct
+            text = f"{case}: {one.better} improves {one.worse} in {one.measure.word} by"
+            made.append(Claim(text, f"{paper:g} %", f"{number(here, 1)} %", here > 0))
+    return made
+
+
+def overhead_claims(case: str, printed: Mapping[str, int], found: By) -> list[Claim]:
+    """Milliseconds of a decision."""
+    return [
+        Claim(f"{case}: a decision of {name}", f"{ms} ms", f"{OVERHEAD.text(found[name])} ms")
+        for name, ms in printed.items()
+        if name in found
+    ]

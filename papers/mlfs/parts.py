@@ -4,25 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from papers.confidence import HOLDS, REVERSED
+from papers.bench import Done
+from papers.measures import HOLDS, REVERSED, Measure
 from papers.mlfs.bench import Bench
-from papers.mlfs.intervals import relative
-from papers.mlfs.measures import Measure, gain_pct
-from papers.mlfs.plotting import over_x
+from papers.mlfs.measures import gain_pct, relative
+from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, Row
-from papers.mlfs.tables import by_policy, of_case, write_runs
-from papers.mlfs.units import Done
 from papers.mlfs.workloads import SCALES, scaled
-from papers.runs import Means, means
-from papers.sheets import Claim, claims, number, picture, write_page
+from papers.page import Claim, claims, number, write_page, write_runs
+from papers.runs import Means, means, of_case
 
 WHOLE = Row(MLF_H, "mlf_h")
 MOST = "x = 3"
-HOW = (
-    "620x jobs of one week of Philly on 20 servers of 4 GPUs, {draws}; tables hold means over draws. Improvements: by "
-    "how much MLF-H is better with the part than without it, least and most over x, then at x = 3 in the geometric "
-    "mean over draws with its 95 % interval, which decides whether the paper's direction holds; empty where it is open."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +30,7 @@ class Effect:
 
 def without(title: str, setting: str) -> Row:
     """MLF-H with a part of it left out."""
-    return Row(title, WHOLE.policy, settings=((setting, "false"),))
+    return Row(title, WHOLE.policy, {setting: "false"})
 
 
 def write_parts(
@@ -45,25 +38,12 @@ def write_parts(
 ) -> None:
     """Run MLF-H and the rows without parts of it; write the figure's page, table and plot into a folder."""
     measures = list(dict.fromkeys(one.measure for one in effects))
-    done = bench.run([scaled(x) for x in SCALES], (WHOLE, *rows))
+    done = bench.run([scaled(x) for x in SCALES], (WHOLE, *rows), bench.seeds)
     found = means(done)
     write_runs(out, name, done)
     over_x(out, name, title, found, measures)
-    draws = f"{len(bench.seeds)} draws" if len(bench.seeds) > 1 else "one draw"
-    tables = [part for x in SCALES for part in (f"## x = {x}", by_policy(of_case(found, f"x = {x}"), measures))]
-    write_page(
-        out,
-        name,
-        [
-            f"# {title}",
-            about,
-            HOW.format(draws=draws),
-            picture(name, title),
-            *tables,
-            "## Against the paper",
-            claims(_claim(one, found, done) for one in effects),
-        ],
-    )
+    shown = {"tables": tables_over_x(found, measures), "claims": claims(_claim(one, found, done) for one in effects)}
+    write_page(__file__, out, name, title=title, about=about, draws=bench.told["draws"], **shown)
 
 
 def _claim(effect: Effect, found: Means, done: Sequence[Done]) -> Claim:
@@ -76,4 +56,4 @@ def _claim(effect: Effect, found: Means, done: Sequence[Done]) -> Claim:
     than, ends = ("higher", at_most.negative) if effect.worsens else ("better", at_most)
     here = f"{number(over[0], 1)} to {number(over[-1], 1)} %; {MOST}: {ends.text()} %"
     part = effect.without.removeprefix("without ")
-    return Claim(f"with {part}: {effect.measure.title.partition(',')[0]} {than} by", effect.paper, here, verdict)
+    return Claim(f"with {part}: {effect.measure.word} {than} by", effect.paper, here, verdict)

@@ -1,11 +1,13 @@
 """Who is compared, by the names of the paper, and what each of them goes by."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.schedulers.registry import find_policy
+from papers import bench
 
 BY_EARLIER, BY_MEASURED, EXACT, UNTOLD = "earlier", "measured", "oracle", "none"
 """Where forecasts of accuracies come from: a model of the curves of earlier jobs, one of measured curves of other
@@ -20,32 +22,31 @@ BASELINES = (GRAPHENE, TIRESIAS, HYPERSCHED, RL, GANDIVA, TENSORFLOW, SLAQ)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(bench.Row):
     """A policy, as it is run.
 
     Attributes
     ----------
-    title : its name in tables
-    policy : its name in the registry of policies
     forecasts : `BY_EARLIER`, `BY_MEASURED`, `EXACT` or `UNTOLD`
-    settings : (name, value) pairs
     versions : (predictor, version) pairs of the registry that it runs
     """
 
-    title: str
-    policy: str
     forecasts: str = UNTOLD
-    settings: tuple[tuple[str, str], ...] = ()
     versions: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Its forecasts and versions."""
+        return {"forecasts": self.forecasts, "versions": dict(self.versions)}
 
 
 ROWS = (
-    Row(MLFS, "mlfs", BY_EARLIER),
-    Row(MLFS_EXACT, "mlfs", EXACT),
-    Row(MLFS_STRANGE, "mlfs", BY_MEASURED),
-    Row(MLFS_HOPEFUL, "mlfs", BY_MEASURED, (("give_up", "false"),)),
-    Row(MLF_H_C, "mlf_c", BY_EARLIER),
-    Row(MLF_RL, "mlf_rl", BY_EARLIER),
+    Row(MLFS, "mlfs", forecasts=BY_EARLIER),
+    Row(MLFS_EXACT, "mlfs", forecasts=EXACT),
+    Row(MLFS_STRANGE, "mlfs", forecasts=BY_MEASURED),
+    Row(MLFS_HOPEFUL, "mlfs", {"give_up": "false"}, BY_MEASURED),
+    Row(MLF_H_C, "mlf_c", forecasts=BY_EARLIER),
+    Row(MLF_RL, "mlf_rl", forecasts=BY_EARLIER),
     Row(MLF_H, "mlf_h"),
     Row(GRAPHENE, "graphene"),
     Row(TIRESIAS, "tiresias"),

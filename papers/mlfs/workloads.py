@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import servers
@@ -48,6 +49,11 @@ class Workload:
     settings: tuple[tuple[str, float], ...] = ()
 
     @property
+    def drawn(self) -> dict[str, Any]:
+        """All that draws depend on but the seed, and the servers."""
+        return {"jobs": self.jobs, "servers": self.servers, "settings": dict(self.settings)}
+
+    @property
     def gpus(self) -> int:
         """GPUs of all servers."""
         return sum(count * gpus for count, gpus in self.servers)
@@ -78,6 +84,7 @@ def write_workload(workload: Workload, seed: int, arrivals: Path, out: Path) -> 
     """Draw a workload and write its three files into a folder, complete or absent; return it."""
     settings: dict[str, str | float] = dict(workload.settings)
     settings |= {"jobs": workload.jobs, "gpus": workload.gpus, "arrivals": str(arrivals)}
+    # Renamed when whole: a draw that was cut short is none.
     part = out.with_name(out.name + ".part")
     part.mkdir(parents=True, exist_ok=True)
     tasks, curves = generate_tasks("mlfs", seed, settings)

@@ -1,18 +1,4 @@
-"""The figures of PCS, made anew: `python -m papers.pcs`."""
-
-from pathlib import Path
-
-from papers.driver import Paper, command_of, make_figures
-
-FRONTS = "fronts"
-"""Made first when a figure needs it and it is missing."""
-ITEMS = (FRONTS, "figure1", "figure3", "figure4", "figure7", "figure8", "figure9", "figure10")
-SEARCHED = ("figure3", "figure4", "figure7", "figure8", "figure10")
-"""Figures of configurations that were searched for."""
-PAPER = Paper("PCS", "reproduce-pcs", "pcs", ITEMS, "pcs", "pcs/")
-
-
-ABOUT = """Make the figures of PCS anew, all of them or those named.
+"""Make the figures of PCS anew, all of them or those named.
 
 \b
 FIGURE: fronts (the searches that figures choose configurations from), figure1, figure3,
@@ -24,21 +10,34 @@ Example:
   JOBCAST_DATA=data/raw python -m papers.pcs figure7 --out figures
 """
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
 
-def reproduce(names: tuple[str, ...], out: Path, data: Path, *, resume: bool = False) -> None:
-    """Make some of `ITEMS`, see `make_figures`; fronts first where they are needed and missing.
+from papers.driver import Paper, command_of
 
-    Raises ConfigError for an unknown name.
-    """
+FRONTS = "fronts"
+ITEMS = (FRONTS, "figure1", "figure3", "figure4", "figure7", "figure8", "figure9", "figure10")
+SEARCHED = ("figure3", "figure4", "figure7", "figure8", "figure10")
+"""Figures of configurations that were searched for."""
 
-    def make(name: str, data: Path, into: Path) -> None:
-        PAPER.item(name)(data, into, out / FRONTS)
 
+def opened(out: Path, data: Path, *, resume: bool) -> AbstractContextManager[Any]:
+    """The folders that figures are made from."""
+    from papers.pcs.fronts import Sources
+
+    return nullcontext(Sources(data, out / FRONTS))
+
+
+def planned(names: Sequence[str], out: Path) -> tuple[str, ...]:
+    """The searches first where a figure needs them and they are missing."""
     missing = FRONTS not in names and not (out / FRONTS).is_dir() and set(names) & set(SEARCHED)
-    make_figures(PAPER, ((FRONTS,) if missing else ()) + names, out, data, make, resume=resume)
+    return (*((FRONTS,) if missing else ()), *names)
 
 
-main = command_of(PAPER, reproduce, ABOUT, resuming="Leave figures alone whose folder is there.")
+PAPER = Paper("PCS", "pcs", ITEMS, "pcs/", opened=opened, kept=True, planned=planned)
+main = command_of(PAPER, __doc__, word="FIGURE")
 
 if __name__ == "__main__":
     main()

@@ -1,22 +1,15 @@
 """How near configurations of our own come to what we want of them: a quarter of Tiresias's error at nearly its JCT."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from papers.pcs.fronts import CLUSTERS, NAMES, front_of
+from papers.page import grid
+from papers.pcs.fronts import CLUSTERS, NAMES, Sources
 from papers.pcs.runs import TITLES, Task
 from papers.pcs.workloads import MEASURED_JOBS, published
 from papers.runs import Means
-from papers.sheets import grid
 
 QUARTER, NEAR = 0.25, 1.3
 """So much of Tiresias's mean error, within so much of its mean JCT."""
-ROW = "row {pick}"
-ABOUT = (
-    f"We want a configuration of our own search with at most {QUARTER} of Tiresias's mean error within {NEAR} of its "
-    "mean JCT. Written is error / Tiresias's at JCT / Tiresias's; rows are those of the front, of which the one of "
-    "least error that reaches the aim on the first jobs is shown as well, by hindsight."
-)
 
 
 def window(cluster: str, first: int = 0) -> str:
@@ -28,17 +21,14 @@ def window(cluster: str, first: int = 0) -> str:
     return f"{cluster}, jobs {first + 1} to {first + MEASURED_JOBS}"
 
 
-def row_tasks(data: Path, cluster: str, fronts: Path) -> list[Task]:
+def row_tasks(sources: Sources, cluster: str) -> list[Task]:
     """All rows of a front on both windows of its trace, apart from the tables of policies."""
-    front = front_of(fronts, CLUSTERS[cluster])
-    return [
-        Task(
-            _case(window(cluster, first)), ROW.format(pick=row.pick), published(data, cluster, first), config=row.config
-        )
-        for first in (0, MEASURED_JOBS)
-        for row in front.rows
-        if len(row.config.rates) > 1
-    ]
+    rows = [row for row in sources.front(CLUSTERS[cluster]).rows if len(row.config.rates) > 1]
+    tasks = []
+    for first in (0, MEASURED_JOBS):
+        case, scenario = _case(window(cluster, first)), published(sources.data, cluster, first)
+        tasks += [Task(case, f"row {row.pick}", scenario, config=row.config) for row in rows]
+    return tasks
 
 
 def _case(window: str) -> str:
@@ -51,6 +41,7 @@ def aims_table(found: Means, clusters: Sequence[str]) -> str:
     for cluster in clusters:
         windows = [window(cluster, first) for first in (0, MEASURED_JOBS)]
         of_rows = [_relative(found, _case(one), one) for one in windows]
+        # Chosen on the first jobs alone; the second window shows what the choice is worth.
         reached = [name for name, pair in of_rows[0].items() if reaches(pair)]
         best = min(reached, key=lambda name: of_rows[0][name][0], default=None)
         for one, of_row in zip(windows, of_rows, strict=True):

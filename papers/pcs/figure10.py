@@ -1,20 +1,21 @@
 """PCS, Figure 10 (section 5.4): wrong sizes, and a load other than the one that was searched for."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.experiments.search.evaluation import parse_objectives, simulated
-from papers.pcs.figure3 import Trial, Value
-from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, behind, configs, fresh_samples, front_of
-from papers.pcs.plotting import TALL_PANEL, WIDE, save, style_of
-from papers.pcs.runs import TITLES, Task, run_all
-from papers.pcs.tables import percent, share, write_runs
+from jobcast.pipelines.experiments.search.evaluation import parse_objectives
+from jobcast.pipelines.report.plots import WIDE
+from papers.page import grid, number, result, write_csv, write_page, write_runs
+from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, Sources, Trial, behind, fresh_samples, tried
+from papers.pcs.plotting import TALL_PANEL, style_of
+from papers.pcs.runs import TITLES, Task, percent, run, share
 from papers.pcs.workloads import automl
-from papers.runs import Means, in_parallel, means
-from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
+from papers.plotting import save
+from papers.runs import Means, means, run_all
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,152 +23,102 @@ if TYPE_CHECKING:
 SEEDS = tuple(range(5))
 NOISES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 FIFO, AFS = TITLES["elastic_fifo"], TITLES["afs"]
+LEVELS = (0.02, 0.05, 0.1, 0.2)
 NEAR = 0.1
 """Within so much of the front. PCS, section 5.4."""
 SEARCHED, MISSED = "searched at 80 %", "searched at 60 %"
-ABOUT = (
-    f"Workload 1, {len(SEEDS)} draws of 300 apps at 80 % load, ideal simulation. Declared sizes are the true ones "
-    "times a factor drawn evenly from 1 - p to 1 + p, at least 0.01; policies and forecasts go by what is declared. "
-    "AFS is told true sizes."
-)
-ABOUT_LOAD = (
-    "Configurations that were searched at 60 % load, on the five fresh samples of the search at 80 %, beside "
-    "that search's front. Off the front: by which share a configuration is worse, in the figure in which it does "
-    "worse, than the row of the front that is closest to it."
-)
 
 
-def figure10(data: Path, out: Path, fronts: Path) -> None:
+def figure10(sources: Sources, out: Path) -> None:
     """Write the figure's page, tables and plots into a folder."""
-    done = run_all(_tasks(fronts))
+    done = run_all(run, _tasks(sources))
     found = means(done)
     write_runs(out, "figure10", done)
-    loads = _at_another_load(data, fronts)
+    loads = _at_another_load(sources)
     for name, values in loads.items():
         rows = [tuple(f"{value:.6g}" for value in one) for one in values]
         write_csv(out, f"figure10-{name.replace(' %', '').replace(' ', '-')}", ("jct:mean", "error:mean"), rows)
-    save(
-        out,
-        "figure10",
-        "Wrong sizes and loads",
-        lambda figure: _paint(figure, found, loads),
-        (WIDE[0], 1.3 * TALL_PANEL),
-    )
+
+    def paint(figure: "Figure") -> None:
+        _paint(figure, found, loads)
+
+    save(out, "figure10", "Wrong sizes and loads", paint, (WIDE[0], 1.3 * TALL_PANEL))
     off = behind(loads[MISSED], loads[SEARCHED])
-    parts = ["# Figure 10: wrong sizes and loads", ABOUT, _table(found), picture("figure10", "Wrong sizes and loads")]
-    parts += ["## Another load", ABOUT_LOAD, _off_table(off), "## Against the paper", claims(_claims(found, off))]
-    write_page(out, "figure10", parts)
+    write_page(__file__, out, seeds=len(SEEDS), table=_table(found), off=_off_table(off), **_found(found, off))
 
 
-def _case(noise: float) -> str:
-    return share(noise)
-
-
-def _tasks(fronts: Path) -> list[Task]:
-    chosen = configs(front_of(fronts, APPS))
-    tasks = []
+def _tasks(sources: Sources) -> list[Task]:
+    chosen, tasks = sources.configs(APPS), []
     for seed in SEEDS:
         for noise in NOISES:
             scenario = automl(seed, noise=noise)
-            tasks += [Task(_case(noise), name, scenario, config=config) for name, config in chosen.items()]
-            tasks.append(Task(_case(noise), FIFO, scenario, "elastic_fifo"))
-        tasks.append(Task(_case(0.0), AFS, automl(seed), "afs"))
+            tasks += [Task(share(noise), name, scenario, config=config) for name, config in chosen.items()]
+            tasks.append(Task(share(noise), FIFO, scenario, "elastic_fifo"))
+        tasks.append(Task(share(0.0), AFS, automl(seed), "afs"))
     return tasks
 
 
-def _at_another_load(data: Path, fronts: Path) -> dict[str, Floats]:
+def _at_another_load(sources: Sources) -> dict[str, Floats]:
     """(n, 2) mean JCT, s, and mean error, %, at 80 % load of what was searched there and at 60 %."""
-    searching = SEARCHES[APPS]
-    world, samples = fresh_samples(data, searching)
-    sources = {SEARCHED: front_of(fronts, APPS), MISSED: front_of(fronts, APPS_60)}
+    world, samples = fresh_samples(sources.data, SEARCHES[APPS])
     trials = [
-        Trial(name, str(row.pick), world, row.config, sample)
-        for name, front in sources.items()
-        for row in front.rows
+        Trial(case, f"row {row.pick}", world, row.config, sample)
+        for case, key in ((SEARCHED, APPS), (MISSED, APPS_60))
+        for row in sources.front(key).rows
         if row.pareto
         for sample in samples
     ]
-    objectives = parse_objectives(searching.objectives)
-    values: dict[str, dict[str, list[Floats]]] = {name: {} for name in sources}
+    found = tried(trials, parse_objectives(SEARCHES[APPS].objectives))
+    return {case: np.array(list(rows.values())) for case, rows in found.items()}
 
-    def one(trial: Trial) -> Value:
-        return Value(
-            trial.cluster, trial.name, np.array(simulated(trial.world, trial.candidate, trial.sample, objectives))
-        )
 
-    for value in in_parallel(one, trials, lambda value: f"{value.cluster}, row {value.name}"):
-        values[value.cluster].setdefault(value.name, []).append(value.values)
-    return {name: np.array([np.mean(of, axis=0) for of in rows.values()]) for name, rows in values.items()}
+def _over_noises(found: Means, name: str, key: str) -> list[float]:
+    return [found[share(noise), name][key] for noise in NOISES]
 
 
 def _table(found: Means) -> str:
-    head = (
-        "sizes off by up to",
-        *(f"{name}, mean error %" for name in (FIFO, *NAMES)),
-        *(f"{name}, JCT / AFS's" for name in NAMES),
-    )
-    afs = found[_case(0.0), AFS]["mean_jct_s"]
-    rows = [
-        (
-            _case(noise),
-            *(percent(found[_case(noise), name]["mean_error_pct"]) for name in (FIFO, *NAMES)),
-            *(number(found[_case(noise), name]["mean_jct_s"] / afs, 3) for name in NAMES),
-        )
-        for noise in NOISES
-    ]
-    return grid(head, rows)
+    named = (FIFO, *NAMES)
+    head = (*(f"{name}, mean error %" for name in named), *(f"{name}, JCT / AFS's" for name in NAMES))
+    afs = found[share(0.0), AFS]["mean_jct_s"]
+    errors = [map(percent, _over_noises(found, name, "mean_error_pct")) for name in named]
+    jcts = [[number(value / afs, 3) for value in _over_noises(found, name, "mean_jct_s")] for name in NAMES]
+    return grid(("sizes off by up to", *head), zip(map(share, NOISES), *errors, *jcts, strict=True))
 
 
 def _off_table(off: Floats) -> str:
-    levels = (0.02, 0.05, NEAR, 0.2)
-    rows = [(share(level), share(float(np.mean(off <= level)))) for level in levels]
+    rows = [(share(level), share(float(np.mean(off <= level)))) for level in LEVELS]
     return grid(("off the front by at most", f"of the {len(off)} configurations searched at 60 %"), rows)
 
 
-def _claims(found: Means, off: Floats) -> list[Claim]:
-    def errors(name: str) -> list[float]:
-        return [found[_case(noise), name]["mean_error_pct"] for noise in NOISES]
-
-    afs = found[_case(0.0), AFS]["mean_jct_s"]
-    worst = max(found[_case(noise), NAMES[0]]["mean_jct_s"] for noise in NOISES) / afs
-    grown = (
-        max(found[_case(noise), NAMES[0]]["mean_jct_s"] for noise in NOISES) / found[_case(0.0), NAMES[0]]["mean_jct_s"]
-    )
-    alike = float(np.corrcoef(errors(FIFO), errors(NAMES[1]))[0, 1])
-    near = float(np.mean(off <= NEAR))
-    return [
-        Claim(
-            "error of PCS-bal follows FIFO's as sizes get worse (correlation)", "same trend", number(alike), alike > 0.9
-        ),
-        Claim("worst mean JCT of PCS-jct / AFS's with true sizes", "within 1.05", number(worst), worst <= 1.05),
-        Claim("worst mean JCT of PCS-jct / its own with true sizes", "little", number(grown), None),
-        Claim("configurations within 10 % of the front at a load missed", "75 %", share(near), near >= 0.5),
-    ]
+def _found(found: Means, off: Floats) -> Mapping[str, str]:
+    afs, jcts = found[share(0.0), AFS]["mean_jct_s"], _over_noises(found, NAMES[0], "mean_jct_s")
+    fifo, ours = (_over_noises(found, name, "mean_error_pct") for name in (FIFO, NAMES[1]))
+    alike, near = float(np.corrcoef(fifo, ours)[0, 1]), float(np.mean(off <= NEAR))
+    worst = max(jcts) / afs
+    return {
+        "alike": result(number(alike), alike > 0.9),
+        "worst": result(number(worst), worst <= 1.05),
+        "grown": result(number(max(jcts) / jcts[0])),
+        "near": result(share(near), near >= 0.5),
+    }
 
 
-def _paint(figure: "Figure", found: Means, loads: dict[str, Floats]) -> None:
+def _paint(figure: "Figure", found: Means, loads: Mapping[str, Floats]) -> None:
     left, middle, right = figure.subplots(1, 3)
     shares = [100 * noise for noise in NOISES]
     for name in (FIFO, *NAMES):
-        left.plot(
-            shares, [found[_case(noise), name]["mean_error_pct"] for noise in NOISES], label=name, **style_of(name).line
-        )
+        left.plot(shares, _over_noises(found, name, "mean_error_pct"), label=name, **style_of(name).line)
     for name in NAMES:
-        middle.plot(shares, [found[_case(noise), name]["mean_jct_s"] / 60 for noise in NOISES], **style_of(name).line)
-    middle.axhline(found[_case(0.0), AFS]["mean_jct_s"] / 60, label=AFS + ", true sizes", **style_of(AFS).line)
+        jct_min = [value / 60 for value in _over_noises(found, name, "mean_jct_s")]
+        middle.plot(shares, jct_min, **style_of(name).line)
+    middle.axhline(found[share(0.0), AFS]["mean_jct_s"] / 60, label=AFS + ", true sizes", **style_of(AFS).line)
     left.set(xlabel="sizes off by up to, %", ylabel="mean prediction error, %", ylim=(0, None))
     middle.set(xlabel="sizes off by up to, %", ylabel="mean JCT, minutes")
+    # Room for the legend above the lines.
     middle.set_ylim(0, 1.15 * middle.get_ylim()[1])
     for (name, values), marker in zip(loads.items(), ("o", "s"), strict=True):
-        right.plot(
-            values[:, 0] / 60,
-            values[:, 1],
-            marker=marker,
-            markersize=4,
-            linestyle="",
-            label=name,
-            color=style_of(name, (SEARCHED,)).color,
-        )
+        color = style_of(name, (SEARCHED,)).color
+        right.plot(values[:, 0] / 60, values[:, 1], marker=marker, markersize=4, linestyle="", label=name, color=color)
     right.set(xlabel="mean JCT at 80 % load, minutes", ylabel="mean prediction error, %")
     for axes in (left, middle, right):
         axes.legend(fontsize=8)

@@ -9,24 +9,18 @@ import click
 import numpy as np
 
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw, workload_of
-from jobcast.pipelines.report.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from papers.pcs.fronts import APPS, SEARCHES, search
+from papers.page import claims, lines, number, result, write_csv, write_page
+from papers.pcs import volumes as volume
+from papers.pcs.fronts import APPS, SEARCHES, Sources, search
 from papers.pcs.measured import THEIRS, published_configs
-from papers.pcs.plotting import TALL_PANEL, WIDE, plain_ticks, save
-from papers.pcs.volumes import ABOUT as VOLUMES
-from papers.pcs.volumes import (
-    SPACES,
-    Curves,
-    volume_claims,
-    volume_table,
-    volumes,
-    write_volumes,
-)
+from papers.pcs.plotting import TALL_PANEL
+from papers.pcs.volumes import SPACES, Curves, volumes
 from papers.pcs.workloads import GPUS, LOAD, published
+from papers.plotting import save
 from papers.runs import WORKERS
-from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,12 +32,6 @@ MOST_FORECAST = 3000
 CLUSTER_GPUS = (32, 64, 128, 256)
 EVALUATIONS, SAMPLE_JOBS = 1000, 1000
 """Of the paper's search."""
-ABOUT = (
-    f"(a) CPU seconds of one simulation on one core, warmed up, under the published PCS-bal: samples of {CLUSTER}'s "
-    f"jobs at {100 * LOAD:.0f} % load. (b) A search of {EVALUATIONS} simulations of {SAMPLE_JOBS} jobs of workload 1 "
-    f"on {WORKERS} processes; the rise at its end is the judging on fresh samples. Seconds differ from run to run. "
-    "(c) See below."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +44,40 @@ class Timed:
     forecast_s: float
 
 
-def figure9(data: Path, out: Path, fronts: Path) -> None:
+def figure9(sources: Sources, out: Path) -> None:
     """Write the figure's page, tables and plots into a folder."""
-    timed, ticks, curves = _timings(data), _paper_sized(data), volumes(data)
+    timed, ticks, curves = _timings(sources.data), _paper_sized(sources.data), volumes(sources.data)
+    _write_times(out, timed, ticks)
+    volume.write_volumes(out, curves)
+
+    def paint(figure: "Figure") -> None:
+        _paint(figure, timed, ticks, curves)
+
+    save(out, "figure9", "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
+    one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
+    minutes = ticks[-1][1] / 60
+    write_page(
+        __file__,
+        out,
+        cluster=CLUSTER,
+        load=100 * LOAD,
+        evaluations=EVALUATIONS,
+        sample_jobs=SAMPLE_JOBS,
+        workers=WORKERS,
+        timed=lines(map(_line, timed)),
+        seeds=len(volume.SEEDS),
+        margin=volume.MARGIN,
+        volumes=volume.volume_table(curves),
+        one=result(f"{one.forecast_s:.2f} s"),
+        search=result(f"{minutes:.1f} minutes, {WORKERS} processes", minutes < 60),
+        claims=claims(volume.volume_claims(curves)),
+    )
+
+
+def _write_times(out: Path, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
     rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
     write_csv(out, "figure9a", ("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
     write_csv(out, "figure9b", ("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
-    write_volumes(out, curves)
-    size = (WIDE[0], 2.2 * TALL_PANEL)
-    save(out, "figure9", "What a search costs, and finds", lambda figure: _paint(figure, timed, ticks, curves), size)
-    parts = ["# Figure 9: what a search costs", ABOUT, _table(timed), picture("figure9", "Times and hypervolume")]
-    parts += ["## Hypervolume", VOLUMES, volume_table(curves), "## Against the paper"]
-    write_page(out, "figure9", [*parts, claims(_claims(timed, ticks) + volume_claims(curves))])
 
 
 def _timings(data: Path) -> list[Timed]:
@@ -87,6 +97,7 @@ def _timings(data: Path) -> list[Timed]:
 def _time(workload: Workload, config: WfqConfig, jobs: int, gpus: int, *, forecast: bool) -> float:
     sample = draw(replace(workload, gpus=float(gpus)), Sampling(jobs, LOAD), (0,))
     cluster = ElasticCluster(np.array([float(gpus)]))
+    # CPU of this process: others on the machine do not count.
     begin_s = time.process_time()
     replay_elastic(ElasticReplay(sample.jobs, sample.size_s, cluster, config.policy()), predict=forecast)
     return time.process_time() - begin_s
@@ -94,6 +105,7 @@ def _time(workload: Workload, config: WfqConfig, jobs: int, gpus: int, *, foreca
 
 def _paper_sized(data: Path) -> list[tuple[int, float]]:
     """(simulations, seconds) while a search of the paper's size goes on."""
+    # Of the clock: the search runs in processes of its own.
     begin_s, ticks = time.monotonic(), []
     searching = replace(SEARCHES[APPS], jobs=SAMPLE_JOBS, evaluations=EVALUATIONS)
     search(data, searching, lambda done, _: ticks.append((done, time.monotonic() - begin_s)))
@@ -101,45 +113,19 @@ def _paper_sized(data: Path) -> list[tuple[int, float]]:
     return [*ticks, (ticks[-1][0], time.monotonic() - begin_s)]
 
 
-def _table(timed: list[Timed]) -> str:
-    rows = [
-        (
-            f"{one.jobs:,}",
-            str(one.gpus),
-            number(one.alone_s, 3),
-            number(one.forecast_s, 2),
-            f"{one.jobs / one.alone_s:,.0f}",
-        )
-        for one in timed
-    ]
-    return grid(("jobs", "GPUs", "CPU s", "with forecasts", "jobs a CPU second"), rows)
-
-
-def _claims(timed: list[Timed], ticks: list[tuple[int, float]]) -> list[Claim]:
-    one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
-    minutes = ticks[-1][1] / 60
-    here = f"{minutes:.1f} minutes, {WORKERS} processes"
-    return [
-        Claim("one simulation of 1,000 jobs, with forecasts", "minutes", f"{one.forecast_s:.2f} s", None),
-        Claim("a front of about 1,000 simulations", "60 minutes, 10 machines", here, minutes < 60),
-    ]
+def _line(one: Timed) -> tuple[str, ...]:
+    seconds = number(one.alone_s, 3), number(one.forecast_s, 2)
+    return (f"{one.jobs:,}", str(one.gpus), *seconds, f"{one.jobs / one.alone_s:,.0f}")
 
 
 def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]], curves: Curves) -> None:
     panels = figure.subplots(2, 2)
     left, right = panels[0]
     here = [one for one in timed if one.gpus == GPUS]
-    left.plot(
-        [one.jobs for one in here], [one.alone_s for one in here], marker="o", label="completions", color=PALETTE[0]
-    )
     told = [one for one in here if np.isfinite(one.forecast_s)]
-    left.plot(
-        [one.jobs for one in told],
-        [one.forecast_s for one in told],
-        marker="s",
-        label="with forecasts",
-        color=PALETTE[1],
-    )
+    alone, forecast = [one.alone_s for one in here], [one.forecast_s for one in told]
+    left.plot([one.jobs for one in here], alone, marker="o", label="completions", color=PALETTE[0])
+    left.plot([one.jobs for one in told], forecast, marker="s", label="with forecasts", color=PALETTE[1])
     left.set(xscale="log", yscale="log", xlabel="jobs", ylabel="CPU seconds")
     left.set_title("(a) one simulation, 64 GPUs", loc="left")
     left.legend(fontsize=8)

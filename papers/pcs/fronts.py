@@ -1,7 +1,7 @@
 """The searches that the figures choose configurations from (PCS, sections 3.3 and 5.1)."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,15 +12,15 @@ import numpy as np
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
-from jobcast.pipelines.experiments.search.evaluation import World, parse_objectives
+from jobcast.pipelines.experiments.search.evaluation import Candidate, Objective, World, parse_objectives, simulated
 from jobcast.pipelines.experiments.search.front import Front, Row, read_front, write_front
 from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchRequest, draw_samples, search_front
 from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
+from papers.page import HOUR_S, grid, number, write_csv, write_page
 from papers.pcs import workloads
-from papers.runs import WORKERS
-from papers.sheets import HOUR_S, grid, number, write_csv, write_page
+from papers.runs import WORKERS, in_parallel
 
 MEANS, TAIL = "jct:mean,error:mean", "jct:mean,error:p99"
 """SetPreference for workloads 1 and 2, and for workload 3. PCS, section 3.2."""
@@ -33,6 +33,25 @@ SHARES = (("PCS-jct", 0.05), ("PCS-bal", 0.2), ("PCS-pred", 0.6))
 NAMES = tuple(name for name, _ in SHARES)
 LARGE = 1000.0
 """From here on tables leave decimals out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What figures are made from: the folders of traces, and of the fronts that were searched for."""
+
+    data: Path
+    fronts: Path
+
+    def front(self, key: str) -> Front:
+        """A front that was searched for. Raises ConfigError when it is not there."""
+        path = self.fronts / f"{key}.parquet"
+        if not path.is_file():
+            raise ConfigError(f"{path}: no such front; make the figure `fronts` first")
+        return read_front(path)
+
+    def configs(self, key: str) -> dict[str, WfqConfig]:
+        """The configurations of `picks` from a front."""
+        return {name: row.config for name, row in picks(self.front(key)).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +92,8 @@ def _apps(data: Path) -> ElasticScene:
     return workloads.automl(HISTORY, COLLECTED)
 
 
-def _gavel(data: Path) -> ElasticScene:
-    return workloads.gavel(HISTORY, COLLECTED)
-
-
-def _light(data: Path) -> ElasticScene:
-    return workloads.gavel(HISTORY, COLLECTED, at_width=False)
+def _gavel(*, at_width: bool) -> Callable[[Path], ElasticScene]:
+    return lambda data: workloads.gavel(HISTORY, COLLECTED, at_width=at_width)
 
 
 def _cluster(name: str) -> Callable[[Path], ElasticScene]:
@@ -94,8 +109,10 @@ SEARCHES: Mapping[str, Searching] = MappingProxyType(
         **{
             key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()
         },
-        GAVEL: Searching("Gavel, run times at a job's width", _gavel, TAIL, jobs=500, evaluations=300),
-        LIGHT: Searching("Gavel, run times on one GPU", _light, TAIL, jobs=workloads.JOBS, evaluations=300),
+        GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
+        LIGHT: Searching(
+            "Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=workloads.JOBS, evaluations=300
+        ),
     }
 )
 
@@ -123,37 +140,55 @@ def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]
     ]
 
 
-def fronts(data: Path, out: Path, folder: Path) -> None:
+def fronts(sources: Sources, out: Path) -> None:
     """Write every search's front, the configurations that it tried, and the page into a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    parts = ["# The searches", _about()]
+    parts = []
     for key, searching in SEARCHES.items():
         begin_s = time.monotonic()
-        found = search(data, searching)
+        found = search(sources.data, searching)
         write_front(found.front, out / f"{key}.parquet")
         labels = [one.label for one in found.front.objectives]
         write_csv(out, f"{key}-tried", (*labels, "queues"), _tried(found))
         parts += [f"## {searching.about}", _page(found.front, len(found.history))]
         click.echo(f"  {key} ({time.monotonic() - begin_s:.0f} s)", err=True)
-    write_page(out, "fronts", parts)
+    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in SHARES)
+    write_page(__file__, out, shares=shares, fronts=parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """A candidate on one sample; `case` and `name` are what it is called, rows of a front by their picks."""
+
+    case: str
+    name: str
+    world: World
+    candidate: Candidate
+    sample: Sample
+
+
+def tried(trials: Sequence[Trial], objectives: Sequence[Objective]) -> dict[str, dict[str, Floats]]:
+    """(n_objectives,) means over samples, by case and name, in the order of trials."""
+
+    def one(trial: Trial) -> tuple[str, str, Floats]:
+        values = simulated(trial.world, trial.candidate, trial.sample, objectives)
+        return trial.case, trial.name, np.array(values)
+
+    found: dict[str, dict[str, list[Floats]]] = {}
+    for case, name, values in in_parallel(one, trials, lambda made: f"{made[0]} {made[1]}"):
+        found.setdefault(case, {}).setdefault(name, []).append(values)
+    return {case: {name: np.mean(of, axis=0) for name, of in rows.items()} for case, rows in found.items()}
 
 
 def _tried(found: Searched) -> list[tuple[str, ...]]:
     return [(*(f"{value:.6g}" for value in one.values), str(len(one.config.rates))) for one in found.history]
 
 
-def front_of(folder: Path, key: str) -> Front:
-    """A front that was searched for. Raises ConfigError when it is not there."""
-    path = folder / f"{key}.parquet"
-    if not path.is_file():
-        raise ConfigError(f"{path}: no such front; make the figure `fronts` first")
-    return read_front(path)
-
-
 def picks(front: Front) -> dict[str, Row]:
     """PCS-jct, PCS-bal and PCS-pred: of the rows with two queues or more that nothing beats on test samples, those of
     least error whose mean JCT is within their share of the way from the lowest to FIFO's.
     """
+    # One queue is FIFO: no configuration of a choice.
     rows = [row for row in front.rows if row.pareto and row.test is not None and len(row.config.rates) > 1]
     lowest = min(row.test[0] for row in rows)  # type: ignore[index]
     whole = max(front.references["elastic_fifo"][0] / lowest, 1.0)
@@ -161,22 +196,6 @@ def picks(front: Front) -> dict[str, Row]:
         name: min((row for row in rows if row.test[0] <= lowest * whole**share), key=lambda row: row.test[1])  # type: ignore[index]
         for name, share in SHARES
     }
-
-
-def configs(front: Front) -> dict[str, WfqConfig]:
-    """The configurations of `picks`."""
-    return {name: row.config for name, row in picks(front).items()}
-
-
-def _about() -> str:
-    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in SHARES)
-    return (
-        "SPEA2 over WFQ(T, W, zeta_min), three random samples a configuration to search on, five fresh ones to judge "
-        "on; fractional GPUs, preemption costs nothing. Samples of workload 2 draw gaps between arrivals from the "
-        "trace's own, those of the others are Poisson. The configurations of the figures are those of least error, "
-        "with two queues or more, whose mean JCT is within a share of the way from the front's lowest to FIFO's, on a "
-        f"logarithmic scale: {shares}. Fronts are in `*.parquet`, all that was tried in `*-tried.csv`."
-    )
 
 
 def _page(front: Front, tried: int) -> str:
@@ -246,6 +265,7 @@ def hypervolume_curve(values: Floats, ideal: Floats, reference: Floats) -> Float
     curve = np.zeros(len(values))
     last = 0.0
     for row, point in enumerate(scaled):
+        # A point that is beaten wins nothing; to compute a hypervolume is dear.
         if (point < 1.0).all() and not (front <= point).all(axis=1).any():
             front = np.vstack([front[~(point <= front).all(axis=1)], point])
             last = float(volume(front))

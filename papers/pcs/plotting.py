@@ -2,19 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.report.plots import DASHES, INK, WIDE, Style, legend_beside, plain_ticks, styles, thin_cdf
+from jobcast.pipelines.report.plots import INK, WIDE, Style, legend_beside, styles, thin_cdf
 from papers.pcs.runs import TITLES
-from papers.plotting import save
+from papers.plotting import hatch, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["WIDE", "distributions", "jct_and_errors", "plain_ticks", "save", "scatter", "style_of"]
 PCS = ("PCS-jct", "PCS-bal", "PCS-pred")
 ALWAYS = (
     *PCS,
@@ -47,11 +46,6 @@ def scatter(axes: "Axes", points: Mapping[str, tuple[float, float]], xlabel: str
     axes.set(xlabel=xlabel, ylabel=ylabel)
 
 
-def _hatch(label: str) -> str:
-    """Lines for what is published, crosses for what shares its colour with another."""
-    return "//" if "published" in label else "" if style_of(label).dashes == DASHES[0] else "xx"
-
-
 def jct_and_errors(out: Path, name: str, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
     """Draw `NAME.svg`: mean JCT over the lowest, and mean errors with a line to the 99th percentile, by policy."""
     lowest = min(figures["mean_jct_s"] for figures in rows.values())
@@ -59,14 +53,18 @@ def jct_and_errors(out: Path, name: str, title: str, rows: Mapping[str, Mapping[
     def paint(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2)
         for at, (label, figures) in enumerate(rows.items()):
-            color, hatch = style_of(label).color, _hatch(label)
-            left.bar(at, figures["mean_jct_s"] / lowest, 0.8, color=color, hatch=hatch, edgecolor="white")
-            right.bar(at, figures["mean_error_pct"], 0.8, color=color, hatch=hatch, edgecolor="white")
+            style = style_of(label)
+            # Lines for what is published, crosses for what shares its colour with another.
+            mark = "//" if "published" in label else hatch(style.dashes, "xx")
+            look: dict[str, Any] = {"color": style.color, "hatch": mark, "edgecolor": "white"}
+            left.bar(at, figures["mean_jct_s"] / lowest, 0.8, **look)
+            right.bar(at, figures["mean_error_pct"], 0.8, **look)
             right.plot([at, at], [figures["mean_error_pct"], figures["p99_error_pct"]], color=INK, linewidth=1.2)
         for axes, said in ((left, "mean JCT / lowest"), (right, "mean prediction error (line: to the p99), %")):
             axes.set_xticks(range(len(rows)), list(rows), rotation=60, ha="right", fontsize=8)
             axes.set_title(said, loc="left")
             axes.grid(axis="x", visible=False)
+        # Errors reach from none to thousands of percent.
         right.set_yscale("symlog", linthresh=1.0)
         right.set_ylim(0, None)
         right.yaxis.set_major_formatter("{x:g}")

@@ -1,6 +1,6 @@
-"""Policies on workloads of elastic jobs, and the figures of each run."""
+"""Policies on workloads of elastic jobs, the figures of each run, and tables of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,8 @@ from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, held_gpu_s, unfairness_pct
-from papers.runs import in_parallel
+from papers.page import HOUR_S, grid, number
+from papers.runs import Done, Means, of_case
 
 TITLES = {
     "elastic_fifo": "FIFO", "srsf": "Tiresias (SRSF)", "elastic_las": "LAS", "afs": "AFS", "elastic_themis": "Themis",
@@ -22,7 +23,14 @@ TITLES = {
 """Policies besides PCS, and what the paper calls them."""
 PAPERS = ("elastic_fifo", "srsf", "afs", "elastic_themis")
 """PCS, section 5.1."""
+SHOWN = ("elastic_fifo", "srsf", "elastic_las", "afs", "elastic_themis", "elastic_fair")
+"""In the order of Figures 7 and 8."""
 PERCENTILES = (50, 90, 95, 99)
+HEAD = (
+    "policy", "mean JCT h", "x", "p90 JCT h", "p99 JCT h", "mean error %", "p90", "p99", "worst", "mean unfairness %",
+    "p99", "worst", "mean, over time",
+)  # fmt: skip
+"""x: mean JCT relative to the lowest of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +58,6 @@ class Task:
     preempt_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Done:
-    """A finished run: its names, its figures, and what happened."""
-
-    case: str
-    name: str
-    figures: Mapping[str, float]
-    log: RunLog
-
-
 def policies(case: str, scenario: ElasticScene, names: Iterable[str] = PAPERS, preempt_s: float = 0.0) -> list[Task]:
     """A task for each policy besides PCS."""
     return [Task(case, TITLES[name], scenario, name, preempt_s=preempt_s) for name in names]
@@ -79,11 +77,6 @@ def run(task: Task) -> Done:
     """Simulate one task, with a forecast of each job's completion at its submission."""
     log = replay_elastic(replay(task), predict=True)
     return Done(task.case, task.label, figures_of(log), log)
-
-
-def run_all(tasks: Sequence[Task]) -> list[Done]:
-    """Simulate tasks, two at a time, telling each that is done."""
-    return list(in_parallel(run, tasks, lambda done: f"{done.case} {done.name}"))
 
 
 def figures_of(log: RunLog) -> dict[str, float]:
@@ -108,12 +101,6 @@ def _measures(values: Floats) -> dict[str, float]:
     return {"mean": float(values.mean()), **found, "max": float(values.max())}
 
 
-def pooled(done: Sequence[Done], by_job: Callable[[RunLog], Floats]) -> dict[str, list[float]]:
-    """Values by job of all runs of a name put together, by name in the order of their first run."""
-    names = list(dict.fromkeys(one.name for one in done))
-    return {name: np.concatenate([by_job(one.log) for one in done if one.name == name]).tolist() for name in names}
-
-
 def cut(jobs: ElasticJobs, count: int) -> ElasticJobs:
     """The first jobs alone.
 
@@ -124,3 +111,41 @@ def cut(jobs: ElasticJobs, count: int) -> ElasticJobs:
     """
     by_job = {name: getattr(jobs, name)[:count] for name in ("submit_s", "size_s", "least", "most", "model")}
     return jobs._replace(**by_job, stage_of=jobs.stage_of[: count + 1])
+
+
+def by_policy(found: Means, case: str) -> str:
+    """The policies of one case."""
+    rows = of_case(found, case)
+    lowest = min(figures["mean_jct_s"] for figures in rows.values())
+    return grid(HEAD, (_line(name, figures, lowest) for name, figures in rows.items()))
+
+
+def _line(name: str, figures: Mapping[str, float], lowest: float) -> tuple[str, ...]:
+    jct = [number(figures[f"{measure}_jct_s"] / HOUR_S) for measure in ("mean", "p90", "p99")]
+    error = [percent(figures[f"{measure}_error_pct"]) for measure in ("mean", "p90", "p99", "max")]
+    unfair = [percent(figures[f"{measure}_unfairness_pct"]) for measure in ("mean", "p99", "max")]
+    over_time = percent(figures["mean_unfairness_over_time_pct"])
+    return (name, jct[0], number(figures["mean_jct_s"] / lowest), *jct[1:], *error, *unfair, over_time)
+
+
+def percent(value: float) -> str:
+    """Three digits, or a whole number where it has more.
+
+    >>> percent(0.1234), percent(12.34), percent(12345.6)
+    ('0.12', '12.3', '12,346')
+    """
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def percents(values: Iterable[float]) -> str:
+    """Percentages between commas."""
+    return ", ".join(map(percent, values))
+
+
+def share(value: float, digits: int = 0) -> str:
+    """A share in percent.
+
+    >>> share(0.25), share(-0.0004, 1)
+    ('25 %', '0.0 %')
+    """
+    return f"{round(100 * value, digits) + 0.0:.{digits}f} %"

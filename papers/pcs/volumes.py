@@ -7,8 +7,8 @@ import numpy as np
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.proposers import pareto_mask
+from papers.page import Claim, grid, write_csv
 from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, hypervolume_curve, search
-from papers.sheets import Claim, grid, write_csv
 
 SPACES = {"parameters": "WFQ(T, W, zeta_min)", "raw": "thresholds, weights, cap"}
 OF = (APPS, CLUSTERS["ee9e8c"])
@@ -17,11 +17,6 @@ MARGIN = 1.05
 """The box of a hypervolume ends so far beyond the worst of the front of both searches."""
 SHOWN = (0.1, 0.25, 0.5, 1.0)
 """Shares of the configurations after which the table tells what was won."""
-ABOUT = (
-    f"Mean of {len(SEEDS)} seeds; both searches see equal samples. Hypervolume is the share won of the box between the "
-    f"best and {MARGIN:g} times the worst that the common front of both searches has of each figure, on the samples "
-    "that they search on."
-)
 Curves = dict[str, dict[str, Floats]]
 """By search and space, (n_seeds, n_configurations)."""
 

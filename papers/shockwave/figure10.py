@@ -1,13 +1,14 @@
 """Shockwave, Figure 10 (section 8.6): from jobs that never change their batch size to jobs that all do."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from papers.plotting import write_cases
-from papers.runs import FAIR, GREEDY, SHOCKWAVE, Means, Task, ratio, run_all
-from papers.sheets import Claim
+from papers.page import number, result, write_page
+from papers.runs import Means, run_all
+from papers.shockwave.runs import FAIR, GREEDY, JCT, MAKESPAN, SHOCKWAVE, UNFAIR, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
 
 STATIC_SHARES = (1.0, 0.6, 0.4, 0.0)
@@ -17,12 +18,6 @@ MARKED = 0.05
 """A ratio that grows by less has not grown."""
 FORECASTING = ("ossp", "themis_filter", "allox")
 OTHERS = ("gavel", "gandiva_fair")
-ABOUT = (
-    f"{JOBS} jobs of the generator on {GPUS} GPUs, means of {len(SEEDS)} draws; those that are not static adapt by "
-    "Accordion or GNS, half each. (S, D) = (0.6, 0.4): 60 % static. Baselines that ask for run times only react, as in "
-    "the paper: they take the batch size of the moment for the one until the end. Shockwave forecasts by the "
-    "restatement rule."
-)
 
 
 def mix(data: Path, seed: int, static: float, jobs: int = JOBS, gpus: int = GPUS) -> RigidScenario:
@@ -39,39 +34,27 @@ def figure10(data: Path, out: Path) -> None:
             tasks.append(Task(_case(static), scenario, SHOCKWAVE))
             tasks += [Task(_case(static), scenario, policy, GREEDY) for policy in FORECASTING]
             tasks += [Task(_case(static), scenario, policy) for policy in OTHERS]
-    heading, title = "Figure 10: static and dynamic jobs", "Static and dynamic jobs"
-    write_cases(out, "figure10", heading, ABOUT, run_all(tasks), _claims, title=title)
+    found, tables = write_cases(out, "figure10", "Static and dynamic jobs", run_all(run, tasks))
+    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found))
 
 
 def _case(static: float) -> str:
     return f"(S, D) = ({static:g}, {1 - static:g})"
 
 
-def _claims(found: Means) -> list[Claim]:
+def _found(found: Means) -> Mapping[str, str]:
     none, all_ = _case(STATIC_SHARES[0]), _case(STATIC_SHARES[-1])
-    first, last = ratio(found, none, "makespan_s", FAIR), ratio(found, all_, "makespan_s", FAIR)
-    grown = last - first > MARKED
-    jct = ratio(found, none, "mean_jct_s", FAIR)
-    unfair = {(case, name): found[case, name]["unfair_pct_100"] for case in (none, all_) for name in (SHOCKWAVE, *FAIR)}
-    others = float(np.mean([unfair[none, name] for name in FAIR]))
-    shown = ", ".join(f"{unfair[all_, name]:.0f} %" for name in ("themis_filter", "allox", SHOCKWAVE))
-    grows = all(unfair[all_, name] > unfair[none, name] for name in ("themis_filter", "allox"))
-    return [
-        Claim("all static: makespan of Themis, Gavel, AlloX / Shockwave's", "1.18", f"{first:.2f}", first > 1),
-        Claim("all static: no loss in mean JCT (theirs / Shockwave's)", "about 1", f"{jct:.2f}", None),
-        Claim(
-            "all static: unfair jobs, Shockwave and the three",
-            "< 5 %, < 18 %",
-            f"{unfair[none, SHOCKWAVE]:.1f} %, {others:.1f} %",
-            unfair[none, SHOCKWAVE] < others,
-        ),
-        Claim("all dynamic: makespan of the three / Shockwave's", "1.3", f"{last:.2f}", last > 1),
-        Claim("the win in makespan grows with the share of dynamic jobs", "yes", f"{last - first:+.2f}", grown),
-        Claim(
-            "all dynamic: unfair jobs of Themis, AlloX, Shockwave",
-            "28 %, 22 %, 9 %",
-            shown,
-            unfair[all_, SHOCKWAVE] < min(unfair[all_, "themis_filter"], unfair[all_, "allox"]),
-        ),
-        Claim("Themis and AlloX are less fair the more jobs are dynamic", "yes", "yes" if grows else "no", grows),
-    ]
+    first, last = (ratio(found, case, MAKESPAN) for case in (none, all_))
+    static, dynamic = ({name: found[case, name][UNFAIR.key] for name in (SHOCKWAVE, *FAIR)} for case in (none, all_))
+    others = float(np.mean([static[name] for name in FAIR]))
+    themis, allox, mine = (dynamic[name] for name in ("themis_filter", "allox", SHOCKWAVE))
+    less_fair = themis > static["themis_filter"] and allox > static["allox"]
+    return {
+        "first": above(first),
+        "jct": result(number(ratio(found, none, JCT))),
+        "unfair_static": result(f"{static[SHOCKWAVE]:.1f} %, {others:.1f} %", static[SHOCKWAVE] < others),
+        "last": above(last),
+        "grown": result(f"{last - first:+.2f}", last - first > MARKED),
+        "unfair_dynamic": result(f"{themis:.0f} %, {allox:.0f} %, {mine:.0f} %", mine < min(themis, allox)),
+        "less_fair": result("yes" if less_fair else "no", less_fair),
+    }

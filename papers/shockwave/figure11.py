@@ -9,11 +9,11 @@ from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import figures, finish_time_fairness, static_contention
-from papers.plotting import distributions, save, write_cases
-from papers.runs import GREEDY, SHOCKWAVE, Done, Means, Task, in_parallel, run
-from papers.sheets import Claim, number, picture
+from jobcast.simulator.metrics import figures
+from papers.page import Claim, claims, number, numbers, write_page
+from papers.runs import Done, Means, in_parallel
 from papers.shockwave.pollux_jobs import applications, draw_jobs, scenario_of
+from papers.shockwave.runs import GREEDY, SHOCKWAVE, Task, fairness_cdfs, run, write_cases
 from papers.shockwave.workloads import CONTENTION
 
 POLLUX = "pollux"
@@ -21,14 +21,6 @@ JOBS, GPUS = 120, 32
 CASES = {"contention 3": CONTENTION, "contention 1": 1.0}
 """GPUs that jobs would hold at the widths that they ask for, if nobody waited, over the GPUs that there are."""
 SEEDS = range(2)
-ABOUT = (
-    f"{JOBS} trainings of cifar10, deepspeech2 and bert, from the step times and noise curves that Pollux published, "
-    f"on {GPUS} GPUs; means of {len(SEEDS)} draws of arrivals and widths (Pollux's own trace is not at hand), crowded "
-    "as in the other figures and with room for all. Pollux runs first and chooses GPUs and batch sizes; Shockwave then "
-    "runs the same samples at the batch sizes of that run, on the GPUs that each job asked for. It is told those batch "
-    "sizes; greedy: it takes the one of the moment to stay. FTF is relative to run times on the GPUs asked for at "
-    "those batch sizes, for both."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +41,7 @@ class _Both:
         known = applications(self.data, GPUS)
         names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
         log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
+        # Shockwave cannot scale jobs: it gets the batch sizes that Pollux chose, on the widths that were asked for.
         scenario = scenario_of(names, works, ran, known, GPUS)
         runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
         return Pair(case, seed, (runs[0], _done(case, log, runs[0].log), *runs[1:]))
@@ -69,13 +62,10 @@ def figure11(data: Path, out: Path) -> None:
     draws = [(case, seed) for case in CASES for seed in SEEDS]
     pairs = list(in_parallel(_Both(data), draws, lambda pair: f"{pair.case}, draw {pair.seed}"))
     done = [one for pair in pairs for one in pair.done]
-    _plot_ftf(out, pairs[0].done)
-
-    def claimed(found: Means) -> list[Claim]:
-        return [claim for case in CASES for claim in _claims(found, done, case)]
-
-    title, also = "Shockwave and Pollux", [picture("figure11-ftf", "Distribution of finish-time fairness")]
-    write_cases(out, "figure11", f"Figure 11: {title}", ABOUT, done, claimed, title=title, also=also)
+    fairness_cdfs(out, "figure11-ftf", "Finish-time fairness of one draw, contention 3", pairs[0].done)
+    found, tables = write_cases(out, "figure11", "Shockwave and Pollux", done)
+    said = claims(claim for case in CASES for claim in _claims(found, done, case))
+    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, claims=said)
 
 
 def _claims(found: Means, done: list[Done], case: str) -> list[Claim]:
@@ -84,25 +74,11 @@ def _claims(found: Means, done: list[Done], case: str) -> list[Claim]:
     pollux = [one for one in done if (one.case, one.name) == (case, POLLUX)]
     asked = sum(float(one.log.gpus @ one.log.duration_s) for one in pollux)
     held = sum(one.figures["utilization"] * one.figures["makespan_s"] * one.log.total_gpus for one in pollux)
-    shown = f"{mine['worst_ftf']:.2f}, {theirs['worst_ftf']:.2f}"
+    worst = [one["worst_ftf"] for one in (mine, theirs)]
+    said = f"{case}: worst FTF of Shockwave and Pollux"
     return [
         Claim(f"{case}: mean JCT of Shockwave / Pollux's", "3", number(jct), jct > 1),
         Claim(f"{case}: GPU time at the GPUs asked for / what Pollux held", "2.4", number(asked / held), asked > held),
         Claim(f"{case}: makespan of Pollux / Shockwave's", "about 1", number(makespan), None),
-        Claim(
-            f"{case}: worst FTF of Shockwave and Pollux",
-            "Shockwave's far better",
-            shown,
-            mine["worst_ftf"] < theirs["worst_ftf"],
-        ),
+        Claim(said, "Shockwave's far better", numbers(worst), worst[0] < worst[1]),
     ]
-
-
-def _plot_ftf(out: Path, done: tuple[Done, ...]) -> None:
-    values = {one.name: finish_time_fairness(one.log, static_contention(one.log)).tolist() for one in done}
-    save(
-        out,
-        "figure11-ftf",
-        "Finish-time fairness of one draw, contention 3",
-        lambda figure: distributions(figure.subplots(), values, "FTF (above 1 is unfair)"),
-    )

@@ -15,9 +15,9 @@ from jobcast.pipelines.experiments.rounds import work_forecasts
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
+from papers.page import lines, number, result, write_csv, write_page
 from papers.plotting import save
-from papers.runs import NO_HOME, SHOCKWAVE
-from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
+from papers.shockwave.runs import NO_HOME, SHOCKWAVE
 from papers.shockwave.workloads import drawn
 
 if TYPE_CHECKING:
@@ -78,44 +78,24 @@ def figure12(data: Path, out: Path) -> None:
     rows = [(one.jobs, one.seed, f"{one.wall_s:.3g}", f"{one.gap_pct:.4g}") for one in made]
     write_csv(out, "figure12", ("active_jobs", "seed", "wall_s", "gap_pct"), rows)
     _plot(out, made)
-    write_page(out, "figure12", _parts(made))
-
-
-def _parts(made: list[Planned]) -> list[str]:
-    def of(jobs: int) -> list[Planned]:
-        return [one for one in made if one.jobs == jobs]
-
-    lines = [
-        (
-            f"{jobs:,}",
-            number(float(np.median([one.wall_s for one in of(jobs)]))),
-            number(max(one.wall_s for one in of(jobs))),
-            number(float(np.median([one.gap_pct for one in of(jobs)])), 3),
-            number(max(one.gap_pct for one in of(jobs)), 3),
-            number(PRINTED.get(jobs, float("nan"))),
-        )
-        for jobs in ACTIVE
-    ]
+    cells = [_line(jobs, [one for one in made if one.jobs == jobs]) for jobs in ACTIVE]
     longest = max(one.wall_s for one in made)
-    head = ("active jobs", "median s", "longest s", "median gap, %", "largest gap, %", "gap of the paper after 15 s, %")
-    gaps = ", ".join(f"{jobs:,}: {line[3]} %" for jobs, line in zip(ACTIVE, lines, strict=True))
-    return [
-        "# Figure 12: what planning costs",
-        f"One window of 30 rounds on {GPUS} GPUs, jobs of the generator, each somewhere in its first regime; "
-        f"{len(SEEDS)} draws. Seconds are of one core and differ from machine to machine. The gap is between a plan's "
-        "value and a bound that none exceeds, relative to the value; it is of the programme of equation 11, whose "
-        "values the paper's solver scales in a way that it does not print.",
-        grid(head, lines),
-        picture("figure12", "Seconds and gap by active jobs"),
-        claims(
-            [
-                Claim(
-                    "planning fits into half a round (60 s)", "15 s", f"{longest:.1f} s at most", longest < ROUND_S / 2
-                ),
-                Claim("bound gap (here the median)", "0.03 %, 0.11 %, 0.44 % at 500, 1,000, 2,000", gaps),
-            ]
-        ),
-    ]
+    write_page(
+        __file__,
+        out,
+        gpus=GPUS,
+        seeds=len(SEEDS),
+        lines=lines(cells),
+        fits=result(f"{longest:.1f} s at most", longest < ROUND_S / 2),
+        gaps=result(", ".join(f"{jobs}: {gap} %" for jobs, _, _, gap, *_ in cells)),
+    )
+
+
+def _line(jobs: int, made: list[Planned]) -> tuple[str, ...]:
+    walls, gaps = [one.wall_s for one in made], [one.gap_pct for one in made]
+    wall = number(float(np.median(walls))), number(max(walls))
+    gap = number(float(np.median(gaps)), 3), number(max(gaps), 3)
+    return (f"{jobs:,}", *wall, *gap, number(PRINTED.get(jobs, float("nan"))))
 
 
 def _plot(out: Path, made: list[Planned]) -> None:

@@ -4,17 +4,9 @@ from pathlib import Path
 
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.report.formatting import iso
-from papers.plotting import bars
-from papers.runs import BASELINES, FAIR, SHOCKWAVE, SIMPLE, Task, means, ratio, run_all
-from papers.sheets import (
-    Claim,
-    claims,
-    comparison,
-    picture,
-    who_is_better,
-    write_page,
-    write_runs,
-)
+from papers.page import result, write_page
+from papers.runs import run_all
+from papers.shockwave.runs import BASELINES, MAKESPAN, SHOCKWAVE, SIMPLE, Task, ratio, run, write_cases
 from papers.shockwave.workloads import philly
 
 CASE = "philly"
@@ -25,26 +17,9 @@ JOBS, GPUS = 160, 32
 def figure17(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenario = philly(data, JOBS, GPUS)
-    done = run_all([Task(CASE, scenario, policy, ORACLE) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)])
-    found = means(done)
-    write_runs(out, "figure17", done)
-    bars(out, "figure17", "Philly's arrivals and run times", found)
-    gain = 100 * (ratio(found, CASE, "makespan_s", FAIR) - 1)
-    jobs = scenario.workload.jobs
-    about = (
-        "The trace that Pollux used is not at hand; this is Philly, which it was cut from: "
-        f"{JOBS} jobs in a row (submitted {iso(jobs[0].submit_s)} to {iso(jobs[-1].submit_s)}, wall clock read as "
-        "UTC), the first window whose jobs would come nearest to holding 3 times the GPUs if nobody waited. Jobs "
-        "shorter than 0.2 or longer than 5 hours are left out, widths above 8 are cut to 8; nothing is scaled. Jobs "
-        "report no epochs; all policies are told the true run times."
-    )
-    parts = [
-        "# Figure 17: a real cluster's trace",
-        about,
-        comparison(found, CASE),
-        who_is_better(found, CASE),
-        picture("figure17", "Philly's arrivals and run times"),
-        "## Against the paper",
-        claims([Claim("makespan of Themis, Gavel, AlloX above Shockwave's", "20 %", f"{gain:.0f} %", gain > 0)]),
-    ]
-    write_page(out, "figure17", parts)
+    done = run_all(run, [Task(CASE, scenario, policy, ORACLE) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)])
+    found, (_, table, better) = write_cases(out, "figure17", "Philly's arrivals and run times", done)
+    gain = 100 * (ratio(found, CASE, MAKESPAN) - 1)
+    first, last = (iso(scenario.workload.jobs[at].submit_s) for at in (0, -1))
+    told = result(f"{gain:.0f} %", gain > 0)
+    write_page(__file__, out, jobs=JOBS, first=first, last=last, table=table, better=better, gain=told)

@@ -17,9 +17,10 @@ from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import replay
+from papers.page import HOUR_S, lines, number, write_csv, write_page
 from papers.plotting import save
-from papers.runs import GREEDY, NO_HOME, in_parallel
-from papers.sheets import HOUR_S, grid, number, picture, write_csv, write_page
+from papers.runs import in_parallel
+from papers.shockwave.runs import GREEDY, NO_HOME
 from papers.shockwave.workloads import TACC, published
 
 if TYPE_CHECKING:
@@ -30,15 +31,8 @@ CONTENTION = JOBS / GPUS
 DOUBLINGS = (32, 64, 128, 256)
 """The paper's job doubles its batch size three times, from 32 to 256."""
 AGNOSTIC = ForecastSpec("agnostic")
-RUNS = (
-    ("shockwave", ORACLE),
-    ("shockwave", RESTATEMENT),
-    ("shockwave", GREEDY),
-    ("shockwave", AGNOSTIC),
-    ("themis_filter", RESTATEMENT),
-    ("themis_filter", GREEDY),
-    ("themis_filter", AGNOSTIC),
-)
+TOLD = {"shockwave": (ORACLE, RESTATEMENT, GREEDY, AGNOSTIC), "themis_filter": (RESTATEMENT, GREEDY, AGNOSTIC)}
+RUNS = tuple((policy, spec) for policy, specs in TOLD.items() for spec in specs)
 
 
 class Agnostic:
@@ -109,6 +103,7 @@ def doubling_job(scenario: RigidScenario) -> int:
 def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) -> Watched:
     """Replay a scenario and watch one job."""
     workload = round_workload(scenario, RoundMechanism(restart_s=RESTART_S))
+    # No source of the package stays at the first batch size for ever.
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:
@@ -128,7 +123,17 @@ def figure2(data: Path, out: Path) -> None:
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
     ]
     write_csv(out, "figure2", ("run", "seconds_since_submission", "estimated_run_time_s"), rows)
-    write_page(out, "figure2", _parts(scenario, seq, watched))
+    job, outcome = scenario.workload.jobs[seq], scenario.workload.outcomes[seq]
+    epoch_s: Mapping[int, float] = job.training.epoch_s if job.training else {}
+    write_page(
+        __file__,
+        out,
+        job=job.job_id,
+        course=", ".join(f"{regime.epochs:g} epochs at {regime.batch_size}" for regime in outcome.regimes),
+        faster=epoch_s[DOUBLINGS[0]] / epoch_s[DOUBLINGS[-1]],
+        true_h=watched[0].exclusive_s * CONTENTION / HOUR_S,
+        lines=lines(map(_line, watched)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,38 +145,14 @@ class _Watching:
         return watch(self.scenario, self.seq, *run)
 
 
-def _parts(scenario: RigidScenario, seq: int, watched: Sequence[Watched]) -> list[str]:
-    job, outcome = scenario.workload.jobs[seq], scenario.workload.outcomes[seq]
-    epoch_s: Mapping[int, float] = job.training.epoch_s if job.training else {}
-    faster = epoch_s[DOUBLINGS[0]] / epoch_s[DOUBLINGS[-1]]
-    course = ", ".join(f"{regime.epochs:g} epochs at {regime.batch_size}" for regime in outcome.regimes)
-    rows = [
-        (
-            one.name,
-            number(one.total_s[0] * CONTENTION / HOUR_S),
-            f"{100 * (one.total_s[0] / one.exclusive_s - 1):+.1f} %",
-            number(one.jct_s / HOUR_S),
-            number(one.ftf),
-        )
-        for one in watched
-    ]
-    about = (
-        f"Job {job.job_id} of the published trace of 120 jobs ({course}) doubles its batch size three times, as the "
-        f"paper's does; at the end its epochs are {faster:.2f} times as fast as at the beginning (the paper's: 1.7). "
-        "Fair would be an end within run time x jobs / GPUs. Agnostic: the first batch size stays for ever. Greedy: "
-        "the one of the moment does (what the paper calls reactive)."
+def _line(one: Watched) -> tuple[str, ...]:
+    return (
+        one.name,
+        number(one.total_s[0] * CONTENTION / HOUR_S),
+        f"{100 * (one.total_s[0] / one.exclusive_s - 1):+.1f} %",
+        number(one.jct_s / HOUR_S),
+        number(one.ftf),
     )
-    head = ("run", "deadline as estimated at submission, h", "off by", "JCT, h", "FTF")
-    true_h = watched[0].exclusive_s * CONTENTION / HOUR_S
-    return [
-        "# Figure 2: a job that doubles its batch size",
-        about,
-        f"The true deadline is {true_h:.2f} h after the submission.",
-        grid(head, rows),
-        picture("figure2", "Estimated deadline over time"),
-        "The paper prints FTF 2.07 for its job under a reactive Themis, 3.07 under an agnostic one, and an end in time "
-        "under Shockwave.",
-    ]
 
 
 def _plot(out: Path, watched: Sequence[Watched]) -> None:

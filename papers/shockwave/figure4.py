@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.pipelines.report.plots import PALETTE
+from papers.page import lines, result, write_csv, write_page
 from papers.plotting import save
-from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 GPUS = 2
 FIRST = 1e-3
 """What settles ties between jobs of one length."""
-PRINTED = {"reactive": ("22.3 %", "28 %"), "agnostic": ("30 %", "")}
-"""How much worse than proactive: makespan, utilisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +62,7 @@ def agnostic(job: ToyJob, done: int) -> int:
     return max(1, round(job.epochs[0] * (len(job.epochs) - index - inside / job.epochs[index])))
 
 
-RULES: Mapping[str, Callable[[ToyJob, int], int]] = {
-    "proactive": proactive,
-    "reactive": reactive,
-    "agnostic": agnostic,
-}
+RULES: Mapping[str, Callable[[ToyJob, int], int]] = {rule.__name__: rule for rule in (proactive, reactive, agnostic)}
 
 
 def plan(left: Sequence[int], gpus: int) -> list[int]:
@@ -118,40 +112,22 @@ def figure4(data: Path, out: Path) -> None:
     _plot(out, made)
     rows = [(name, i, " ".join(run)) for name, rounds in made.items() for i, run in enumerate(rounds)]
     write_csv(out, "figure4", ("run_times", "round", "jobs"), rows)
-    write_page(out, "figure4", _parts(made))
-
-
-def _parts(made: Mapping[str, list[list[str]]]) -> list[str]:
-    work = sum(sum(job.epochs) for job in TOY)
-    used = {name: work / (GPUS * len(rounds)) for name, rounds in made.items()}
-    best = len(made["proactive"])
-    rows = [(name, str(len(rounds)), f"{100 * used[name]:.0f} %") for name, rounds in made.items()]
-    found = []
-    for name, (makespan, utilisation) in PRINTED.items():
-        longer, less = 100 * (len(made[name]) / best - 1), 100 * (used["proactive"] / used[name] - 1)
-        found.append(Claim(f"makespan, {name} above proactive", makespan, f"{longer:.0f} %", longer > 0))
-        if utilisation:
-            found.append(Claim(f"utilisation, proactive above {name}", utilisation, f"{less:.0f} %", less > 0))
-    about = (
-        "Three jobs of one GPU on two GPUs; the makespan programme is solved at every round's begin. The paper's own "
-        "instance is not printed: this one follows its description, and was chosen among small ones to come near the "
-        "printed makespans (" + "; ".join(map(_said, TOY)) + "). "
-        "Only the directions say something."
+    work, span = sum(sum(job.epochs) for job in TOY), {name: len(rounds) for name, rounds in made.items()}
+    used = {name: work / (GPUS * rounds) for name, rounds in span.items()}
+    longer = {name: 100 * (rounds / span["proactive"] - 1) for name, rounds in span.items()}
+    less = 100 * (used["proactive"] / used["reactive"] - 1)
+    write_page(
+        __file__,
+        out,
+        toy="; ".join(map(_said, TOY)),
+        lines=lines((name, str(rounds), f"{100 * used[name]:.0f} %") for name, rounds in span.items()),
+        used=result(f"{less:.0f} %", less > 0),
+        **{name: result(f"{longer[name]:.0f} %", longer[name] > 0) for name in ("reactive", "agnostic")},
     )
-    head = ("run times", "makespan, rounds", "utilisation")
-    return [
-        "# Figure 4: a makespan minimised with wrong run times",
-        about,
-        grid(head, rows),
-        picture("figure4", "Schedules by run times"),
-        claims(found),
-    ]
 
 
 def _said(job: ToyJob) -> str:
-    return (
-        f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {number(agnostic(job, 0), 0)}"
-    )
+    return f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {agnostic(job, 0)}"
 
 
 def _plot(out: Path, made: Mapping[str, list[list[str]]]) -> None:

@@ -11,8 +11,8 @@ from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.pipelines.report.plots import legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace
+from papers.page import grid, number, result, write_csv, write_page
 from papers.plotting import save
-from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
 from papers.shockwave.workloads import FOLDER, TACC, WISR
 
 if TYPE_CHECKING:
@@ -43,7 +43,14 @@ def figure5(data: Path, out: Path) -> None:
     head = ("K", "jobs", "rule", "progress_pct", "regime_error_pct", "misplaced_pct", "total_pct", "remaining_pct")
     write_csv(out, NAME, head, _rows(found))
     save(out, NAME, "Forecasts of regimes and run times over progress, K an upper bound", _painter(found[UPPER]))
-    write_page(out, NAME, _page(found))
+    tables = [
+        part
+        for k, groups in found.items()
+        for group, block in groups.items()
+        for part in (f"## {k}, {block['jobs']} {GROUPS[group]}", _table(block["rules"]))
+    ]
+    shown = {"jobs": found[UPPER]["all"]["jobs"], "scored": SCORED[0], "learnt": LEARNT[0], "finished": FINISHED}
+    write_page(__file__, out, **shown, jitter=JITTER, tables=tables, **_found(found))
 
 
 def scored(data: Path) -> Found:
@@ -52,6 +59,7 @@ def scored(data: Path) -> Found:
     prior = RegimePrior(SEED, calibration="open").fit(
         [(job.training, truth) for job, truth in list(zip(*finished, strict=True))[:FINISHED] if job.training]
     )
+    # Another seed: the jitter of the jobs that are scored is not the one that was learnt from.
     jobs, truth = _jobs(data, *SCORED, SEED + 1)
     rules: dict[str, Any] = {name: rule() for name, rule in REGIME_RULES.items()}
     return {
@@ -98,49 +106,20 @@ def _painter(groups: Mapping[str, Mapping[str, Any]]) -> Any:
     return paint
 
 
-def _page(found: Found) -> list[str]:
-    jobs = found[UPPER]["all"]["jobs"]
-    parts = [
-        "# Figure 5: forecasts of regimes",
-        f"The {jobs} accordion and gns jobs of the published trace of {SCORED[0]}, with the planned regimes; all "
-        f"but the last regime of a job times a log-normal factor (sigma {JITTER}), then scaled to the job's epochs. "
-        f"The prior learnt from {FINISHED} such jobs of the trace of {LEARNT[0]}, jittered alike. Means over jobs and "
-        "0, 5, ... 95 % of the epochs; regime error is the mean absolute difference of the regimes' epochs in % of "
-        "the job's, misplaced half of their sum.",
-        picture(NAME, "Regime error and accuracy of run time over progress"),
-    ]
-    for k, groups in found.items():
-        for group, block in groups.items():
-            rows = [(rule, *(_shown(one[key]) for key in COLUMNS)) for rule, one in block["rules"].items()]
-            parts += [f"## {k}, {block['jobs']} {GROUPS[group]}", grid(("rule", *COLUMNS.values()), rows)]
-    return [*parts, "## Beside the paper", claims(_claims(found)), _ABOUT]
+def _table(rules: Mapping[str, Any]) -> str:
+    shown = {rule: [one[key] for key in COLUMNS] for rule, one in rules.items()}
+    rows = [(rule, *("" if one is None else number(one, 1) for one in values)) for rule, values in shown.items()]
+    return grid(("rule", *COLUMNS.values()), rows)
 
 
-_ABOUT = (
-    "The paper reports a regime error of 6 % and an accuracy of run time of 84 %, and does not say of which; total run "
-    "time is forecast far better than that by all rules here, the remaining one too. Where K is an upper bound, "
-    "restatement splits the epochs of jobs that never change, and greedy, which never does, misplaces fewer of them."
-)
-
-
-def _claims(found: Found) -> list[Claim]:
+def _found(found: Found) -> Mapping[str, str]:
     known, upper = found[KNOWN]["changing"]["rules"], found[UPPER]["all"]["rules"]
-    error = {rule: one["regime_error"] for rule, one in known.items()}
-    unknown = {rule: one["regime_error"] for rule, one in upper.items()}
-    best = error["restatement"] < min(error["bayes"], error["greedy"])
-    shown = ", ".join(f"{rule} {number(value, 1)}" for rule, value in error.items())
-    return [
-        Claim("restatement errs least, jobs that change", "yes", shown, best),
-        Claim("its regime error", "6 %", f"{number(error['restatement'], 1)} %"),
-        Claim("accuracy of run time", "84 %", f"{number(known['restatement']['total_accuracy'], 1)} % of the total"),
-        Claim(
-            "K an upper bound, all jobs",
-            "",
-            ", ".join(f"{rule} {number(value, 1)}" for rule, value in unknown.items()),
-            unknown["restatement"] < unknown["greedy"],
-        ),
-    ]
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else number(value, 1)
+    error, unknown = ({rule: one["regime_error"] for rule, one in rules.items()} for rules in (known, upper))
+    ours = error["restatement"]
+    shown, others = (", ".join(f"{rule} {number(value, 1)}" for rule, value in of.items()) for of in (error, unknown))
+    return {
+        "best": result(shown, ours < min(error["bayes"], error["greedy"])),
+        "error": result(f"{number(ours, 1)} %"),
+        "total": result(f"{number(known['restatement']['total_accuracy'], 1)} % of the total"),
+        "upper": result(others, unknown["restatement"] < unknown["greedy"]),
+    }

@@ -1,5 +1,6 @@
 """Shockwave, Figure 8 (section 8.4): who runs when, a batch of 50 jobs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,24 +8,15 @@ import numpy as np
 
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
-from jobcast.simulator.metrics import finish_time_fairness, static_contention
-from papers.plotting import distributions, gpus_over_time, save
-from papers.runs import SHOCKWAVE, Done, Means, Task, means, run_all
-from papers.sheets import (
-    Claim,
-    claims,
-    comparison,
-    number,
-    picture,
-    who_is_better,
-    write_csv,
-    write_page,
-    write_runs,
-)
+from papers.measures import Floats
+from papers.page import result, write_csv, write_page, write_runs
+from papers.plotting import panels
+from papers.runs import Done, means, run_all
+from papers.shockwave.runs import SHOCKWAVE, UNFAIR, WORST, Task, comparison, fairness_cdfs, run, who_is_better
 from papers.shockwave.workloads import drawn
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 CASE, SEED = "batch of 50", 0
 JOBS, GPUS = 50, 14
@@ -33,29 +25,35 @@ GROUPS = ("largest 10 %", "large 20 %", "middle 30 %", "smallest 40 %")
 PLOTTED_S = 5 * ROUND_S
 SHARES = (0.1, 0.3, 0.6)
 """Where groups end, by rank of GPU-time from the largest; the paper does not print its bounds."""
-ABOUT = (
-    "50 jobs of the generator (section 8.1), all there at the beginning, on 14 GPUs: the paper does not say how many "
-    "it had. Jobs are grouped by their rank of GPU-time."
-)
 
 
 def figure8(data: Path, out: Path) -> None:
     """Write the figure's page, tables and plots into a folder."""
     scenario = drawn(data, SEED, jobs=JOBS, gpus=GPUS, arrivals="batch")
-    done = run_all([Task(CASE, scenario, policy) for policy in POLICIES])
+    done = run_all(run, [Task(CASE, scenario, policy) for policy in POLICIES])
     groups = size_groups(done[0])
-    used = {one.name: gpus_over_time(one, groups.tolist(), len(GROUPS), ROUND_S) for one in done}
-    _plot_rounds(out, {one.name: gpus_over_time(one, groups.tolist(), len(GROUPS), PLOTTED_S) for one in done})
-    _plot_ftf(out, done)
+    _plot_rounds(out, {one.name: gpus_over_time(one, groups, PLOTTED_S) for one in done})
+    fairness_cdfs(out, "figure8-ftf", "Finish-time fairness of the batch", done)
     write_runs(out, "figure8", done)
     rows = [
-        (name, round_, *(f"{value:.4g}" for value in gpus[:, round_]))
-        for name, gpus in used.items()
-        for round_ in range(gpus.shape[1])
+        (one.name, round_, *(f"{value:.4g}" for value in gpus))
+        for one in done
+        for round_, gpus in enumerate(gpus_over_time(one, groups, ROUND_S).T)
     ]
     write_csv(out, "figure8-rounds", ("policy", "round", *GROUPS), rows)
     found = means(done)
-    write_page(out, "figure8", _parts(found, done, groups))
+    last = {one.name: [float(np.max(one.log.jct_s[groups == g])) / ROUND_S for g in range(len(GROUPS))] for one in done}
+    (mine, ours), (_, allox), (_, gavel), (ossp, _) = ((last[name][-1], last[name][0]) for name in POLICIES)
+    write_page(
+        __file__,
+        out,
+        table=comparison(found, CASE),
+        better=who_is_better(found, CASE),
+        worst=result(WORST.text(found[CASE, SHOCKWAVE])),
+        unfair=result(", ".join(f"{found[CASE, one][UNFAIR.key]:.0f} %" for one in ("allox", "gavel"))),
+        small=result(f"{mine:.0f}, {ossp:.0f}", mine < ossp),
+        large=result(f"{ours:.0f}, {allox:.0f}, {gavel:.0f}", ours < min(allox, gavel)),
+    )
 
 
 def size_groups(done: Done) -> np.ndarray:
@@ -66,69 +64,32 @@ def size_groups(done: Done) -> np.ndarray:
     return np.searchsorted(SHARES, rank)
 
 
-def _parts(found: Means, done: list[Done], groups: np.ndarray) -> list[str]:
-    last = {one.name: [float(np.max(one.log.jct_s[groups == g])) / ROUND_S for g in range(len(GROUPS))] for one in done}
-    mine = found[CASE, SHOCKWAVE]
-    small, large = len(GROUPS) - 1, 0
-    return [
-        "# Figure 8: a closer look at the schedule",
-        ABOUT,
-        comparison(found, CASE),
-        who_is_better(found, CASE),
-        picture("figure8", "GPUs by size of jobs over rounds"),
-        picture("figure8-ftf", "Distribution of finish-time fairness"),
-        "## Against the paper",
-        claims(
-            [
-                Claim("worst FTF of Shockwave", "1.23", number(mine["worst_ftf"]), None),
-                Claim(
-                    "jobs with FTF above 1 under AlloX and Gavel",
-                    "more than 20 %",
-                    ", ".join(f"{found[CASE, one]['unfair_pct_100']:.0f} %" for one in ("allox", "gavel")),
-                    None,
-                ),
-                Claim(
-                    "the small jobs end early under Shockwave, late under OSSP: last round of one",
-                    "yes",
-                    f"{last[SHOCKWAVE][small]:.0f}, {last['ossp'][small]:.0f}",
-                    last[SHOCKWAVE][small] < last["ossp"][small],
-                ),
-                Claim(
-                    "large jobs trail under AlloX and Gavel: last round of one (Shockwave, AlloX, Gavel)",
-                    "yes",
-                    ", ".join(f"{last[one][large]:.0f}" for one in (SHOCKWAVE, "allox", "gavel")),
-                    last[SHOCKWAVE][large] < min(last["allox"][large], last["gavel"][large]),
-                ),
-            ]
-        ),
-    ]
+def gpus_over_time(done: Done, groups: np.ndarray, step_s: float) -> Floats:
+    """GPUs in use by group of jobs, (n_groups, n_steps), averaged over steps from the first submission on.
+
+    Parameters
+    ----------
+    groups : (n_jobs,) index into `GROUPS`
+    """
+    log, spans = done.log, done.log.spans
+    begin_s = float(log.submit_s.min())
+    steps = int(np.ceil((float(np.nanmax(log.end_s)) - begin_s) / step_s))
+    used = np.zeros((len(GROUPS), steps))
+    for seq, start_s, end_s in zip(spans.job, spans.from_s - begin_s, spans.until_s - begin_s, strict=True):
+        for step in range(int(start_s // step_s), min(steps, int(np.ceil(end_s / step_s)))):
+            held_s = min(end_s, (step + 1) * step_s) - max(start_s, step * step_s)
+            used[groups[seq], step] += log.gpus[seq] * held_s / step_s
+    return used
 
 
-def _plot_rounds(out: Path, used: dict[str, np.ndarray]) -> None:
-    def paint(figure: "Figure") -> None:
-        panels = figure.subplots(len(used), 1, sharex=True, sharey=True)
-        for axes, (name, gpus) in zip(panels, used.items(), strict=True):
-            axes.stackplot(
-                np.arange(gpus.shape[1]) * PLOTTED_S / ROUND_S,
-                gpus,
-                labels=GROUPS,
-                colors=PALETTE,
-                step="post",
-                linewidth=0,
-            )
-            axes.set_title(name, loc="left")
-            axes.set_ylabel("GPUs")
-        panels[-1].set_xlabel("round of 120 s (means of five)")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+def _plot_rounds(out: Path, used: Mapping[str, Floats]) -> None:
+    def panel(axes: "Axes", name: str) -> None:
+        at = np.arange(used[name].shape[1]) * PLOTTED_S / ROUND_S
+        axes.stackplot(at, used[name], labels=GROUPS, colors=PALETTE, step="post", linewidth=0)
+        axes.set_title(name, loc="left")
+        axes.set_ylabel("GPUs")
 
-    save(out, "figure8", "GPUs by size of jobs", paint, (10.4, 7.5))
+    def last(axes: "Axes") -> None:
+        axes.set_xlabel("round of 120 s (means of five)")
 
-
-def _plot_ftf(out: Path, done: list[Done]) -> None:
-    values = {one.name: finish_time_fairness(one.log, static_contention(one.log)).tolist() for one in done}
-    save(
-        out,
-        "figure8-ftf",
-        "Finish-time fairness of the batch",
-        lambda figure: distributions(figure.subplots(), values, "FTF (above 1 is unfair)"),
-    )
+    panels(out, "figure8", "GPUs by size of jobs", list(used), panel, height=7.5, last=last, sharex=True, sharey=True)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.plotting import write_cases
-from papers.runs import SHOCKWAVE, Means, Task, ratio, run_all
-from papers.sheets import Claim
+from papers.page import Claim, claims, numbers, result, write_page
+from papers.runs import Means, run_all
+from papers.shockwave.runs import MAKESPAN, SHOCKWAVE, UNFAIR, WORST, Task, ratio, run, write_cases
 from papers.shockwave.workloads import WISR, drawn, published
 
 OTHERS = ("ossp", "themis_filter", "gavel", "allox", "gandiva_fair")
@@ -20,10 +20,6 @@ RATIOS = (
     ("gandiva_fair", "Gandiva-Fair", "1.21-1.3", "3.9"),
 )
 """Makespan and worst FTF relative to Shockwave's, as printed."""
-ABOUT = (
-    "64 GPUs: the published trace of 220 jobs. The larger ones are draws of the generator (section 8.1) at the default "
-    "contention. All policies are told the run times of the restatement rule."
-)
 
 
 def figure9(data: Path, out: Path) -> None:
@@ -32,36 +28,28 @@ def figure9(data: Path, out: Path) -> None:
         case: published(data, jobs, gpus, WISR) if jobs == PUBLISHED else drawn(data, SEED, WISR, jobs=jobs, gpus=gpus)
         for case, (jobs, gpus) in SIZES.items()
     }
-    done = run_all(
-        [Task(case, scenario, policy) for case, scenario in scenarios.items() for policy in (SHOCKWAVE, *OTHERS)]
+    policies = (SHOCKWAVE, *OTHERS)
+    done = run_all(run, [Task(case, one, policy) for case, one in scenarios.items() for policy in policies])
+    found, tables = write_cases(out, "figure9", "Larger clusters", done)
+    ossp = [100 * (1 / ratio(found, case, MAKESPAN, ("ossp",)) - 1) for case in SIZES]
+    worst, mine = (float(np.mean([found[case, SHOCKWAVE][one.key] for case in SIZES])) for one in (WORST, UNFAIR))
+    theirs = float(np.mean([found[case, name][UNFAIR.key] for case in SIZES for name, *_ in RATIOS]))
+    write_page(
+        __file__,
+        out,
+        tables=tables,
+        claims=claims(_ratios(found)),
+        ossp=result(", ".join(f"{value:.0f} %" for value in ossp), min(ossp) > 0),
+        worst=result(f"{worst:.2f}"),
+        unfair=result(f"{mine:.1f} %, {theirs:.1f} %", mine < theirs),
     )
-    write_cases(out, "figure9", "Figure 9: larger clusters", ABOUT, done, _claims, title="Larger clusters")
 
 
-def _claims(found: Means) -> list[Claim]:
+def _ratios(found: Means) -> list[Claim]:
     made = []
     for name, said, makespan, worst in RATIOS:
-        spans = [ratio(found, case, "makespan_s", (name,)) for case in SIZES]
-        fairness = float(np.mean([ratio(found, case, "worst_ftf", (name,)) for case in SIZES]))
-        made.append(Claim(f"makespan of {said} / Shockwave's", makespan, _each(spans), min(spans) > 1))
+        spans, unfair = ([ratio(found, case, one, (name,)) for case in SIZES] for one in (MAKESPAN, WORST))
+        fairness = float(np.mean(unfair))
+        made.append(Claim(f"makespan of {said} / Shockwave's", makespan, numbers(spans), min(spans) > 1))
         made.append(Claim(f"worst FTF of {said} / Shockwave's, mean", worst, f"{fairness:.2f}", fairness > 1))
-    ossp = [100 * (1 / ratio(found, case, "makespan_s", ("ossp",)) - 1) for case in SIZES]
-    shown = ", ".join(f"{value:.0f} %" for value in ossp)
-    worst_mean = float(np.mean([found[case, SHOCKWAVE]["worst_ftf"] for case in SIZES]))
-    unfair = float(np.mean([found[case, SHOCKWAVE]["unfair_pct_100"] for case in SIZES]))
-    others = [found[case, name]["unfair_pct_100"] for case in SIZES for name, *_ in RATIOS]
-    return [
-        *made,
-        Claim("makespan of Shockwave above OSSP's", "5-9 %", shown, min(ossp) > 0),
-        Claim("worst FTF of Shockwave, mean", "1.32", f"{worst_mean:.2f}", None),
-        Claim(
-            "unfair jobs: Shockwave, and the mean of the fair baselines",
-            "4 %, 24 %",
-            f"{unfair:.1f} %, {np.mean(others):.1f} %",
-            unfair < float(np.mean(others)),
-        ),
-    ]
-
-
-def _each(values: list[float]) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
+    return made

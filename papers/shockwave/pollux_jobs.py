@@ -45,6 +45,7 @@ def draw_jobs(
     alone = [ScalableWork(0.0, width, known[name].work.phases) for name, width in zip(names, widths, strict=True)]
     gpu_s = sum(work.gpus * work.exclusive_s() for work in alone)
     gaps = rng.exponential(gpu_s / jobs / (contention * gpus), jobs)
+    # The first job begins the trace.
     gaps[0] = 0.0
     return names, [
         ScalableWork(at, work.gpus, work.phases) for at, work in zip(np.cumsum(gaps).tolist(), alone, strict=True)

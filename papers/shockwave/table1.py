@@ -5,14 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from papers.shockwave.toy import (
-    Score,
-    adaptive_scores,
-    all_scores,
-    filter_scores,
-    leaves_filter_at,
-    score,
-)
+from papers.page import lines, write_page
+from papers.shockwave.toy import Score, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
 
 FAIR = 1.0 + 1e-9
 """Sharing incentive holds up to this rho."""
@@ -96,44 +90,26 @@ def table1(data: Path, out: Path) -> None:
     data : folder of traces; nothing is read, the toy stands in the paper
     out : folder, made where it is missing
     """
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "table1.md").write_text(page(table1_rows()), encoding="utf-8")
-
-
-def page(rows: Iterable[Row]) -> str:
-    """Markdown of the table with its findings."""
-    rows = tuple(rows)
-    parts = [
-        "# Table 1: a fairness filter on three jobs",
-        _SETTING,
-        "## The printed schedules, scored",
-        _markdown(_SCORED_HEAD, map(_scored_line, rows)),
-        _about_scores(rows),
-        "## The filter, run",
-        _RULE,
-        _markdown(_REACHED_HEAD, map(_reached_line, rows)),
-        _about_filters(rows),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-_SETTING = (
-    "Jobs A, B and C take 12, 8 and 6 rounds on one GPU and ask for 3, 2 and 2 of 4 GPUs; on fewer they slow down "
-    "linearly (Shockwave, caption of Figure 1). Rounds and GPUs are whole. rho is the time until a job ends over the "
-    "time that it takes on an equal share of the GPUs, 4/3 GPUs: 9, 6 and 4.5 rounds."
-)
-_RULE = (
-    "In each round the share f of the unfinished jobs (rounded up) that attained the fewest GPU-rounds passes the "
-    "filter, after section 2.1: the one rule, of those tried, that is consistent with all three fixed schedules. How "
-    "they share the GPUs is our choice, since all splits are equally efficient here: "
-    "one GPU at a time goes to the job that attained least; what is left goes to the others in the same way. Ties are "
-    "frequent, from the first round on; the paper does not say how they are broken. All ways are followed."
-)
-_SCORED_HEAD = (
-    "filter", "figure", "rho of A, B, C", "worst rho", "paper", "fair", "mean JCT", "paper", "makespan", "paper",
-    "worst rho, requested GPUs",
-)  # fmt: skip
-_REACHED_HEAD = ("filter", "figures reached (worst rho / mean JCT / makespan)", "printed schedule is one of them")
+    rows = table1_rows()
+    adaptive, *fixed = rows
+    every = all_scores()
+    least = {name: min(getattr(one, name) for one in every) for name in ("worst_rho", "mean_jct", "makespan")}
+    write_page(
+        __file__,
+        out,
+        scored=lines(map(_scored_line, rows)),
+        every="Every" if all(agrees(row) for row in rows) else "Not every",
+        requested=max(row.scored.worst_requested_rho for row in rows),
+        reached=lines(map(_reached_line, rows)),
+        fixed=len(fixed),
+        kept=sum(row.leaves_filter_at is None for row in fixed),
+        fair=sum(any(one.worst_rho <= FAIR for one in row.reachable) for row in fixed),
+        adaptive=_figures(adaptive.scored),
+        any_share=_figures(_best_first(adaptive_scores((THIRD, TWO_THIRDS, ONE)))[0]),
+        leaves=adaptive.leaves_filter_at,
+        best="it" if _best_first(every)[0] == adaptive.scored else "another schedule",
+        **least,
+    )
 
 
 def _scored_line(row: Row) -> tuple[str, ...]:
@@ -162,37 +138,6 @@ def _reached_line(row: Row) -> tuple[str, ...]:
     )
 
 
-def _about_scores(rows: tuple[Row, ...]) -> str:
-    same = all(agrees(row) for row in rows)
-    worst = max(row.scored.worst_requested_rho for row in rows)
-    return (
-        ("Every printed figure follows from its schedule. " if same else "Not every printed figure follows. ")
-        + "The definition that section 2.1 gives in words, run time on the requested GPUs x number of jobs, does not "
-        f"lead to them: it calls every schedule fair (last column, at most {worst:.2f}). The row f of Figure 15 (c) "
-        "reads ⅔, ⅔, ⅔, ⅓, ⅓, ⅓, ⅓; Table 1 names a filter of 1 as well, which stands nowhere in it."
-    )
-
-
-def _about_filters(rows: tuple[Row, ...]) -> str:
-    adaptive, *fixed = rows
-    kept = [row.printed.filter for row in fixed if row.leaves_filter_at is None]
-    fair = [row.printed.filter for row in fixed if any(one.worst_rho <= FAIR for one in row.reachable)]
-    best = _best_first(all_scores())[0]
-    any_share = _best_first(adaptive_scores((THIRD, TWO_THIRDS, ONE)))
-    return (
-        f"{len(kept)} of {len(fixed)} schedules with a fixed filter come out of this rule, if ties fall as they need. "
-        f"But so do others: {len(fair)} of {len(fixed)} fixed filters can end with nobody above 1, and what Table 1 "
-        "tells apart is then how ties fall, not the filter.\n\n"
-        f"The adaptive schedule ({_figures(adaptive.scored)}) does not come out of a filter of this kind, not even of "
-        f"one that takes any of the three shares in any round ({_figures(any_share[0])} at best): in round "
-        f"{adaptive.leaves_filter_at} it serves B and C although A has attained least. It is the better schedule all "
-        f"the same: over all schedules in whole GPUs and rounds, worst rho is at least {_least('worst_rho'):.2f}, mean "
-        f"JCT at least {_least('mean_jct'):.2f} and makespan at least {_least('makespan')}, and "
-        + ("it" if best == adaptive.scored else "another schedule")
-        + " reaches all three at once."
-    )
-
-
 def agrees(row: Row) -> bool:
     """Whether the scored figures round to the printed ones."""
     printed, scored = row.printed, row.scored
@@ -204,19 +149,9 @@ def agrees(row: Row) -> bool:
     return all(f"{value:.{len(text.partition('.')[2])}f}" == text for text, value in pairs)
 
 
-def _least(figure: str) -> float:
-    least: float = min(getattr(one, figure) for one in all_scores())
-    return least
-
-
 def _best_first(scores: Iterable[Score]) -> tuple[Score, ...]:
     return tuple(sorted(scores, key=lambda one: (one.worst_rho, one.mean_jct, one.makespan, one.ends)))
 
 
 def _figures(scored: Score) -> str:
     return f"{scored.worst_rho:.2f} / {scored.mean_jct:.2f} / {scored.makespan}"
-
-
-def _markdown(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    head = tuple(head)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ("---",) * len(head), *lines))

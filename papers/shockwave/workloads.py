@@ -70,6 +70,7 @@ def philly(data: Path, jobs: int, gpus: int) -> RigidScenario:
 def nearest_window(trace: Trace, jobs: int, gpus: int) -> int:
     """Where the window of so many jobs begins whose GPU-time / (span x GPUs) is nearest `CONTENTION`."""
     work = trace.gpu_time_s.cumsum()
+    # From the job before the window: a window of n jobs spans n gaps.
     span_s = trace.submit_s[jobs:] - trace.submit_s[:-jobs]
     demand = (work[jobs:] - work[:-jobs]) / (span_s.clip(min=1.0) * gpus)
     return int(abs(demand - CONTENTION).argmin()) + 1

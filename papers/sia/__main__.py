@@ -1,17 +1,4 @@
-"""The figures and tables of SIA, made anew: `python -m papers.sia`."""
-
-from pathlib import Path
-
-from papers.driver import Paper, command_of, count, make_figures
-
-ITEMS = ("figure5", "figure24", "figure13", "figure14", "figure15a", "figure15b", "figure16", "table17", "preemption")
-NEED_DATA = ("figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
-PAPER = Paper("SIA", "reproduce-sia", "sia", ITEMS, "philly", "philly/", NEED_DATA)
-RUNS, HOME = ".runs.jsonl", ".home"
-"""In the folder of all items, which share runs and predictors; they are not kept in version control."""
-SEEDS, DRAWS = 10, 100
-
-ABOUT = """Make the figures and tables of SIA anew, all of them or those named.
+"""Make the figures and tables of SIA anew, all of them or those named.
 
 \b
 ITEM: figure5, figure24 (the potential, on synthetic workloads), figure13 (random draws of four queues), figure14
@@ -25,44 +12,29 @@ Example:
   python -m papers.sia figure5 figure13 --seeds 2 --draws 10 --out figures
 """
 
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
 
-def reproduce(
-    names: tuple[str, ...],
-    out: Path,
-    data: Path,
-    *,
-    resume: bool = False,
-    seeds: int = SEEDS,
-    draws: int = DRAWS,
-    jobs: int = 2,
-) -> None:
-    """Make some of `ITEMS`, see `make_figures`.
+from papers.driver import JOBS, Paper, command_of, count
 
-    Parameters
-    ----------
-    resume : whether runs that are on file count; pages are made anew
-    seeds, draws : of synthetic workloads, and of random pools (all but Figure 13 take a tenth of them)
-    jobs : runs at a time
+ITEMS = ("figure5", "figure24", "figure13", "figure14", "figure15a", "figure15b", "figure16", "table17", "preemption")
+NEED_DATA = ("figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
+HOME = ".home"
+"""In the folder of all items, which share predictors; it is not kept in version control."""
 
-    Raises ConfigError for an unknown name.
-    """
-    from papers.run_file import RunFile
+
+def opened(out: Path, data: Path, *, resume: bool, **chosen: Any) -> AbstractContextManager[Any]:
+    """The bench of all figures; `chosen` as of `Bench`."""
+    from papers.bench import RUNS, RunFile
     from papers.sia.bench import Bench
 
-    bench = Bench(data, out / HOME, RunFile(out / RUNS, resume=resume), seeds, draws, jobs)
-
-    def make(name: str, data: Path, into: Path) -> None:
-        PAPER.item(name)(bench, into)
-
-    make_figures(PAPER, names, out, data, make)
+    return nullcontext(Bench(data=data, home=out / HOME, file=RunFile(out / RUNS, resume=resume), **chosen))
 
 
-OPTIONS = (
-    count("seeds", SEEDS, "Draws of synthetic workloads."),
-    count("draws", DRAWS, "Draws of random pools."),
-    count("jobs", 2, "Runs at a time."),
-)
-main = command_of(PAPER, reproduce, ABOUT, OPTIONS, word="ITEM")
+PAPER = Paper("SIA", "sia", ITEMS, "philly/", NEED_DATA, opened)
+OPTIONS = (count("seeds", 10, "Draws of synthetic workloads."), count("draws", 100, "Draws of random pools."), JOBS)
+main = command_of(PAPER, __doc__, OPTIONS)
 
 if __name__ == "__main__":
     main()

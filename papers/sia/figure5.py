@@ -5,9 +5,8 @@ from pathlib import Path
 from papers.sia.bench import Bench
 from papers.sia.potential import write_potential
 
-VARIANTS = ("base", "more_queues", "higher_load")
-
 
 def figure5(bench: Bench, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    write_potential(bench, out, "figure5", "Figure 5: the potential of anticipation", VARIANTS)
+    variants = ("base", "more_queues", "higher_load")
+    write_potential(bench, out, "figure5", "Figure 5: the potential of anticipation", variants)

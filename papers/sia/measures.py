@@ -1,37 +1,15 @@
-"""What is measured of runs against FCFS, how it is printed, and spreads over draws."""
+"""What is measured of runs against FCFS, how spreads over draws are printed, and how runs compare draw by draw."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from papers import sheets
-from papers.sheets import grid, number
-from papers.sia.units import Done
+from papers.bench import Done
+from papers.measures import Floats, Measure
+from papers.page import grid, number
 
-UNSTEADY = ("cpu_s", "milp_solve_s")
-"""Seconds of a machine differ from run to run."""
 BOOTSTRAPS = 2000
 INTERVAL = (2.5, 97.5)
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A figure of a run: its name there, its heading, digits to print, and whether an axis of it is logarithmic."""
-
-    key: str
-    title: str
-    digits: int = 2
-    log: bool = True
-
-    def of(self, done: Iterable[Done], case: str, name: str) -> Floats:
-        """(n_draws,) by draw, in the order of seeds."""
-        ours = sorted((one for one in done if (one.case, one.name) == (case, name)), key=lambda one: one.seed)
-        return np.array([one.figures[self.key] for one in ours], dtype=np.float64)
-
 
 GMEAN = Measure("speedup_gmean", "speedup, geometric mean")
 MEAN = Measure("speedup_mean", "speedup, mean", 1)
@@ -41,7 +19,11 @@ P90, P95, P99 = (Measure(f"speedup_p{at}", f"speedup, p{at}", 1) for at in (90, 
 SLOWED = Measure("slowed_pct", "slowed, %", log=False)
 TOTAL = Measure("slowdown_total_min", "slowdown, min in all", 0)
 WORST = Measure("slowdown_max_min", "worst slowdown, min", 1)
-SHOWN = (RATIO, GMEAN, MEAN, P5, P95, SLOWED, TOTAL, WORST)
+WAIT = Measure("mean_wait_s", "mean wait, s", 0)
+CPU = Measure("cpu_s", "s of CPU")
+STOPS = Measure("preemptions", "times stopped", 0)
+GAP = Measure("milp_gap", "gap of the MILP")
+SOLVE = Measure("milp_solve_s", "s to solve")
 
 
 def spread(values: Floats, digits: int) -> str:
@@ -55,7 +37,7 @@ def spread(values: Floats, digits: int) -> str:
     return f"{number(float(np.median(values)), digits)} ({values.min():.{digits}f} to {values.max():.{digits}f})"
 
 
-def table(done: Sequence[Done], head: str, measures: Sequence[Measure] = SHOWN) -> str:
+def table(done: Sequence[Done], head: str, measures: Sequence[Measure]) -> str:
     """Medians and ranges over draws: a row a case and policy."""
     keys = list(dict.fromkeys((one.case, one.name) for one in done))
     rows = ((case, name, *(spread(one.of(done, case, name), one.digits) for one in measures)) for case, name in keys)
@@ -102,11 +84,3 @@ def paired_text(ours: Floats, theirs: Floats) -> str:
     drawn = np.random.default_rng(0).integers(0, len(log), (BOOTSTRAPS, len(log)))
     low, high = np.exp(np.percentile(log[drawn].mean(axis=1), INTERVAL))
     return f"{np.exp(log.mean()):.2f} ({low:.2f} to {high:.2f})"
-
-
-write_runs = partial(sheets.write_runs, unsteady=UNSTEADY)
-
-
-def draws_text(count: int) -> str:
-    """How many there were."""
-    return f"{count} draws" if count > 1 else "one draw"

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks, styles, thin_cdf
-from papers.plotting import save
-from papers.sia.measures import Measure
-from papers.sia.units import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Done
+from jobcast.pipelines.report.plots import PALETTE, plain_ticks, styles, thin_cdf
+from papers.bench import Done
+from papers.measures import Floats, Measure
+from papers.plotting import panels
+from papers.runs import names_of
+from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS
+from papers.sia.measures import median
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TALL_PANEL = 2.7
 FLOORS = {"slowdown_total_min": 1.0, "slowdown_max_min": 1.0}
@@ -41,6 +43,7 @@ def _colors(names: Sequence[str]) -> dict[str, str]:
     for name in names:
         if name in HOME:
             taken.setdefault(HOME[name], name)
+    # Grey first: it stays free in most figures, and belongs to nobody there.
     free = [place for place in (len(PALETTE), *range(len(PALETTE))) if place not in taken]
     for name in names:
         if name not in taken.values():
@@ -48,14 +51,11 @@ def _colors(names: Sequence[str]) -> dict[str, str]:
     return {name: COLORS[place] for place, name in taken.items()}
 
 
-def _names(done: Sequence[Done]) -> tuple[list[str], list[str]]:
-    return list(dict.fromkeys(one.case for one in done)), list(dict.fromkeys(one.name for one in done))
-
-
 def _scale(axes: "Axes", measure: Measure, which: str = "y") -> None:
     """Make an axis of a plot logarithmic where the measure's is, with plain numbers; call it when all is drawn."""
     axis, scale = getattr(axes, f"{which}axis"), getattr(axes, f"set_{which}scale")
     if measure.key in FLOORS:
+        # Nobody slowed is 0, which a plain logarithmic axis cannot show.
         floor = FLOORS[measure.key]
         scale("symlog", linthresh=floor)
         top = max(axis.get_view_interval()[1], floor)
@@ -79,92 +79,94 @@ def _decades(axis: Any, floor: float, top: float) -> None:
 
 def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: a panel a measure; by case a bar a policy from least to most over draws, a dot at the median."""
-    cases, names = _names(done)
-    color = _colors(names)
 
-    def paint(figure: "Figure") -> None:
-        panels = np.atleast_1d(figure.subplots(len(measures), 1, sharex=True))
-        for axes, measure in zip(panels, measures, strict=True):
-            for place, label in enumerate(names):
-                at = np.arange(len(cases)) + 0.8 * ((place + 0.5) / len(names) - 0.5)
-                values = [measure.of(done, case, label) for case in cases]
-                low, high = [each.min() for each in values], [each.max() for each in values]
-                axes.vlines(at, low, high, color=color[label], linewidth=5, alpha=0.45)
-                middle = [float(np.median(each)) for each in values]
-                axes.plot(at, middle, "o", ms=4, color=color[label], label=label, clip_on=False)
-            axes.set_title(measure.title, loc="left")
-            _scale(axes, measure)
-        panels[-1].set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    def bar(axes: "Axes", at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
+        axes.vlines(at, [min(each) for each in values], [max(each) for each in values], color, linewidth=5, alpha=0.45)
 
-    save(out, name, title, paint, (WIDE[0], TALL_PANEL * len(measures)))
+    def last(axes: "Axes") -> None:
+        cases = names_of(done)[0]
+        # Names of these workloads are long.
+        axes.set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
+
+    _spreads(out, name, title, done, measures, bar, last, marker="o", ms=4)
 
 
 def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
     """Draw `NAME.svg`: nested boxes of percentiles over draws, by case and policy, a panel a measure."""
-    cases, names = _names(done)
+
+    def box(axes: "Axes", at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
+        for low, high, share in NESTED:
+            ends = np.array([np.percentile(each, (low, high)) for each in values])
+            axes.bar(at, ends[:, 1] - ends[:, 0], wide * share, ends[:, 0], color=color, alpha=0.5)
+        axes.grid(axis="x", visible=False)
+
+    def last(axes: "Axes") -> None:
+        cases = names_of(done)[0]
+        axes.set_xticks(range(len(cases)), cases)
+        axes.set_xlabel(x)
+
+    _spreads(out, name, title, done, measures, box, last, marker="_", ms=7, mew=2)
+
+
+def _spreads(
+    out: Path,
+    name: str,
+    title: str,
+    done: Sequence[Done],
+    measures: Sequence[Measure],
+    spread: Any,
+    last: Any,
+    **mark: Any,
+) -> None:
+    """A panel a measure: by case and policy what `spread` paints of the values over draws, a mark at the median."""
+    cases, names = names_of(done)
     color, wide = _colors(names), 0.8 / len(names)
 
-    def paint(figure: "Figure") -> None:
-        panels = np.atleast_1d(figure.subplots(len(measures), 1, sharex=True))
-        for axes, measure in zip(panels, measures, strict=True):
-            for place, label in enumerate(names):
-                at = np.arange(len(cases)) + wide * (place + 0.5) - 0.4
-                values = [measure.of(done, case, label) for case in cases]
-                for low, high, share in NESTED:
-                    ends = np.array([np.percentile(each, (low, high)) for each in values])
-                    axes.bar(at, ends[:, 1] - ends[:, 0], wide * share, ends[:, 0], color=color[label], alpha=0.5)
-                middle = [float(np.median(each)) for each in values]
-                axes.plot(at, middle, "_", ms=7, mew=2, color=color[label], label=label, clip_on=False)
-            axes.set_title(measure.title, loc="left")
-            axes.grid(axis="x", visible=False)
-            _scale(axes, measure)
-        panels[-1].set_xticks(range(len(cases)), cases)
-        panels[-1].set_xlabel(x)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    def panel(axes: "Axes", measure: Measure) -> None:
+        for place, label in enumerate(names):
+            at = np.arange(len(cases)) + wide * (place + 0.5) - 0.4
+            values = [measure.of(done, case, label) for case in cases]
+            spread(axes, at, values, wide, color[label])
+            medians = [float(np.median(each)) for each in values]
+            axes.plot(at, medians, linestyle="", color=color[label], label=label, clip_on=False, **mark)
+        axes.set_title(measure.title, loc="left")
+        _scale(axes, measure)
 
-    save(out, name, title, paint, (WIDE[0], TALL_PANEL * len(measures)))
+    panels(out, name, title, measures, panel, height=TALL_PANEL * len(measures), last=last, sharex=True)
 
 
 def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: distributions over draws, a panel a measure, a line a policy."""
-    cases, names = _names(done)
+    cases, names = names_of(done)
     color = _colors(names)
 
-    def paint(figure: "Figure") -> None:
-        panels = figure.subplots(2, -(-len(measures) // 2)).ravel()
-        for axes, measure in zip(panels, measures, strict=False):
-            for label in names:
-                x, share = thin_cdf(np.concatenate([measure.of(done, case, label) for case in cases]))
-                at, up = np.append(x[:1], x), np.append(0.0, share)
-                axes.step(at, up, where="post", label=label, color=color[label])
-            axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))
-            _scale(axes, measure, "x")
-        for axes in panels[len(measures) :]:
-            axes.set_visible(False)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    def panel(axes: "Axes", measure: Measure) -> None:
+        for label in names:
+            x, share = thin_cdf(np.concatenate([measure.of(done, case, label) for case in cases]))
+            # The first step rises from 0 at the least value.
+            at, up = np.append(x[:1], x), np.append(0.0, share)
+            axes.step(at, up, where="post", label=label, color=color[label])
+        axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))
+        _scale(axes, measure, "x")
 
-    save(out, name, title, paint, (WIDE[0], 2 * TALL_PANEL))
+    panels(out, name, title, measures, panel, height=2 * TALL_PANEL, columns=-(-len(measures) // 2))
 
 
 def lines(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
     """Draw `NAME.svg`: a panel a measure, a line a policy over cases that are numbers."""
-    cases, names = _names(done)
+    cases, names = names_of(done)
     color, at = _colors(names), [float(case.partition(",")[0]) for case in cases]
 
-    def paint(figure: "Figure") -> None:
-        panels = np.atleast_1d(figure.subplots(1, len(measures)))
-        for axes, measure in zip(panels, measures, strict=True):
-            for label in names:
-                values = [float(np.median(measure.of(done, case, label))) for case in cases]
-                axes.plot(at, values, marker="o", ms=3, label=label, color=color[label], clip_on=False)
-            axes.set_title(measure.title, loc="left")
-            axes.set_xlabel(x)
-            _label_places(axes, at)
-            _scale(axes, measure)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    def panel(axes: "Axes", measure: Measure) -> None:
+        for label in names:
+            values = [median(measure, done, case, label) for case in cases]
+            axes.plot(at, values, marker="o", ms=3, label=label, color=color[label], clip_on=False)
+        axes.set_title(measure.title, loc="left")
+        axes.set_xlabel(x)
+        _label_places(axes, at)
+        _scale(axes, measure)
 
-    save(out, name, title, paint, (WIDE[0], 1.2 * TALL_PANEL))
+    panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))
 
 
 def _label_places(axes: "Axes", at: Sequence[float]) -> None:
@@ -190,16 +192,13 @@ def over_shares(
     """
     case, style = done[0].case, styles(list(curves))
 
-    def paint(figure: "Figure") -> None:
-        panels = np.atleast_1d(figure.subplots(1, len(measures)))
-        for axes, measure in zip(panels, measures, strict=True):
-            for label, names in curves.items():
-                values = [float(measure.of(done, case, one).mean()) for one in names]
-                axes.plot(shares, values, marker="o", ms=3, label=label, **style[label].line)
-            axes.set_title(measure.title, loc="left")
-            axes.set(xlabel="share that may be stopped", ylim=(0, None))
-            axes.yaxis.set_major_formatter("{x:,.6g}")
-            _label_places(axes, shares)
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    def panel(axes: "Axes", measure: Measure) -> None:
+        for label, names in curves.items():
+            values = [float(measure.of(done, case, one).mean()) for one in names]
+            axes.plot(shares, values, marker="o", ms=3, label=label, **style[label].line)
+        axes.set_title(measure.title, loc="left")
+        axes.set(xlabel="share that may be stopped", ylim=(0, None))
+        axes.yaxis.set_major_formatter("{x:,.6g}")
+        _label_places(axes, shares)
 
-    save(out, name, title, paint, (WIDE[0], 1.2 * TALL_PANEL))
+    panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))

@@ -1,6 +1,6 @@
 """What SIA's figures replay: draws of the synthetic workload, random pools of Philly, and all of Philly's pools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
@@ -19,6 +19,7 @@ from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
+from papers import bench
 
 SERVER_GPUS = 8
 """SIA, section 6.4."""
@@ -38,18 +39,8 @@ ACTUAL_LOAD = 0.8
 """Philly's pools have no sizes on record: sizes of this load stand for "actual load levels and pool sizes"."""
 
 
-class Workload(Protocol):
-    """Something to replay, drawn by a seed."""
-
-    @property
-    def name(self) -> str:
-        """In tables."""
-        ...
-
-    @property
-    def drawn(self) -> Mapping[str, Any]:
-        """What tells it from others, in keys of runs."""
-        ...
+class Workload(bench.Workload, Protocol):
+    """Something to replay: a scenario by seed."""
 
     @property
     def warmup_days(self) -> float:
@@ -126,6 +117,7 @@ class PoolDraw:
 
         Raises ConfigError where too few pools have enough jobs.
         """
+        # By the number of queues too: what few and many queues draw shall have nothing in common.
         rng = np.random.default_rng([self.queues, seed])
         trace = _cell_wide(_philly(data)) if self.locality else _philly(data)
         from_s, until_s = map(parse_time, self.weeks)
@@ -135,6 +127,7 @@ class PoolDraw:
                 f"{data / PHILLY_FILE}: {self.queues} pools are to be drawn, {len(work)} have at least {FEWEST_JOBS} "
                 f"jobs from {self.weeks[0]} to {self.weeks[1]}; draw fewer"
             )
+        # Sorted: what is drawn must not hang on the order of the trace.
         names = rng.choice(sorted(work), self.queues, replace=False)
         loads = rng.uniform(*LOADS, self.queues)
         pools = [work[name].pool(load) for name, load in zip(names.tolist(), loads.tolist(), strict=True)]
@@ -239,8 +232,3 @@ def _on_grid(trace: Trace, grid_s: float) -> Trace:
     up = ((instants + grid_us - 1) // grid_us * grid_us).cast(pl.Datetime("us", "UTC"))
     longer = (pl.col("duration") / grid_s).ceil() * grid_s
     return replace(trace, jobs=trace.jobs.with_columns(submit_time=up, duration=longer))
-
-
-def names_of(workloads: Sequence[Workload]) -> list[str]:
-    """Their names, in order."""
-    return [one.name for one in workloads]

@@ -37,10 +37,10 @@ def test_the_folder_of_traces_must_be_named(name, monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", PAPERS)
 def test_an_unknown_item_stops_before_anything_is_made(name, tmp_path, monkeypatch):
     monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
-    command = COMMANDS[name]
+    paper = COMMANDS[name].PAPER
     with pytest.raises(ConfigError) as refused:
-        command.reproduce((command.ITEMS[0], "figure99"), tmp_path / "out", tmp_path)
-    assert str(refused.value) == f"figure99: no such figure; choose from {', '.join(command.ITEMS)}"
+        driver.reproduce(paper, (paper.items[0], "figure99"), tmp_path / "out", tmp_path)
+    assert str(refused.value) == f"figure99: no such figure; choose from {', '.join(paper.items)}"
     assert not (tmp_path / "out").exists()
 
 
@@ -54,7 +54,7 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_reach_the_figures(name, monkeypatch, tmp_path):
     seen, command = [], COMMANDS[name]
-    item = command.ITEMS[0]
+    item = command.PAPER.items[0]
 
     def figure(bench, out):
         seen.append(bench)

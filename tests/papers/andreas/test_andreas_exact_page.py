@@ -5,7 +5,7 @@ import numpy as np
 from papers.andreas.bench import Bench
 from papers.andreas.exact import COMPARED, compare, exact
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
-from papers.run_file import RunFile
+from papers.bench import RunFile
 
 
 def test_instances_are_told_by_their_seed_and_small():
@@ -26,7 +26,8 @@ def test_nobody_is_below_the_optimum():
 
 
 def test_the_page(tmp_path):
-    exact(Bench(tmp_path, RunFile(tmp_path / "runs.jsonl", resume=False)), tmp_path / "out", count=4)
+    bench = Bench(data=tmp_path, file=RunFile(tmp_path / "runs.jsonl", resume=False))
+    exact(bench, tmp_path / "out", count=4)
     page = (tmp_path / "out" / "exact.md").read_text()
     assert page.startswith("# The exact optimum\n\n4 instances of one call")
     assert all(f"| {title} |" in page for title in COMPARED)

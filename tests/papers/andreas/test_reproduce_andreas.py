@@ -6,13 +6,14 @@ import pytest
 from click.testing import CliRunner
 
 from jobcast.domain.errors import ConfigError
-from papers.andreas import campaign, effects, openb, units
-from papers.andreas.__main__ import DEFAULT_NODES, RUNS, main, read_nodes
-from papers.andreas.units import Row, Unit, run_unit
-from papers.andreas.workloads import NODES, Workload, read_workload, scenario
+from papers.andreas import campaign, effects, openb
+from papers.andreas.__main__ import DEFAULT_NODES, main, read_nodes
+from papers.andreas.bench import BASELINES, Row, run_unit
+from papers.andreas.workloads import Workload, read_workload, scenario
+from papers.bench import RUNS, Unit
 
 FEW = (("epochs", "2,5"), ("jobs", 6))
-QUICK = (Row("ANDREAS", settings=(("max_iterations", "5"),)), *units.ROWS[1:])
+QUICK = (Row("ANDREAS", settings={"max_iterations": "5"}), *BASELINES)
 OPENB = "sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,1,A10\nc,1,1,8,G2\nd,1,1,2,T4\n"
 
 
@@ -30,7 +31,7 @@ def run(*words):
 
 
 def test_nodes():
-    assert read_nodes(DEFAULT_NODES) == NODES
+    assert read_nodes(DEFAULT_NODES) == (10, 20, 30, 50, 75, 100)
     for wrong in ("", "ten", "1,10", "10;20"):
         with pytest.raises(ConfigError, match=r"--nodes .*: whole numbers of at least 2 are expected, such as 10,20"):
             read_nodes(wrong)
@@ -49,8 +50,8 @@ def test_scenarios_by_gpus_a_node(tmp_path):
 def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):
     few_jobs = scenario(1, 2, *FEW)
     plain, off = Row("EDF", "edf"), Row("off", "edf", noise=0.5)
-    key, sharp = run_unit(Unit(few_jobs, 1, plain), tmp_path)
-    other, blurred = run_unit(Unit(few_jobs, 1, off), tmp_path)
+    [(key, sharp)] = run_unit(Unit(few_jobs, 1, plain), tmp_path)
+    [(other, blurred)] = run_unit(Unit(few_jobs, 1, off), tmp_path)
     assert key != other
     assert sharp.figures["jobs"] == blurred.figures["jobs"] == 6
     first, again = (read_workload(few_jobs, 1, tmp_path).workload.jobs for _ in range(2))
@@ -80,9 +81,9 @@ def test_a_figure_goes_on_where_it_stopped(few, tmp_path):
 
 
 def test_effects(few, tmp_path, monkeypatch):
-    groups = {"Iterations": (Row("MaxIt 1", settings=(("max_iterations", "1"),)),), "Others": units.ROWS[1:2]}
+    groups = {"Iterations": (Row("MaxIt 1", settings={"max_iterations": "1"}),), "Others": BASELINES[:1]}
     monkeypatch.setattr(effects, "GROUPS", groups)
-    monkeypatch.setattr(effects, "WHOLE", Row("as it is", settings=(("max_iterations", "20"),)))
+    monkeypatch.setattr(effects, "WHOLE", Row("as it is", settings={"max_iterations": "20"}))
     monkeypatch.setattr(effects, "NODES", 2)
     answer = run("effects", "--out", tmp_path, "--seeds", 9, "--jobs", 1)
     assert answer.exit_code == 0, answer.output

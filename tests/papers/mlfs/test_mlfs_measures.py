@@ -2,8 +2,8 @@
 
 import pytest
 
-from papers.confidence import HOLDS, REVERSED
-from papers.mlfs.intervals import apart, relative
+from papers.bench import Done
+from papers.measures import HOLDS, REVERSED
 from papers.mlfs.measures import (
     DEADLINE,
     JCT,
@@ -11,13 +11,14 @@ from papers.mlfs.measures import (
     PRINTED,
     PRINTED_LEAST,
     PRINTED_MS,
+    apart,
     compare_order,
     gain_pct,
+    order_claim,
     order_text,
+    relative,
 )
 from papers.mlfs.rows import BASELINES
-from papers.mlfs.tables import order_claim
-from papers.mlfs.units import Done
 
 OURS = {"MLFS", "MLF-RL", "MLF-H"}
 

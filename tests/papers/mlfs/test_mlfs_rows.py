@@ -5,14 +5,7 @@ import types
 import pytest
 
 from jobcast.domain.errors import RegistryError
-from papers.mlfs.rows import (
-    BY_EARLIER,
-    EXACT,
-    MLFS_EXACT,
-    MLFS_HOPEFUL,
-    MLFS_STRANGE,
-    rows_of,
-)
+from papers.mlfs.rows import BY_EARLIER, EXACT, MLFS_EXACT, MLFS_HOPEFUL, MLFS_STRANGE, rows_of
 
 
 @pytest.fixture

@@ -10,16 +10,11 @@ from jobcast.pipelines.experiments.clusters import task_cluster
 from jobcast.pipelines.experiments.tasks.learned_policies import Learned
 from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
-from papers.mlfs import units
+from papers.bench import Unit
+from papers.mlfs import bench
+from papers.mlfs.bench import QUANTILES, UNDER, run_unit
 from papers.mlfs.rows import EXACT, Row
-from papers.mlfs.units import QUANTILES, UNDER, Unit, run_unit
-from papers.mlfs.workloads import (
-    SCALES,
-    Workload,
-    philly_week,
-    scaled,
-    write_workload,
-)
+from papers.mlfs.workloads import SCALES, Workload, philly_week, scaled, write_workload
 
 FEW = Workload("few", 8, ((2, 4),), (("widths", "1,2"), ("epochs", "3,6"), ("load", 0.05)))
 
@@ -44,17 +39,17 @@ def test_the_papers_clusters():
 
 
 def test_a_unit_is_a_replay_whatever_it_is_called(files, tmp_path):
-    row = Row("MLFS, exact forecasts", "mlfs", EXACT)
-    key, kept = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)
-    assert key == Unit(FEW, 3, Row("another title", "mlfs", EXACT)).key
-    assert key != Unit(FEW, 3, Row(row.title, "mlfs", EXACT, (("give_up", "false"),))).key
+    row = Row("MLFS, exact forecasts", "mlfs", forecasts=EXACT)
+    [(key, kept)] = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)
+    assert key == Unit(FEW, 3, Row("another title", "mlfs", forecasts=EXACT)).key
+    assert key != Unit(FEW, 3, Row(row.title, "mlfs", {"give_up": "false"}, EXACT)).key
     assert key != Unit(FEW, 4, row).key
     assert kept.figures["jobs"] == 8
     assert len(kept.jct_s) == len(QUANTILES)
     assert 0.0 <= kept.figures[UNDER] <= 1.0
     assert kept.jct_s[0] <= kept.figures["mean_jct_s"] <= kept.jct_s[-1]
-    assert run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)[1].jct_s == kept.jct_s
-    assert run_unit(Unit(FEW, 3, Row("MLF-H", "mlf_h")), files, tmp_path, tmp_path)[1].figures["stopped_early"] == 0
+    assert run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)[0][1].jct_s == kept.jct_s
+    assert run_unit(Unit(FEW, 3, Row("MLF-H", "mlf_h")), files, tmp_path, tmp_path)[0][1].figures["stopped_early"] == 0
 
 
 def test_what_was_learned_is_the_version_that_the_row_pins(files, tmp_path, monkeypatch):
@@ -64,8 +59,8 @@ def test_what_was_learned_is_the_version_that_the_row_pins(files, tmp_path, monk
         asked.append((policy, dict(spec.versions), len(window), home, allow_overlap))
         return Learned(None, {"mlf-policy": 7})
 
-    monkeypatch.setattr(units, "learned_policy", learned)
-    row = Row("MLFS", "mlfs", EXACT, versions=(("mlf-policy", 7),))
-    key, _ = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path / "home")
+    monkeypatch.setattr(bench, "learned_policy", learned)
+    row = Row("MLFS", "mlfs", forecasts=EXACT, versions=(("mlf-policy", 7),))
+    [(key, _)] = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path / "home")
     assert asked == [("mlfs", {"mlf-policy": 7}, 8, tmp_path / "home", False)]
     assert '"versions": {"mlf-policy": 7}' in key

@@ -8,8 +8,10 @@ from click.testing import CliRunner
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
+from papers.bench import RUNS
+from papers.driver import reproduce
 from papers.mlfs import bars, bench, figure4, parts
-from papers.mlfs.__main__ import RUNS, main, reproduce
+from papers.mlfs.__main__ import PAPER, main
 from papers.mlfs.workloads import Workload
 
 SETTINGS = (("widths", "1,2"), ("epochs", "3,6"), ("longest_h", 6), ("load", 0.05))
@@ -82,7 +84,7 @@ def test_an_unknown_name_stops_before_anything_is_run(data, tmp_path):
     out.mkdir()
     (out / RUNS).write_text("{}\n")
     with pytest.raises(ConfigError, match="figure3: no such figure; choose from figure4, figure5"):
-        reproduce(("figure3",), out, data)
+        reproduce(PAPER, ("figure3",), out, data)
     with pytest.raises(ConfigError, match="--policies fifo: no such policy; choose from mlfs, "):
-        reproduce(("bars",), out, data, policies=("fifo",))
+        reproduce(PAPER, ("bars",), out, data, policies="fifo")
     assert (out / RUNS).read_text() == "{}\n"

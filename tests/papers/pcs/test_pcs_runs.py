@@ -1,27 +1,17 @@
 """Runs and their figures, windows of a trace, and the tables made of them."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs.aims import aims_table, reaches, window
 from papers.pcs.measured import THEIRS, compared, published_configs
-from papers.pcs.runs import Done, Task, figures_of, policies, run
+from papers.pcs.runs import Task, figures_of, policies, run
 from papers.pcs.toy import play_toy
 from papers.pcs.workloads import automl, gavel, published
-from papers.runs import means
+from papers.runs import Done, means
 
 INF = float("inf")
-
-
-@pytest.fixture
-def data():
-    if not os.environ.get("JOBCAST_DATA"):
-        pytest.skip("JOBCAST_DATA is not set: no published traces")
-    return Path(os.environ["JOBCAST_DATA"])
 
 
 def test_one_queue_without_caps_is_fifo():
@@ -76,13 +66,13 @@ def test_aims_by_hindsight_are_those_of_the_first_window():
     assert not reaches((0.26, 1.0))
 
 
-def test_published_runs_come_out_to_the_millisecond(data):
-    scenario = published(data, "0e4a51")
+def test_published_runs_come_out_to_the_millisecond(traces):
+    scenario = published(traces, "0e4a51")
     tasks = [
         *policies("c", scenario, ("elastic_fifo", "srsf")),
-        Task("c", THEIRS[1], scenario, config=published_configs(data)[THEIRS[1]]),
+        Task("c", THEIRS[1], scenario, config=published_configs(traces)[THEIRS[1]]),
     ]
-    rows = [line.split(" | ") for line in compared(data, [run(task) for task in tasks]).splitlines()[2:]]
+    rows = [line.split(" | ") for line in compared(traces, [run(task) for task in tasks]).splitlines()[2:]]
     assert [row[2] for row in rows] == ["0.00", "23.3", "1.49"]  # mean errors as published, %
     for row in rows:
         assert all(float(cell.strip(" |")) < 1e-3 for cell in row[4:])

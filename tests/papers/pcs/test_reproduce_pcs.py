@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from papers import driver
-from papers.pcs.__main__ import main, reproduce
+from papers.driver import reproduce
+from papers.pcs.__main__ import PAPER, main
 
 
 @pytest.fixture
@@ -24,10 +25,10 @@ def made(monkeypatch):
     def module(path):
         name = path.rsplit(".", 1)[1]
 
-        def figure(data, out, fronts):
+        def figure(sources, out):
             names.append(name)
             out.mkdir(parents=True)
-            (out / f"{name}.md").write_text(f"# {name}\n\n{fronts.name}\n")
+            (out / f"{name}.md").write_text(f"# {name}\n\n{sources.fronts.name}\n")
 
         return types.SimpleNamespace(**{name: figure})
 
@@ -47,16 +48,16 @@ def test_the_toy_is_made_without_searches(data, tmp_path):
 
 
 def test_searches_come_first_where_they_are_needed_and_missing(data, tmp_path, made):
-    reproduce(("figure7",), tmp_path / "out", data)
+    reproduce(PAPER, ("figure7",), tmp_path / "out", data)
     assert made == ["fronts", "figure7"]
-    reproduce(("figure8", "figure1"), tmp_path / "out", data)
+    reproduce(PAPER, ("figure8", "figure1"), tmp_path / "out", data)
     assert made[2:] == ["figure8", "figure1"]
     assert (tmp_path / "out" / "figure8" / "figure8.md").read_text().endswith("fronts\n")
 
 
 def test_resuming_leaves_alone_what_is_there(data, tmp_path, made):
-    reproduce(("figure1",), tmp_path / "out", data)
-    reproduce(("figure1", "figure9"), tmp_path / "out", data, resume=True)
+    reproduce(PAPER, ("figure1",), tmp_path / "out", data)
+    reproduce(PAPER, ("figure1", "figure9"), tmp_path / "out", data, resume=True)
     assert made == ["figure1", "figure9"]
-    reproduce(("figure1",), tmp_path / "out", data)
+    reproduce(PAPER, ("figure1",), tmp_path / "out", data)
     assert made == ["figure1", "figure9", "figure1"]

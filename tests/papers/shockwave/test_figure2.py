@@ -1,15 +1,12 @@
 """Shockwave, Figure 2: a job that doubles its batch size three times."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
-from papers.runs import GREEDY
 from papers.shockwave.figure2 import AGNOSTIC, Agnostic, Watched, doubling_job, watch
+from papers.shockwave.runs import GREEDY
 from papers.shockwave.workloads import TACC, published
 
 
@@ -26,10 +23,8 @@ def test_fairness_is_by_the_contention_of_the_whole_trace():
 
 
 @pytest.fixture(scope="module")
-def scenario():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the published trace is needed")
-    return published(Path(os.environ["JOBCAST_DATA"]), 120, 32, TACC)
+def scenario(traces):
+    return published(traces, 120, 32, TACC)
 
 
 def test_the_job_is_the_one_of_the_trace_that_doubles_from_32_to_256(scenario):

@@ -2,15 +2,7 @@
 
 import pytest
 
-from papers.shockwave.figure4 import (
-    TOY,
-    ToyJob,
-    agnostic,
-    plan,
-    proactive,
-    reactive,
-    schedule,
-)
+from papers.shockwave.figure4 import TOY, ToyJob, agnostic, plan, proactive, reactive, schedule
 
 J1 = ToyJob("J1", (4, 1, 1, 1))
 

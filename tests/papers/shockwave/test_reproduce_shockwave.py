@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from papers import driver
-from papers.shockwave.__main__ import main, reproduce
+from papers.driver import reproduce
+from papers.shockwave.__main__ import PAPER, main
 
 
 @pytest.fixture
@@ -37,6 +38,6 @@ def test_a_figure_that_fails_leaves_what_was_there(data, tmp_path, monkeypatch):
     (old / "figure4.md").write_text("# whole\n")
     monkeypatch.setattr(driver, "import_module", lambda name: types.SimpleNamespace(figure4=broken))
     with pytest.raises(ArithmeticError):
-        reproduce(("figure4",), tmp_path / "out", data)
+        reproduce(PAPER, ("figure4",), tmp_path / "out", data)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["figure4"]
     assert (old / "figure4.md").read_text() == "# whole\n"

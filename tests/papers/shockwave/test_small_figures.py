@@ -1,20 +1,11 @@
 """Figures that compare policies, on a few jobs: pages, tables and claims are whole."""
 
 import csv
-import os
-from pathlib import Path
 
 import pytest
 
 from papers.shockwave import figure7, figure10, figure11, figure13, figure16, figure17
 from papers.shockwave.workloads import drawn, philly
-
-
-@pytest.fixture(scope="module")
-def data():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: throughputs and traces are needed")
-    return Path(os.environ["JOBCAST_DATA"])
 
 
 def few(data, seed=0, static=0.5, **other):
@@ -25,9 +16,9 @@ def rows_of(out, name):
     return list(csv.DictReader((out / f"{name}.csv").open()))
 
 
-def test_figure7(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(figure7, "published", lambda data, *args: few(data))
-    figure7.figure7(data, tmp_path)
+def test_figure7(traces, tmp_path, monkeypatch):
+    monkeypatch.setattr(figure7, "published", lambda traces, *args: few(traces))
+    figure7.figure7(traces, tmp_path)
     rows = rows_of(tmp_path, "figure7")
     assert len({(row["case"], row["policy"]) for row in rows}) == len(rows) == 9 + 3 + 5 + 7
     page = (tmp_path / "figure7.md").read_text()
@@ -36,11 +27,11 @@ def test_figure7(data, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("figure", [figure10, figure13, figure16])
-def test_figures_of_several_draws(data, tmp_path, monkeypatch, figure):
+def test_figures_of_several_draws(traces, tmp_path, monkeypatch, figure):
     name = figure.__name__.rpartition(".")[2]
     monkeypatch.setattr(figure, "SEEDS", (0, 1))
     monkeypatch.setattr(figure, "drawn" if figure is figure16 else "mix", few)
-    getattr(figure, name)(data, tmp_path)
+    getattr(figure, name)(traces, tmp_path)
     rows = rows_of(tmp_path, name)
     runs = {figure10: 4 * 2 * 6, figure13: 2 * (1 + 5 * 2), figure16: 3 * 2 * 6}[figure]
     assert len(rows) == runs
@@ -48,9 +39,9 @@ def test_figures_of_several_draws(data, tmp_path, monkeypatch, figure):
     assert "## Against the paper" in (tmp_path / f"{name}.md").read_text()
 
 
-def test_pollux_and_shockwave_run_the_same_jobs(data, tmp_path, monkeypatch):
+def test_pollux_and_shockwave_run_the_same_jobs(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure11, "JOBS", 6)
-    made = figure11._Both(data)(("contention 1", 0)).done
+    made = figure11._Both(traces)(("contention 1", 0)).done
     assert [one.name for one in made] == ["shockwave", "pollux", "shockwave, greedy"]
     for one in made[1:]:
         assert one.log.submit_s.tolist() == made[0].log.submit_s.tolist()
@@ -58,7 +49,7 @@ def test_pollux_and_shockwave_run_the_same_jobs(data, tmp_path, monkeypatch):
     assert 0 < made[1].figures["utilization"] <= 1
 
 
-def test_figure17(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(figure17, "philly", lambda data, jobs, gpus: philly(data, 8, gpus))
-    figure17.figure17(data, tmp_path)
+def test_figure17(traces, tmp_path, monkeypatch):
+    monkeypatch.setattr(figure17, "philly", lambda traces, jobs, gpus: philly(traces, 8, gpus))
+    figure17.figure17(traces, tmp_path)
     assert len(rows_of(tmp_path, "figure17")) == 9

@@ -2,7 +2,7 @@
 
 import pytest
 
-from papers.shockwave.table1 import Fraction, agrees, page, table1, table1_rows
+from papers.shockwave.table1 import Fraction, agrees, table1, table1_rows
 
 THIRD, TWO_THIRDS, ONE = Fraction(1, 3), Fraction(2, 3), Fraction(1)
 
@@ -52,14 +52,10 @@ def test_ties_decide_whether_a_fixed_filter_is_fair(rows):
         assert reached[-1].worst_rho == pytest.approx(10 / 9)
 
 
-def test_the_adaptive_schedule_comes_out_of_no_filter_and_is_the_best_there_is(rows):
+def test_the_adaptive_schedule_comes_out_of_no_filter(rows):
     row = rows["Adaptive - 1/⅓/⅔"]
     assert row.leaves_filter_at == 1
     assert row.scored not in row.reachable
-    text = page(rows.values())
-    assert (
-        "worst rho is at least 0.83, mean JCT at least 5.00 and makespan at least 7, and it reaches all three" in text
-    )
 
 
 def test_the_page_is_written_and_the_same_each_time(tmp_path):
@@ -68,5 +64,8 @@ def test_the_page_is_written_and_the_same_each_time(tmp_path):
     text = (tmp_path / "docs" / "shockwave" / "table1.md").read_text(encoding="utf-8")
     assert text == (tmp_path / "again" / "table1.md").read_text(encoding="utf-8")
     assert "| Fixed - 2/3 | 1 | 0.78, 0.83, 1.11 | 1.11 | 1.1 | no | 5.67 | 5.7 | 7 | 7 | 0.58 |" in text
+    assert (
+        "worst rho is at least 0.83, mean JCT at least 5.00 and makespan at least 7, and it reaches all three" in text
+    )
     widths = [line.count("|") for line in text.splitlines() if line.startswith("|")]
     assert widths == [12] * 6 + [4] * 6

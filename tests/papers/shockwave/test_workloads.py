@@ -1,10 +1,6 @@
 """Workloads of Shockwave's evaluation."""
 
-import os
-from pathlib import Path
-
 import polars as pl
-import pytest
 
 from jobcast.traces.table import Trace
 from papers.shockwave.figure10 import mix
@@ -22,22 +18,15 @@ def test_the_window_is_the_one_whose_demand_is_nearest_three():
     assert nearest_window(Trace.from_frame(frame, name="t"), 2, 1) == 2
 
 
-@pytest.fixture(scope="module")
-def data():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: published traces are needed")
-    return Path(os.environ["JOBCAST_DATA"])
-
-
-def test_the_published_trace_trains(data):
-    scenario = published(data, 220, 64, WISR)
+def test_the_published_trace_trains(traces):
+    scenario = published(traces, 220, 64, WISR)
     assert len(scenario.workload.jobs) == 220
     assert scenario.workload.total_gpus == 64
     assert all(job.training is not None for job in scenario.workload.jobs)
 
 
-def test_mixes_differ_in_nothing_but_the_modes(data):
-    none, all_ = (mix(data, 1, static, jobs=30, gpus=16).workload for static in (1.0, 0.0))
+def test_mixes_differ_in_nothing_but_the_modes(traces):
+    none, all_ = (mix(traces, 1, static, jobs=30, gpus=16).workload for static in (1.0, 0.0))
     assert {job.training.mode for job in none.jobs} == {"static"}
     assert {job.training.mode for job in all_.jobs} == {"accordion", "gns"}
     assert [(j.submit_s, j.gpus, j.training.epochs) for j in none.jobs] == [
@@ -47,8 +36,8 @@ def test_mixes_differ_in_nothing_but_the_modes(data):
     assert any(len(outcome.regimes) > 1 for outcome in all_.outcomes)
 
 
-def test_philly_is_cut_to_jobs_like_shockwaves(data):
-    workload = philly(data, 50, 32).workload
+def test_philly_is_cut_to_jobs_like_shockwaves(traces):
+    workload = philly(traces, 50, 32).workload
     assert len(workload.jobs) == 50
     assert max(job.gpus for job in workload.jobs) <= 8
     assert all(SHORTEST_S <= outcome.duration_s <= LONGEST_S for outcome in workload.outcomes)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from papers.sia.units import Done
+from papers.bench import Done
 
 FORTNIGHT_S = 14 * 86400.0
 POOLS = {"a": (100, 24192.0, 1), "b": (100, 60480.0, 2), "c": (100, 12096.0, 1), "few": (99, 3600.0, 1)}
@@ -47,11 +47,11 @@ def made_up(told):
         return [
             Done(one.name, row.title, seed, PLAIN | told(one.name, row.title, seed))
             for one in workloads
-            for seed in range(seeds)
+            for seed in seeds
             for row in rows
         ]
 
-    return SimpleNamespace(run=run, seeds=2, draws=20, data=None, home=None, jobs=1)
+    return SimpleNamespace(run=run, seeds=2, draws=20, fewer=2, data=None, home=None, jobs=1)
 
 
 @pytest.fixture(scope="session")

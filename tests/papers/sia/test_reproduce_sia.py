@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from papers.bench import RUNS
 from papers.sia import figure13, figure15b
-from papers.sia.__main__ import RUNS, main
-from papers.sia.units import MMFS
+from papers.sia.__main__ import main
+from papers.sia.bench import MMFS
 from papers.sia.workloads import PoolDraw, Synthetic
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.report.formatting import parse_time
-from papers.run_file import Outcome, RunFile
+from papers.bench import Outcome, RunFile
 from papers.sia import bench as benches
-from papers.sia.bench import Bench, train_predictors
-from papers.sia.units import FCFS, MMFS, SIA, SIA_EXACT, SIA_RANDOM, SSF
+from papers.sia.bench import FCFS, MMFS, SIA, SIA_EXACT, SIA_RANDOM, SSF, Bench, train_predictors
 from papers.sia.workloads import PoolDraw, Synthetic
 
 BASE, MORE = Synthetic(), Synthetic("more_queues")
@@ -39,41 +38,42 @@ def trained(monkeypatch):
 
 
 def bench(folder, resume=True):
-    return Bench(folder, folder / "home", RunFile(folder / "runs.jsonl", resume=resume), jobs=1)
+    file = RunFile(folder / "runs.jsonl", resume=resume)
+    return Bench(data=folder, home=folder / "home", file=file, jobs=1)
 
 
 def test_nothing_is_made_twice(made, tmp_path):
     one = bench(tmp_path)
-    first = one.run([BASE], (FCFS, MMFS), 1)
-    assert one.run([BASE], (FCFS, MMFS), 1) == first
+    first = one.run([BASE], (FCFS, MMFS), range(1))
+    assert one.run([BASE], (FCFS, MMFS), range(1)) == first
     assert len(made) == 1
-    one.run([BASE], (SSF, MMFS), 2)
+    one.run([BASE], (SSF, MMFS), range(2))
     assert made[1:] == [("base", 0, ["ssf"]), ("base", 1, ["ssf", "mmfs"])]
 
 
 def test_a_bench_goes_on_from_its_file(made, tmp_path):
-    first = bench(tmp_path).run([BASE], (FCFS, MMFS), 2)
+    first = bench(tmp_path).run([BASE], (FCFS, MMFS), range(2))
     file = tmp_path / "runs.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     assert len(lines) == len({json.loads(line)["key"] for line in lines}) == 4
     file.write_text("".join(lines[:3]) + lines[3][:40])  # the last one was cut
     made.clear()
-    assert bench(tmp_path).run([BASE], (FCFS, MMFS), 2) == first
+    assert bench(tmp_path).run([BASE], (FCFS, MMFS), range(2)) == first
     assert made == [("base", 1, ["mmfs"])]
     made.clear()
-    assert bench(tmp_path, resume=False).run([BASE], (FCFS, MMFS), 2) == first
+    assert bench(tmp_path, resume=False).run([BASE], (FCFS, MMFS), range(2)) == first
     assert len(made) == 2
 
 
 def test_predictors_are_trained_where_a_missing_run_asks_them(made, trained, tmp_path):
     one = bench(tmp_path)
-    one.run([PoolDraw(2)], (SIA_EXACT, MMFS), 1)
+    one.run([PoolDraw(2)], (SIA_EXACT, MMFS), range(1))
     assert trained == []
-    one.run([PoolDraw(2)], (SIA,), 1)
+    one.run([PoolDraw(2)], (SIA,), range(1))
     assert trained == [(tmp_path, tmp_path / "home")]
-    one.run([PoolDraw(2)], (SIA,), 1)
+    one.run([PoolDraw(2)], (SIA,), range(1))
     assert len(trained) == 1
-    one.run([PoolDraw(2)], (SIA_RANDOM,), 1)
+    one.run([PoolDraw(2)], (SIA_RANDOM,), range(1))
     assert len(trained) == 2
 
 

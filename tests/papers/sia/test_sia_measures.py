@@ -3,17 +3,8 @@
 import numpy as np
 import pytest
 
-from papers.sia.measures import (
-    GMEAN,
-    SLOWED,
-    TOTAL,
-    mean,
-    median,
-    table,
-    times_less,
-    times_text,
-)
-from papers.sia.units import Done
+from papers.bench import Done
+from papers.sia.measures import GMEAN, SLOWED, TOTAL, mean, median, table, times_less, times_text
 
 
 def done(name, seed, speed, total=0.0, case="2", **more):

@@ -9,8 +9,9 @@ import pytest
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.simulation import Simulated
 from jobcast.simulator.log import RunLog, flat_spans
+from papers.bench import Unit
 from papers.sia import potential
-from papers.sia.units import (
+from papers.sia.bench import (
     FCFS,
     HIVED,
     MMFS,
@@ -21,10 +22,9 @@ from papers.sia.units import (
     SIA_VC,
     SSF,
     Row,
-    Unit,
     figures_of,
     run_draw,
-)
+)  # fmt: skip
 from papers.sia.workloads import PoolDraw, Synthetic
 
 FEW = Synthetic("less_queues", days=0.3)

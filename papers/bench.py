@@ -1,0 +1,185 @@
+"""Runs that the figures of a paper share: several at a time, each on file as soon as it is done, none made twice."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import click
+
+from jobcast.pipelines.experiments.executors import results
+from jobcast.pipelines.experiments.simulation import finite_or_none
+
+RUNS = ".runs.jsonl"
+"""In the folder of all figures; it is not kept in version control."""
+NAN = float("nan")
+
+
+class Workload(Protocol):
+    """Something to replay, drawn by a seed."""
+
+    @property
+    def name(self) -> str:
+        """In tables."""
+        ...
+
+    @property
+    def drawn(self) -> Mapping[str, Any]:
+        """What tells it from others, in keys of runs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Who is compared.
+
+    Attributes
+    ----------
+    title : in tables
+    policy, settings : as `simulate --policy` and `--set` take them
+    """
+
+    title: str
+    policy: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What else tells it from others, in keys of runs."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is run by itself."""
+
+    workload: Any
+    seed: int
+    row: Any
+
+    @property
+    def key(self) -> str:
+        """Tells runs apart whose results may differ; titles do not count."""
+        run = {"seed": self.seed, "policy": self.row.policy, "set": dict(self.row.settings), **self.row.told}
+        # Sorted: the order in which settings are written makes no other run.
+        return json.dumps({**self.workload.drawn, **run}, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is kept of a run: its figures, and completion times (s) at some quantiles, where they are wanted."""
+
+    figures: Mapping[str, float]
+    jct_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A finished run in a table: its workload, its policy, its draw."""
+
+    case: str
+    name: str
+    seed: int
+    figures: Mapping[str, float]
+    jct_s: tuple[float, ...] = ()
+
+
+class RunFile:
+    """Outcomes by the keys of their units, in a file of JSON lines.
+
+    Parameters
+    ----------
+    path : the file
+    resume : whether what it holds counts; else it begins anew
+    """
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.path = path
+        self.outcomes: dict[str, Outcome] = {}
+        self._lines = _whole_lines(path) if resume and path.is_file() else []
+        self._begun = False
+        for line in self._lines:
+            told = json.loads(line)
+            figures = {name: NAN if value is None else value for name, value in told["figures"].items()}
+            self.outcomes[told["key"]] = Outcome(figures, tuple(told["jct_s"]))
+
+    def add(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome; the first one replaces the file by what counts of it."""
+        self.outcomes[key] = outcome
+        told = {"key": key, "figures": finite_or_none(dict(outcome.figures)), "jct_s": outcome.jct_s}
+        # Not before there is something new: a command that stops at once loses nothing.
+        lines = [json.dumps(told)] if self._begun else [*self._lines, json.dumps(told)]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a" if self._begun else "w", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        self._begun = True
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """Lines that end; one that was cut by an interruption does not."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line[:-1] for line in lines if line.endswith("\n")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where figures get their runs from; each paper says how one is made.
+
+    Attributes
+    ----------
+    data : folder of traces
+    file : of outcomes
+    jobs : runs at a time
+    by_draw : whether all policies on a draw are run together, since they share a baseline
+    """
+
+    data: Path
+    file: RunFile
+    jobs: int = 2
+    by_draw: ClassVar[bool] = False
+
+    def prepare(self, units: Sequence[Unit]) -> None:
+        """Make what the runs of units need."""
+
+    def task(self, units: Sequence[Unit]) -> Any:
+        """Joblib's delayed task that runs units and returns their keys and outcomes."""
+        raise NotImplementedError
+
+    def run(self, workloads: Sequence[Workload], rows: Sequence[Row], seeds: Iterable[int]) -> list[Done]:
+        """Each row on each draw of each workload; runs that are on file are not made again."""
+        draws, known = list(seeds), self.file.outcomes
+        # This order is that of the rows in a figure's table of runs.
+        if self.by_draw:
+            units = [Unit(one, seed, row) for one in workloads for seed in draws for row in rows]
+        else:
+            units = [Unit(one, seed, row) for one in workloads for row in rows for seed in draws]
+        missing = list({unit.key: unit for unit in units if unit.key not in known}.values())
+        if missing:
+            self.prepare(missing)
+            self._fill(self._grouped(missing))
+        found = ((unit, known[unit.key]) for unit in units)
+        return [Done(unit.workload.name, unit.row.title, unit.seed, one.figures, one.jct_s) for unit, one in found]
+
+    def _grouped(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        if not self.by_draw:
+            return [[unit] for unit in units]
+        draws: dict[tuple[Any, int], list[Unit]] = {}
+        for unit in units:
+            draws.setdefault((unit.workload, unit.seed), []).append(unit)
+        return list(draws.values())
+
+    def _fill(self, groups: Sequence[Sequence[Unit]]) -> None:
+        """Run groups of units; keep and tell each that is done."""
+        names = {group[0].key: self._name(group) for group in groups}
+        tasks = (self.task(group) for group in groups)
+        done = results(tasks, jobs=min(self.jobs, len(groups)), engine_name="local")
+        # They come in any order: each says by its key what it is of.
+        for count, made in enumerate(done, 1):
+            for key, outcome in made:
+                self.file.add(key, outcome)
+            click.echo(f"  {count}/{len(groups)} {names[made[0][0]]}", err=True)
+
+    def _name(self, units: Sequence[Unit]) -> str:
+        draw = f"{units[0].workload.name}, seed {units[0].seed}"
+        return f"{draw}: {len(units)} runs" if self.by_draw else f"{draw}, {units[0].row.title}"

@@ -1,0 +1,166 @@
+"""Policies of rounds on workloads, what the paper compares of them, and the tables and bars of a figure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSpec
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.simulation import simulate
+from jobcast.pipelines.report.plots import WIDE, Style, legend_beside, styles, thin_cdf
+from jobcast.simulator import metrics
+from papers.measures import Measure
+from papers.page import HOUR_S, grid, number, result, write_runs
+from papers.plotting import grouped, panels, save
+from papers.runs import Done, Means, means, of_case
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHOCKWAVE = "shockwave"
+BASELINES = ("ossp", "themis_filter", "gavel", "allox", "mst", "gandiva_fair")
+"""Of section 8.2, without Pollux."""
+FAIR = ("themis_filter", "gavel", "allox")
+"""What sections 8.3 to 8.6 average over."""
+SIMPLE = ("srpt", "las")
+ALWAYS = (SHOCKWAVE, *BASELINES, *SIMPLE)
+GREEDY = ForecastSpec("greedy")
+NO_HOME = Path("mlruns")
+"""No run here asks the registry."""
+HEAD = (
+    "policy", "makespan h", "x", "utilisation %", "mean JCT h", "x", "worst FTF", "over its life",
+    "FTF > 1, %", "> 1.05", "> 1.1", "> 1 over its life",
+)  # fmt: skip
+MAKESPAN = Measure("makespan_s", "makespan, h", scale=1 / HOUR_S)
+JCT = Measure("mean_jct_s", "mean JCT, h", scale=1 / HOUR_S)
+WORST = Measure("worst_ftf", "worst FTF")
+UNFAIR = Measure("unfair_pct_100", "jobs with FTF > 1, %", 1)
+USED = Measure("utilization")
+PANELS = (MAKESPAN, JCT, WORST, UNFAIR)
+LOWER_IS_BETTER = {"makespan": MAKESPAN, "mean JCT": JCT, "worst FTF": WORST, "share of jobs with FTF above 1": UNFAIR}
+SAME = 0.005
+"""Figures that differ by less, relatively, count as equal."""
+TALL_PANEL = 2.6
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A policy on a workload.
+
+    Attributes
+    ----------
+    case, label : what the run is called in tables: its workload and its policy; runs of one name are averaged
+    """
+
+    case: str
+    scenario: RigidScenario
+    policy: str
+    spec: ForecastSpec = RESTATEMENT
+    settings: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+
+
+def run(task: Task) -> Done:
+    """Simulate one task."""
+    made = simulate(task.scenario, task.policy, task.spec, home=NO_HOME, settings=dict(task.settings))
+    return Done(task.case, task.label or task.policy, {**metrics.figures(made.log), **made.own}, made.log)
+
+
+def ratio(found: Means, case: str, measure: Measure, names: Sequence[str] = FAIR) -> float:
+    """Mean over policies of a figure relative to Shockwave's; NaN where that one's is 0."""
+    base = found[case, SHOCKWAVE][measure.key]
+    return float(np.mean([found[case, name][measure.key] for name in names])) / base if base else float("nan")
+
+
+def above(value: float, digits: int = 2) -> str:
+    """A ratio to Shockwave's beside a claim that has it above 1."""
+    return result(number(value, digits), value > 1)
+
+
+def comparison(found: Means, case: str) -> str:
+    """The policies of one case, relative to Shockwave where it is among them."""
+    rows = of_case(found, case)
+    base = rows.get(SHOCKWAVE, next(iter(rows.values())))
+    return grid(HEAD, (_line(name, figures, base) for name, figures in rows.items()))
+
+
+def _line(name: str, figures: Mapping[str, float], base: Mapping[str, float]) -> tuple[str, ...]:
+    return (
+        name,
+        MAKESPAN.text(figures),
+        number(figures["makespan_s"] / base["makespan_s"]),
+        number(100 * figures["utilization"], 1),
+        JCT.text(figures),
+        number(figures["mean_jct_s"] / base["mean_jct_s"]),
+        WORST.text(figures),
+        number(figures["worst_ftf_lifetime"]),
+        *(number(figures[f"unfair_pct_{limit}"], 1) for limit in (100, 105, 110)),
+        number(figures["unfair_pct_100_lifetime"], 1),
+    )
+
+
+def who_is_better(found: Means, case: str) -> str:
+    """Which other policies do better than Shockwave by which figure."""
+    rows, parts = of_case(found, case), []
+    for said, measure in LOWER_IS_BETTER.items():
+        most = rows[SHOCKWAVE][measure.key] * (1 - SAME)
+        better = [name for name, figures in rows.items() if figures[measure.key] < most]
+        parts.append(f"{said}: {', '.join(better) or 'nobody'}")
+    return "Better than shockwave by " + "; by ".join(parts) + "."
+
+
+def write_cases(out: Path, name: str, title: str, done: Sequence[Done]) -> tuple[Means, list[str]]:
+    """Write the table of runs and the bars of a figure into a folder.
+
+    Returns
+    -------
+    found : means of the runs
+    tables : for the page: a heading, a table of policies and who is better, for each case
+    """
+    found = means(done)
+    write_runs(out, name, done)
+    bars(out, name, title, found)
+    cases = dict.fromkeys(case for case, _ in found)
+    return found, [
+        part for case in cases for part in (f"## {case}", comparison(found, case), who_is_better(found, case))
+    ]
+
+
+def bars(out: Path, name: str, title: str, found: Means) -> None:
+    """Draw `NAME.svg`: four panels, as the paper has them: a group of bars a case, a bar a policy."""
+    cases = list(dict.fromkeys(case for case, _ in found))
+    names = list(dict.fromkeys(label for _, label in found))
+    style = _styles(names)
+
+    def panel(axes: "Axes", one: Measure) -> None:
+        values = {
+            label: [found.get((case, label), {}).get(one.key, np.nan) * one.scale for case in cases] for label in names
+        }
+        grouped(axes, cases, values, style)
+        axes.set_title(one.title, loc="left")
+
+    panels(out, name, title, PANELS, panel, height=2 * TALL_PANEL, columns=2)
+
+
+def _styles(labels: Iterable[str]) -> dict[str, Style]:
+    """Styles by which a policy looks alike in all figures."""
+    return styles([*ALWAYS, *(label for label in labels if label not in ALWAYS)])
+
+
+def fairness_cdfs(out: Path, name: str, title: str, done: Sequence[Done]) -> None:
+    """Draw `NAME.svg`: distributions over jobs of finish-time fairness, a line a run."""
+    style = _styles([one.name for one in done])
+
+    def paint(figure: "Figure") -> None:
+        axes = figure.subplots()
+        for one in done:
+            x, share = thin_cdf(metrics.finish_time_fairness(one.log, metrics.static_contention(one.log)))
+            axes.step(x, share, where="post", label=one.name, **style[one.name].line)
+        axes.set(xlabel="FTF (above 1 is unfair)", ylabel="share of jobs", ylim=(0, 1.02))
+        legend_beside(axes)
+
+    save(out, name, title, paint, WIDE)
