@@ -108,7 +108,9 @@ def test_gains_take_the_place_of_those_before():
     assert with_gains(once, ()) == TEXT
 
 
-@pytest.mark.parametrize(("before", "begin"), [("", ""), ("Text.\n", "Text.\n\n"), ("## Gains in backtests\n\nold", "")])
+@pytest.mark.parametrize(
+    ("before", "begin"), [("", ""), ("Text.\n", "Text.\n\n"), ("## Gains in backtests\n\nold", "")]
+)
 def test_gains_end_a_text_without_sections_after_them(before, begin):
     assert with_gains(before, [GAIN]) == f"{begin}{gains_section([GAIN])}\n"
 
