@@ -48,6 +48,12 @@ def test_grid_holds_its_beginning_and_not_its_end():
     assert grid(0.0, 0.0).size == 0
 
 
+def test_progress_is_told_pool_by_pool(histories):
+    told = []
+    build_corpus(histories, 0.0, 600.0, (5,), progress=lambda *counts: told.append(counts))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
 def test_rows_are_by_pool_then_instant(histories, corpus):
     assert corpus.pools == ("a", "b", "c")
     ticks = grid(0.0, DAY)

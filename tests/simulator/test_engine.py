@@ -7,7 +7,7 @@ import pytest
 from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.policy import Decision, Grant
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.run_time import RunTime
 
@@ -27,6 +27,14 @@ def test_completions_then_arrivals_then_one_call(workload, scripted):
     assert rows(log) == [(0, 5), (5, 6), (5, 6)]
     assert log.events == 6
     assert log.policy == "scripted"
+
+
+def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
+    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
+    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)})).run()
+    run.step()
+    assert run.look() is None
+    assert (run.decisions, run.events, run.now_s, rows(run.log())) == (1, 2, 5.0, [(0, 5)])
 
 
 def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):

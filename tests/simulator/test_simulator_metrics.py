@@ -130,9 +130,14 @@ def test_errors_of_forecasts_by_hand():
         "forecast_accuracy": np.array([0.5, np.nan, np.nan, 0.9]),
         "final_accuracy": np.array([0.75, 0.5, 0.5, 0.9]),
         "epoch_time_err_pct": np.array([10.0, 20.0, np.nan, 0.0]),
+        "predicted_end_s": np.array([20.0, 20.0, 20.0, np.nan]),
     }
     found = figures(replace(LOG, columns=columns))
     assert {name: value for name, value in found.items() if "_err_" in name or "_bin_" in name} == {
+        "pred_err_mean_pct": pytest.approx(250 / 3),  # of 20, 20 and 10 s forecast at submission: 10, 0 and 20 s
+        "pred_err_p50_pct": pytest.approx(50.0),
+        "pred_err_p90_pct": pytest.approx(170.0),
+        "pred_err_p99_pct": pytest.approx(197.0),
         "duration_err_mean_pct": pytest.approx(20.0),
         "duration_err_p50_pct": pytest.approx(10.0),
         "duration_err_p90_pct": pytest.approx(42.0),

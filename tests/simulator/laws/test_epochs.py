@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.dependencies import Succession
+from jobcast.domain.elastic import ElasticView
 from jobcast.domain.energy import EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
@@ -166,6 +167,18 @@ def test_in_a_closed_loop_jobs_keep_their_own_times():
     run = Simulation(workload, Script(steps), law=law).run()
     assert run.log().end_s.tolist() == pytest.approx([100.0, 301.0, 350.0])
     assert run.cluster.facts(EpochTimes).epoch_s[:, 0, 0].tolist() == [10.0, 30.0, 20.0]
+
+
+def test_elastic_rules_see_what_is_left_on_one_gpu():
+    """After 59.7 s job a has half a second of its 100 left, on two GPUs; b 40.3, on one."""
+    jobs = gang("a", 1000.0, gpus=2), gang("b", 1000.0)
+    run = at(1059.7, world(*jobs), {1000.0: {"a": 2, "b": 1}, 1059.7: {}})
+    seen = run.cluster.facts(ElasticView)
+    assert (seen.now_s, seen.count, seen.capacity.tolist()) == (pytest.approx(59.7), 2, [16.0])
+    assert seen.left_s.tolist() == pytest.approx([0.5, 40.3])
+    assert seen.held_gpu_s.tolist() == pytest.approx([2 * 59.7, 59.7])
+    assert seen.contention.tolist() == pytest.approx([4 / 3, 2.0])
+    assert seen.most.tolist() == [2.0, 1.0]
 
 
 def test_forks_of_law_and_meter_go_their_own_way():

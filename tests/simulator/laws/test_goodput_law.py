@@ -31,6 +31,12 @@ def test_exclusive_time_goes_through_the_phases():
     assert TWO.exclusive_s() == pytest.approx(100 / 2 + 200 / 4)
 
 
+def test_work_that_lasts_half_as_long():
+    shorter = TWO.lasting(50.0)
+    assert [phase.until for phase in shorter.phases] == [50.0, 150.0]
+    assert shorter.exclusive_s() == pytest.approx(50.0)
+
+
 def test_a_job_alone_by_hand():
     # 30 s to start; 1 GPU: 30 s of work until 60; then 2 GPUs: 30 s of restart, 30 s at 2 a second until 120: 90 done;
     # from 120 on 10 more at 2, then 200 at 4 a second: 5 + 50 s

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from tests.simulator.elastic.elastic_cases import jobs_of, policies
 
@@ -59,3 +59,12 @@ def test_two_types_by_hand():
     log, twin = both(jobs, jobs.size_s, ElasticCluster(np.array([2.0, 2.0])), RULES["elastic_fifo"])
     assert log.end_s.tolist() == twin.end_s.tolist() == [10.0]
     assert log.spans.gpus.tolist() == [2.0, 2.0]
+
+
+def test_run_time_is_that_on_the_gpus_asked_for():
+    """Three times as fast as one GPU for 5 s: 15 s of work, which four of the first type do in 15 / 4."""
+    jobs = jobs_of([(0.0, 30.0, 4)], speed=np.array([[1.0, 0.5]] * 4))
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0, 2.0])))
+    run = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, jobs.size_s)).wait(5.0)
+    told = run.law.service(run, run.jobs[0])
+    assert (told.done, told.run_s, told.held_s) == (15.0, 3.75, 5.0)
