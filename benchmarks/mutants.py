@@ -167,11 +167,12 @@ def stages_of(file: Path) -> list[list[str]]:
     near, inner = {path for path in tests if folder in path.parents}, file.parts[1:-1]
     mirrored = {path for path in near if file.stem in path.stem}
     beside = {path for path in near for name in inner if name in path.parent.parts or name in path.stem}
-    stages, seen = [[f"src/jobcast/{file}"]], set[Path]()
+    stages, seen = list[list[str]](), set[Path]()
     for stage in (mirrored, beside, importers(file, ROOT / "tests") & tests, {ROOT / name for name in WHOLE}, near):
         stages.append([str(path.relative_to(ROOT)) for path in sorted(stage - seen)])
         seen |= stage
-    return [stages[0] + stages[1], *filter(None, stages[2:])]
+    first, *others = filter(None, stages)
+    return [[f"src/jobcast/{file}", *first], *others]
 
 
 def caught_by(mutant: Mutant, unchanged: Path) -> str:
