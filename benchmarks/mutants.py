@@ -2,7 +2,7 @@
 
 Operators, constants and conditions are drawn over the areas where a fault would cost a user most, as many of each; one
 at a time is changed in a copy of the checkout, and the tests run that are relevant: the doctests of the file and
-those that mirror it, those of its folder, those that import it, the goldens and the contract, then the others of its
+those that mirror it, those that import it, those of its folder, the goldens and the contract, then the others of its
 room. A mutant is caught by the first that fails, though it passes on an unchanged copy, or by running far longer than
 they do.
 
@@ -168,7 +168,7 @@ def stages_of(file: Path) -> list[list[str]]:
     mirrored = {path for path in near if file.stem in path.stem}
     beside = {path for path in near for name in inner if name in path.parent.parts or name in path.stem}
     stages, seen = list[list[str]](), set[Path]()
-    for stage in (mirrored, beside, importers(file, ROOT / "tests") & tests, {ROOT / name for name in WHOLE}, near):
+    for stage in (mirrored, importers(file, ROOT / "tests") & tests, beside, {ROOT / name for name in WHOLE}, near):
         stages.append([str(path.relative_to(ROOT)) for path in sorted(stage - seen)])
         seen |= stage
     first, *others = filter(None, stages)
