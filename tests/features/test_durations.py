@@ -111,6 +111,30 @@ def test_windows_of_arrivals_reach_back_to_the_second():
     assert math.expm1(told["pool log arrivals 5min"]) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("count", [3, 19, 20, 49, 50, 199, 200, 230])
+def test_no_more_jobs_are_looked_at_than_the_columns_say(count):
+    """One wide job, then so many of one GPU, 30 s each, all started; asked about is another wide one."""
+    rows = [row(0, 1, gpus=2, user="u"), *(row(10 * at, 30, user="u") for at in range(1, count + 1))]
+    asked_s = 10 * count + 5.0
+    told = known([*rows, row(asked_s, 1, gpus=2, user="u")])
+    like = math.log1p(asked_s) if count < 200 else math.nan
+    assert told["pool log since like s"] == pytest.approx(like, nan_ok=True)
+    assert told["pool like arrivals"] == (1 if count < 20 else 0)
+    kinds = [f"pool {how} {label}" for how in ("ended", "running") for label in ("<=1min", "1-10min", ">10min")]
+    assert sum(told[kind] for kind in kinds) == min(count + 1, 50)
+    for depth in (5, 20):
+        shown = started(told, "user", depth, "ended") + started(told, "user", depth, "running")
+        assert sum(shown) == min(count + 1, depth)
+    for depth in (5, 20, 50):
+        assert sum(counts(told, "user", depth)) == min(count + 1 - 3, depth)  # three still run
+    assert told["user log starts 5min"] == pytest.approx(math.log1p(min(count + 1, 20)))  # of the last twenty
+
+
+def test_starts_of_the_last_five_minutes_are_later_than_that():
+    told = known([row(at_s, 1.0, user="u") for at_s in (0.0, 0.5, 1.0, 300.5)])
+    assert math.expm1(told["user log starts 5min"]) == pytest.approx(1.0)
+
+
 def test_the_first_job_knows_nothing():
     told = known([row(0, 60, user="u", tag="x")])
     assert all(counts(told, group) == [0, 0, 0] for group in GROUPS)

@@ -59,6 +59,17 @@ def test_a_job_alone_by_hand():
     assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
 
 
+def test_a_stretch_that_a_change_ends_before_it_begins_is_none():
+    _, ran = replay_goodput([TWO], Fixed([1], [2]), PAIR, restart_s=60.0)
+    assert ran[0][0] == Stretch(120.0, 170.0, 2, 16, 100.0)
+
+
+def test_patience_begins_anew_once_a_job_got_on():
+    """It runs until 60 s, and gives its GPUs back for good; a thousand rounds in vain may follow."""
+    with pytest.raises(DecisionError, match=r"policy fixed at 60120\.000000 s: 1 jobs are pending"):
+        replay_goodput([TWO], Fixed([1], [0]), PAIR)
+
+
 def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():
     short = ScalableWork(0.0, 1, (Phase(10.0, (1.0,), (8,)),))
     late = ScalableWork(5.0, 1, (Phase(10.0, (1.0,), (8,)),))
