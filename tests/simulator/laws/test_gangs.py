@@ -86,6 +86,29 @@ def test_memory_leaves_gpus_unused():
     assert log.spans.gpus.tolist() == [2.0, 2.0]
 
 
+def test_memory_is_used_to_the_last_byte():
+    """Two workers, or a worker and its parameter server, need all of a server's 244 GB."""
+    log, _ = run([TaskJob(workers=4, memory=122.0)], {0: {0: (4,)}}, cluster=cluster_of(2, 4))
+    assert log.spans.gpus.tolist() == [2.0, 2.0]
+    log, policy = run([TaskJob(memory=122.0, server=True)], {0: {0: (1,)}, 10: {}}, cluster=cluster_of(2, 4))
+    assert policy.places[10] == [0, 0]
+
+
+def test_gpus_in_use_are_nobodys():
+    _, policy = run([TaskJob(), TaskJob()], {0: {0: (1,)}, 10: {1: (1,)}, 20: {}})
+    assert policy.places[20] == [0, 1]
+
+
+def test_a_job_goes_back_to_the_first_server_too():
+    """Of servers of 4 and 2 GPUs the second fits better once it is free; the job was on the first."""
+    rows = [pair(iterations=50.0), pair(iterations=200.0)]
+    script = {0: {0: (2,), 1: (2,)}, 60: {1: None}, 80: {1: (2,)}, 90: {}}
+    log, policy = run(rows, script, cluster=cluster_of(2, [4, 2]))
+    assert policy.places[60] == [QUEUED, QUEUED, 0, 1]
+    assert policy.places[90] == [QUEUED, QUEUED, 0, 1]
+    assert log.columns["moved_mb"][1] == 0.0
+
+
 def test_named_cells_are_kept_to():
     rows = [pair(), TaskJob()]
     cells = (Cell(2, ANYWHERE, 1), Cell(1, 3, 1))
