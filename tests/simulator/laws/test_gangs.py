@@ -26,12 +26,13 @@ class Grants:
     name = "grants"
 
     def __init__(self, script):
-        self.script, self.places, self.running = script, {}, {}
+        self.script, self.places, self.running, self.services = script, {}, {}, {}
 
     def decide(self, view):
         seen = view.facts(TaskView)
         at_s = round(view.now_s - seen.jobs.submit_s[0])
         self.places[at_s], self.running[at_s] = seen.gpu_of.tolist(), list(view.running)
+        self.services[at_s] = {job.seq: view.service(job) for job in view.active.values()}
         later = [second for second in self.script if second > at_s]
         wake_s = seen.jobs.submit_s[0] + min(later) if later else np.inf
         change = {seq: None if gpus is None else Grant(*gpus) for seq, gpus in self.script.get(at_s, {}).items()}
@@ -72,6 +73,15 @@ def test_a_job_goes_back_to_the_server_that_it_was_on():
     assert log.columns["moved_mb"][0] == 0.0
     assert log.end_s[0] == pytest.approx(80.0 + 10.0 + 140.0)
     assert log.preemptions.tolist() == [1, 0]
+
+
+def test_what_a_job_has_received():
+    """Stopped from 60 to 80 s, it holds GPUs without iterating for 10 s more."""
+    _, policy = run([pair(submit_s=7.0, iterations=200.0)], {0: {0: (2,)}, 60: {0: None}, 80: {0: (2,)}, 100: {}})
+    told = {at_s: policy.services[at_s][0] for at_s in (0, 60, 80, 100)}
+    assert [told[at_s].starts for at_s in told] == [0, 1, 1, 2]
+    assert [told[at_s].held_s for at_s in told] == pytest.approx([0.0, 60.0, 60.0, 80.0])
+    assert [told[at_s].done for at_s in told] == [told[at_s].run_s for at_s in told] == pytest.approx([0, 60, 60, 70])
 
 
 def test_what_does_not_fit_waits_and_so_does_what_comes_after_it():
