@@ -19,8 +19,10 @@ from jobcast.features.durations import (
     duration_columns,
     duration_rows,
     group_counts,
+    group_width,
+    started_width,
 )
-from jobcast.features.finished import FIRST_GROUPS, DurationTracker
+from jobcast.features.finished import FIRST_GROUPS, FIRST_JOBS, DurationTracker
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.table import Trace
 
@@ -302,6 +304,25 @@ def test_there_is_room_for_many_groups():
     rows = tracker.rows([Job(900 + i, str(i), pool, 1e4, 1) for i, pool in enumerate(pools)])
     assert group_counts(rows, "pool", 50, 3).tolist() == [[1, 0, 0]] * len(pools)
     assert tracker.rows([]).shape == (0, len(COLUMNS))
+
+
+def test_there_is_room_for_many_jobs():
+    """Rows one by one as those of the whole trace, beyond the jobs and groups that there is room for at first."""
+    count = FIRST_JOBS + 100
+    made = trace([row(60 * i, 50 + 7 * (i % 90), user=f"u{i % 300}", tag="x") for i in range(count)])
+    jobs, run_s = made.to_jobs()
+    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.known_s, run_s))
+    history.advance(jobs[-1].submit_s)
+    tracker = DurationTracker(HORIZONS_MIN)
+    tracker.catch_up(history)
+    assert len(tracker.started) >= FIRST_JOBS
+    assert np.array_equal(tracker.row(jobs[-1]), duration_rows(made, HORIZONS_MIN)[-1], equal_nan=True)
+
+
+def test_columns_of_a_group_follow_one_another():
+    whole = [name for name in COLUMNS if name.startswith("pool_width ")]
+    assert group_width(3) == len([name for name in whole if "start" not in name]) == 12
+    assert started_width(3) == len([name for name in whole if "start" in name]) == 14
 
 
 def test_some_rows_are_those_of_all():

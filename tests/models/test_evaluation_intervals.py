@@ -83,7 +83,7 @@ def test_days_are_utc_days_and_sums_are_by_day():
 def rows():
     """Ten days of forecasts that tie often, and what came."""
     rng = np.random.default_rng(5)
-    probability = rng.integers(0, 300, 4000) / 300
+    probability = rng.integers(0, 301, 4000) / 300
     return np.sort(rng.uniform(0, 10 * DAY_S, 4000)), probability, rng.random(4000) < probability**2
 
 

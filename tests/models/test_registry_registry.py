@@ -103,7 +103,10 @@ def test_any_alias_can_be_set(registry, variant, card):
 
 def test_equal_files_are_one_version(registry, saved, card, variant):
     sha256 = content_sha256(saved["new-load"])
-    assert registry.register(variant("new-load", 4), card(seed=4)).is_new
+    made = registry.register(variant("new-load", 4), card(seed=4))
+    assert made.is_new
+    assert registry.resolve("new-load", 2) == made  # which is the same version, though not made just now
+    assert not registry.resolve("new-load", 2).is_new
     again = registry.register(saved["new-load"], card(seed=4))
     assert (again.version, again.is_new, again.aliases) == (1, False, ("champion",))
     assert registry.register_once(saved["new-load"], card(seed=4)) == (again, False)

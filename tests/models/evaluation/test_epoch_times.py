@@ -61,6 +61,7 @@ def test_figures_by_hand():
         "baselines": {"r": 1.0},
         "plans": {"wide": 1, "all": 1},
     }
+    assert figures(found[:1])["baselines"] == {"r": 0.75}
     ends = {"draws": 3, "mape": pytest.approx(2.0), "mape_p5": pytest.approx(1.1), "mape_p95": pytest.approx(2.9)}
     assert _spread_of([3.0, 1.0, 2.0]) == ends
     assert _spread_of([]) is None
