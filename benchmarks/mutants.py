@@ -6,8 +6,8 @@ those that mirror it, those that import it, those of its folder, the goldens and
 room. A mutant is caught by the first that fails, though it passes on an unchanged copy, or by running far longer than
 they do.
 
-Left alone is what no test of behaviour can tell, by rule (`untouched`): wordings, types, options of decorators and of
-compilation, how long is waited for what hangs, and comparisons that a tie leaves as they are.
+Left alone is what no test of behaviour can tell, by rule (`untouched`): wordings, types, options of decorators and
+of compilation, default seeds, how long is waited for what hangs, and comparisons that a tie leaves as they are.
 
     JOBCAST_DATA=FOLDER PYTHONPATH=. python benchmarks/mutants.py --seed 1
 """
@@ -54,6 +54,8 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 WAITS = ("PATIENCE", "TIMEOUT")
 """In names of constants that say how long, or how often, is waited for what hangs."""
+DRAWS = ("random", "uniform", "draw")
+"""In names of functions that draw numbers."""
 ASSERTING = ("strict",)
 """Keywords that assert what holds anyway, as `assert` does."""
 
@@ -88,11 +90,13 @@ def untouched(node: ast.AST) -> Sequence[ast.AST]:
         case ast.If(test=ast.Name("TYPE_CHECKING")):
             return [node]
         case ast.FunctionDef(returns=returns):
-            return [*node.decorator_list, *filter(None, [returns])]
+            return [*node.decorator_list, *filter(None, [returns]), *default_seeds(node.args)]
         case ast.ClassDef():
             return node.decorator_list
         case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):
             return [annotation]
+        case ast.Call(func=ast.Attribute(ast.Name("types"))):  # Array(..., readonly=True)
+            return [keyword.value for keyword in node.keywords]
         case ast.Call(args=[ast.Name("njit") | ast.Attribute(attr="njit"), *_]):  # partial(njit, cache=True)
             return [keyword.value for keyword in node.keywords]
         case ast.keyword(arg=name) if name in ASSERTING:
@@ -102,11 +106,19 @@ def untouched(node: ast.AST) -> Sequence[ast.AST]:
     return []
 
 
+def default_seeds(args: ast.arguments) -> list[ast.expr]:
+    """Defaults of parameters that are seeds: any is as good as another."""
+    named = zip(reversed([*args.posonlyargs, *args.args]), reversed(args.defaults), strict=False)
+    keywords = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return [default for one, default in (*named, *keywords) if one.arg == "seed" and default is not None]
+
+
 def is_blind_to_ties(test: ast.Compare) -> bool:
     """Whether floats are compared within a tolerance, or with a draw: exactly at the limit is nobody."""
     parts = list(ast.walk(test))
     tolerant = any(isinstance(part, ast.Name) and part.id == "tolerance" for part in parts)
-    drawn = any(isinstance(part, ast.Attribute) and part.attr == "random" for part in parts)
+    called = [ast.unparse(part.func) for part in parts if isinstance(part, ast.Call)]
+    drawn = any(word in name for name in called for word in DRAWS)
     return isinstance(test.ops[0], ORDERS) and (tolerant or drawn)
 
 
