@@ -17,14 +17,17 @@ import ast
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from joblib import Parallel, delayed
 
@@ -46,7 +49,8 @@ WHOLE = (
 """What meets every engine, law and policy, and the page that states the defaults of their settings."""
 ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "pipelines", "papers", "src")
 COPIED = (*ROOMS, "tests", "benchmarks", "docs", "notebooks", "data", "pyproject.toml", "params.yaml", "dvc.yaml")
-PATIENCE_S = 600.0
+PATIENCE_S = 600
+"""Of CPU for the tests of a stage, so that a busy machine catches nothing."""
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
@@ -165,12 +169,12 @@ def drawn(seed: int, count: int) -> list[Mutant]:
     return mixed[:count]
 
 
-def importers(file: Path, root: Path) -> set[Path]:
-    """Files below a folder that name a file's module, or import it from its folder."""
+def importers(file: Path, among: Iterable[Path]) -> set[Path]:
+    """Those files that name a file's module, or import it from its folder."""
     module = ".".join(("jobcast", *file.with_suffix("").parts))
     parent, name = module.rsplit(".", 1)
     named = re.compile(rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b")
-    return {path for path in root.rglob("*.py") if named.search(path.read_text(encoding="utf-8"))}
+    return {path for path in among if named.search(path.read_text(encoding="utf-8"))}
 
 
 def stages_of(file: Path) -> list[list[str]]:
@@ -180,7 +184,7 @@ def stages_of(file: Path) -> list[list[str]]:
     mirrored = {path for path in near if file.stem in path.stem}
     beside = {path for path in near for name in inner if name in path.parent.parts or name in path.stem}
     stages, seen = list[list[str]](), set[Path]()
-    for stage in (mirrored, importers(file, ROOT / "tests") & tests, beside, {ROOT / name for name in WHOLE}, near):
+    for stage in (mirrored, importers(file, tests), beside, {ROOT / name for name in WHOLE}, near):
         stages.append([str(path.relative_to(ROOT)) for path in sorted(stage - seen)])
         seen |= stage
     first, *others = filter(None, stages)
@@ -195,8 +199,9 @@ def caught_by(mutant: Mutant, unchanged: Path) -> str:
         _write(mutant, copy / mutant.file)
         for tests in stages_of(mutant.file):
             if found := _failing(copy, tests):
-                test = found.split()[1].split("[")[0]
-                if not found.startswith("too long") and (why := _failing(unchanged, [test])):
+                named = found.startswith(("FAILED", "ERROR"))  # else all of them take too long, or the process crashes
+                again = [found.split()[1].split("[")[0]] if named else tests
+                if why := _failing(unchanged, again):
                     raise SystemExit(f"the checkout itself fails: {why}")
                 return found
     return ""
@@ -221,13 +226,18 @@ def _write(mutant: Mutant, file: Path) -> None:
             changed(node)
     file.write_text(ast.unparse(tree), encoding="utf-8")
     copy = file.parents[len(mutant.file.parts) - 1]
-    stale, new = set(), {mutant.file}
+    compiled = {path for room in ROOMS for path in (copy / room).rglob("*.py") if _caches(path)}
+    stale, new = set[Path](), {file}
     while new:  # compiled code holds what it calls of other files, and goes by the time of its own alone
         stale |= new
-        new = {path.relative_to(copy) for one in new for room in ROOMS for path in importers(one, copy / room)} - stale
+        new = {path for one in new for path in importers(one.relative_to(copy), compiled)} - stale
     for one in stale:
-        for cache in (copy / one).parent.glob(f"__pycache__/{one.stem}.*.nb[ci]"):
+        for cache in _caches(one):
             cache.unlink()
+
+
+def _caches(file: Path) -> list[Path]:
+    return list(file.parent.glob(f"__pycache__/{file.stem}.*.nb[ci]"))
 
 
 def _failing(copy: Path, tests: Sequence[str]) -> str:
@@ -235,6 +245,8 @@ def _failing(copy: Path, tests: Sequence[str]) -> str:
     try:
         done = _run(copy, "-x", "-n", "0", "--hypothesis-profile=mutants", *tests)
     except subprocess.TimeoutExpired:
+        return f"too long: {tests[0]} ..."
+    if done.returncode == -signal.SIGXCPU:
         return f"too long: {tests[0]} ..."
     if done.returncode in (0, 5):  # 5: nothing was collected
         return ""
@@ -245,7 +257,13 @@ def _failing(copy: Path, tests: Sequence[str]) -> str:
 def _run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy}", "JOBCAST_HOME": str(copy / "home")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *words]
-    return subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=PATIENCE_S)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE_S, PATIENCE_S + 60))
+
+    # The clock ends what waits for ever; it may run far ahead of the CPU.
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10 * PATIENCE_S}
+    return subprocess.run(command, cwd=copy, env=env, preexec_fn=limit, **options)
 
 
 def main() -> int:
