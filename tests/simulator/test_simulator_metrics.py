@@ -16,6 +16,7 @@ from jobcast.simulator.metrics import (
     finish_time_fairness,
     lifetime_contention,
     mean_active,
+    queued_s,
     same_jobs,
     saving_pct,
     static_contention,
@@ -157,7 +158,7 @@ def test_errors_of_forecasts_by_hand():
     """Run times of 10, 10, 30, 8 s were taken for 15, 10, 27 s, and nobody asked about the last one."""
     columns = {
         "forecast_duration_s": np.array([15.0, 10.0 + 1e-12, 27.0, np.nan]),
-        "bins_off": np.array([0.0, 1.0, -1.0, np.nan]),
+        "bins_off": np.array([0.0, 1.0, 1.0, np.nan]),
         "forecast_accuracy": np.array([0.5, np.nan, np.nan, 0.9]),
         "final_accuracy": np.array([0.75, 0.5, 0.5, 0.9]),
         "epoch_time_err_pct": np.array([10.0, 20.0, np.nan, 0.0]),
@@ -174,7 +175,7 @@ def test_errors_of_forecasts_by_hand():
         "duration_err_p90_pct": pytest.approx(42.0),
         "duration_err_p99_pct": pytest.approx(49.2),
         "duration_bin_right_pct": pytest.approx(100 / 3),
-        "duration_bin_short_pct": pytest.approx(100 / 3),
+        "duration_bin_short_pct": pytest.approx(200 / 3),
         "accuracy_err_mean": 0.125,
         "accuracy_err_p50": 0.125,
         "accuracy_err_p90": pytest.approx(0.225),
@@ -278,6 +279,14 @@ def test_contention_is_never_below_one():
     log = alone_log([0, 100], [10, 130], [10, 20], gpus=8)
     assert static_contention(log) == 1.0
     assert lifetime_contention(log).tolist() == [1.0, 1.0]
+
+
+def test_time_in_which_nothing_is_held_is_counted_before_between_and_after():
+    """a holds GPUs from 0 to 10 and 20 to 30 s, on two nodes for a while, and ends at 40; b from 5 s on to its end."""
+    job, node = np.array([0, 1, 0, 0]), np.array([0, 1, 0, 1])
+    begin_s, until_s = np.array([0.0, 5.0, 20.0, 22.0]), np.array([10.0, 25.0, 28.0, 30.0])
+    log = replace(alone_log([0, 2], [40, 25], [18, 20]), spans=Spans(job, begin_s, until_s, np.ones(4), node))
+    assert queued_s(log).tolist() == [20.0, 3.0]
 
 
 def test_jobs_of_a_moment_have_contention_and_those_of_no_time_have_no_fair_share():

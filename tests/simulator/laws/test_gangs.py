@@ -77,7 +77,9 @@ def test_a_job_goes_back_to_the_server_that_it_was_on():
 
 def test_what_a_job_has_received():
     """Stopped from 60 to 80 s, it holds GPUs without iterating for 10 s more."""
-    _, policy = run([pair(submit_s=7.0, iterations=200.0)], {0: {0: (2,)}, 60: {0: None}, 80: {0: (2,)}, 100: {}})
+    rows = [pair(submit_s=7.0, iterations=200.0), TaskJob(submit_s=7.0, iterations=200.0)]
+    _, policy = run(rows, {0: {0: (2,), 1: (1,)}, 60: {0: None}, 80: {0: (2,)}, 100: {}})
+    assert [policy.services[at_s][1].starts for at_s in (0, 60)] == [0, 1]
     told = {at_s: policy.services[at_s][0] for at_s in (0, 60, 80, 100)}
     assert [told[at_s].starts for at_s in told] == [0, 1, 1, 2]
     assert [told[at_s].held_s for at_s in told] == pytest.approx([0.0, 60.0, 60.0, 80.0])
