@@ -9,9 +9,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # tests run in parallel themselves: who wants processes says how many
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("mutants", settings.get_profile("jobcast"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("jobcast")
 
 

@@ -63,6 +63,10 @@ def test_no_instants_and_repeated_instants():
     assert np.array_equal(twice[0], twice[1])
 
 
+def test_horizons_may_be_short():
+    assert at(arrivals(T - 0.75, T - 0.25), k=0.5)["arrivals_last_1k"] == 1.0
+
+
 def test_refuses_descending_instants_and_empty_horizons():
     with pytest.raises(ValueError, match="ascending"):
         arrival_features(pool_of([]), [2.0, 1.0], [MINUTES_5])

@@ -44,8 +44,15 @@ def same(one, other):
 
 def test_grid_holds_its_beginning_and_not_its_end():
     assert grid(300.0, 900.0).tolist() == [300.0, 600.0]
+    assert grid(3000.0, 3600.0).tolist() == [3000.0, 3300.0]
     assert grid(300.5, 900.5).tolist() == [600.0, 900.0]
     assert grid(0.0, 0.0).size == 0
+
+
+def test_progress_is_told_pool_by_pool(histories):
+    told = []
+    build_corpus(histories, 0.0, 600.0, (5,), progress=lambda *counts: told.append(counts))
+    assert told == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_rows_are_by_pool_then_instant(histories, corpus):
@@ -130,9 +137,10 @@ def test_says_what_is_no_corpus(tmp_path):
     (tmp_path / "text.parquet").write_text("pool,tick_s")
     with pytest.raises(TrainingError, match="not a Parquet file"):
         Corpus.read(tmp_path / "text.parquet")
-    pl.DataFrame({"pool": ["a"]}).write_parquet(tmp_path / "other.parquet")
-    with pytest.raises(TrainingError, match="not a corpus"):
-        Corpus.read(tmp_path / "other.parquet")
+    for columns in ({"pool": ["a"]}, {"pool": ["a"], "tick_s": [0.0]}, {"tick_s": [0.0], "load@5min": [0.0]}):
+        pl.DataFrame(columns).write_parquet(tmp_path / "other.parquet")
+        with pytest.raises(TrainingError, match="not a corpus"):
+            Corpus.read(tmp_path / "other.parquet")
 
 
 def pool_at(*arrival_s):
@@ -181,3 +189,17 @@ def test_a_corpus_beyond_the_limit_is_refused_before_it_is_built():
         build_corpus({"a": pool_at(0.0, 7999 * 300.0)}, 0.0, 7999 * 300.0, (5, 60))
     with memory_limit(10**9), pytest.raises(MemoryLimitError, match="a grid without a single job"):
         build_corpus({"a": pool_at()}, -2e12, 2e12, (5,))
+
+
+def test_a_training_holds_twelve_corpora():
+    pools = {"a": pool_at(0.0), "b": pool_at(3600.0)}
+    made = build_corpus(pools, 0.0, 3600.0, (5, 60))
+    size = 12 * (made.X.nbytes + made.arrives.nbytes + made.load.nbytes)
+    with memory_limit(size):
+        build_corpus(pools, 0.0, 3600.0, (5, 60))
+    with memory_limit(size - 1), pytest.raises(MemoryLimitError):
+        build_corpus(pools, 0.0, 3600.0, (5, 60))
+    with memory_limit(96):
+        assert len(active_grid({"a": pool_at()}, 0.0, 3600.0)) == 12
+    with memory_limit(95), pytest.raises(MemoryLimitError):
+        active_grid({"a": pool_at()}, 0.0, 3600.0)

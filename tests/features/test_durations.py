@@ -19,8 +19,10 @@ from jobcast.features.durations import (
     duration_columns,
     duration_rows,
     group_counts,
+    group_width,
+    started_width,
 )
-from jobcast.features.finished import FIRST_GROUPS, DurationTracker
+from jobcast.features.finished import FIRST_GROUPS, FIRST_JOBS, DurationTracker
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.table import Trace
 
@@ -109,6 +111,30 @@ def test_windows_of_arrivals_reach_back_to_the_second():
     told = known([row(at_s, 1.0) for at_s in (0.0, 0.5, 3300.0, 3300.5, 3600.5)])
     assert math.expm1(told["pool log arrivals 60min"]) == pytest.approx(3.0)
     assert math.expm1(told["pool log arrivals 5min"]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("count", [3, 19, 20, 49, 50, 199, 200, 230])
+def test_no_more_jobs_are_looked_at_than_the_columns_say(count):
+    """One wide job, then so many of one GPU, 30 s each, all started; asked about is another wide one."""
+    rows = [row(0, 1, gpus=2, user="u"), *(row(10 * at, 30, user="u") for at in range(1, count + 1))]
+    asked_s = 10 * count + 5.0
+    told = known([*rows, row(asked_s, 1, gpus=2, user="u")])
+    like = math.log1p(asked_s) if count < 200 else math.nan
+    assert told["pool log since like s"] == pytest.approx(like, nan_ok=True)
+    assert told["pool like arrivals"] == (1 if count < 20 else 0)
+    kinds = [f"pool {how} {label}" for how in ("ended", "running") for label in ("<=1min", "1-10min", ">10min")]
+    assert sum(told[kind] for kind in kinds) == min(count + 1, 50)
+    for depth in (5, 20):
+        shown = started(told, "user", depth, "ended") + started(told, "user", depth, "running")
+        assert sum(shown) == min(count + 1, depth)
+    for depth in (5, 20, 50):
+        assert sum(counts(told, "user", depth)) == min(count + 1 - 3, depth)  # three still run
+    assert told["user log starts 5min"] == pytest.approx(math.log1p(min(count + 1, 20)))  # of the last twenty
+
+
+def test_starts_of_the_last_five_minutes_are_later_than_that():
+    told = known([row(at_s, 1.0, user="u") for at_s in (0.0, 0.5, 1.0, 300.5)])
+    assert math.expm1(told["user log starts 5min"]) == pytest.approx(1.0)
 
 
 def test_the_first_job_knows_nothing():
@@ -278,6 +304,25 @@ def test_there_is_room_for_many_groups():
     rows = tracker.rows([Job(900 + i, str(i), pool, 1e4, 1) for i, pool in enumerate(pools)])
     assert group_counts(rows, "pool", 50, 3).tolist() == [[1, 0, 0]] * len(pools)
     assert tracker.rows([]).shape == (0, len(COLUMNS))
+
+
+def test_there_is_room_for_many_jobs():
+    """Rows one by one as those of the whole trace, beyond the jobs and groups that there is room for at first."""
+    count = FIRST_JOBS + 100
+    made = trace([row(60 * i, 50 + 7 * (i % 90), user=f"u{i % 300}", tag="x") for i in range(count)])
+    jobs, run_s = made.to_jobs()
+    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.known_s, run_s))
+    history.advance(jobs[-1].submit_s)
+    tracker = DurationTracker(HORIZONS_MIN)
+    tracker.catch_up(history)
+    assert len(tracker.started) >= FIRST_JOBS
+    assert np.array_equal(tracker.row(jobs[-1]), duration_rows(made, HORIZONS_MIN)[-1], equal_nan=True)
+
+
+def test_columns_of_a_group_follow_one_another():
+    whole = [name for name in COLUMNS if name.startswith("pool_width ")]
+    assert group_width(3) == len([name for name in whole if "start" not in name]) == 12
+    assert started_width(3) == len([name for name in whole if "start" in name]) == 14
 
 
 def test_some_rows_are_those_of_all():

@@ -1,6 +1,7 @@
 """An end counts from when the accounting showed it: whatever it is until then, nothing changes."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import feature_names
 from jobcast.features.durations import duration_rows
 from jobcast.features.finished import DurationTracker
@@ -130,6 +132,15 @@ def test_a_run_knows_its_own_ends_as_late_as_the_trace_tells_them(delay_s):
         for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
             assert getattr(one, name).tolist() == getattr(another, name).tolist(), (pool, name)
     assert [job.end_s for job in told.finished_since(0)] == [job.end_s for job in own.finished_since(0)]
+
+
+@pytest.mark.parametrize(("ran_s", "found"), [(3600.0, 1), (3601.0, 2), (43_200.0, 2), (43_201.0, 3), (None, 3)])
+def test_the_bin_of_a_job_is_settled_when_the_last_one_begins(ran_s, found):
+    job, tracker = Job(0, "0", "a", 100.0, 1), DurationTracker(HORIZONS_MIN)
+    tracker.begin(SimpleNamespace(job=job, start_s=1000.0))
+    if ran_s is not None:
+        tracker.add(SimpleNamespace(job=job, end_s=1000.0 + ran_s, duration_s=ran_s))
+    assert tracker.settled(0) == (1000.0 + 43_200.0, found)
 
 
 def test_batch_and_live_duration_rows_agree_on_what_is_known():

@@ -5,7 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from jobcast.models.calibration_rates import FORECASTS, FORGOTTEN, HEAD_START, SHIFT_RATE, TRUST_RATE
+from jobcast.models.calibration_rates import (
+    FORECASTS,
+    FORGOTTEN,
+    HEAD_START,
+    LEAST_TEMPER,
+    MOST_TEMPER,
+    SHIFT_RATE,
+    TEMPER_RATE,
+    TRUST_RATE,
+)
 from jobcast.models.duration_calibration import Calibration, calibrated_proba, steps_of
 from jobcast.models.job_duration import JobDuration
 
@@ -68,6 +77,59 @@ def test_it_is_forgotten():
     calibration.state[K + 1] = 1.0
     calibration.learn(parts([1.0, 0.0], [1.0, 0.0]), 0, 1.0, "a")
     assert calibration.state[K + 1] == pytest.approx(1.0 - FORGOTTEN, abs=1e-6)
+
+
+def softmax(values):
+    exp = np.exp(values - values.max())
+    return exp / exp.sum()
+
+
+def after_one_job(told, which, step, state, shifts):
+    """State and shifts of the pool after a step down the log loss, in vectors."""
+    log_weights, power, common = state[:K], state[K], state[K + 1 :]
+    mixed = softmax(log_weights) @ told
+    miss = softmax(power * np.log(mixed) + common + shifts) - np.eye(told.shape[1])[which]
+    head_start = HEAD_START * (np.arange(K) == 0)
+    weights = log_weights + step * (TRUST_RATE * np.log(told[:, which]) - FORGOTTEN * (log_weights - head_start))
+    steeper = power - step * (TEMPER_RATE * miss @ np.log(mixed) + FORGOTTEN * (power - 1.0))
+    of_all, of_pool = (one - step * (SHIFT_RATE * miss + FORGOTTEN * one) for one in (common, shifts))
+    return np.concatenate([weights, [np.clip(steeper, LEAST_TEMPER, MOST_TEMPER)], of_all]), of_pool
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_job_moves_all_that_is_known_one_step_down_the_log_loss(seed):
+    rng = np.random.default_rng(seed)
+    calibration = Calibration.untaught(3)
+    calibration.state[:] = rng.normal(0.5, 1.0, K + 4)
+    calibration.state[K] = (0.7, 1.0, 1.4, LEAST_TEMPER, MOST_TEMPER)[seed]
+    calibration.shifts["a"] = rng.normal(0.0, 0.5, 3)
+    told, which, step = rng.dirichlet(np.ones(3), K), int(rng.integers(3)), 0.5
+    state, shifts = after_one_job(told, which, step, calibration.state.copy(), calibration.shifts["a"].copy())
+    calibration.learn(told, which, step, "a")
+    assert calibration.state == pytest.approx(state, rel=1e-12)
+    assert calibration.shifts["a"] == pytest.approx(shifts, rel=1e-12)
+
+
+def test_rows_are_calibrated_each_by_what_was_known():
+    rng = np.random.default_rng(3)
+    n = 2 * K
+    told, known = rng.dirichlet(np.ones(3), (n, K)), rng.normal(0.0, 1.0, (n, K + 4))
+    known[:, :K] = rng.dirichlet(np.ones(K), n)
+    expected = [softmax(one[K] * np.log(one[:K] @ part) + one[K + 1 :]) for part, one in zip(told, known, strict=True)]
+    assert calibrated_proba(told, known) == pytest.approx(np.array(expected), rel=1e-12)
+
+
+def test_what_is_settled_at_a_submission_is_known_to_it():
+    told = np.full((3, K, 2), 0.5)
+    submit_s, settled_s = np.array([0.0, 10.0, 20.0]), np.array([10.0, 20.5, 30.0])
+    calibration = Calibration.untaught(2)
+    known = calibration.replayed(
+        told, submit_s, np.arange(3), settled_s, np.array([1, 1, 1]), np.zeros(3, np.int64), np.array(["a"] * 3)
+    )
+    fresh, once = Calibration.untaught(2), Calibration.untaught(2)
+    once.learn(told[0], 1, steps_of(np.arange(3), np.zeros(3, np.int64))[0], "a")
+    for found, expected in zip(known, (fresh, once, once), strict=True):
+        assert np.array_equal(found, expected.known("a"))
 
 
 def test_a_replay_is_one_job_after_another():

@@ -9,7 +9,7 @@ import pytest
 
 from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation import evaluate_durations
-from jobcast.models.evaluation.durations import duration_intervals, tag_ablation
+from jobcast.models.evaluation.durations import _confident, duration_intervals, tag_ablation
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.scores import bin_scores
 from jobcast.traces.generators import generate
@@ -55,6 +55,31 @@ def test_by_hand(few):
     assert set(told["intervals"].values()) == {None}  # of one day
     assert json.dumps(told, allow_nan=False)
     assert evaluate_durations(model, few, 1500.0, 10_000.0, pools=["b"])["n"] == 2
+
+
+def test_jobs_of_a_window_are_submitted_in_it_and_known_to_have_ended(few):
+    model = JobDuration(**RULE).fit(few, 1500.0)
+    told = evaluate_durations(model, few, 2000.0, 3200.0)  # the ends of 2060 and 3200 s, and two to come
+    assert (told["n"], told["unknown"]) == (2, 2)
+
+
+@pytest.mark.parametrize(("count", "n", "accuracy", "least"), [(4, 2, 0.5, 0.6), (2, 1, 1.0, 0.9), (1, 1, 1.0, 0.9)])
+def test_the_surer_half_is_scored_by_itself(count, n, accuracy, least):
+    truth, forecast = np.array([0, 1, 0, 0])[:count], np.array([0, 0, 0, 1])[:count]
+    probability = np.array([[0.9, 0.1], [0.6, 0.4], [0.6, 0.4], [0.5, 0.5]])[:count]
+    assert _confident(truth, forecast, probability) == {"n": n, "accuracy": accuracy, "least": least}
+
+
+def test_where_tags_tell_run_times_they_are_worth_it():
+    """Of a pool and width every second job is short, as its tag says."""
+    rows = [(100.0 * i, 60.0 if i % 2 else 2000.0, "a") for i in range(40)]
+    trace = durations(rows)
+    tagged = Trace.from_frame(trace.jobs.with_columns(tag=pl.Series(["long", "short"] * 20)), name="test")
+    model = JobDuration(**RULE).fit(tagged, 3000.0)
+    told = tag_ablation(model, tagged, 3000.0, 10_000.0)
+    assert list(told) == ["with tags", "without tags"]
+    assert told["with tags"]["accuracy"] == told["with tags"]["rule"]["accuracy"] == 1.0
+    assert told["without tags"]["accuracy"] == told["without tags"]["rule"]["accuracy"] == 0.5
 
 
 def test_baselines_by_hand(few):

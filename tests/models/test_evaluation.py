@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.errors import MemoryLimitError, RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
+from jobcast.domain.memory import memory_limit
 from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import build_corpus
 from jobcast.models import scores
 from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
+from jobcast.models.evaluation.arrivals import _precision_recall, arrival_block, recall_per_pool_hour
 from jobcast.models.evaluation.loads import ChosenMax
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
@@ -126,6 +128,57 @@ def test_groups_rules_hours_and_intervals_are_of_the_same_rows(model, corpus):
         for name, (low, high) in block["intervals"].items():
             if name != "ece":  # a draw's calibration error is larger by chance
                 assert low <= figures[name] <= high, name
+
+
+def test_forecasts_at_a_threshold_are_declared():
+    arrives, forecast = np.array([True, True, False, False]), np.array([0.5, 0.2, 0.5, 0.1])
+    told = arrival_block(arrives, forecast, 0.5, 0.2)
+    assert (told["precision"], told["recall"]) == (0.5, 0.5)
+    assert told["gate"] == {"threshold": 0.2, "miss_rate": 0.0, "freed_idle_share": 0.5}
+
+
+def test_hours_and_curves_declare_at_the_threshold_for_reports(model, corpus):
+    other, rows = copy.copy(model), corpus.scored(0.0, UNTIL_S, 0)
+    probability, arrives = model.predict_proba(corpus.X[rows])[:, 0], corpus.arrives[rows, 0]
+    middle = np.sort(probability[arrives])[arrives.sum() // 2]
+    other.thresholds_f1_, other.thresholds_gate_ = np.array([middle, 0.5]), np.array([0.9, 0.9])
+    index, tick_s = corpus.pool_index[rows], corpus.tick_s[rows]
+    expected = recall_per_pool_hour(arrives, probability >= middle, index, tick_s)
+    assert expected != recall_per_pool_hour(arrives, probability > middle, index, tick_s)
+    told = evaluate_arrivals(other, corpus, 0.0, UNTIL_S, draws=0)["horizons"]["5min"]
+    curves = arrival_curves(other, corpus, 0.0, UNTIL_S)["5min"]
+    assert told["recall_per_pool_hour"] == expected
+    assert curves["recall_per_pool_hour"] == expected["cdf"]
+    assert curves["recall_by_pool"] == told["recall_by_pool"]["cdf"]
+    recalls = {name: block["recall"] for name, block in told["by_pool"].items()}
+    assert recalls == {
+        name: pytest.approx((probability >= middle)[arrives & (index == number)].mean())
+        for number, name in enumerate(corpus.pools)
+    }
+
+
+def test_all_of_a_corpus_is_scored_where_no_span_is_named(model, corpus):
+    told = evaluate_arrivals(model, corpus, draws=0)["horizons"]
+    assert (told["5min"]["n"], told["60min"]["n"]) == (len(corpus), len(corpus) - 2 * 11)
+
+
+def test_thresholds_without_bots_are_for_models_that_know_bots(model, corpus):
+    other = copy.copy(model)
+    other.bot_pools_, other.thresholds_f1_others_ = (), np.array([0.125, 0.25])
+    told = evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, without=("bot",), draws=0)
+    assert told["without"]["horizons"]["5min"]["threshold"] == model.thresholds_f1_[0]
+    other.bot_pools_ = ("bot", "people")
+    assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
+    other.bot_pools_ = ("elsewhere",)
+    assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
+
+
+def test_two_hundred_points_of_a_curve_from_the_highest_threshold_to_the_lowest():
+    rng = np.random.default_rng(0)
+    points = _precision_recall(rng.random(1000) < 0.5, np.arange(1000) / 1000)
+    assert (len(points), points[0]["threshold"], points[-1]["threshold"]) == (200, 0.999, 0.0)
+    assert points[-1]["recall"] == 1.0
+    assert _precision_recall(np.zeros(3, bool), np.zeros(3)) == []
 
 
 def test_idle_windows_have_a_figure_that_no_threshold_interferes_with(told, model, corpus):
@@ -253,6 +306,24 @@ def test_n_is_chosen_on_what_came_before():
     assert (told["coverage"], told["windows"]) == (1.0, 3)
     assert told["over"] == pytest.approx(277 / 96)  # of 277 hours each arrival of 8 lies in 12
     assert block["coverage"] < 1.0
+
+
+def test_estimates_beyond_the_limit_are_refused_before_they_are_made(histories):
+    """Of two pools at 12 instants: columns of a pool's rows twice, loads and estimates of all four times."""
+    model = last_window()
+    size = 8 * 12 * 1 * (2 * len(model.columns) + 4 * 2)
+    with memory_limit(size):
+        evaluate_loads(model, histories, FROM_S, FROM_S + 3600.0, draws=0)
+    with memory_limit(size - 1), pytest.raises(MemoryLimitError, match="estimates of 2 pools at 12 instants"):
+        evaluate_loads(model, histories, FROM_S, FROM_S + 3600.0, draws=0)
+
+
+def test_intervals_of_loads_hold_the_figures(histories):
+    told = evaluate_loads(last_window(), histories, 0.0, 7 * DAY_S, 3600.0, draws=100, seed=2)["horizons"]["60min"]
+    assert set(told["intervals"]) == {"coverage", "coverage_nonzero", "over", "missed"}
+    for name, (low, high) in told["intervals"].items():
+        assert low <= told[name] <= high
+        assert high - low < 0.5 * told[name]
 
 
 def test_loads_that_cannot_be_scored_are_refused(histories):

@@ -8,7 +8,7 @@ from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.features.feature_sets import FEATURE_SETS, PAPER_SETS
 from jobcast.models.classifiers import BoosterSettings
-from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
+from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, _Bench, arrival_ablation
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 DAY_S = 86400.0
@@ -68,13 +68,31 @@ def test_completions_are_worth_much_where_users_wait_for_them(told):
 
 def test_twins_learn_nothing_after_the_split(corpus):
     """What comes after the split changes no probability of a twin: its scored rows alone differ."""
-    model = WillJobsArrive(settings=BoosterSettings(trees=5))
+    model, done = WillJobsArrive(settings=BoosterSettings(trees=5)), []
     whole, cut = (
-        arrival_ablation(model, rows, SPLIT_S, SPLIT_S, SPLIT_S + DAY_S, draws=0)
+        arrival_ablation(
+            model, rows, SPLIT_S, SPLIT_S, SPLIT_S + DAY_S, draws=0, progress=lambda *counts: done.append(counts)
+        )
         for rows in (corpus, corpus.of_rows(corpus.tick_s < SPLIT_S + DAY_S))
     )
     assert whole == cut
     assert whole["horizons"]["5min"]["periodic"]["pr_auc_interval"] is None
+    twins = len(FEATURE_SETS) + 1
+    assert done == [(number + 1, twins) for number in range(twins)] * 2
+
+
+def test_a_forecast_at_the_threshold_is_declared(corpus):
+    bench = _Bench(corpus, 0, (SPLIT_S, UNTIL_S), {"some": ["b"]}, draws=0, seed=0)
+    arrives = bench.arrives
+    sure, coin = np.repeat(corpus.arrives[:, :1], 2, axis=1).astype(np.float64), np.full((len(corpus), 2), 0.5)
+    told = bench.figures(coin, 0.5, None)
+    assert (told["n"], told["recall"], told["precision"]) == (len(arrives), 1.0, pytest.approx(arrives.mean()))
+    assert (told["by_duration_group"]["some"]["n"], told["by_duration_group"]["some"]["recall"]) == (
+        len(arrives) / 2,
+        1.0,
+    )
+    gain = {"pr_auc_gain": pytest.approx(1.0 - arrives.mean()), "pr_auc_gain_interval": None}
+    assert bench.gain(sure, coin) == gain
 
 
 def test_the_papers_recipe_weights_classes_to_balance(corpus):

@@ -11,6 +11,8 @@ from jobcast.models.evaluation.intervals import (
     day_block_intervals,
     day_weights,
     days_of,
+    duration_groups,
+    interval,
     sums_by_day,
 )
 
@@ -45,6 +47,25 @@ def test_no_draws_few_days_and_undefined_figures_have_no_interval():
     assert day_block_intervals(mean, []) == {}
 
 
+@pytest.mark.parametrize(("known", "told"), [(5, [1.0, 1.0]), (4, None), (0, None)])
+def test_a_figure_is_known_in_half_of_the_draws(known, told):
+    assert interval([1.0] * known + [None] * (10 - known), days=5) == told
+
+
+def test_four_hundred_draws_and_their_middle_95_percent_by_default():
+    calls = []
+    (told,) = day_block_intervals(lambda weights: calls.append(1) or {"a": float(len(calls))}, range(5)).values()
+    assert len(calls) == 400
+    assert told == pytest.approx([1 + 399 * 0.025, 1 + 399 * 0.975])
+    assert np.array_equal(day_weights(5, 3), day_weights(5, 3, seed=0))
+
+
+def test_pools_by_how_long_their_jobs_run():
+    mean_min = {"a": 5.0, "b": 5.1, "c": 60.0, "d": 60.1, "e": 720.0, "f": 720.1}
+    groups = {"<=5min": ("a",), "5-60min": ("b", "c"), "60-720min": ("d", "e"), ">720min": ("f",)}
+    assert duration_groups([*"abcdef", "unknown"], mean_min) == groups
+
+
 @given(st.integers(1, 30), st.integers(1, 20), st.integers(0, 99))
 def test_every_draw_has_as_many_days_as_there_are(days, draws, seed):
     weights = day_weights(days, draws, seed)
@@ -62,7 +83,7 @@ def test_days_are_utc_days_and_sums_are_by_day():
 def rows():
     """Ten days of forecasts that tie often, and what came."""
     rng = np.random.default_rng(5)
-    probability = rng.integers(0, 300, 4000) / 300
+    probability = rng.integers(0, 301, 4000) / 300
     return np.sort(rng.uniform(0, 10 * DAY_S, 4000)), probability, rng.random(4000) < probability**2
 
 

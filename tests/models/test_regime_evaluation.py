@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Regime, Training
-from jobcast.models.evaluation.regimes import compare_rules, jittered, knowing, score_regimes
+from jobcast.models.evaluation.regimes import Scores, compare_rules, jittered, knowing, score_regimes
 from jobcast.models.regimes import REGIME_RULES, Greedy, Restatement
 
 EPOCH_S = {16: 60.0, 64: 30.0}
@@ -32,6 +33,57 @@ def test_remaining_time_by_hand():
     assert scores.remaining[0, 0] == pytest.approx(100 - 100 * (4800 - 2700) / 2700)
     assert scores.misplaced[0, 0] == pytest.approx(70.0)
     assert scores.regime_error[0, 0] == pytest.approx(70.0)
+
+
+class Guess:
+    """Forecasts one course, and an interval of what is left around what is truly left."""
+
+    def __init__(self, low_s, high_s, course=TRUTH):
+        self.low_s, self.high_s, self.course, self.levels = low_s, high_s, course, set()
+
+    def trajectory(self, training, progress):
+        return self.course
+
+    def remaining_time(self, job, progress, level):
+        self.levels.add(level)
+        left_s = 3900.0 - JOB.training.run_time_s(progress.regimes)
+        return SimpleNamespace(low_s=left_s + self.low_s, high_s=left_s + self.high_s)
+
+
+@pytest.mark.parametrize(
+    ("low_s", "high_s", "covered"),
+    [(-39.0, 78.0, 1.0), (0.003, 10.0, 1.0), (0.005, 10.0, 0.0), (-10.0, -0.003, 1.0), (-10.0, -0.005, 0.0)],
+)
+def test_intervals_hold_what_is_left_but_for_a_millionth_of_the_run_time(low_s, high_s, covered):
+    rule = Guess(low_s, high_s)
+    scores = score_regimes(rule, [JOB], [TRUTH], points=(0, 50))
+    assert scores.covered.tolist() == [[covered, covered]]
+    assert scores.width[0] == pytest.approx(100 * (high_s - low_s) / 3900)
+    assert rule.levels == {0.9}
+
+
+def test_figures_of_intervals_by_hand():
+    """Of three points one interval is missed, one is open and holds, one is a point and holds."""
+    held, width = np.array([[0.0, 1.0, 1.0]]), np.array([[2.0, 1.0, 5e-5]])
+    means = np.array([[1.0, 2.0, 6.0]])
+    told = Scores(means, 2 * means, 3 * means, 4 * means, held, width).figures(np.array([True]))
+    assert told == {
+        "regime_error": 3.0,
+        "misplaced": 6.0,
+        "total_accuracy": 9.0,
+        "remaining_accuracy": 12.0,
+        "coverage": pytest.approx(200 / 3),
+        "open": pytest.approx(200 / 3),
+        "coverage_open": 50.0,
+    }
+    sure = Scores(means, means, means, means, held, 0.0 * width).figures(np.array([True]))
+    assert (sure["open"], sure["coverage_open"]) == (0.0, None)
+
+
+def test_a_forecast_below_the_time_spent_leaves_nothing():
+    scores = score_regimes(Guess(0.0, 0.0, (Regime(16, 10.0),)), [JOB], [TRUTH], points=(50,))
+    assert scores.remaining.tolist() == [[0.0]]
+    assert scores.total[0, 0] == pytest.approx(100 - 100 * 3300 / 3900)
 
 
 def test_groups_of_jobs():

@@ -1,10 +1,15 @@
 import math
+import re
 import shutil
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.registry.cards import content_sha256, flatten_metrics
+from jobcast.domain.errors import RegistryError
+from jobcast.models.registry.cards import content_sha256, figure_name, flatten_metrics, headlines
+from jobcast.models.registry.folders import write_card
+from jobcast.models.registry.references import parse_reference
 
 NESTED = st.recursive(
     st.floats() | st.integers() | st.text() | st.none() | st.booleans(),
@@ -53,3 +58,27 @@ def test_the_content_is_names_and_bytes(tmp_path):
     (two / "a.txt").write_bytes(b"x")
     (two / "a.txt").rename(two / "c.txt")
     assert content_sha256(one) != content_sha256(two)
+
+
+def test_names_that_mlflow_refuses_end_in_six_digits_of_what_they_were():
+    assert re.fullmatch(r"caf_-[0-9a-f]{6}/n", figure_name(("caf%", "n")))
+    assert re.fullmatch(r"_-[0-9a-f]{6}", figure_name((" . ",)))
+
+
+def test_thirty_headlines_the_least_deep_and_best_known_first():
+    nested = {"deep": {"f1": 1}, "unknown": 2, "mae": 3, "f1": 4, "by_pool": 5, "first": {"unknown": 6, "f1": 7}}
+    assert list(headlines(nested)) == ["f1", "mae", "unknown", "deep/f1", "first/f1", "first/unknown"]
+    assert list(headlines({f"n{number}": 1 for number in range(40)})) == [f"n{number}" for number in range(30)]
+
+
+def test_the_card_of_a_folder_is_read_by_people_too(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "own.bin").write_bytes(b"x")
+    write_card(tmp_path, {"name": "new-load", "a": 1})
+    assert (tmp_path / "jobcast.json").read_text() == '{\n  "a": 1,\n  "files": {},\n  "name": "new-load"\n}\n'
+
+
+@pytest.mark.parametrize("text", ["", "@", ":", "a@", "@b", "a:", ":1", "a:b", "a:1@"])
+def test_what_names_no_version(text):
+    with pytest.raises(RegistryError, match="names no model"):
+        parse_reference(text)

@@ -1,6 +1,7 @@
 """What is registered, found, promoted, moved and refused."""
 
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -102,7 +103,10 @@ def test_any_alias_can_be_set(registry, variant, card):
 
 def test_equal_files_are_one_version(registry, saved, card, variant):
     sha256 = content_sha256(saved["new-load"])
-    assert registry.register(variant("new-load", 4), card(seed=4)).is_new
+    made = registry.register(variant("new-load", 4), card(seed=4))
+    assert made.is_new
+    assert registry.resolve("new-load", 2) == made  # which is the same version, though not made just now
+    assert not registry.resolve("new-load", 2).is_new
     again = registry.register(saved["new-load"], card(seed=4))
     assert (again.version, again.is_new, again.aliases) == (1, False, ("champion",))
     assert registry.register_once(saved["new-load"], card(seed=4)) == (again, False)
@@ -116,11 +120,26 @@ def test_a_run_shows_headlines_and_a_table_holds_the_rest(registry, variant, car
     horizons = {f"{k}min": {"f1": 0.5, "n": k, "by_pool": {"busy": {"f1": 0.25}}} for k in range(40)}
     version = registry.register(variant("new-load", 4), card(metrics={"horizons": horizons}))
     shown = registry.store.run(version.run_id).metrics
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    (first,) = client.get_metric_history(version.run_id, "horizons/0min/f1")
+    assert (first.step, first.timestamp) == (0, pytest.approx(1000.0 * time.time(), abs=1e6))
+    assert version.created_s == pytest.approx(time.time(), abs=1e3)
+    assert client.get_run(version.run_id).outputs.model_outputs[0].step == 0
+    assert (registry.folder(version) / "figures.json").read_text().startswith('{\n  "horizons/0min/f1": 0.5,\n  ')
     assert len(shown) == 30
     assert set(shown) == {f"horizons/{k}min/f1" for k in range(30)}
     every = registry.metrics(version)
     assert len(every) == 120
     assert every["horizons/39min/by_pool/busy/f1"] == 0.25
+
+
+def test_a_run_holds_more_than_one_call_of_mlflow_takes(registry, variant, card):
+    many = {f"p{number}": number for number in range(200)}
+    version = registry.register(variant("new-load", 4), card(parameters=many, series={"loss": (0.5,) * 1001}))
+    assert registry.parameters(version) == {name: str(value) for name, value in many.items()} | {
+        "algorithm": "sliding-max",
+        "seed": "3",
+    }
 
 
 def test_a_version_has_a_card_for_people_and_says_where_it_comes_from(registry):

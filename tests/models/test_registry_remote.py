@@ -8,9 +8,9 @@ import socket
 import pytest
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry import load_exported, open_registry, stores
+from jobcast.models.registry import load_exported, open_registry, remote_store, stores
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
-from jobcast.models.registry.home import registry_address
+from jobcast.models.registry.home import Address, registry_address
 from jobcast.models.registry.runs import Swept, sweep_store
 from tests.models.registry_servers import free_port, mlflow_server, one_alias_only, postgres, registering
 
@@ -81,6 +81,8 @@ def test_what_was_last_seen_answers_while_nobody_does(client, saved, card, monke
     registry = client()
     registry.register(saved[NAME], card())
     registry.load(registry.resolve(NAME))
+    with pytest.raises(RegistryError, match="no model 'nobody'"):
+        registry.resolve("nobody")  # an answer, too, and no model to show later
     assert registry.staleness() == {}
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
         patch.setattr(socket, "create_connection", _refuse)
@@ -103,6 +105,47 @@ def test_what_was_last_seen_answers_while_nobody_does(client, saved, card, monke
 
 def _refuse(*_args, **_kwargs):
     raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("uri", "place"),
+    [
+        ("http://models", ("models", 80)),
+        ("https://models", ("models", 443)),
+        ("HTTP://models:5000", ("models", 5000)),
+        ("postgresql+psycopg://me@models/x", ("models", 5432)),
+        ("postgres://models/x", ("models", 5432)),
+    ],
+)
+def test_who_does_not_answer_is_asked_again_after_half_a_minute(tmp_path, monkeypatch, uri, place):
+    asked, now_s = [], [0.0]
+
+    def refuse(where, timeout):
+        asked.append(where)
+        _refuse()
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(remote_store.time, "monotonic", lambda: now_s[0])
+    store = remote_store.RemoteStore(Address(uri, "JOBCAST_REGISTRY"), tmp_path)
+    for proxies, after_s, times in (({}, 0.0, 1), ({}, 29.9, 1), ({}, 30.0, 2), ({"ftp": "there"}, 70.0, 3)):
+        monkeypatch.setattr(remote_store, "getproxies", lambda proxies=proxies: proxies)
+        now_s[0] = after_s
+        with pytest.raises(RegistryError, match="cannot be reached"):
+            store._knock()
+        assert asked == [place] * times
+    now_s[0] = 200.0
+    scheme = uri.partition(":")[0].partition("+")[0].lower()
+    monkeypatch.setattr(remote_store, "getproxies", lambda: {scheme: "there"})
+    store._knock()  # the proxy may reach it
+    assert len(asked) == 3
+    monkeypatch.setattr(remote_store, "proxy_bypass", lambda host: host == "models")
+    with pytest.raises(RegistryError, match="cannot be reached"):
+        store._knock()
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.4, "0 s"), (599.0, "599 s"), (600.0, "0.2 h"), (5400.0, "1.5 h")])
+def test_ages_for_people(seconds, told):
+    assert remote_store._age(seconds) == told
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
+import sys
 import zipfile
 from dataclasses import replace
 
@@ -12,9 +14,12 @@ import pytest
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import open_registry
+from jobcast.models.registry.cards import ModelVersion, RegisteredModel, digest
+from jobcast.models.registry.code_archive import unpack_code
 from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.home import database_file
-from jobcast.models.registry.runs import Swept, sweep_store
+from jobcast.models.registry.promotions import INTENT_TAG, end_moves, half_moved
+from jobcast.models.registry.runs import Swept, point_aliases, sweep_store
 from jobcast.models.registry.store import OWNER_TAG
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner
@@ -75,6 +80,63 @@ def test_models_promoted_together_all_are_whatever_ends_it_half_way(registry, va
     assert [registry.resolve(version.name).version for version in wanted] == [version.version for version in wanted]
     assert [registry.rollback(version.name).version for version in wanted] == champions
     assert sweep_store(registry.home) == Swept(0, 0)
+    assert half_moved(registry.store) == []
+    end_moves(None, registry.store, ["new-load", "nobody"])  # nothing is written down there
+
+
+def test_what_was_deleted_is_not_promoted(registry):
+    meant = {"alias": "champion", "versions": {"nobody": 1, "new-load": 99}}
+    with registry.store.client() as client:
+        client.set_registered_model_tag("job-duration", INTENT_TAG, json.dumps(meant))
+    assert half_moved(registry.store) == ["job-duration"]
+    sweep_store(registry.home)
+    assert half_moved(registry.store) == []
+    assert registry.resolve("new-load").version == 1
+
+
+class Told:
+    """A client that keeps the aliases it is told, and a store that answers with one model after the other."""
+
+    def __init__(self, *numbers, aliases=()):
+        versions = [ModelVersion("m", number, (), "r", "l", 0.0, {"content_sha256": str(number)}) for number in numbers]
+        # Newest first; what is registered meanwhile is there at the second look.
+        self.models = [RegisteredModel("m", "", {}, dict.fromkeys(aliases, 1), tuple(versions[::-1]))]
+        self.calls = []
+
+    def then(self, *numbers):
+        self.models += Told(*numbers).models
+        return self
+
+    def model(self, name):
+        return self.models.pop(0) if len(self.models) > 1 else self.models[0]
+
+    def set_registered_model_alias(self, name, alias, number):
+        self.calls.append((alias, number))
+
+
+BOTH = ("champion", "challenger")
+
+
+@pytest.mark.parametrize(
+    ("told", "number", "aliases", "calls"),
+    [
+        (Told(1), 1, BOTH, [("champion", "1"), ("challenger", "1")]),
+        (Told(1, 2), 1, BOTH, [("champion", "1")]),  # a newer one is there
+        (Told(1, 2), 2, BOTH, [("challenger", "2")]),
+        (Told(1, aliases=["champion"]), 1, BOTH, [("challenger", "1")]),
+        (Told(1), 1, ("challenger",), [("challenger", "1")]),
+        (Told(1), 1, ("champion",), [("champion", "1")]),
+        (Told(1).then(1, 2), 1, ("challenger",), [("challenger", "1"), ("challenger", "2")]),  # registered meanwhile
+    ],
+)
+def test_aliases_of_a_new_version(told, number, aliases, calls):
+    point_aliases(told, told, "m", number, aliases)
+    assert told.calls == calls
+
+
+def test_where_there_is_no_store_nothing_is_swept(tmp_path):
+    assert sweep_store(tmp_path / "fresh") == Swept(0, 0)
+    assert not (tmp_path / "fresh").exists()
 
 
 def test_a_run_that_somebody_still_writes_is_left_alone(registry):
@@ -106,13 +168,50 @@ def test_a_lock_of_a_dead_process_is_taken_over(registry):
 def test_a_lock_that_is_held_for_long_names_who_holds_it(registry, monkeypatch):
     from jobcast.models.registry import store_lock
 
+    pauses_s = []
     monkeypatch.setattr(store_lock, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(store_lock.time, "sleep", pauses_s.append)
     with locked(registry.home):
         line = f"held for 0 s by process {os.getpid()}; wait for that command or end it"
         with pytest.raises(RegistryError, match=line), locked(registry.home):
             pass
+        assert len(pauses_s) > 1
+        assert max(pauses_s) <= 0.1
+        assert not stat.S_IMODE(lock_file(registry.home).stat().st_mode) & 0o111
     with locked(registry.home):
         pass
+
+
+def _knows_no_locks(*_args):
+    raise OSError("no locks available")
+
+
+def test_where_there_are_no_locks_everybody_gets_one(tmp_path, monkeypatch):
+    import fcntl
+
+    home = tmp_path / "a" / "new" / "home"
+    monkeypatch.setattr(fcntl, "flock", _knows_no_locks)
+    with locked(home):
+        assert lock_file(home).exists()
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    with locked(home):
+        assert lock_file(home).exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_none(tmp_path, monkeypatch):
+    from jobcast.models.registry import store_lock
+
+    tries = []
+
+    def late(number):
+        if not tries:
+            lock_file(tmp_path).unlink()
+        tries.append(number)
+        return True
+
+    monkeypatch.setattr(store_lock, "_try", late)
+    with locked(tmp_path):
+        assert (len(tries), lock_file(tmp_path).exists()) == (2, True)
 
 
 def test_code_lies_once_beside_the_versions_and_is_covered_by_them(registry, variant, card, tmp_path):
@@ -149,6 +248,14 @@ def test_code_that_differs_from_what_was_registered_leaves_the_store_by_no_door(
         registry.export(version, tmp_path / "out" / "exported")
     assert list((tmp_path / "out").iterdir()) == []
     assert registry.load(version).name == "new-load"  # by the code that is installed
+
+
+@pytest.mark.parametrize("name", ["evil.py", "jobcast/../evil.py"])
+def test_code_lies_inside_the_package_whatever_its_hash(tmp_path, name):
+    with zipfile.ZipFile(tmp_path / "code.zip", "w") as packed:
+        packed.writestr(name, b"import evil")
+    with pytest.raises(RegistryError, match="differs from the code that was registered"):
+        unpack_code(tmp_path / "code.zip", digest([(name, b"import evil")]), tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["MLmodel", CARD_FILE, "requirements.txt"])

@@ -184,3 +184,19 @@ def test_candidates_are_found_in_order_of_submission(rows, free):
             job for job, lane in kept if lane <= max_lane and job.gpus <= free and overstay[job.gpus, lane] <= budget
         ]
         assert jobs.first(max_lane, overstay, budget) == (fitting[0] if fitting else None)
+
+
+@pytest.mark.parametrize("leave", [0.0, 0.5, 0.9, 1.0])
+def test_candidates_keep_their_order_when_room_is_made(leave):
+    rng, candidates, left = np.random.default_rng(1), Candidates(1), []
+    for seq in range(300):
+        job = Job(seq, str(seq), "p", float(seq), 1 + seq % 2)
+        candidates.add(job, seq % 3, [1.0])
+        left.append(job)
+        if rng.random() < leave:
+            candidates.take(left.pop(int(rng.integers(len(left)))))
+        assert len(candidates) == len(left)
+        assert candidates.narrowest == min((job.gpus for job in left), default=inf)
+        for lane, free in ((0, 1), (2, 2)):
+            found = [job for job in left if job.seq % 3 <= lane and job.gpus <= free]
+            assert candidates.first(lane, np.zeros((free + 1, 1)), 0.0) is (found[0] if found else None)

@@ -6,8 +6,8 @@ import pytest
 
 from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError
-from jobcast.domain.policy import Decision, Grant
-from jobcast.simulator.engine import replay
+from jobcast.domain.policy import Decision, Grant, Trigger
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.run_time import RunTime
 
@@ -27,6 +27,37 @@ def test_completions_then_arrivals_then_one_call(workload, scripted):
     assert rows(log) == [(0, 5), (5, 6), (5, 6)]
     assert log.events == 6
     assert log.policy == "scripted"
+
+
+def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
+    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
+    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)})).run()
+    run.step()
+    assert run.look() is None
+    assert (run.decisions, run.events, run.now_s, rows(run.log())) == (1, 2, 5.0, [(0, 5)])
+
+
+class Leasing:
+    """Starts all that wait, whenever it is asked; keeps when that was."""
+
+    name = "leasing"
+
+    def __init__(self, on_events):
+        self.trigger, self.asked = Trigger(on_events=on_events, lease_s=10.0), []
+
+    def decide(self, view):
+        self.asked.append(view.now_s)
+        return Decision({seq: Grant(job.gpus) for seq, job in view.active.items() if seq not in view.running})
+
+
+@pytest.mark.parametrize(
+    ("on_events", "asked", "events"), [(True, [0, 10, 20, 24, 29, 39, 49], 8), (False, [10, 20, 34, 49, 59], 9)]
+)
+def test_a_lease_runs_from_the_last_instant_at_which_anything_happened(workload, on_events, asked, events):
+    policy = Leasing(on_events)
+    log = replay(workload([("a", "p", 0, 50, 1), ("b", "p", 24, 5, 1)], {"p": 2}), policy)
+    assert policy.asked == asked
+    assert log.events == events
 
 
 def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.closed_loop_forecasts import KnownDurations, RunRandom
@@ -204,6 +205,17 @@ def test_the_oracle_is_certain(workload):
     assert [oracle.load_quantiles("p", h, (0.01, 0.99)) for h in HORIZONS_S] == [(1, 1), (4, 4), (4, 4)]
     assert [oracle.arrival_probability("q", h) for h in HORIZONS_S] == [0, 1, 1]
     assert oracle.duration_probabilities(made.jobs[2]) == (0, 0, 1, 0)
+
+
+def test_the_oracle_tells_what_is_left_of_regimes():
+    """Where one ends the job still reports its size, of which nothing is left."""
+    regimes = (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 1.0))
+    job = Job(0, "a", "p", 0.0, 1, training=Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0}))
+    oracle = Oracle(Workload([job], [Outcome(265.0, regimes)], [Pool("p", 1)]))
+    assert oracle.regimes(job, Progress(0.5, (Regime(10, 0.5),))) == (Regime(10, 1.5), *regimes[1:])
+    assert oracle.regimes(job, Progress(2.0, regimes[:1])) == (Regime(10, 0.0), *regimes[1:])
+    assert oracle.regimes(job, Progress(4.0, (regimes[0], Regime(20, 2.0)))) == (Regime(20, 1.0), regimes[2])
+    assert oracle.regimes(job, Progress(6.0, regimes)) == (Regime(40, 0.0),)
 
 
 def test_the_pessimist_is_certain_too(workload):

@@ -11,10 +11,14 @@ from jobcast.domain.jobs import Pool
 from jobcast.simulator.log import RunLog, Spans, flat_spans
 from jobcast.simulator.metrics import (
     against,
+    fair_finish_s,
     figures,
     finish_time_fairness,
     lifetime_contention,
+    mean_active,
+    queued_s,
     same_jobs,
+    saving_pct,
     static_contention,
     utilization_over_time,
 )
@@ -104,6 +108,34 @@ def test_logs_of_other_jobs_are_refused():
             same_jobs(LOG, other)
 
 
+def test_jobs_are_the_same_whose_times_are_but_for_dust():
+    unknown = replace(LOG, duration_s=np.array([10.0, 1000.0, 30.0, np.nan]))
+    assert same_jobs(unknown, unknown).all()
+    for off_s, alike in ((0.0015, True), (0.0025, False)):
+        other = replace(unknown, duration_s=unknown.duration_s + np.array([0.0, off_s, 0.0, 0.0]))
+        assert (same_jobs_or_none(unknown, other) is not None) == alike
+    assert same_jobs(unknown, replace(LOG, law="speedup")).all()  # other GPUs, other run times
+    assert same_jobs_or_none(LOG, replace(LOG, submit_s=LOG.submit_s + 0.002)) is None
+    assert same_jobs_or_none(LOG, replace(LOG, trace_submit_s=LOG.submit_s)) is None
+
+
+def same_jobs_or_none(log, base):
+    try:
+        return same_jobs(log, base)
+    except ValueError:
+        return None
+
+
+def test_ends_are_compared_where_submissions_differ():
+    """The same jobs of a trace, submitted earlier here: ends 30 and 0 s earlier, .0005 and 20 s later."""
+    closed = replace(LOG, trace_submit_s=np.zeros(4))
+    base = replace(closed, submit_s=LOG.submit_s + 5.0, end_s=LOG.end_s + np.array([30.0, 0.0, -0.0005, -20.0]))
+    found = against(closed, base)
+    assert found["ends_earlier_mean_s"] == pytest.approx((30.0 - 0.0005 - 20.0) / 4)
+    assert found["ends_later_pct"] == 25.0
+    assert not any(name.startswith("ends") for name in against(LOG, LOG))
+
+
 def test_utilization_over_time_by_hand():
     begins, shares = utilization_over_time(LOG, 10.0)
     assert begins.tolist() == [0, 10, 20, 30]
@@ -126,19 +158,24 @@ def test_errors_of_forecasts_by_hand():
     """Run times of 10, 10, 30, 8 s were taken for 15, 10, 27 s, and nobody asked about the last one."""
     columns = {
         "forecast_duration_s": np.array([15.0, 10.0 + 1e-12, 27.0, np.nan]),
-        "bins_off": np.array([0.0, 1.0, -1.0, np.nan]),
+        "bins_off": np.array([0.0, 1.0, 1.0, np.nan]),
         "forecast_accuracy": np.array([0.5, np.nan, np.nan, 0.9]),
         "final_accuracy": np.array([0.75, 0.5, 0.5, 0.9]),
         "epoch_time_err_pct": np.array([10.0, 20.0, np.nan, 0.0]),
+        "predicted_end_s": np.array([20.0, 20.0, 20.0, np.nan]),
     }
     found = figures(replace(LOG, columns=columns))
     assert {name: value for name, value in found.items() if "_err_" in name or "_bin_" in name} == {
+        "pred_err_mean_pct": pytest.approx(250 / 3),  # of 20, 20 and 10 s forecast at submission: 10, 0 and 20 s
+        "pred_err_p50_pct": pytest.approx(50.0),
+        "pred_err_p90_pct": pytest.approx(170.0),
+        "pred_err_p99_pct": pytest.approx(197.0),
         "duration_err_mean_pct": pytest.approx(20.0),
         "duration_err_p50_pct": pytest.approx(10.0),
         "duration_err_p90_pct": pytest.approx(42.0),
         "duration_err_p99_pct": pytest.approx(49.2),
         "duration_bin_right_pct": pytest.approx(100 / 3),
-        "duration_bin_short_pct": pytest.approx(100 / 3),
+        "duration_bin_short_pct": pytest.approx(200 / 3),
         "accuracy_err_mean": 0.125,
         "accuracy_err_p50": 0.125,
         "accuracy_err_p90": pytest.approx(0.225),
@@ -150,6 +187,61 @@ def test_errors_of_forecasts_by_hand():
     }
     late = figures(replace(LOG, columns=columns), warmup_until_s=10.0)
     assert (late["duration_err_mean_pct"], late["duration_bin_right_pct"]) == (pytest.approx(10.0), 0.0)
+
+
+def test_errors_of_forecasts_that_nobody_asked_for_are_no_numbers():
+    found = figures(replace(LOG, columns={"forecast_duration_s": np.full(4, np.nan), "bins_off": np.full(4, np.nan)}))
+    told = {name: value for name, value in found.items() if "duration_" in name}
+    assert len(told) == 6
+    assert all(isnan(value) for value in told.values())
+
+
+def test_errors_of_short_run_times_are_shares_of_them():
+    short = replace(LOG, duration_s=np.array([0.5, 0.0, 30.0, 8.0]))
+    found = figures(replace(short, columns={"forecast_duration_s": np.array([1.0, 1.0, np.nan, np.nan])}))
+    assert found["duration_err_mean_pct"] == 100.0  # of the second job, which took no time, there is none
+
+
+def test_a_run_of_no_length_has_no_utilization():
+    instant = make_log([(5, 5, 0, 1, 0)], quotas=(1,))
+    assert isnan(figures(instant)["utilization"])
+    assert [part.tolist() for part in utilization_over_time(instant, 10.0)] == [[5.0], [0.0]]
+    assert figures(make_log([(5, 5, 0.25, 1, 0)], quotas=(1,)))["utilization"] == 1.0
+
+
+def test_what_iterations_dust_saves_is_nothing():
+    columns = {"iterations": np.full(4, 100.0), "done": np.array([100.0, 100.0 - 5e-8, 100.0 - 1e-6, 50.0])}
+    assert figures(replace(LOG, columns=columns))["stopped_early"] == 2
+
+
+@pytest.mark.parametrize(("total", "base", "saved"), [(0.25, 0.5, 50.0), (3.0, 2.0, -50.0), (0.0, 0.0, np.nan)])
+def test_savings_are_of_what_there_was(total, base, saved):
+    assert saving_pct(total, base) == pytest.approx(saved, nan_ok=True)
+
+
+def test_the_longest_decision_where_the_log_knows_it():
+    totals = {"decisions": 4, "decision_s": 0.002, "decision_max_s": 0.00125, "overloads": 3}
+    found = figures(replace(LOG, totals=totals))
+    assert (found["decisions"], found["decision_ms_mean"], found["decision_ms_max"]) == (4, 0.5, 1.25)
+    assert found["overloads"] == 3
+
+
+def test_energy_of_the_run_or_of_the_jobs_that_count():
+    kwh, eur = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.5, 1.0, 1.5, 2.0])
+    columns = {"energy_kwh": kwh, "energy_eur": eur, "due_s": np.array([10.0, 2.0, np.inf, 30.0 - 2 * 3600.0])}
+    columns["weight"] = np.array([1.0, 2.0, 5.0, 3.0])
+    log = replace(LOG, columns=columns, totals={"energy_kwh": 20.0, "energy_eur": 10.0})
+    late_eur = (18.0 * 2.0 + 3600.0 * 2.0 * 3.0) / 3600.0
+    names = ("energy_kwh", "energy_eur", "tardiness_eur", "total_eur", "late_pct", "tardiness_mean_s")
+    found = figures(log)
+    expected = (20.0, 10.0, late_eur, 10.0 + late_eur, 200 / 3, (18.0 + 7200.0) / 3)
+    assert tuple(found[name] for name in names) == pytest.approx(expected)
+    later = figures(log, 10.0)
+    assert tuple(later[name] for name in names) == pytest.approx((7.0, 3.5, 6.0, 9.5, 100.0, 7200.0))
+    half = replace(log, columns={**columns, "energy_eur": eur / 2}, totals={"energy_kwh": 20.0, "energy_eur": 5.0})
+    saved = 100.0 * (1.0 - (5.0 + late_eur) / (10.0 + late_eur))
+    assert against(half, log)["saving_pct"] == pytest.approx(saved)
+    assert "saving_pct" not in against(half, LOG)
 
 
 def alone_log(submit, end, duration, gpus=1):
@@ -187,6 +279,46 @@ def test_contention_is_never_below_one():
     log = alone_log([0, 100], [10, 130], [10, 20], gpus=8)
     assert static_contention(log) == 1.0
     assert lifetime_contention(log).tolist() == [1.0, 1.0]
+
+
+def test_time_in_which_nothing_is_held_is_counted_before_between_and_after():
+    """a holds GPUs from 0 to 10 and 20 to 30 s, on two nodes for a while, and ends at 40; b from 5 s on to its end."""
+    job, node = np.array([0, 1, 0, 0]), np.array([0, 1, 0, 1])
+    begin_s, until_s = np.array([0.0, 5.0, 20.0, 22.0]), np.array([10.0, 25.0, 28.0, 30.0])
+    log = replace(alone_log([0, 2], [40, 25], [18, 20]), spans=Spans(job, begin_s, until_s, np.ones(4), node))
+    assert queued_s(log).tolist() == [20.0, 3.0]
+
+
+def test_jobs_of_a_moment_have_contention_and_those_of_no_time_have_no_fair_share():
+    log = alone_log([0, 0, 5], [0.5, 0.5, 5], [0.25, 0.5, 0])
+    assert mean_active(log).tolist() == [2.0, 2.0, 0.0]
+    assert finish_time_fairness(log, 1.0).tolist()[:2] == [2.0, 1.0]
+    assert np.isnan(finish_time_fairness(log, 1.0)[2])
+
+
+def test_unfairness_against_processor_sharing_by_hand():
+    """Four GPUs. Two each of which a uses 1: 10 s, it takes 15; b uses both: 20 s; c has all of its 2: .25 s of .5.
+
+    d takes no time, so that nothing is unfair to it, and e never ends.
+    """
+    log = alone_log([0, 0, 10, 5, 0], [15, 20, 10.5, 5, np.nan], [10, 10, 0.25, 0, 10], gpus=4)
+    events = np.array([2.0, 2.0, 1.0, 1.0, 2.0])
+    log = replace(log, gpus=np.array([1, 4, 2, 1, 1]), columns={"contention_events": events})
+    assert fair_finish_s(log).tolist() == [10.0, 20.0, 0.25, 0.0, 10.0]
+    found = figures(log)
+    assert found["unfairness_mean_pct"] == pytest.approx(50.0)
+    assert found["unfairness_p99_pct"] == pytest.approx(99.0)  # of 0, 50 and 100
+    longer = replace(log, columns={"contention_events": events, "work_s": np.array([20.0, 40.0, 0.5, 0.0, 10.0])})
+    assert figures(longer)["unfairness_mean_pct"] == pytest.approx(100 / 3)
+
+
+def test_unfairness_over_time_by_hand():
+    """a beside b for 10 s, then b alone: on average 2 and 1.5 jobs share four GPUs that each could use."""
+    log = replace(alone_log([0, 0], [10, 20], [10, 10], gpus=4), gpus=np.array([4, 4]))
+    assert fair_finish_s(log, over_time=True) == pytest.approx([20.0, 15.0])
+    found = figures(log)
+    assert found["unfairness_mean_pct_over_time"] == pytest.approx(100 / 6)
+    assert found["unfairness_p99_pct_over_time"] == pytest.approx(33.0)
 
 
 def test_shares_of_unfair_jobs_at_three_thresholds():

@@ -72,6 +72,12 @@ def test_what_is_held_since_when_is_known():
     assert again.end_s(1) == 60.0 + 137.0  # waited since 40 s, starts as soon as the policy is asked
 
 
+def test_who_has_done_something_and_holds_nothing_was_stopped_once():
+    run = rigid("fcfs", list(enumerate(ROWS[:3]))).begin(90.0, {0: Stand(55.0, Grant(1)), 1: Stand(20.0), 2: Stand()})
+    told = [run.law.service(run, run.jobs[seq]) for seq in range(3)]
+    assert [(one.done, one.starts, one.changes) for one in told] == [(55.0, 1, 0), (20.0, 1, 1), (0.0, 0, 0)]
+
+
 def test_jobs_that_scale_are_in_the_phase_of_their_work():
     works = [ScalableWork(0.0, 1, (Phase(100.0, (1.0, 1.8), (8, 16)), Phase(300.0, (2.0, 3.7), (16, 32))))] * 2
     jobs = [Job(at, f"{at}", "all", 0.0, 1, preemptible=True) for at in range(2)]

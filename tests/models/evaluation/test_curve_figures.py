@@ -45,6 +45,24 @@ def test_figures_are_the_contracts():
     }
 
 
+def test_intervals_are_asked_of_later_epochs_and_hold_their_ends():
+    class Edges(Constant):
+        def interval(self, level, epochs):
+            self.asked = (level, np.array(epochs).tolist())
+            return np.full(np.shape(epochs), 0.3), np.full(np.shape(epochs), 0.6)
+
+    model = Edges()
+    found = score_curves(model, [curve([0.2, 0.4, 0.3, 0.6, 0.7]), curve([0.1, 0.29])], 0.4)
+    assert model.asked == (0.9, [[3.0, 4.0, 5.0], [2.0, 2.0, 2.0]])
+    assert found["coverage_90"] == 0.5
+
+
+def test_runs_of_two_epochs_are_learnt_from_alone():
+    runs = [curve([0.1, 0.2], "a"), curve([0.1, 0.5], "b")]
+    with pytest.raises(TrainingError, match="no application has runs of 3 epochs"):
+        leave_one_app_out(runs, 0.4, Constant)
+
+
 def test_an_application_is_never_learnt_from_when_it_is_scored():
     made = []
 

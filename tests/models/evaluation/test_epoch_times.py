@@ -9,7 +9,7 @@ import pytest
 from jobcast.domain.errors import TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import jobs_of
-from jobcast.models.evaluation.epoch_times import BASELINES, score_epoch_times
+from jobcast.models.evaluation.epoch_times import BASELINES, Scored, _spread_of, figures, score_epoch_times
 from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles
 from jobcast.traces.profiles import profile_table, read_profiles
 
@@ -41,6 +41,30 @@ def test_figures_add_up():
     drawn = told["random_points"]
     assert drawn["mape_p5"] <= drawn["mape"] <= drawn["mape_p95"]
     assert score_epoch_times(jobs, lambda name: EpochTime.untrained(), draws=3, seed=1) == told
+
+
+def test_figures_by_hand():
+    """Errors of 10, 20 and 60 %, two of them too low; the middle one is outside of its interval."""
+    one = Scored("A", "wide", 3, np.array(["t4", "v100"]), np.array([-0.1, 0.2]), np.array([True, False]), {})
+    two = Scored("B", "all", 2, np.array(["t4"]), np.array([-0.6]), np.array([True]), {})
+    rules = [{"r": np.array([0.5, -1.0])}, {"r": np.array([1.5])}]
+    found = [made._replace(baselines=rule) for made, rule in zip((one, two), rules, strict=True)]
+    assert figures(found) == {
+        "jobs": 2,
+        "points": 5,
+        "configurations": 3,
+        "mape": pytest.approx(0.3),
+        "p90_ape": pytest.approx(0.2 + 0.8 * 0.4),
+        "coverage_90": pytest.approx(2 / 3),
+        "mape_by_gpu_type": {"t4": pytest.approx(0.35), "v100": 0.2},
+        "mape_by_model": {"A": pytest.approx(0.15), "B": 0.6},
+        "baselines": {"r": 1.0},
+        "plans": {"wide": 1, "all": 1},
+    }
+    assert figures(found[:1])["baselines"] == {"r": 0.75}
+    ends = {"draws": 3, "mape": pytest.approx(2.0), "mape_p5": pytest.approx(1.1), "mape_p95": pytest.approx(2.9)}
+    assert _spread_of([3.0, 1.0, 2.0]) == ends
+    assert _spread_of([]) is None
 
 
 def test_nothing_left_out():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, Deployment
-from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
+from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm, ways
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
 from papers.andreas.instances import small
@@ -56,6 +56,20 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thoro
     kind = view.cluster.kind_of[deployment.node_of[runs]]
     assert np.isfinite(view.jobs.epoch_s[view.active[runs], kind, deployment.gpus_of[runs] - 1]).all()
     assert cost == pytest.approx(proxy_objective(view, deployment), rel=1e-6, abs=1e-6)
+
+
+def test_how_constructions_are_made_by_hand():
+    """Running jobs kept, swaps, draws, order and cap: what runs goes on, the plain greedy, then by chance."""
+    swaps = [(0.5, 0.8), (1.0, 0.8), (2.0, 0.8), (4.0, 0.8), (1.0, 0.4), (0.5, 0.1)]
+    first = [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    plain = first + [[0, swap, draw, 0, 0] for swap, draw in swaps]
+    assert ways(AndreasSettings(draw=0.8, keep=False)) == pytest.approx(np.array(plain))
+    keeping = first + [[keep, swap, draw, 0, 0] for swap, draw in swaps for keep in (0, 1)]
+    assert ways(AndreasSettings(draw=0.8)) == pytest.approx(np.array(keeping))
+    capped = first + [[0, swap, draw, 0, cap] for cap in (0, 2, 1) for swap, draw in swaps]
+    assert ways(AndreasSettings(draw=0.8, keep=False, caps=True)) == pytest.approx(np.array(capped))
+    both = first + [[0, swap, draw, order, cap] for order in (0, 1) for cap in (0, 2, 1) for swap, draw in swaps]
+    assert ways(AndreasSettings(draw=0.8, keep=False, thorough=True)) == pytest.approx(np.array(both))
 
 
 @given(view=VIEWS, seed=st.integers(0, 3))

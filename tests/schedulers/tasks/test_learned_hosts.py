@@ -1,6 +1,7 @@
 """Rows of servers for a task, and jobs placed whole by a network."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,41 @@ def test_a_task_on_a_gpu_may_stay_or_go_back_to_the_queue():
     assert rows["moves"][0] == 0.0 < rows["moves"][1]
     np.testing.assert_allclose(rows["gpu"], [0.6, 0.0, 0.0])  # without itself
     np.testing.assert_allclose(rows["freest_gpu_after"], [1.2, 0.6, 0.0])
+
+
+def test_whole_rows_of_servers_by_hand():
+    """A worker of two joins the other on the second server, or has the first for itself."""
+    jobs = jobs_of(TaskJob(workers=2, gpu=0.4, memory=61.0, server=True), TaskJob(gpu=0.8))
+    rows, servers = hosts_of(view_of(jobs, cluster_of(3, [1, 1, 1]), gpu_of=[1, QUEUED, QUEUED, 2]), 1)
+    assert servers == [0, 1]
+    cpu, memory, bandwidth = 1.0 / 32.0, 0.25, 0.08
+    expected = {
+        "gpu": [0.0, 0.4], "cpu": [0.0, cpu], "memory": [0.0, memory], "bandwidth": [0.0, bandwidth],
+        "task_gpu": [0.4] * 2, "task_cpu": [cpu] * 2, "task_memory": [memory] * 2, "task_bandwidth": [bandwidth] * 2,
+        "above_least_gpu": [0.0, 0.4], "above_least_cpu": [0.0, cpu], "above_least_memory": [0.0, memory],
+        "above_least_bandwidth": [0.0, bandwidth], "freest_gpu": [0.0, 0.4], "freest_gpu_after": [0.4, 0.8],
+        "fullest_after": [0.4, 0.8], "job_here": [0.0, 1.0 / 3.0],
+        "room_for_rest": [1.0, 0.5 / 0.4 / 2.0],  # of GPUs up to 0.9, over twice what is queued
+        "tasks_left": [2.0 / 3.0] * 2, "moves": [0.0] * 2, "stays": [0.0] * 2, "is_server": [0.0] * 2,
+        "queue": [0.0] * 2,
+    }  # fmt: skip
+    for name, values in expected.items():
+        assert rows[name] == pytest.approx(values), name
+    rows, servers = hosts_of(view_of(jobs, cluster_of(3, 1), gpu_of=[1, QUEUED, QUEUED, 2]), 2)
+    assert (servers, rows["is_server"], rows["task_gpu"]) == ([0, 1, 2], [1.0] * 3, [0.0] * 3)
+
+
+def test_what_a_move_costs_and_a_task_that_may_stay():
+    """Its 61 GB go at the 1,050 MB/s that are free where it comes from: 58 of the 60 s between two decisions."""
+    jobs = jobs_of(TaskJob(workers=2, gpu=0.6, memory=61.0))
+    rows, _ = hosts_of(view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0]), 0)
+    expected = {
+        "cpu": [1.0 / 32.0, 0.0, 0.0], "above_least_memory": [0.25, 0.0, 0.0], "freest_gpu": [0.6, 0.0, 0.0],
+        "fullest_after": [1.2, 0.6, 0.0], "job_here": [0.5, 0.0, 0.0], "room_for_rest": [0.0, 1.0, 0.0],
+        "tasks_left": [0.0] * 3, "moves": [0.0, 61_000.0 / 1050.0 / 60.0, 0.0],
+    }  # fmt: skip
+    for name, values in expected.items():
+        assert rows[name] == pytest.approx(values), name
 
 
 @given(task_views())

@@ -48,6 +48,12 @@ def test_of_an_overloaded_gpu_the_lowest_priority_leaves():
     assert leaving(view, [3.0, 1.0, 2.0, 0.0]) == [1]
 
 
+def test_two_users_overload_a_gpu():
+    """The lower of them leaves, though the other is nearer to the ideal, and a lower one runs beside them."""
+    view = view_of(jobs_of(TaskJob(gpu=0.7), TaskJob(gpu=0.6), TaskJob(gpu=0.1)), cluster_of(1, 2), gpu_of=[0, 0, 1])
+    assert leaving(view, [3.0, 1.0, 0.0]) == [1]
+
+
 def test_a_larger_share_lets_the_ideal_task_choose_among_more():
     """2 of 4 tasks of lowest priority are 0 and 1; nothing but GPUs differs, none is scarce, so the smaller goes."""
     jobs = jobs_of(TaskJob(gpu=0.4), TaskJob(gpu=0.3), TaskJob(gpu=0.2), TaskJob(gpu=0.2))

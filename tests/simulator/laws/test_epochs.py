@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.dependencies import Succession
+from jobcast.domain.elastic import ElasticView
 from jobcast.domain.energy import EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
@@ -141,6 +142,27 @@ def test_run_time_is_that_on_the_gpus_asked_for():
     assert run.log().columns["lost_epochs"].tolist() == pytest.approx([40.0 / 12.0 - 2.0])
 
 
+def test_where_the_reference_type_is_too_small_the_trace_tells_the_run_time():
+    """Ten epochs take 40 s in the trace; two of them are done on another type in twice 8 s."""
+    never = (inf,) * 4
+    made = world(gang("a", gpus=2), epoch_s=(never, never, (16.0, 8.0, inf, inf)), outcomes=[Outcome(40.0)])
+    run = at(16.0, made, {0.0: {"a": Grant(2, (Cell(3, ANYWHERE, 2),))}, 16.0: {}})
+    told = run.policy.seen[16.0]["a"]
+    assert (told.done, told.run_s) == pytest.approx((2.0, 8.0))
+
+
+def test_nobody_gets_on_who_waits_or_comes_no_further_for_long():
+    """Patience is ten times the longest way to a snapshot: an epoch of 20 s on the slowest GPU."""
+    waiting = at(5.0, world(gang("a")), {0.0: {}, 5.0: {}})
+    assert not waiting.law.got_on(waiting)
+    run = at(15.0, world(gang("a")), {0.0: {"a": 1}, 15.0: {"a": None}})
+    assert not run.law.got_on(run)
+    for since_s, on in ((200.0, True), (200.5, False)):
+        run = at(15.0, world(gang("a")), {0.0: {"a": 1}, 15.0: {}})
+        run.law.furthest[0], run.law.on_s = 9.0, 15.0 - since_s  # further than it is now
+        assert run.law.got_on(run) is on
+
+
 def test_regimes_are_shown_as_shares_of_the_epochs():
     """30 epochs of 2 s and 20 of 1 s are 80 s on a GPU, ten epochs of the law; on a kind half as fast they take 160."""
     regimes = (Regime(32, 30.0), Regime(64, 20.0))
@@ -166,6 +188,18 @@ def test_in_a_closed_loop_jobs_keep_their_own_times():
     run = Simulation(workload, Script(steps), law=law).run()
     assert run.log().end_s.tolist() == pytest.approx([100.0, 301.0, 350.0])
     assert run.cluster.facts(EpochTimes).epoch_s[:, 0, 0].tolist() == [10.0, 30.0, 20.0]
+
+
+def test_elastic_rules_see_what_is_left_on_one_gpu():
+    """After 59.7 s job a has half a second of its 100 left, on two GPUs; b 40.3, on one."""
+    jobs = gang("a", 1000.0, gpus=2), gang("b", 1000.0)
+    run = at(1059.7, world(*jobs), {1000.0: {"a": 2, "b": 1}, 1059.7: {}})
+    seen = run.cluster.facts(ElasticView)
+    assert (seen.now_s, seen.count, seen.capacity.tolist()) == (pytest.approx(59.7), 2, [16.0])
+    assert seen.left_s.tolist() == pytest.approx([0.5, 40.3])
+    assert seen.held_gpu_s.tolist() == pytest.approx([2 * 59.7, 59.7])
+    assert seen.contention.tolist() == pytest.approx([4 / 3, 2.0])
+    assert seen.most.tolist() == [2.0, 1.0]
 
 
 def test_forks_of_law_and_meter_go_their_own_way():
@@ -219,3 +253,11 @@ def test_beyond_the_most_gpus_of_which_a_time_is_known_jobs_gain_nothing_more():
     assert seen.speedup[:, 0].tolist() == [[0.0, 0.0, 2.0], [0.0, 0.0, 2.0], [0.0, 0.0, 1.0], [0.0, 1.0, 2.0]]
     assert seen.size_s.tolist() == [80.0] * 4
     assert seen.most.tolist() == [2.0, 4.0, 4.0, 4.0]
+
+
+def test_where_no_time_on_one_gpu_is_known_the_fewest_are_so_many_times_as_fast():
+    times = EpochTimes(np.full(1, 10.0), np.array([[[inf, 5.0, 4.0]]]))
+    seen = elastic_jobs([Job(0, "0", "p", 7.0, 3, min_gpus=2)], times, np.array([True]))
+    assert seen.size_s.tolist() == [100.0]
+    assert seen.speedup[0, 0].tolist() == [0.0, 0.0, 2.0, 2.5]
+    assert (seen.submit_s.tolist(), seen.least.tolist()) == ([0.0], [2.0])

@@ -26,12 +26,13 @@ class Grants:
     name = "grants"
 
     def __init__(self, script):
-        self.script, self.places, self.running = script, {}, {}
+        self.script, self.places, self.running, self.services = script, {}, {}, {}
 
     def decide(self, view):
         seen = view.facts(TaskView)
         at_s = round(view.now_s - seen.jobs.submit_s[0])
         self.places[at_s], self.running[at_s] = seen.gpu_of.tolist(), list(view.running)
+        self.services[at_s] = {job.seq: view.service(job) for job in view.active.values()}
         later = [second for second in self.script if second > at_s]
         wake_s = seen.jobs.submit_s[0] + min(later) if later else np.inf
         change = {seq: None if gpus is None else Grant(*gpus) for seq, gpus in self.script.get(at_s, {}).items()}
@@ -74,6 +75,17 @@ def test_a_job_goes_back_to_the_server_that_it_was_on():
     assert log.preemptions.tolist() == [1, 0]
 
 
+def test_what_a_job_has_received():
+    """Stopped from 60 to 80 s, it holds GPUs without iterating for 10 s more."""
+    rows = [pair(submit_s=7.0, iterations=200.0), TaskJob(submit_s=7.0, iterations=200.0)]
+    _, policy = run(rows, {0: {0: (2,), 1: (1,)}, 60: {0: None}, 80: {0: (2,)}, 100: {}})
+    assert [policy.services[at_s][1].starts for at_s in (0, 60)] == [0, 1]
+    told = {at_s: policy.services[at_s][0] for at_s in (0, 60, 80, 100)}
+    assert [told[at_s].starts for at_s in told] == [0, 1, 1, 2]
+    assert [told[at_s].held_s for at_s in told] == pytest.approx([0.0, 60.0, 60.0, 80.0])
+    assert [told[at_s].done for at_s in told] == [told[at_s].run_s for at_s in told] == pytest.approx([0, 60, 60, 70])
+
+
 def test_what_does_not_fit_waits_and_so_does_what_comes_after_it():
     rows = [TaskJob(workers=8), pair(iterations=30.0), TaskJob(iterations=20.0)]
     log, _ = run(rows, {0: {0: (8,), 1: (2,), 2: (1,)}, 100: {1: (2,), 2: (1,)}})
@@ -84,6 +96,29 @@ def test_memory_leaves_gpus_unused():
     """Two workers a server have the memory, whatever GPUs there are."""
     log, _ = run([TaskJob(workers=4, memory=100.0)], {0: {0: (4,)}}, cluster=cluster_of(2, 4))
     assert log.spans.gpus.tolist() == [2.0, 2.0]
+
+
+def test_memory_is_used_to_the_last_byte():
+    """Two workers, or a worker and its parameter server, need all of a server's 244 GB."""
+    log, _ = run([TaskJob(workers=4, memory=122.0)], {0: {0: (4,)}}, cluster=cluster_of(2, 4))
+    assert log.spans.gpus.tolist() == [2.0, 2.0]
+    log, policy = run([TaskJob(memory=122.0, server=True)], {0: {0: (1,)}, 10: {}}, cluster=cluster_of(2, 4))
+    assert policy.places[10] == [0, 0]
+
+
+def test_gpus_in_use_are_nobodys():
+    _, policy = run([TaskJob(), TaskJob()], {0: {0: (1,)}, 10: {1: (1,)}, 20: {}})
+    assert policy.places[20] == [0, 1]
+
+
+def test_a_job_goes_back_to_the_first_server_too():
+    """Of servers of 4 and 2 GPUs the second fits better once it is free; the job was on the first."""
+    rows = [pair(iterations=50.0), pair(iterations=200.0)]
+    script = {0: {0: (2,), 1: (2,)}, 60: {1: None}, 80: {1: (2,)}, 90: {}}
+    log, policy = run(rows, script, cluster=cluster_of(2, [4, 2]))
+    assert policy.places[60] == [QUEUED, QUEUED, 0, 1]
+    assert policy.places[90] == [QUEUED, QUEUED, 0, 1]
+    assert log.columns["moved_mb"][1] == 0.0
 
 
 def test_named_cells_are_kept_to():

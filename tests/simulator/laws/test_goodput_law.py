@@ -31,6 +31,12 @@ def test_exclusive_time_goes_through_the_phases():
     assert TWO.exclusive_s() == pytest.approx(100 / 2 + 200 / 4)
 
 
+def test_work_that_lasts_half_as_long():
+    shorter = TWO.lasting(50.0)
+    assert [phase.until for phase in shorter.phases] == [50.0, 150.0]
+    assert shorter.exclusive_s() == pytest.approx(50.0)
+
+
 def test_a_job_alone_by_hand():
     # 30 s to start; 1 GPU: 30 s of work until 60; then 2 GPUs: 30 s of restart, 30 s at 2 a second until 120: 90 done;
     # from 120 on 10 more at 2, then 200 at 4 a second: 5 + 50 s
@@ -51,6 +57,17 @@ def test_a_job_alone_by_hand():
         ]
     ]
     assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
+
+
+def test_a_stretch_that_a_change_ends_before_it_begins_is_none():
+    _, ran = replay_goodput([TWO], Fixed([1], [2]), PAIR, restart_s=60.0)
+    assert ran[0][0] == Stretch(120.0, 170.0, 2, 16, 100.0)
+
+
+def test_patience_begins_anew_once_a_job_got_on():
+    """It runs until 60 s, and gives its GPUs back for good; a thousand rounds in vain may follow."""
+    with pytest.raises(DecisionError, match=r"policy fixed at 60120\.000000 s: 1 jobs are pending"):
+        replay_goodput([TWO], Fixed([1], [0]), PAIR)
 
 
 def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Simulation, replay
+from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.workload import Workload
 
 TRAINING = Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
@@ -66,6 +67,25 @@ def test_every_start_costs_its_time_and_work_done_is_kept():
     assert (service.held_s, service.run_s) == (100.0, 80.0)
     assert service.progress == Progress(80.0 / 60.0, (Regime(10, 80.0 / 60.0),))
     assert 200.0 + 20.0 + 40.0 in policy.seen  # the batch size changes 40 s of progress later
+
+
+def test_starts_cost_nothing_by_default():
+    policy = Watching({0.0: ("start", 100.0), 100.0: ("stop", 200.0), 200.0: ("start", None)})
+    assert replay(adaptive(), policy, law=RunTime()).end_s.tolist() == [100.0 + RUN_S]
+
+
+def test_resuming_costs_more_than_starting():
+    policy = Watching({0.0: ("start", 100.0), 100.0: ("stop", 200.0), 200.0: ("start", None)})
+    log = replay(adaptive(), policy, law=RunTime(restart_s=20.0, resume_s=7.0))
+    assert log.end_s.tolist() == [200.0 + 20.0 + 7.0 + RUN_S - 80.0]
+
+
+def test_a_job_that_outlives_what_is_believed_may_end_any_time():
+    job = Job(0, "a", "p", 0.0, 1)
+    run = Simulation(Workload([job], [Outcome(50.0)], [Pool("p", 1)]), Watching({0.0: ("start", None)})).wait(20.0)
+    ends_s = [run.fork(lambda job, run_s=run_s: run_s).run().end_s(0) for run_s in (10.0, 20.0, 30.0)]
+    assert ends_s == pytest.approx([20.001, 20.001, 30.0], abs=1e-9)
+    assert run.run().end_s(0) == 50.0
 
 
 def test_a_stop_within_the_start_gains_nothing():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcast.domain.elastic import ElasticView
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from tests.simulator.elastic.elastic_cases import jobs_of, policies
 
@@ -59,3 +60,25 @@ def test_two_types_by_hand():
     log, twin = both(jobs, jobs.size_s, ElasticCluster(np.array([2.0, 2.0])), RULES["elastic_fifo"])
     assert log.end_s.tolist() == twin.end_s.tolist() == [10.0]
     assert log.spans.gpus.tolist() == [2.0, 2.0]
+
+
+def test_run_time_is_that_on_the_gpus_asked_for():
+    """Three times as fast as one GPU for 5 s: 15 s of work, which four of the first type do in 15 / 4."""
+    jobs = jobs_of([(0.0, 30.0, 4)], speed=np.array([[1.0, 0.5]] * 4))
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0, 2.0])))
+    run = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, jobs.size_s)).wait(5.0)
+    told = run.law.service(run, run.jobs[0])
+    assert (told.done, told.run_s, told.held_s) == (15.0, 3.75, 5.0)
+
+
+def test_rules_see_seconds_of_the_run_and_changes_cost_nothing_by_default():
+    """The first has done 10 of 20 s when the second comes at 5 s and takes a GPU for 4 s: 4, then 6 on both."""
+    jobs = jobs_of([(0.0, 20.0, 2), (5.0, 4.0, 1)])
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0])), origin_s=1000.0)
+    run = Simulation(workload, RULES["fair whole=False"], law=Speedup(jobs, jobs.size_s, origin_s=1000.0)).wait(1007.0)
+    seen = run.cluster.facts(ElasticView)
+    assert (seen.now_s, seen.left_s.tolist(), seen.held_gpu_s.tolist()) == (7.0, [8.0, 2.0], [12.0, 2.0])
+    assert run.run().log().end_s.tolist() == [1012.0, 1009.0]
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0])))
+    plain = Simulation(workload, RULES["fair whole=False"], law=Speedup(jobs, jobs.size_s)).wait(7.0)
+    assert plain.cluster.facts(ElasticView).now_s == 7.0
