@@ -267,6 +267,20 @@ class Trace:
         """The jobs of some pools."""
         return replace(self, jobs=self.jobs.filter(pl.col("pool").is_in(list(pools))))
 
+    def pooled_by(self, column: str) -> "Trace":
+        """The trace with account, QOS or partition for pools; of several partitions the first. A note counts the jobs
+        that name none, which stay in their pools.
+
+        Raises TraceError where no job names any.
+        """
+        named = self._names(column)
+        if not named.any():
+            raise TraceError(f"{self.source.path}: no job names its {column}; leave --pool-by {column} out")
+        first = pl.col(column).str.split(",").list.first()
+        others = "" if named.all() else f"; {int((~named).sum()):,} of {len(self):,} jobs name none and keep theirs"
+        jobs = self.jobs.with_columns(pool=pl.coalesce(first, "pool"))
+        return replace(self, jobs=jobs, notes=(*self.notes, f"pool: the {column}{others}"))
+
     @property
     def on_gpus(self) -> "Trace":
         """The jobs that ask for GPUs: those that forecasts of GPUs and replays are about."""
