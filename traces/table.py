@@ -50,6 +50,8 @@ def ends_known_after(seconds: float) -> Iterator[None]:
 
 MICROSECONDS = 1e6
 NO_GPUS = "no GPUs"
+OPEN_NOTE = "duration: empty in"
+"""How the note on jobs that had not ended begins."""
 NOT_ENDED = "no run time (running or waiting)"
 """Why jobs are left out, as they are counted in `dropped`."""
 ASKED = ("cores", "mem_gb", "account", "qos", "partition", "nodes", "time_limit_s", "priority")
@@ -206,6 +208,11 @@ class Trace:
         """
         # known before it came would let forecasts look ahead
         return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
+
+    @property
+    def eligible_s(self) -> Floats:
+        """From when jobs might start: `eligible_time`, else the submission, seconds from the epoch, shape (n_jobs,)."""
+        return self._time_or("eligible_time", self.submit_s)
 
     @property
     def due_s(self) -> Floats:
@@ -371,7 +378,7 @@ def _open_notes(trace: Trace) -> tuple[str, ...]:
     if count := int((~ended).sum()):
         which = f"{int((~ended & running).sum()):,} running, {int((~ended & ~running).sum()):,} waiting"
         notes.append(
-            f"duration: empty in {count:,} of {len(trace):,} jobs, which had not ended ({which}): they count as "
+            f"{OPEN_NOTE} {count:,} of {len(trace):,} jobs, which had not ended ({which}): they count as "
             "arrivals, replays leave them out"
         )
     if trace.known_after_s:

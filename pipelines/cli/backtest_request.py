@@ -66,6 +66,7 @@ class BacktestRequest:
     degrade: bool = False
     against: tuple[str, ...] = ()
     law: str | None = None
+    recorded: bool = False
     place: Cluster | None = None
     """The cluster itself, in place of files that name it."""
 
@@ -137,6 +138,7 @@ def run_backtest(
         "configuration": {
             "settings": dict(request.settings),
             **({} if request.law is None else {"law": request.law}),
+            **({"begin": "recorded"} if request.recorded else {}),
         },
         "seeds": request.seeds,
         "jobcast": __version__,
@@ -275,6 +277,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
             only_pools=request.only_pools,
             max_think_s=request.max_think_s,
             law=request.law,
+            recorded=request.recorded,
         )
         for since, until in backtest.windows_of(begin, end, request.windows)
     ]

@@ -184,6 +184,7 @@ def simulated(
         "configuration": {
             "settings": {**experiment.files(rule.kind), **costs, **decide},
             **({} if experiment.law is None else {"law": experiment.law}),
+            **({"begin": "recorded"} if experiment.recorded else {}),
             "limit": experiment.limit,
             "warmup_days": request.warmup_days,
             "predict": request.predict,
@@ -252,7 +253,7 @@ def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySp
 
 def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
     """What was asked for, so that the run can be replayed: see `explain.what_if`."""
-    of_experiment = ("from_s", "limit", "drop_wide", "only_pools", "law")
+    of_experiment = ("from_s", "recorded", "limit", "drop_wide", "only_pools", "law")
     # A cluster that was given as an object has no name to write down.
     named = {name: request.named.get(name) for name in ("pools", "cluster", "gpus")}
     return {

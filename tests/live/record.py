@@ -6,9 +6,9 @@ It needs root (jobs are of several users) and a Slurm without other jobs, whose 
 and whose accounting enforces limits. Jobs sleep; what they ask for is drawn from the seed. `--plain`: one account, no
 quotas, nothing but batch jobs, for comparing starts with a scheduler's definition.
 
-OUT then holds, gzipped: NOW.squeue.json, NOW.sacct.json, NOW.sacct.txt (NOW = early, late: two instants of the run) and
-end.*, the same commands when the last job has ended; submitted.csv, what was asked for; partition.txt, qos.txt and
-config.txt, by what rules.
+OUT then holds, gzipped: NOW.squeue.json, NOW.sacct.json, NOW.sacct.txt, NOW.sprio.txt, NOW.sshare.txt (NOW = early,
+late: two instants of the run) and end.*, the same when the last job has ended; submitted.csv, what was asked for;
+partition.txt, qos.txt and config.txt, by what rules.
 """
 
 import argparse
@@ -73,8 +73,8 @@ def set_up(quotas: dict[str, int]) -> None:
                 "sacctmgr", "-i", "modify", "account", account, "set", f"qos={account},urgent", f"DefaultQOS={account}"
             )
     for user, account in USERS.items():
-        subprocess.run(["sacctmgr", "-i", "-Q", "add", "user", user, f"account={account}"], check=False)
-    subprocess.run(["scontrol", "update", "partitionname=gpu", "maxtime=UNLIMITED"], check=False)
+        subprocess.run(["sacctmgr", "-i", "add", "user", user, f"account={account}"], check=False, capture_output=True)
+    said("scontrol", "update", "partitionname=gpu", "maxtime=UNLIMITED")
     if quotas:
         nodes = said("sinfo", "-h", "-p", "gpu", "-o", "%N").strip()
         subprocess.run(["scontrol", "create", "partitionname=short", f"nodes={nodes}", "maxtime=5"], check=False)
@@ -139,13 +139,15 @@ def write(out: Path, name: str, text: str) -> None:
 
 
 def snapshot(out: Path, name: str, since: str) -> None:
-    """Queue and accounting of one moment. Epochs, so that no zone is needed."""
+    """Queue, accounting, priorities and shares of one moment. Times in epochs: no zone matters."""
     write(out, f"{name}.squeue.json", said("squeue", "--json"))
     selected = ("--allusers", "--duplicates", f"--starttime={since}", "--endtime=now")
-    write(out, f"{name}.sacct.json", said("sacct", "--json", *selected))
     os.environ["SLURM_TIME_FORMAT"] = "%s"
     write(out, f"{name}.sacct.txt", said("sacct", "--parsable2", *selected, f"--format={FIELDS}"))
     del os.environ["SLURM_TIME_FORMAT"]
+    write(out, f"{name}.sacct.json", said("sacct", "--json", *selected))
+    write(out, f"{name}.sprio.txt", said("sprio", "-l"))
+    write(out, f"{name}.sshare.txt", said("sshare", "-a", "-l", "-P"))
 
 
 def wait_for_the_last() -> None:

@@ -68,7 +68,8 @@ class SacctReader:
 
         Parameters
         ----------
-        sources : outputs of sacct and `squeue --json`, one or several, and of sinfo, `scontrol show partition` or `scontrol show node`
+        sources : outputs of sacct and `squeue --json`, one or several, and of sinfo, `scontrol show partition` or
+            `scontrol show node`
         timezone : IANA zone of the cluster's wall clock; None reads it as UTC, and a note says so
         strict : make rows that would be left out, or start and end that contradict, an error
 

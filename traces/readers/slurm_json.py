@@ -115,7 +115,7 @@ def _row(job: Any, place: Place, number: int) -> dict[str, Any]:
     # 0 stands for an instant that has not come
     row |= {name: at_s if 0.0 < (at_s := numeric(name)) < inf else None for name in TIMES}
     row["state"] = state = _state(told["state"])
-    row["jobid"] = _name(*(numeric(name) for name in ("jobid", "array", "task", "het", "offset")), told["tasks"])
+    row["jobid"] = _name([numeric(name) for name in ("jobid", "array", "task", "het", "offset")], told["tasks"])
     elapsed_s = numeric("elapsedraw")
     if _fields(job) is QUEUE:
         elapsed_s = 0.0 if state in NOT_ENDED else (row["end"] or 0.0) - (row["start"] or row["end"] or 0.0)
@@ -173,15 +173,18 @@ def _state(value: Any) -> str | None:
     return next((one for one in states if one in NOT_ENDED), states[0] if states else None)
 
 
-def _name(job: float, array: float, task: float, het: float, offset: float, tasks: Any) -> str | None:
+def _name(numbers: Sequence[float], tasks: Any) -> str | None:
     """A job's name as sacct's table writes it: 7, 7_3 of an array, 7_[4-9] of tasks that wait, 7+1 of several parts.
 
+    `numbers`: of the job, its array, its task, the first part, its part.
+
     >>> nan = float("nan")
-    >>> [_name(9.0, *of, None) for of in ((0.0, nan, 0.0, nan), (7.0, 3.0, 0.0, nan), (0.0, nan, 7.0, 1.0))]
+    >>> [_name([9.0, *of], None) for of in ((0.0, nan, 0.0, nan), (7.0, 3.0, 0.0, nan), (0.0, nan, 7.0, 1.0))]
     ['9', '7_3', '7+1']
-    >>> _name(7.0, 7.0, nan, 0.0, 0.0, "4-9%2")
+    >>> _name([7.0, 7.0, nan, 0.0, 0.0], "4-9%2")
     '7_[4-9%2]'
     """
+    job, array, task, het, offset = numbers
     if not isfinite(job):
         return None
     if array > 0 and isfinite(task):
