@@ -262,8 +262,9 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
         trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s
     )
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
-    # A second more: the end is exclusive.
-    end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
+    # A second more: the end is exclusive. Jobs that are there need no others after them.
+    last = max(float(trace.submit_s[-1]), begin) if request.recorded else float(trace.submit_s[-1])
+    end = last + 1.0 if request.until_s is None else request.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
     return [

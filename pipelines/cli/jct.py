@@ -142,10 +142,11 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
             _refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
             return answer_jct(trace, place, rule.name, settings, question, from_s, model)
         now = asked["begin"] == "recorded"
-        whole: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
-        experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **whole)
+        window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
+        experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
         how: dict[str, Any] = {"home": find_home(), "spec": _source(asked), "pool": asked["pool"], "learned": model}
-        return answer_by_copies(experiment, rule, settings, question, **how)
+        result, answers = answer_by_copies(experiment, rule, settings, question, **how)
+        return {**result, **({"begin": "recorded"} if now else {})}, answers
 
     with console.progress(f"predict {job}") as step:
         result, answers = answer(question)

@@ -126,7 +126,7 @@ def cut_scenario(
     window = cut_window(trace, from_s, until_s, limit, recorded)
     begin_s = float(window.submit_s[0]) if from_s is None else from_s
     # Windows exclude their end.
-    end_s = float(window.submit_s[-1]) + 1.0 if until_s is None else until_s
+    end_s = max(float(window.submit_s[-1]), begin_s) + 1.0 if until_s is None else until_s
     amid = beginning_of(window, begin_s) if recorded else None
     dropped = dict(window.dropped)
     return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dropped, begin=amid)

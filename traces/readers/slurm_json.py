@@ -78,6 +78,7 @@ def _jobs(file: FileBytes) -> list[Any]:
     jobs = said.get("jobs")
     if not isinstance(jobs, list):
         raise TraceError(f"{file.path}: holds no list of jobs{_errors(said)}; {AGAIN}")
+    # An empty queue is no mistake beside a history.
     if not jobs and _errors(said):
         raise TraceError(f"{file.path}: holds no jobs{_errors(said)}; {AGAIN}")
     return jobs
@@ -85,9 +86,10 @@ def _jobs(file: FileBytes) -> list[Any]:
 
 def _errors(said: Mapping[str, Any]) -> str:
     """What Slurm says went wrong, after a comma; nothing where nothing did."""
+    given = said.get("errors")
     told = [
         str(one.get("description") or one.get("error") or one) if isinstance(one, dict) else str(one)
-        for one in said.get("errors") or ()
+        for one in (given if isinstance(given, list) else ())
     ]
     return f", Slurm says: {'; '.join(told)[:MOST_SHOWN]}" if told else ""
 
@@ -150,8 +152,10 @@ def _number(value: Any) -> float | None:
         return _number(value.get("number")) if value.get("set") else float("nan")
     if value is None or value == "":
         return float("nan")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return float(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
+    if isinstance(value, str):
+        return float(value) if value.isascii() and value.isdigit() else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value > 2.0**64:
+        return None
     return float("nan") if value in NO_VALUE else inf if value in INFINITE else float(value)
 
 
@@ -160,7 +164,8 @@ def _text(value: Any) -> str | None:
     >>> _text("gpu"), _text(""), _text(7)
     ('gpu', None, '7')
     """
-    return None if value is None or value == "" else str(value)
+    # JSON can write halves of characters, which no table holds
+    return None if value is None or value == "" else str(value).encode("utf-8", "replace").decode()
 
 
 def _state(value: Any) -> str | None:
@@ -169,7 +174,7 @@ def _state(value: Any) -> str | None:
     >>> _state("RUNNING"), _state(["RUNNING", "COMPLETING"]), _state(["TIMEOUT"]), _state([])
     ('RUNNING', 'RUNNING', 'TIMEOUT', None)
     """
-    states = [str(one) for one in value] if isinstance(value, list) else [] if value is None else [str(value)]
+    states = [_text(one) for one in (value if isinstance(value, list) else [value])]
     return next((one for one in states if one in NOT_ENDED), states[0] if states else None)
 
 
