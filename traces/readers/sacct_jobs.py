@@ -180,7 +180,8 @@ def is_step(ids: pl.Series) -> pl.Series:
     >>> is_step(pl.Series(["123", "123.batch", "123_4", "123+1.0"])).to_list()
     [False, True, False, True]
     """
-    return ids.str.contains(".", literal=True)
+    # a range that Slurm cut off ends in dots, too: 123_[1,2,...]
+    return ids.str.contains(".", literal=True) & ~ids.str.ends_with("]")
 
 
 def is_waiting_range(ids: Text) -> Text:
