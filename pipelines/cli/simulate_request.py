@@ -107,7 +107,9 @@ class Finished:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures should know."""
         dropped = dropped_lines(self.scenario.dropped)
-        notes = (*self.scenario.notes, *self.ran.notes, *dropped, *trust_lines(self.result))
+        # What was assumed is told before the run.
+        said = (note for note in self.scenario.notes if note not in self.result["assumptions"])
+        notes = (*said, *self.ran.notes, *dropped, *trust_lines(self.result))
         # Run times under different laws are of different work.
         if self.base is None or self.base.log.law == self.ran.log.law:
             return notes

@@ -77,11 +77,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     facts, decide = settings_apart(settings, rule)
     at_s = float(trace.submit_s[trace.jobs["job_id"].to_list().index(job_id)])
     names = ("from_s", "limit", "drop_wide", "only_pools", "law")
-    how: dict[str, Any] = {name: again[name] for name in names} | {
-        "recorded": again.get("recorded", False),
-        "cluster": place,
-        "given": {**facts, **costs},
-    }
+    how: dict[str, Any] = {name: again[name] for name in names} | {"cluster": place, "given": {**facts, **costs}}
     spec = None if again["forecasts"] is None else parse_forecasts(again["forecasts"])
     own = ("seed", "allow_overlap", "degrade")
     ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, **{name: again[name] for name in own})

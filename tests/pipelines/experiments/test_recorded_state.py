@@ -199,6 +199,8 @@ def test_simulate_from_the_command_line(shell, csv):
     told = shell.json("simulate", *words, "--from", "60")
     assert (told["jobs"], told["makespan_s"], told["configuration"]["begin"]) == (3, 240.0, "recorded")
     assert told["assumptions"][0].startswith(f"{ASSUMED}, those of 2 jobs")
+    shell.works("simulate", *words, "--from", "60", "--out", "log.csv")
+    assert "began with recorded jobs" in shell.refuses("explain", "--out", "log.csv", "--job", "c")
     rows = shell.json("backtest", *words[:4], "--policies", "fcfs,srpt", *words[6:], "--from", "60")
     assert [row["figures"]["makespan_s"] for row in rows["rows"]] == [240.0]
     assert [one["policy"] for one in rows["skipped"]] == ["srpt"]
