@@ -11,6 +11,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation, Stand
 from jobcast.simulator.forecast_sources import Oracle
+from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.workload import Workload
@@ -70,6 +71,21 @@ def test_what_is_held_since_when_is_known():
     assert (again.cluster.running[0].start_s, again.held_s(0)) == (5.0, 55.0)
     assert again.run().end_s(0) == 60.0 + 100.0 - 55.0
     assert again.end_s(1) == 60.0 + 137.0  # waited since 40 s, starts as soon as the policy is asked
+
+
+def test_the_past_knows_when_jobs_came_and_began_and_that_once():
+    jobs = [Job(0, f"{at:02}", "p", submit_s, gpus) for at, (_, submit_s, _, gpus) in enumerate(ROWS[:3])]
+    workload = Workload(jobs, [Outcome(row[2]) for row in ROWS[:3]], [Pool("p", 3)])
+    history = RunHistory(["p"])
+    run = Simulation(workload, make_policy("fcfs"), history=history)
+    run.begin(60.0, {0: Stand(55.0, Grant(1), 5.0)})
+    past = history.pool("p")
+    assert (past.arrival_s.tolist(), past.start_s.tolist(), past.end_s.tolist()) == ([0.0, 40.0], [5.0], [np.inf])
+    log = run.run().log()
+    assert log.start_s.tolist() == [5.0, 60.0, 197.0]
+    past = history.pool("p")
+    assert past.arrival_s.tolist() == [0.0, 40.0, 80.0]
+    assert (past.start_s.tolist(), past.end_s.tolist()) == ([5.0, 60.0, 197.0], [105.0, 197.0, 371.0])
 
 
 def test_jobs_that_scale_are_in_the_phase_of_their_work():
