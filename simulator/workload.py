@@ -124,15 +124,7 @@ class Workload:
                 )
         if self.successions:
             _check_successions(self.jobs, self.successions)
-        held = Counter[str]()
-        for job in self.running:
-            held[job.pool] += job.gpus
-        for pool, gpus in held.items():
-            if gpus > quotas[pool]:
-                raise TraceError(
-                    f"jobs of pool {pool} hold {gpus} GPUs when the run begins, its quota is {quotas[pool]}; raise the "
-                    "quota, or begin at another instant"
-                )
+        _check_beginning(self.running, quotas)
 
     @property
     def running(self) -> Sequence[Job]:
@@ -140,6 +132,19 @@ class Workload:
         running = {} if self.begin is None else self.begin.running
         jobs = [job for job in self.jobs if job.job_id in running] if running else []
         return sorted(jobs, key=lambda job: running[job.job_id][0])
+
+
+def _check_beginning(running: Sequence[Job], quotas: Mapping[str, int]) -> None:
+    """Refuse jobs that hold more GPUs than their pools have when a run begins."""
+    held = Counter[str]()
+    for job in running:
+        held[job.pool] += job.gpus
+    for pool, gpus in held.items():
+        if gpus > quotas[pool]:
+            raise TraceError(
+                f"jobs of pool {pool} hold {gpus} GPUs when the run begins, its quota is {quotas[pool]}; raise the "
+                "quota, or begin at another instant"
+            )
 
 
 def _check_successions(jobs: Sequence[Job], successions: Mapping[str, Succession]) -> None:

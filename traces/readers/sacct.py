@@ -105,14 +105,7 @@ def is_log(head: bytes) -> bool:
 
 
 def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
-    tables, told = list[PipeTable](), list[str]()
-    for file in logs:
-        table = read_json(file) if is_json(file.data[:HEAD_BYTES]) else read_pipes(file)
-        need_columns(table)
-        table, said = with_times(table, clock)
-        table, more = with_waiting_tasks(table)
-        tables.append(table)
-        told += [*said, *more]
+    tables, told = _tables(logs, clock)
     source = source_of(
         [file.path for file in logs],
         [file.sha256 for file in logs],
@@ -142,6 +135,19 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
     notes = (*merged_notes(decided), *emptied)
     name = "+".join(file.name for file in logs)
     return Trace.from_frame(jobs, name=name, source=source, notes=notes, dropped=kept.dropped, place=kept.place)
+
+
+def _tables(logs: Sequence[FileBytes], clock: Clock) -> tuple[list[PipeTable], list[str]]:
+    """The tables, with times in UTC and a row a job, and notes on how they were read."""
+    tables, notes = list[PipeTable](), list[str]()
+    for file in logs:
+        table = read_json(file) if is_json(file.data[:HEAD_BYTES]) else read_pipes(file)
+        need_columns(table)
+        table, told = with_times(table, clock)
+        table, more = with_waiting_tasks(table)
+        tables.append(table)
+        notes += [*told, *more]
+    return tables, notes
 
 
 def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:

@@ -37,6 +37,7 @@ QUEUE = ACCOUNTING | {
 """The same of `squeue --json`, which tells no time elapsed."""
 NAMES = ("user", "account", "qos", "partition", "cluster", "jobname", "nodelist")
 TIMES = ("submit", "eligible", "start", "end")
+NUMBERS = ("jobid", "array", "task", "het", "offset", *TIMES, "elapsedraw", "timelimit", "priority")
 NO_VALUE = {2**bits - 2 for bits in (16, 32, 64)}
 INFINITE = {2**bits - 1 for bits in (16, 32, 64)}
 """How Slurm's C code writes that there is no number, or no limit (slurm.h)."""
@@ -62,7 +63,7 @@ def read_json(file: FileBytes) -> PipeTable:
     """
     jobs = _jobs(file)
     place = Place(file.path, lambda index: f"job {index + 1}", _shown(jobs))
-    rows = [_row(job, place, number) for number, job in enumerate(jobs)]
+    rows = [_row(_told(job, place, number), _fields(job) is QUEUE) for number, job in enumerate(jobs)]
     schema: dict[str, Any] = {"jobid": pl.String, "state": pl.String, **dict.fromkeys(NAMES, pl.String)}
     schema |= dict.fromkeys(("elapsedraw", "timelimit", "priority", "alloctres", "reqtres"), pl.String)
     frame = pl.DataFrame(rows, schema=schema | dict.fromkeys(TIMES, pl.Float64))
@@ -102,32 +103,37 @@ def _shown(jobs: Sequence[Any]) -> Mapping[str, str]:
     return _fields(jobs[0]) if jobs else ACCOUNTING
 
 
-def _row(job: Any, place: Place, number: int) -> dict[str, Any]:
+def _told(job: Any, place: Place, number: int) -> dict[str, Any]:
+    """What a job tells, by the names of sacct's columns; numbers as `_number` reads them."""
     if not isinstance(job, dict):
         raise TraceError(f"{place.path}, {place.row(number)}: must be an object, got {shown_value(job)}; {AGAIN}")
     told = {name: _at(job, path) for name, path in _fields(job).items()}
-
-    def numeric(name: str) -> float:
+    for name in NUMBERS:
         value = _number(told[name])
         if value is None:
             place.fail(number, name, "must be a number", told[name], AGAIN)
-        return value
+        told[name] = value
+    return told
 
+
+def _row(told: Mapping[str, Any], queued: bool) -> dict[str, Any]:
+    """The row of what `_told`; `queued`: by squeue."""
     row: dict[str, Any] = {name: _text(told[name]) for name in NAMES}
     # 0 stands for an instant that has not come
-    row |= {name: at_s if 0.0 < (at_s := numeric(name)) < inf else None for name in TIMES}
-    row["state"] = state = _state(told["state"])
-    row["jobid"] = _name([numeric(name) for name in ("jobid", "array", "task", "het", "offset")], told["tasks"])
-    elapsed_s = numeric("elapsedraw")
-    if _fields(job) is QUEUE:
+    row |= {name: told[name] if 0.0 < told[name] < inf else None for name in TIMES}
+    state, elapsed_s, priority = _state(told["state"]), told["elapsedraw"], told["priority"]
+    if queued:
         elapsed_s = 0.0 if state in NOT_ENDED else (row["end"] or 0.0) - (row["start"] or row["end"] or 0.0)
-    row["elapsedraw"] = f"{elapsed_s:.0f}" if isfinite(elapsed_s) else None
-    row["timelimit"] = _limit(numeric("timelimit"))
-    row["priority"] = f"{priority:.0f}" if isfinite(priority := numeric("priority")) else None
-    # what is allocated to a job that waits is of a run before
-    row["alloctres"] = None if state in WAITING else _resources(told["alloctres"])
-    row["reqtres"] = _resources(told["reqtres"])
-    return row
+    return row | {
+        "jobid": _name([told[name] for name in ("jobid", "array", "task", "het", "offset")], told["tasks"]),
+        "state": state,
+        "elapsedraw": f"{elapsed_s:.0f}" if isfinite(elapsed_s) else None,
+        "timelimit": _limit(told["timelimit"]),
+        "priority": f"{priority:.0f}" if isfinite(priority) else None,
+        # what is allocated to a job that waits is of a run before
+        "alloctres": None if state in WAITING else _resources(told["alloctres"]),
+        "reqtres": _resources(told["reqtres"]),
+    }
 
 
 def _at(job: Mapping[str, Any], path: str) -> Any:
