@@ -272,6 +272,7 @@ def simulate(
     baseline: str | None = None,
     start: Instant = None,
     until: Instant = None,
+    recorded: bool = False,
     limit: int | None = None,
     law: str | None = None,
     drop_wide: bool = False,
@@ -286,6 +287,7 @@ def simulate(
     ----------
     policy, baseline : names of `policies()`, `none` for no baseline
     forecasts : oracle, registry, random, conservative, ...; None takes the policy's default
+    recorded : whether the run begins with the jobs that the trace has running and waiting at `start`
     law, limit, drop_wide, only_pools : as on the command line
     request : of `SimulateRequest`: warmup_days, predict, seed, allow_overlap, degrade
 
@@ -317,6 +319,7 @@ def simulate(
         cluster=cluster_meant(cluster, read, from_s),
         from_s=from_s,
         until_s=seconds(until, "until"),
+        recorded=recorded,
         limit=limit,
         drop_wide=drop_wide,
         only_pools=only_pools,

@@ -103,6 +103,7 @@ class Simulation:
         self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)
         self.now_s = -inf
+        self.begin_s: float | None = None
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
         self.same_s = max(tolerance.EVENT_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
@@ -199,15 +200,23 @@ class Simulation:
 
         Raises DecisionError for what cannot be held, or jobs that are not there.
         """
+        arrivals, history = self.stream.due(at_s), self.history
+        if history is not None:
+            history.join([(job, _since(known.get(job.seq), at_s)) for job in arrivals])
+            history.advance(at_s)
+        # What happened before it knows now, in the order of its times.
+        self.history = None
         # Before anybody is admitted, for submissions in the past arrive now.
         self._go_to(at_s)
-        self._admit(self.stream.due(at_s))
+        self._admit(arrivals)
         for seq, stand in known.items():
             job = self.known(seq)
             if stand.grant is not None:
                 self._start(job, None, stand.grant)
-                self.cluster.since(job, at_s if isnan(stand.since_s) else stand.since_s)
+                self._start_s[seq] = _since(stand, at_s)
+                self.cluster.since(job, self._start_s[seq])
             self.law.stand(self, job, stand.done)
+        self.history, self.begin_s = history, at_s
         # No event happens here, and without a wake-up the policy would not be asked.
         self._wake_s = at_s
         return self
@@ -545,6 +554,7 @@ class Simulation:
                 "dedicated": np.frombuffer(self._dedicated, dtype=np.bool_).copy(),
                 "spans": spans_of(self._spans),
                 "events": self.events,
+                "begin_s": self.begin_s,
                 "law": self.law.name,
                 **fields,
             }
@@ -553,6 +563,13 @@ class Simulation:
             return log
         trace_submit_s = np.array([job.submit_s for job in self.workload.jobs], dtype=np.float64)
         return in_trace_order(log, np.array(self.stream.places, dtype=np.int64), trace_submit_s)
+
+
+def _since(stand: Stand | None, at_s: float) -> float:
+    """Since when a job holds its GPUs that stands so at an instant; infinite where it waits."""
+    if stand is None or stand.grant is None:
+        return inf
+    return at_s if isnan(stand.since_s) else stand.since_s
 
 
 class Standing:
@@ -578,7 +595,7 @@ def replay(
     law: Law | None = None,
     meters: Sequence[Meter] = (),
 ) -> RunLog:
-    """Run a workload to completion from an empty cluster.
+    """Run a workload to completion from an empty cluster, or from where its jobs stand.
 
     A workload with successions is replayed in a closed loop: a job arrives its think time after the last end, in this
     run, of the jobs that it awaits. Jobs are then numbered as they arrive; the log comes back in the trace's order.
@@ -602,6 +619,10 @@ def replay(
     """
     workload.check()
     run, count, told = Simulation(workload, policy, source, history, law, meters), len(workload.jobs), 0
+    if workload.begin is not None:
+        stands = ((job, *workload.begin.running[job.job_id]) for job in workload.running)
+        known = {job.seq: Stand(done, Grant(job.gpus), since_s) for job, since_s, done in stands}
+        run.begin(workload.begin.at_s, known)
     gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
     try:
         if progress is None:

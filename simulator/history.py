@@ -1,7 +1,7 @@
 """A run's own past, growing with it, on top of what the trace did before the run began."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 
@@ -156,22 +156,35 @@ class RunHistory:
         self._now_s = now_s
         events = self._earlier
         while self._next_earlier < len(events) and events[self._next_earlier][0] <= now_s:
-            at_s, kind, seq, job, duration_s = events[self._next_earlier]
+            at_s, kind, who, job, duration_s = events[self._next_earlier]
             self._next_earlier += 1
             # Ends of the run and events of earlier jobs are told in the order of their times.
             self._tell_ends(at_s)
             if kind == _ARRIVAL:
                 self._arrived(job, at_s)
             elif kind == _START:
-                self._started(job, at_s, (True, seq))
+                self._started(job, at_s, who)
             else:
-                self._ended(job, at_s, (True, seq), duration_s)
+                self._ended(job, at_s, who, duration_s)
         self._tell_ends(now_s)
 
     def _tell_ends(self, until_s: float) -> None:
         while self._unknown and self._unknown[0][0] <= until_s:
             at_s, job, duration_s = self._unknown.popleft()
             self._ended(job, at_s, (False, job.seq), duration_s)
+
+    def join(self, jobs: Iterable[tuple[Job, float]]) -> None:
+        """Jobs of the run that were there before it began, with their starts; infinite for those that wait.
+
+        Before the first `advance`; until then nothing is known of them.
+        """
+        events = [
+            (at_s, kind, (False, job.seq), job, 0.0)
+            for job, start_s in jobs
+            for kind, at_s in ((_ARRIVAL, job.submit_s), (_START, start_s))
+            if isfinite(at_s)
+        ]
+        self._earlier = sorted([*self._earlier, *events], key=_in_time)
 
     def arrived(self, job: Job) -> None:
         """A job of the run arrives now."""
@@ -223,11 +236,16 @@ class RunHistory:
 
 _ARRIVAL, _START, _END = 0, 1, 2
 
-_Ahead = tuple[float, int, int, Job, float]
+_Ahead = tuple[float, int, tuple[bool, int], Job, float]
+
+
+def _in_time(event: _Ahead) -> tuple[float, int, tuple[bool, int]]:
+    # At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
+    return event[:3]
 
 
 def _ahead(earlier: EarlierJobs | None) -> list[_Ahead]:
-    """Events of the earlier jobs as (time, kind, position, job, run time), ascending."""
+    """Events of the earlier jobs as (time, kind, (True, position), job, run time), ascending."""
     if earlier is None:
         return []
     events: list[_Ahead] = []
@@ -236,7 +254,6 @@ def _ahead(earlier: EarlierJobs | None) -> list[_Ahead]:
     )
     for position, (job, start_s, known_s, duration_s) in enumerate(rows):
         times = ((_ARRIVAL, job.submit_s), (_START, start_s), (_END, known_s))
-        events += [(at_s, kind, position, job, duration_s) for kind, at_s in times if isfinite(at_s)]
-    # At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
-    events.sort(key=lambda event: event[:3])
+        events += [(at_s, kind, (True, position), job, duration_s) for kind, at_s in times if isfinite(at_s)]
+    events.sort(key=_in_time)
     return events

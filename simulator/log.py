@@ -80,6 +80,7 @@ class RunLog:
     spans : who held what, where, when
     events : arrivals, completions, stops, decisions and wake-ups that were handled
     trace_submit_s : submissions in the trace where the replay was closed-loop, so that its own differ; else None
+    begin_s : when the run began amid things; None: with the first submission
     law : how jobs progressed, one of the names above
     columns : what meters and users add, (n_jobs,) each, by the names of `COLUMNS`
     totals : what counts the whole run alone, by the names of `TOTALS`
@@ -98,6 +99,7 @@ class RunLog:
     spans: Spans
     events: int
     trace_submit_s: Floats | None = None
+    begin_s: float | None = None
     law: str = RUNTIME
     columns: Mapping[str, Floats] = field(default_factory=dict)
     totals: Mapping[str, float] = field(default_factory=dict)

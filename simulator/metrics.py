@@ -169,7 +169,8 @@ def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
 def _stretch(log: RunLog, ran: Bools) -> tuple[float, float]:
     if not ran.any():
         return np.nan, np.nan
-    return float(log.submit_s[ran].min()), float(log.end_s[ran].max())
+    first_s = float(log.submit_s[ran].min())
+    return first_s if log.begin_s is None else max(first_s, log.begin_s), float(log.end_s[ran].max())
 
 
 def _job_figures(log: RunLog, ran: Bools) -> Figures:

@@ -11,6 +11,20 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where jobs stand when a run begins amid things; who is submitted before and does not run waits.
+
+    Attributes
+    ----------
+    at_s : the instant, seconds from the epoch
+    running : by job id, since when a job holds its GPUs (seconds from the epoch), and the seconds of its run time done
+    """
+
+    at_s: float
+    running: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Jobs with their outcomes, and pools; brought into order when made.
 
@@ -23,6 +37,7 @@ class Workload:
     resume_s : seconds more that it loses at a start after it was stopped
     servers : GPUs of each server, where jobs are given certain GPUs; empty where all are alike
     shared : whether jobs may share GPUs, so that one may ask for more than its pool has
+    begin : where jobs stand when the run begins; None: it begins with an empty cluster
     successions : of a closed-loop replay: job id -> what it follows, for those that follow any; None: open loop
 
     Raises
@@ -41,6 +56,7 @@ class Workload:
     servers: Sequence[int] = ()
     successions: Mapping[str, Succession] | None = None
     shared: bool = False
+    begin: Beginning | None = None
 
     def __post_init__(self) -> None:
         if len(self.jobs) != len(self.outcomes):
@@ -78,7 +94,8 @@ class Workload:
         PoolsError
             A job's pool has no capacity, or the servers have fewer GPUs than the quotas promise.
         TraceError
-            A job is wider than its pool's quota, does not run for a positive time, or could never arrive.
+            A job is wider than its pool's quota, does not run for a positive time, or could never arrive; or a pool's
+            jobs hold more than its quota when the run begins.
         """
         quotas = self.quotas()
         if self.servers and sum(self.servers) < self.total_gpus:
@@ -107,6 +124,27 @@ class Workload:
                 )
         if self.successions:
             _check_successions(self.jobs, self.successions)
+        _check_beginning(self.running, quotas)
+
+    @property
+    def running(self) -> Sequence[Job]:
+        """Jobs that hold GPUs when the run begins, in the order in which they started."""
+        running = {} if self.begin is None else self.begin.running
+        jobs = [job for job in self.jobs if job.job_id in running] if running else []
+        return sorted(jobs, key=lambda job: running[job.job_id][0])
+
+
+def _check_beginning(running: Sequence[Job], quotas: Mapping[str, int]) -> None:
+    """Refuse jobs that hold more GPUs than their pools have when a run begins."""
+    held = Counter[str]()
+    for job in running:
+        held[job.pool] += job.gpus
+    for pool, gpus in held.items():
+        if gpus > quotas[pool]:
+            raise TraceError(
+                f"jobs of pool {pool} hold {gpus} GPUs when the run begins, its quota is {quotas[pool]}; raise the "
+                "quota, or begin at another instant"
+            )
 
 
 def _check_successions(jobs: Sequence[Job], successions: Mapping[str, Succession]) -> None:

@@ -60,6 +60,7 @@ _ALL = (
     Column("start_time", Kind.TIME),
     Column("end_time", Kind.TIME),
     Column("known_time", Kind.TIME),
+    Column("eligible_time", Kind.TIME),
     Column("state", Kind.TEXT),
     Column("gpu_type", Kind.TEXT),
     Column("cores", Kind.NUMBER, at_least=0.0),

@@ -50,6 +50,8 @@ def ends_known_after(seconds: float) -> Iterator[None]:
 
 MICROSECONDS = 1e6
 NO_GPUS = "no GPUs"
+OPEN_NOTE = "duration: empty in"
+"""How the note on jobs that had not ended begins."""
 NOT_ENDED = "no run time (running or waiting)"
 """Why jobs are left out, as they are counted in `dropped`."""
 ASKED = ("cores", "mem_gb", "account", "qos", "partition", "nodes", "time_limit_s", "priority")
@@ -208,6 +210,11 @@ class Trace:
         return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
 
     @property
+    def eligible_s(self) -> Floats:
+        """From when jobs might start: `eligible_time`, else the submission, seconds from the epoch, shape (n_jobs,)."""
+        return self._time_or("eligible_time", self.submit_s)
+
+    @property
     def due_s(self) -> Floats:
         """Due dates, seconds from the epoch: `deadline`, infinite where there is none, shape (n_jobs,)."""
         return self._time_or("deadline", np.full(len(self), np.inf))
@@ -266,6 +273,20 @@ class Trace:
     def of_pools(self, pools: Iterable[str]) -> "Trace":
         """The jobs of some pools."""
         return replace(self, jobs=self.jobs.filter(pl.col("pool").is_in(list(pools))))
+
+    def pooled_by(self, column: str) -> "Trace":
+        """The trace with account, QOS or partition for pools; of several partitions the first. A note counts the jobs
+        that name none, which stay in their pools.
+
+        Raises TraceError where no job names any.
+        """
+        named = self._names(column)
+        if not named.any():
+            raise TraceError(f"{self.source.path}: no job names its {column}; leave --pool-by {column} out")
+        first = pl.col(column).str.split(",").list.first()
+        others = "" if named.all() else f"; {int((~named).sum()):,} of {len(self):,} jobs name none and keep theirs"
+        jobs = self.jobs.with_columns(pool=pl.coalesce(first, "pool"))
+        return replace(self, jobs=jobs, notes=(*self.notes, f"pool: the {column}{others}"))
 
     @property
     def on_gpus(self) -> "Trace":
@@ -357,7 +378,7 @@ def _open_notes(trace: Trace) -> tuple[str, ...]:
     if count := int((~ended).sum()):
         which = f"{int((~ended & running).sum()):,} running, {int((~ended & ~running).sum()):,} waiting"
         notes.append(
-            f"duration: empty in {count:,} of {len(trace):,} jobs, which had not ended ({which}): they count as "
+            f"{OPEN_NOTE} {count:,} of {len(trace):,} jobs, which had not ended ({which}): they count as "
             "arrivals, replays leave them out"
         )
     if trace.known_after_s:

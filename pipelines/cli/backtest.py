@@ -18,6 +18,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
     "--forecasts", metavar="K1,K2", help=f"Sources between commas: {HELP}; default: as of simulate, for each policy."
 )
 @options.window_options
+@options.begin_option
 @click.option("--windows", type=click.IntRange(min=1), default=1, show_default=True, help="Split the window in N.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of forecasts that draw.")
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")

@@ -66,6 +66,7 @@ class BacktestRequest:
     degrade: bool = False
     against: tuple[str, ...] = ()
     law: str | None = None
+    recorded: bool = False
     place: Cluster | None = None
     """The cluster itself, in place of files that name it."""
 
@@ -137,6 +138,7 @@ def run_backtest(
         "configuration": {
             "settings": dict(request.settings),
             **({} if request.law is None else {"law": request.law}),
+            **({"begin": "recorded"} if request.recorded else {}),
         },
         "seeds": request.seeds,
         "jobcast": __version__,
@@ -260,8 +262,9 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
         trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s
     )
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
-    # A second more: the end is exclusive.
-    end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
+    # A second more: the end is exclusive. Jobs that are there need no others after them.
+    last = max(float(trace.submit_s[-1]), begin) if request.recorded else float(trace.submit_s[-1])
+    end = last + 1.0 if request.until_s is None else request.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
     return [
@@ -275,6 +278,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
             only_pools=request.only_pools,
             max_think_s=request.max_think_s,
             law=request.law,
+            recorded=request.recorded,
         )
         for since, until in backtest.windows_of(begin, end, request.windows)
     ]

@@ -112,6 +112,8 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     if not policy or not job:
         lacking = "--policy NAME" if not policy else f"--job ID, or --job {NEW}"
         raise ConfigError(f"predict jct: needs {lacking}")
+    if from_s is not None and asked["begin"] == "recorded":
+        raise ConfigError("--begin recorded: the run begins at --at; leave --from out")
     if from_s is not None and from_s > at_s:
         raise ConfigError("--from must not lie after --at")
     if plot:
@@ -137,11 +139,14 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
 
     def answer(question: Question) -> tuple[dict[str, Any], list[Answer]]:
         if rule.kind == ELASTIC:
-            _refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool")
+            _refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
             return answer_jct(trace, place, rule.name, settings, question, from_s, model)
-        experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
+        now = asked["begin"] == "recorded"
+        window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
+        experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
         how: dict[str, Any] = {"home": find_home(), "spec": _source(asked), "pool": asked["pool"], "learned": model}
-        return answer_by_copies(experiment, rule, settings, question, **how)
+        result, answers = answer_by_copies(experiment, rule, settings, question, **how)
+        return {**result, **({"begin": "recorded"} if now else {})}, answers
 
     with console.progress(f"predict {job}") as step:
         result, answers = answer(question)

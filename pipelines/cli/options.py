@@ -128,6 +128,15 @@ window_options = several(
     click.option("--from", "from_s", type=Instant(), help="Beginning of the window."),
     click.option("--until", "until_s", type=Instant(), help="End of the window, exclusive."),
 )
+begin_option = click.option(
+    "--begin",
+    "recorded",
+    type=click.Choice(["empty", "recorded"]),
+    default="empty",
+    show_default=True,
+    callback=lambda ctx, param, value: value == "recorded",
+    help="With which jobs: none, or those that the trace has running and waiting at --from.",
+)
 pools_option = click.option("--pools", type=FILE, help="Quotas: CSV pool,gpus[,from][,cells].")
 cluster_options = several(
     pools_option,

@@ -66,6 +66,12 @@ score_options = options.several(
 )
 question_options = options.several(
     _of(JCT, "--job", metavar="ID|new", help="a job of the trace, or new for one submitted then."),
+    _of(
+        JCT,
+        "--begin",
+        type=click.Choice(["empty", "recorded"]),
+        help="recorded: with the trace's jobs of --at; default: replayed from --from on.",
+    ),
     _of(JCT, "--pool", metavar="NAME", help="the new job's pool."),
     _of(JCT, "--ask-gpus", metavar="N,N", help="GPUs of the new job, one answer each."),
     _of(JCT, "--size-s", type=options.Finite(min=0, min_open=True), help="its work, seconds on one GPU."),

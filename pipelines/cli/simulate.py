@@ -21,6 +21,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
     "is one of the first ones; parts of mixed that are not named are the oracle's.",
 )
 @options.window_options
+@options.begin_option
 @options.limit_option
 @options.warmup_option
 @click.option(
@@ -47,7 +48,7 @@ def command(
     pairs: tuple[str, ...],
     **asked: Any,
 ) -> None:
-    """Replay the jobs submitted in [from, until) to completion, from an empty cluster.
+    """Replay the jobs submitted in [from, until) to completion, from an empty cluster or the recorded jobs of --from.
 
     \b
     Example:
@@ -69,7 +70,8 @@ def command(
     from jobcast.traces.readers import read_trace
 
     # What is replayed; the rest is how.
-    of_window = {name: asked.pop(name) for name in ("from_s", "until_s", "limit", "drop_wide", "only_pools", "law")}
+    names = ("from_s", "until_s", "recorded", "limit", "drop_wide", "only_pools", "law")
+    of_window = {name: asked.pop(name) for name in names}
     spec = None if forecasts is None else parse_forecasts(forecasts)
     named = {"pools": pools, "cluster": cluster, "gpus": gpus}
     request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **asked)

@@ -107,7 +107,9 @@ class Finished:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures should know."""
         dropped = dropped_lines(self.scenario.dropped)
-        notes = (*self.scenario.notes, *self.ran.notes, *dropped, *trust_lines(self.result))
+        # What was assumed is told before the run.
+        said = (note for note in self.scenario.notes if note not in self.result["assumptions"])
+        notes = (*said, *self.ran.notes, *dropped, *trust_lines(self.result))
         # Run times under different laws are of different work.
         if self.base is None or self.base.log.law == self.ran.log.law:
             return notes
@@ -184,6 +186,7 @@ def simulated(
         "configuration": {
             "settings": {**experiment.files(rule.kind), **costs, **decide},
             **({} if experiment.law is None else {"law": experiment.law}),
+            **({"begin": "recorded"} if experiment.recorded else {}),
             "limit": experiment.limit,
             "warmup_days": request.warmup_days,
             "predict": request.predict,
@@ -252,7 +255,7 @@ def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySp
 
 def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
     """What was asked for, so that the run can be replayed: see `explain.what_if`."""
-    of_experiment = ("from_s", "limit", "drop_wide", "only_pools", "law")
+    of_experiment = ("from_s", "recorded", "limit", "drop_wide", "only_pools", "law")
     # A cluster that was given as an object has no name to write down.
     named = {name: request.named.get(name) for name in ("pools", "cluster", "gpus")}
     return {

@@ -201,6 +201,11 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
     help="Write quotas as CSV: as the sources tell them, else derived.",
 )
 @click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
+@click.option(
+    "--pool-by",
+    type=click.Choice(["account", "qos", "partition"]),
+    help="What of a job names its pool, where the trace tells it; default: as the format has it.",
+)
 @options.reading_options
 @options.strict_option
 def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_out: Path | None, **asked: Any) -> None:
@@ -216,7 +221,7 @@ def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_
     pai        pai_job_table.csv pai_task_table.csv pai_group_tag_table.csv
     pcs        trace.csv
     philly     cluster_job_log cluster_machine_list, or philly_jobs.csv (flat)
-    sacct      sacct.txt sinfo.txt
+    sacct      sacct.txt sinfo.txt, or what sacct --json, squeue --json say
     shockwave  120_jobs.trace
     swf        log.swf
 
@@ -225,6 +230,7 @@ def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_
     \b
     Example:
       jobcast trace convert philly cluster_job_log --out philly.parquet --timezone America/Los_Angeles
+      jobcast trace convert sacct sacct.json squeue.json --out now.parquet --pool-by account
     """
     from jobcast.pipelines.cli.trace_requests import AUTO, convert
 

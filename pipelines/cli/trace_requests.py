@@ -1,6 +1,7 @@
 """Traces brought to the canonical form, and public ones fetched: what `jobcast trace` imports when it needs it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jobcast.models.registry.home import find_home
@@ -19,7 +20,13 @@ MOST_NAMES = 5
 
 
 def convert(
-    format_name: str, sources: Sequence[Path], out: Path, pools_out: Path | None, timezone: str | None, strict: bool
+    format_name: str,
+    sources: Sequence[Path],
+    out: Path,
+    pools_out: Path | None,
+    timezone: str | None,
+    strict: bool,
+    pool_by: str | None = None,
 ) -> tuple[Trace, str, str | None]:
     """Convert a trace; what was written, its format, and where the quotas come from (None = not asked for).
 
@@ -33,6 +40,7 @@ def convert(
     pools_out : the quotas, as CSV; None = not asked for
     timezone : IANA zone of times without an offset
     strict : make an error of rows that would be left out
+    pool_by : account, qos or partition: the column that names pools; None = as the format has it
 
     Raises
     ------
@@ -41,13 +49,17 @@ def convert(
     """
     wanted = None if format_name == AUTO else format_name
     reading = read_sources(sources, format=wanted, timezone=timezone, strict=strict)
+    if pool_by:
+        # Slurm tells quotas of partitions, and of nothing else.
+        quotas = reading.pools if pool_by == "partition" else None
+        reading = replace(reading, trace=reading.trace.pooled_by(pool_by), pools=quotas)
     if not pools_out:
         write_trace(reading.trace, out)
         return reading.trace, reading.format_name, None
     # Before the trace is written: an error here must leave nothing behind.
-    quotas = reading.pools or derive_pools(reading.trace)
+    given = reading.pools or derive_pools(reading.trace)
     write_trace(reading.trace, out)
-    write_pools(quotas, pools_out)
+    write_pools(given, pools_out)
     return reading.trace, reading.format_name, _origin(reading)
 
 

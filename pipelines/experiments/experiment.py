@@ -12,6 +12,7 @@ from jobcast.pipelines.experiments.clusters import TASK_GPUS, cluster_of
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
 from jobcast.pipelines.experiments.locality import asks_for_locality
+from jobcast.pipelines.experiments.recorded_state import ASSUMED, check_recorded
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
 from jobcast.pipelines.experiments.scaling_jobs import read_scaling
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario, cut_window
@@ -53,6 +54,7 @@ class Experiment:
     given : tables and other facts that `--set` names; they go before those beside an enriched trace
     drop_wide, only_pools : whether jobs that are wider than their pool, or of pools without capacity, are left out
     max_think_s : after how much thought jobs follow others, None for an open loop
+    recorded : whether runs begin with the jobs that the trace has running and waiting at `from_s`
     law : how jobs progress, whoever schedules them; None for what the trace says by itself, to each kind of policy
     """
 
@@ -65,12 +67,15 @@ class Experiment:
     drop_wide: bool = False
     only_pools: bool = False
     max_think_s: float | None = None
+    recorded: bool = False
     law: str | None = None
 
     def __post_init__(self) -> None:
         if self.from_s is not None and self.until_s is not None and self.from_s >= self.until_s:
             raise ConfigError("--from must lie before --until")
         check_law(self.law, self.given, self.max_think_s)
+        if self.recorded:
+            check_recorded(self.from_s, self.law, self.max_think_s, asks_for_locality(self.given))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # scenarios are made anew elsewhere
@@ -82,7 +87,9 @@ class Experiment:
     def assumptions(self, kind: str) -> tuple[str, ...]:
         """What the jobs that a kind of policy meets rest on, in sentences; none where nothing was enriched."""
         beside = self._beside(kind)
-        return tuple(sentences(self._assumed, set(beside))) if self._assumed is not None and beside else ()
+        of_recorded = tuple(note for note in self.window.notes if note.startswith(ASSUMED)) if self.recorded else ()
+        told = tuple(sentences(self._assumed, set(beside))) if self._assumed is not None and beside else ()
+        return (*told, *of_recorded)
 
     @cached_property
     def _found(self) -> dict[str, dict[str, str]]:
@@ -149,8 +156,8 @@ class Experiment:
 
     @property
     def cut(self) -> dict[str, Any]:
-        """From, until and limit, by these names."""
-        return {"from_s": self.from_s, "until_s": self.until_s, "limit": self.limit}
+        """From, until and limit, and whether jobs are there at the beginning, by these names."""
+        return {name: getattr(self, name) for name in ("from_s", "until_s", "limit", "recorded")}
 
     def needed(self, kind: str) -> dict[str, Path]:
         """Files that a kind of policy cannot do without. Raises ConfigError for one that is not there."""

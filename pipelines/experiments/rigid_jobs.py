@@ -86,7 +86,7 @@ def rigid_jobs(
     # A cluster without quotas is one pool, whatever pools the trace tells.
     place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
     jobs, durations = window.to_jobs()
-    workload = Workload(jobs, [Outcome(float(d)) for d in durations], place.pools)
+    workload = Workload(jobs, [Outcome(float(d)) for d in durations], place.pools, begin=cut.begin)
     facts, notes = WholeFacts(), list[str]()
     if tables is not None:
         workload, trainings = training_workload(workload, window, tables)

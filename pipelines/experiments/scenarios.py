@@ -9,7 +9,9 @@ import polars as pl
 from jobcast.domain.energy import HOUR_S
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.experiments.recorded_state import beginning_of, with_recorded
 from jobcast.pipelines.report.formatting import iso
+from jobcast.simulator.workload import Beginning
 from jobcast.traces.table import NO_GPUS, NOT_ENDED, Trace
 
 W = TypeVar("W")
@@ -34,6 +36,7 @@ class Scenario(Generic[W, F]):
     notes : decisions that a reader of the result should know
     dropped : reason -> number of rows or jobs left out, by the reader or here
     inputs : what is read beside the trace, and else is told of this kind alone
+    begin : where jobs stand when runs begin; None: with an empty cluster
     """
 
     workload: W
@@ -47,6 +50,7 @@ class Scenario(Generic[W, F]):
     notes: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    begin: Beginning | None = None
 
     def __len__(self) -> int:
         return len(self.listed)
@@ -58,8 +62,11 @@ class Scenario(Generic[W, F]):
 
     @property
     def earlier(self) -> Trace:
-        """The trace before the window, for features only: jobs that ask for GPUs."""
-        return self.whole.between(None, self.from_s).on_gpus
+        """The trace before the window, for features only: jobs that ask for GPUs, but those that runs begin with."""
+        earlier = self.whole.between(None, self.from_s).on_gpus
+        if self.begin is None:
+            return earlier
+        return replace(earlier, jobs=earlier.jobs.filter(~pl.col("job_id").is_in(self.listed["job_id"].implode())))
 
     def of(
         self,
@@ -113,13 +120,16 @@ def cut_scenario(
     from_s: float | None = None,
     until_s: float | None = None,
     limit: int | None = None,
+    recorded: bool = False,
 ) -> Bare:
     """Cut the window out of a trace; what its jobs are, the builder of their kind says. Raises as `cut_window`."""
-    window = cut_window(trace, from_s, until_s, limit)
+    window = cut_window(trace, from_s, until_s, limit, recorded)
     begin_s = float(window.submit_s[0]) if from_s is None else from_s
     # Windows exclude their end.
-    end_s = float(window.submit_s[-1]) + 1.0 if until_s is None else until_s
-    return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dict(window.dropped))
+    end_s = max(float(window.submit_s[-1]), begin_s) + 1.0 if until_s is None else until_s
+    amid = beginning_of(window, begin_s) if recorded else None
+    dropped = dict(window.dropped)
+    return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dropped, begin=amid)
 
 
 def untold(window: Trace, taken: Mapping[str, str]) -> list[str]:
@@ -127,19 +137,25 @@ def untold(window: Trace, taken: Mapping[str, str]) -> list[str]:
     return [note for column, note in taken.items() if column not in window.jobs.columns]
 
 
-def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None) -> Trace:
+def cut_window(
+    trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None, recorded: bool = False
+) -> Trace:
     """The first `limit` jobs submitted in [from_s, until_s) that can be replayed; the others are counted in `dropped`.
+
+    `recorded`: with the jobs that run or wait at `from_s`, which then is told.
 
     No law says how a job of cores alone gets on, or when one ends whose run time is not known.
 
     Raises TraceError where there is none.
     """
-    window = trace.between(from_s, until_s)
+    begin_s = from_s if recorded else None
+    window = trace.between(from_s, until_s) if begin_s is None else with_recorded(trace, begin_s, until_s)
     known = window.on_gpus
     # Before the limit: so many jobs are wanted that can be replayed.
     known = known.without(~known.ended, NOT_ENDED)
     if limit is not None:
-        known = replace(known, jobs=known.jobs.head(min(limit, len(known))))
+        there = 0 if begin_s is None else int((known.submit_s < begin_s).sum())
+        known = replace(known, jobs=known.jobs.head(min(there + limit, len(known))))
     if not len(known):
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
         # Jobs there were, but none to replay: that is told apart from an empty window.

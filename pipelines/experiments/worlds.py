@@ -18,6 +18,7 @@ from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.domain.policy import Policy
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
 from jobcast.pipelines.experiments.locality import asks_for_locality
+from jobcast.pipelines.experiments.recorded_state import check_beginning
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario
 from jobcast.pipelines.experiments.tasks.jobs import task_jobs
@@ -227,6 +228,7 @@ def lives(rule: PolicySpec, law: str) -> bool:
 
 def check_living(experiment: "Experiment", rule: PolicySpec) -> None:
     """Refuse a policy that cannot live in the experiment's world, even completed. Raises ConfigError that says why."""
+    check_beginning(experiment, rule)
     law, world = experiment.law, experiment.world
     if law is None:
         return

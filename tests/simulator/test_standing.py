@@ -11,6 +11,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation, Stand
 from jobcast.simulator.forecast_sources import Oracle
+from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.workload import Workload
@@ -76,6 +77,21 @@ def test_who_has_done_something_and_holds_nothing_was_stopped_once():
     run = rigid("fcfs", list(enumerate(ROWS[:3]))).begin(90.0, {0: Stand(55.0, Grant(1)), 1: Stand(20.0), 2: Stand()})
     told = [run.law.service(run, run.jobs[seq]) for seq in range(3)]
     assert [(one.done, one.starts, one.changes) for one in told] == [(55.0, 1, 0), (20.0, 1, 1), (0.0, 0, 0)]
+
+
+def test_the_past_knows_when_jobs_came_and_began_and_that_once():
+    jobs = [Job(0, f"{at:02}", "p", submit_s, gpus) for at, (_, submit_s, _, gpus) in enumerate(ROWS[:3])]
+    workload = Workload(jobs, [Outcome(row[2]) for row in ROWS[:3]], [Pool("p", 3)])
+    history = RunHistory(["p"])
+    run = Simulation(workload, make_policy("fcfs"), history=history)
+    run.begin(60.0, {0: Stand(55.0, Grant(1), 5.0)})
+    past = history.pool("p")
+    assert (past.arrival_s.tolist(), past.start_s.tolist(), past.end_s.tolist()) == ([0.0, 40.0], [5.0], [np.inf])
+    log = run.run().log()
+    assert log.start_s.tolist() == [5.0, 60.0, 197.0]
+    past = history.pool("p")
+    assert past.arrival_s.tolist() == [0.0, 40.0, 80.0]
+    assert (past.start_s.tolist(), past.end_s.tolist()) == ([5.0, 60.0, 197.0], [105.0, 197.0, 371.0])
 
 
 def test_jobs_that_scale_are_in_the_phase_of_their_work():

@@ -45,10 +45,10 @@ def test_jobs_are_allocations_that_held_gpus_and_ended():
     assert trace.jobs["mem_gb"].to_list() == [64.0, 4.0, 16.0, 1024.0, 16.0, 64.0, 64.0]
     assert trace.jobs["cores"].to_list() == [8.0, 1.0, 4.0, 16.0, 4.0, 8.0, 8.0]
     assert trace.jobs["partition"].to_list() == ["gpu", "gpu", "debug", "gpu", "long", "gpu", "gpu,long"]
-    assert trace.source.rows == 16
+    assert trace.source.rows == 22
+    assert "job_id: 1 rows of waiting array tasks stand for 7 jobs" in trace.notes
     assert trace.dropped == {
         "job step (the job has a row of its own)": 3,
-        "array tasks still PENDING": 1,
         "never ran (no time elapsed)": 1,
         "end unknown": 1,
     }
@@ -61,11 +61,12 @@ def test_jobs_that_run_or_wait_or_ask_for_cores_alone_are_jobs_too():
     assert shown.rows() == [
         ("101", 0, 2.0, 60.0, False, False, "COMPLETED"),
         ("104_2", 1, 4.0, None, False, True, "RUNNING"),
+        *((f"104_{task}", 1, 4.0, None, True, True, "PENDING") for task in range(3, 10)),
         ("108", 4, 8.0, None, True, True, "PENDING"),
     ]
-    told = "duration: empty in 2 of 10 jobs, which had not ended (1 running, 1 waiting): they count as arrivals, "
+    told = "duration: empty in 9 of 17 jobs, which had not ended (1 running, 8 waiting): they count as arrivals, "
     assert f"{told}replays leave them out" in trace.notes
-    assert "gpus: 0 in 1 of 10 jobs: forecasts and replays leave them out" in trace.notes
+    assert "gpus: 0 in 1 of 17 jobs: forecasts and replays leave them out" in trace.notes
 
 
 def test_what_jobs_ask_for_is_told(written):

@@ -1,5 +1,7 @@
 """Slurm's accounting: `sacct --parsable2 --allusers --format=JobID,...`, one row a job, fields between "|".
 
+Also `sacct --json` and `squeue --json`, in any number and mixture: history and the queue as it is make one trace.
+
 slurm.schedmd.com/sacct.html. Times are the cluster's wall clock without an offset, or seconds from the epoch where
 `SLURM_TIME_FORMAT=%s` was set.
 """
@@ -9,7 +11,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.column_types import Clock, typed_columns
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.reading import (
@@ -20,6 +22,7 @@ from jobcast.traces.readers.reading import (
     without_contradictions,
 )
 from jobcast.traces.readers.sacct_jobs import (
+    PipeTable,
     header_names,
     job_rows,
     need_columns,
@@ -27,8 +30,11 @@ from jobcast.traces.readers.sacct_jobs import (
     read_pipes,
     stacked_tables,
     unfit_rows,
+    with_times,
+    with_waiting_tasks,
 )
 from jobcast.traces.readers.sacct_pools import is_pools, read_quotas, with_quotas
+from jobcast.traces.readers.slurm_json import is_json, read_json
 from jobcast.traces.table import Trace
 
 FIXED_WIDTH = b"JobID "
@@ -40,10 +46,10 @@ class SacctReader:
 
     A row is a job where it is an allocation: one that has ended, one that runs (no duration, no end) or one that waits
     (no start either). CPU jobs have 0 GPUs. The other rows are left out and counted: job steps (`123.batch`, `123.0`),
-    array tasks that still wait (`123_[5-9%2]`), jobs that never ran or do not tell GPUs, and rows that repeat another
-    or tell less of the same run (exports that overlap). Components of a heterogeneous job (`123+0`, `123+1`) and tasks
-    of an array (`123_4`) are jobs of their own, as Slurm schedules them. A requeued job (`sacct --duplicates`) is a job
-    a run: `123`, `123/2`, ... by submission.
+    jobs that never ran or do not tell GPUs, and rows that repeat another or tell less of the same run (exports that
+    overlap, accounting beside the queue). Components of a heterogeneous job (`123+0`, `123+1`) and tasks of an array
+    (`123_4`, those that wait as `123_[5-9%2]`) are jobs of their own, as Slurm schedules them. A requeued job
+    (`sacct --duplicates`) is a job a run: `123`, `123/2`, ... by submission.
 
     GPUs are those of AllocTRES, else AllocGRES, ReqTRES, ReqGRES (a count a node, times NNodes), whichever names GPUs
     first; cores and memory too. The pool is the partition, the account where there is none; of several partitions it is
@@ -55,14 +61,15 @@ class SacctReader:
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether a file that begins with `head` is what sacct, sinfo or scontrol wrote."""
-        return is_log(head) or is_pools(head)
+        return is_log(head) or is_pools(head) or is_json(head)
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
         """Read the tables.
 
         Parameters
         ----------
-        sources : outputs of sacct, one or several, and of sinfo, `scontrol show partition` or `scontrol show node`
+        sources : outputs of sacct and `squeue --json`, one or several, and of sinfo, `scontrol show partition` or
+            `scontrol show node`
         timezone : IANA zone of the cluster's wall clock; None reads it as UTC, and a note says so
         strict : make rows that would be left out, or start and end that contradict, an error
 
@@ -80,7 +87,9 @@ class SacctReader:
         logs = [file for file in files if not is_pools(file.data[:HEAD_BYTES])]
         if not logs:
             given = ", ".join(file.path for file in files) or "nothing"
-            raise ConfigError(f"sacct needs the output of sacct --parsable2, got {given}; name it too")
+            raise ConfigError(
+                f"sacct needs the output of sacct --parsable2, or of sacct or squeue --json, got {given}; name it too"
+            )
         quotas = read_quotas([file for file in files if file not in logs])
         trace = _trace(logs, clock, strict)
         return with_quotas(trace, quotas) if quotas else Reading(trace)
@@ -96,35 +105,49 @@ def is_log(head: bytes) -> bool:
 
 
 def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
-    tables = [read_pipes(file) for file in logs]
-    for table in tables:
-        need_columns(table)
+    tables, told = _tables(logs, clock)
     source = source_of(
         [file.path for file in logs],
         [file.sha256 for file in logs],
         sum(table.frame.height for table in tables),
     )
+    if not source.rows:
+        raise TraceError(f"{source.path}: holds no jobs; export more of the past, or what squeue --json says")
     # tables are stacked before rows are judged: what repeats may stand in two exports
-    rows = job_rows(*stacked_tables(tables), clock)
+    rows = job_rows(*stacked_tables(tables))
     # steps and repetitions go before types are checked: their fields may hold anything
     kept = leave_out(rows.frame, unfit_rows(rows.frame), rows.place, strict)
     # jobs without GPUs tell so by an empty TRES, once untold ones are out
     typed = typed_columns(_without_empty(kept.frame.with_columns(pl.col("gpus").fill_null(0.0))), kept.place)
-    mended, more = without_contradictions(typed.frame, kept.place, strict)
+    mended, emptied = without_contradictions(typed.frame, kept.place, strict)
     # last, since a rank among runs needs the times
     jobs, runs = numbered_runs(mended)
     joined = sum(table.joined for table in tables)
     decided = (
         *_joined(joined, source.rows),
+        *told,
         *rows.notes,
-        *_advice(rows.notes, clock),
+        *_advice(told, clock),
         *typed.notes,
         *_listed(kept.frame),
         *runs,
     )
-    notes = (*merged_notes(decided), *more)
+    notes = (*merged_notes(decided), *emptied)
     name = "+".join(file.name for file in logs)
     return Trace.from_frame(jobs, name=name, source=source, notes=notes, dropped=kept.dropped, place=kept.place)
+
+
+def _tables(logs: Sequence[FileBytes], clock: Clock) -> tuple[list[PipeTable], list[str]]:
+    """The tables, with times in UTC and a row a job, and notes on how they were read."""
+    tables, notes = list[PipeTable](), list[str]()
+    for file in logs:
+        table = read_json(file) if is_json(file.data[:HEAD_BYTES]) else read_pipes(file)
+        need_columns(table)
+        table, told = with_times(table, clock)
+        table, more = with_waiting_tasks(table)
+        tables.append(table)
+        notes += [*told, *more]
+    return tables, notes
 
 
 def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:

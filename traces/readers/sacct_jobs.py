@@ -10,14 +10,17 @@ Tables of Slurm's commands whose fields are separated by "|", as `sacct --parsab
 """
 
 import io
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
 from jobcast.traces.column_types import Clock, Read, read_times
+from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.csv_table import stacked
 from jobcast.traces.files import FileBytes
 from jobcast.traces.readers.reading import Unfit
@@ -161,6 +164,7 @@ def _check_text(row: bytes, path: str, line: int) -> None:
         raise TraceError(f"{path}, row {line}: not UTF-8 text; convert the file to UTF-8") from None
 
 
+Text = TypeVar("Text", pl.Series, pl.Expr)
 JOB_ID = r"^\d+(?:_\d+|_\[[^\]]*\]|\+\d+)?(?:\.[A-Za-z0-9_+]+)?$"
 """123, 123_4, 123_[5-9%2], 123+0, each with .step where it is one."""
 
@@ -176,16 +180,56 @@ def is_step(ids: pl.Series) -> pl.Series:
     >>> is_step(pl.Series(["123", "123.batch", "123_4", "123+1.0"])).to_list()
     [False, True, False, True]
     """
-    return ids.str.contains(".", literal=True)
+    # a range that Slurm cut off ends in dots, too: 123_[1,2,...]
+    return ids.str.contains(".", literal=True) & ~ids.str.ends_with("]")
 
 
-def is_waiting_range(ids: pl.Series) -> pl.Series:
+def is_waiting_range(ids: Text) -> Text:
     """Whether names are of array tasks that have not been started yet: 123_[5-9%2].
 
     >>> is_waiting_range(pl.Series(["123_[5-9%2]", "123_5"])).to_list()
     [True, False]
     """
     return ids.str.contains("[", literal=True)
+
+
+WAITING_TASK = re.compile(r"(\d+)_\[([^\]%]*)(?:%\d+)?\]")
+TASK_RANGE = re.compile(r"(\d{1,8})(?:-(\d{1,8})(?::([1-9]\d{0,7}))?)?")
+MOST_TASKS = 100_000
+"""Beyond it a range is taken for a slip. Slurm's default is 1,001 tasks an array."""
+
+
+def task_names(name: str) -> list[str]:
+    """Array tasks that a name stands for; where Slurm cut it off, the name stands for those that are not told.
+
+    >>> task_names("7_[1-2,5,10-20:5%3]")
+    ['7_1', '7_2', '7_5', '7_10', '7_15', '7_20']
+    >>> task_names("7_[1,3,...]")
+    ['7_1', '7_3', '7_[1,3,...]']
+    """
+    found = WAITING_TASK.fullmatch(name)
+    ranges = [TASK_RANGE.fullmatch(part) for part in found[2].split(",")] if found else []
+    tasks = [range(int(one[1]), int(one[2] or one[1]) + 1, int(one[3] or 1)) for one in ranges if one]
+    if not found or sum(map(len, tasks)) > MOST_TASKS:
+        return [name]
+    told = [f"{found[1]}_{task}" for numbers in tasks for task in numbers]
+    return told if all(ranges) else [*told, name]
+
+
+def with_waiting_tasks(table: PipeTable) -> tuple[PipeTable, tuple[str, ...]]:
+    """The table with a row for each array task that still waits, where Slurm writes one for all of an array."""
+    name = next(name for name in IDS if name in table.frame.columns)
+    waiting = table.frame.filter(is_waiting_range(pl.col(name)))[name]
+    if waiting.is_empty():
+        return table, ()
+    arrays = waiting.unique().to_list()
+    tasks = pl.DataFrame({name: arrays, "_tasks": [task_names(array) for array in arrays]})
+    rows = table.frame.with_row_index("_row").join(tasks, on=name, how="left", maintain_order="left")
+    rows = rows.with_columns(pl.coalesce("_tasks", pl.concat_list(name)).alias(name)).explode(name)
+    lines, height = rows["_row"], table.frame.height
+    place = replace(table.place, row=lambda index: table.place.row(int(lines[index])))
+    note = f"job_id: {len(waiting)} rows of waiting array tasks stand for {rows.height - height + len(waiting)} jobs"
+    return PipeTable(rows.drop("_row", "_tasks"), place, table.joined), (note,)
 
 
 def numbered_runs(jobs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -226,6 +270,8 @@ def known(values: pl.Series) -> pl.Series:
 
 def times(values: pl.Series, place: Place, clock: Clock) -> Read:
     """Times of the cluster's wall clock, or seconds from the epoch, brought to UTC; unknown ones are null."""
+    if values.dtype != pl.String:
+        return read_times(values, place, clock)
     # the usual form in one go; words for unknown times are looked for only where it fails
     wall = values.str.strptime(pl.Datetime("us"), WALL_CLOCK, strict=False)
     given = values if wall.null_count() == values.null_count() else known(values)
@@ -260,7 +306,7 @@ NOT_ENDED = WAITING | {
 """States of jobs that will run, or run on."""
 HEADER_AGAIN = "header line repeated"
 STEP = "job step (the job has a row of its own)"
-WAITING_TASKS = "array tasks still PENDING"
+WAITING_TASKS = "array tasks that wait, cut off by Slurm"
 REPEATED = "repeats another row"
 TOLD_LATER = "the same run at an earlier stage"
 UNTOLD = "GPUs not told (export ReqTRES too)"
@@ -286,13 +332,17 @@ def unfit_rows(frame: pl.DataFrame) -> list[Unfit]:
 
 
 def _told_later(frame: pl.DataFrame, ended: pl.Series) -> pl.Series:
-    """Rows of runs that another row, of an export made later, tells more of: they ended, started, or still wait."""
+    """Rows of runs that another row, of an export made later, tells more of: they ended, started, or still wait.
+
+    An end that accounting and queue tell is one, of which the first row is kept.
+    """
     run = ["job_id", "submit_time"]
     # of rows of one run the most advanced one is kept, the last of equal ones
     stage = pl.when(ended).then(2).when(pl.col("start_time").is_not_null()).then(1).otherwise(0)
     stages = frame.select(*run, stage=stage)
     behind = stages.select(pl.col("stage") < pl.col("stage").max().over(run)).to_series()
-    return ~ended & (behind | ~stages.select(pl.struct(pl.all()).is_last_distinct()).to_series())
+    again = ~frame.select(pl.struct(*run, "start_time", "end_time").is_first_distinct()).to_series()
+    return (ended & again) | (~ended & (behind | ~stages.select(pl.struct(pl.all()).is_last_distinct()).to_series()))
 
 
 def _endless(frame: pl.DataFrame) -> pl.Series:
@@ -310,13 +360,15 @@ NODES = ("nnodes", "allocnodes", "reqnodes")
 CORES = ("alloccpus", "ncpus", "reqcpus")
 ONE_OF = (IDS, ("submit",), ("elapsedraw", "elapsed", "end"), tuple(RESOURCES), ("partition", "account"))
 """Of each of these, a table needs a column."""
+TIMES = {"submit_time": "submit", "eligible_time": "eligible", "start_time": "start", "end_time": "end"}
+"""Canonical columns of times, and what sacct calls them."""
 NAMES = {
     "user": "user", "tag": "jobname", "account": "account", "qos": "qos", "partition": "partition", "nodes": "nodelist",
 }  # fmt: skip
 """Canonical columns of names, and what sacct calls them."""
 FORMAT = (
-    "sacct --parsable2 --format=JobID,User,Account,QOS,Partition,JobName,State,Submit,Start,End,ElapsedRaw,Timelimit,"
-    "NodeList,Priority,AllocTRES,ReqTRES"
+    "sacct --parsable2 --format=JobID,User,Account,QOS,Partition,JobName,State,Submit,Eligible,Start,End,ElapsedRaw,"
+    "Timelimit,NodeList,Priority,AllocTRES,ReqTRES"
 )
 
 
@@ -348,29 +400,44 @@ def need_columns(table: PipeTable) -> None:
             )
 
 
+def with_times(table: PipeTable, clock: Clock) -> tuple[PipeTable, tuple[str, ...]]:
+    """The table with times in UTC, and notes on how they were read; `_header` marks rows that repeat the header.
+
+    Table by table: one may tell seconds from the epoch, another the cluster's wall clock. Raises TraceError for what
+    is no time.
+    """
+    frame, place, notes = table.frame, table.place, list[str]()
+    # concatenated exports repeat the header as a row
+    header = frame[next(name for name in IDS if name in frame.columns)].fill_null("").str.to_lowercase().is_in(IDS)
+    # such rows are emptied, or their words would be refused as times and counts
+    frame = frame.with_columns(pl.when(~header).then(pl.all()).name.keep()) if header.any() else frame
+    named = replace(place, columns={ours: place.columns.get(theirs, theirs) for ours, theirs in TIMES.items()})
+    for ours, theirs in TIMES.items():
+        if theirs in frame.columns:
+            read, said = times(frame[theirs].alias(ours), named, clock)
+            frame, notes = frame.with_columns(read.alias(theirs)), [*notes, *said]
+    return PipeTable(frame.with_columns(header.alias("_header")), place, table.joined), tuple(notes)
+
+
 def stacked_tables(tables: Sequence[PipeTable]) -> tuple[pl.DataFrame, Place]:
     """Rows of several tables one below another, and where each stands."""
     frames = [table.frame for table in tables]
     return stacked(frames), stacked_place([table.place for table in tables], [frame.height for frame in frames])
 
 
-def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
-    """Canonical columns of all rows.
+def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
+    """Canonical columns of all rows of tables `with_times`.
 
     Raises
     ------
     TraceError
-        A name of a job, a time, a length or a count of GPUs cannot be read; the line names the first such row.
+        A name of a job, a length of time or a count of GPUs cannot be read; the line names the first such row.
     """
-    ids = frame[next(name for name in IDS if name in frame.columns)]
-    # concatenated exports repeat the header as a row
-    header = ids.fill_null("").str.to_lowercase().is_in(IDS)
-    # such rows are emptied, or their words would be refused as times and counts
-    frame = frame.with_columns(pl.when(~header).then(pl.all()).name.keep()) if header.any() else frame
-    ids = frame[ids.name]
+    ids, header = frame[next(name for name in IDS if name in frame.columns)], frame["_header"]
     place.refuse(~is_job_id(ids).fill_null(False) & ~header, ids, "must be a job of Slurm", REMEDY)
     names = _canonical_names(frame, place, ids.name)
-    columns, notes = _times(frame, names, clock)
+    empty = pl.Series([None] * frame.height, dtype=UTC_TIME)
+    columns = {ours: frame[theirs] if theirs in frame.columns else empty for ours, theirs in TIMES.items()}
     columns |= {"job_id": ids, "state": _states(frame), "duration": _durations(frame, columns, names), **_pools(frame)}
     columns |= _resources(frame, names, is_step(ids).fill_null(True))
     columns |= {ours: known(frame[theirs]) for ours, theirs in NAMES.items() if theirs in frame.columns}
@@ -387,28 +454,18 @@ def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
     made, more = _of_clusters(made, frame)
-    return Rows(made, names, (*notes, *more))
+    return Rows(made, names, more)
 
 
 def _canonical_names(frame: pl.DataFrame, place: Place, ids: str) -> Place:
     """The place under which canonical columns are named as the file names them."""
-    theirs = {"job_id": ids, "submit_time": "submit", "start_time": "start", "end_time": "end", "tag": "jobname"}
+    theirs = {"job_id": ids, "tag": "jobname", **TIMES}
     theirs["duration"] = next((name for name in ("elapsedraw", "elapsed") if name in frame.columns), "end")
     theirs["gpus"] = next(name for name in RESOURCES if name in frame.columns)
     theirs["pool"] = "partition" if "partition" in frame.columns else "account"
     theirs |= {"nodes": "nodelist", "time_limit_s": "timelimit" if "timelimit" in frame.columns else "timelimitraw"}
     columns = {ours: place.columns.get(name, name) for ours, name in theirs.items()}
     return Place(place.path, place.row, {**place.columns, **columns})
-
-
-def _times(frame: pl.DataFrame, place: Place, clock: Clock) -> tuple[dict[str, pl.Series], tuple[str, ...]]:
-    columns: dict[str, pl.Series] = {}
-    notes: list[str] = []
-    for ours, theirs in (("submit_time", "submit"), ("start_time", "start"), ("end_time", "end")):
-        values = frame[theirs] if theirs in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
-        columns[ours], said = times(values.alias(ours), place, clock)
-        notes += said
-    return columns, tuple(notes)
 
 
 def _states(frame: pl.DataFrame) -> pl.Series:

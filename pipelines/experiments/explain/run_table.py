@@ -129,6 +129,11 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     """
     rows = _in_order(_typed(_raw(path), path))
     record = read_run_record(path)
+    if record is not None and (record.told.get("again") or {}).get("recorded"):
+        raise ConfigError(
+            f"{path}: its run began with recorded jobs, and nobody knows who held GPUs before; explain one that began "
+            "with an empty cluster"
+        )
     by_pools = _by_pools(rows, record)
     names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record and by_pools else set())))
     submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)

@@ -113,15 +113,27 @@ def test_names_of_a_trace_cannot_break_its_page(shell, csv):
 def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_in_silence(shell):
     sources = sorted((FIXTURES / "sacct" / "partitions").iterdir())
     answer = shell.works("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
-    assert "  gpus: 0 in 1 of 10 jobs: forecasts and replays leave them out" in answer.err.splitlines()
+    assert "  gpus: 0 in 1 of 17 jobs: forecasts and replays leave them out" in answer.err.splitlines()
     total = shell.json("trace", "describe", "jobs.csv")["total"]
     assert {name: total[name] for name in ("jobs", "running", "waiting", "without_gpus")} == {
-        "jobs": 10, "running": 1, "waiting": 1, "without_gpus": 1,
+        "jobs": 17, "running": 1, "waiting": 8, "without_gpus": 1,
     }  # fmt: skip
-    left_out = {"no GPUs": 1, "no run time (running or waiting)": 2}
+    left_out = {"no GPUs": 1, "no run time (running or waiting)": 9}
     for place in (("--gpus", 16), ()):
         told = shell.json("simulate", "--trace", "jobs.csv", "--policy", "fcfs", *place)
         assert told["jobs"] == 7
         assert told["inputs"]["dropped"] == left_out
     few = shell.refuses("train", "job-duration", "--trace", "jobs.csv")
     assert "no pool has 100 jobs in the training time, the busiest has" in few or "24 h are needed" in few
+
+
+def test_pools_by_account_or_partition(shell, csv):
+    header = "job_id,pool,submit_time,duration,gpus,account,partition"
+    jobs = csv('a,x,0,5,1,vision,"gpu,long"', "b,y,1,5,1,,long", header=header)
+    told = shell.works("trace", "convert", "canonical", jobs, "--out", "out.csv", "--pool-by", "account").err
+    assert "pool: the account; 1 of 2 jobs name none and keep theirs" in told
+    assert pl.read_csv("out.csv")["pool"].to_list() == ["vision", "y"]
+    shell.works("trace", "convert", "canonical", jobs, "--out", "out.csv", "--pool-by", "partition")
+    assert pl.read_csv("out.csv")["pool"].to_list() == ["gpu", "long"]
+    refused = shell.refuses("trace", "convert", "canonical", jobs, "--out", "none.csv", "--pool-by", "qos")
+    assert "no job names its qos; leave --pool-by qos out" in refused
