@@ -86,6 +86,41 @@ def test_what_a_job_has_received():
     assert [told[at_s].done for at_s in told] == [told[at_s].run_s for at_s in told] == pytest.approx([0, 60, 60, 70])
 
 
+def mixed(number):
+    """SplitMix64's next number after a state: Steele, Lea, Flood, OOPSLA 2014."""
+    number = (number + 0x9E3779B97F4A7C15) % 2**64
+    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    number = (number ^ (number >> 27)) * 0x94D049BB133111EB % 2**64
+    return number ^ (number >> 31)
+
+
+def factor(fluctuation, seed, task, slot):
+    """A normal draw of its own for each task and slot of five minutes (Box-Muller), cut at two deviations."""
+    key = mixed(mixed(mixed(seed) ^ task) ^ slot)
+    first, second = ((key >> 11) + 1) / 2**53, (mixed(key) >> 11) / 2**53
+    drawn = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
+    return max(0.1, 1.0 + fluctuation * max(-2.0, min(2.0, drawn)))
+
+
+def test_what_tasks_use_is_the_same_on_every_machine():
+    assert mixed(0) == 0xE220A8397B1DCDAF  # as published
+
+    class Watching(Grants):
+        loads = ()
+
+        def decide(self, view):
+            self.loads = (*self.loads, view.facts(TaskView).task_load[:, 0].copy())
+            return super().decide(view)
+
+    workload = workload_of([TaskJob(workers=8, gpu=0.5, iterations=400.0)], THREE_SERVERS)
+    policy = Watching({0: {0: (8,)}, 10: {}, 310: {}})
+    replay(workload.whole(), policy, law=Tasks(workload, fluctuation=0.6, seed=5))
+    origin_s = workload.whole().jobs[0].submit_s
+    for at_s, found in zip((10, 310), policy.loads[1:], strict=False):
+        slot = int((origin_s + at_s) // 300)
+        assert found == pytest.approx([0.5 * factor(0.6, 5, task, slot) for task in range(8)])
+
+
 def test_what_does_not_fit_waits_and_so_does_what_comes_after_it():
     rows = [TaskJob(workers=8), pair(iterations=30.0), TaskJob(iterations=20.0)]
     log, _ = run(rows, {0: {0: (8,), 1: (2,), 2: (1,)}, 100: {1: (2,), 2: (1,)}})
