@@ -87,6 +87,8 @@ class ElasticPolicy:
     lease_s : it is asked again when so long nothing happened, 0: never
     integral : whether jobs hold whole GPUs only
     preemptive : whether jobs that come later can delay those that are there
+    worst_case : bound(view, numbers, position, preempt_s, spread, told_s) fills the latest completion of an active job,
+        whatever arrives later; where it returns other than 0, `why_unbounded` has the reason; None: nothing is promised
     """
 
     name: str
@@ -95,6 +97,8 @@ class ElasticPolicy:
     lease_s: float = 0.0
     integral: bool = True
     preemptive: bool = True
+    worst_case: Any = None
+    why_unbounded: tuple[str, ...] = ()
 
     @property
     def trigger(self) -> Trigger:

@@ -53,8 +53,10 @@ class WfqConfig:
     def policy(self, types: Sequence[str] = ("",), *, whole: bool = False, monotone: bool = False) -> ElasticPolicy:
         """PCS under this configuration; arguments as of `numbers`."""
         from jobcast.schedulers.elastic.wfq import pcs
+        from jobcast.schedulers.elastic.worst_case import REASONS, worst_case
 
-        return ElasticPolicy("pcs", pcs, self.numbers(types, whole=whole, monotone=monotone), integral=whole)
+        numbers = self.numbers(types, whole=whole, monotone=monotone)
+        return ElasticPolicy("pcs", pcs, numbers, integral=whole, worst_case=worst_case, why_unbounded=REASONS)
 
     def to_json(self) -> dict[str, Any]:
         """As a configuration file holds it."""

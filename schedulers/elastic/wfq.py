@@ -23,6 +23,15 @@ HEAD = 5
 SAME_GPUS = 1e-6
 
 
+@njit(types.int64(FLOATS, types.float64), cache=True)
+def queue_at(numbers: Floats, size_s: float) -> int:
+    """The queue of a declared size: the first whose threshold is not below it."""
+    queues, queue = int(numbers[0]), 0
+    while queue < queues - 1 and rounded(size_s) > rounded(numbers[HEAD + queue]):
+        queue += 1
+    return queue
+
+
 @njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)
 def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone: bool) -> float:
     """Most GPUs at which a model is efficient: speedup(g) / g >= `least_efficiency`. PCS, section 3.3.
@@ -120,16 +129,12 @@ def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     `numbers` as `WfqConfig.numbers` lays them out. A job's queue follows from its declared size for good.
     """
     queues, kinds = int(numbers[0]), len(view.capacity)
-    thresholds = numbers[HEAD : HEAD + queues]
     queue_of = np.empty(view.count, dtype=np.int64)
     demands = np.zeros(queues)
     for i in range(view.count):
         job = view.active[i]
-        queue = 0
-        while queue < queues - 1 and rounded(view.jobs.size_s[job]) > rounded(thresholds[queue]):
-            queue += 1
-        queue_of[i] = queue
-        demands[queue] += view.most[job]
+        queue_of[i] = queue_at(numbers, view.jobs.size_s[job])
+        demands[queue_of[i]] += view.most[job]
     shares = np.zeros((queues, kinds))
     one = np.zeros(queues)
     for kind in range(kinds):

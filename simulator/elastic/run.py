@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, Floats, Ints
+from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, ElasticView, Floats, Ints
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.elastic.state import COUNT, State, World, empty_state, with_room
+from jobcast.simulator.elastic.state import COUNT, OVERDUE_S, State, World, empty_state, with_room
 from jobcast.simulator.log import SPEEDUP, RunLog, Spans, flat_spans
 
 PROGRESS_EVERY = 200
@@ -47,6 +47,19 @@ class ElasticCluster:
         return float(self.capacity.sum())
 
 
+class WorstCase(NamedTuple):
+    """The latest completion of a job, whatever arrives later, if sizes and speedups are as declared.
+
+    Attributes
+    ----------
+    end_s : seconds from the run's beginning, infinite where nothing can be promised
+    reason : why nothing can, else empty
+    """
+
+    end_s: float
+    reason: str
+
+
 class ElasticReplay:
     """A run that can be interrupted at any submission, looked at and gone on with.
 
@@ -80,6 +93,7 @@ class ElasticReplay:
         self._kernel = kernel
         self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type), record=record)
         self.predicted_end_s = np.full(len(size_s), np.nan)
+        self.worst_cases: dict[int, WorstCase] = {}
         self._virtual: State | None = None
         self._world = self.world(self.jobs, self.size_s)
         self._pending_lease, self._origin_s = pending_lease, origin_s
@@ -110,7 +124,25 @@ class ElasticReplay:
         if self._virtual is None:
             self._virtual = empty_state(self.jobs, len(self.cluster.capacity), len(self.cluster.node_type))
         pending, predicted_end_s = self._pending_lease, self.predicted_end_s
-        self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, until, predicted_end_s)
+        if self.policy.worst_case is None:
+            self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, until, predicted_end_s)
+            return
+        # A bound is of the state right after a submission: one at a time.
+        for job in range(int(self.state.count[COUNT.arrived]), until):
+            self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, job + 1, predicted_end_s)
+            self.worst_cases[job] = self.worst_case(job)
+
+    def worst_case(self, job: int) -> WorstCase:
+        """The latest completion of an active job as it can be promised now, by a policy that promises any."""
+        state, policy, told_s = self.state, self.policy, np.zeros(1)
+        count, now_s = int(state.count[COUNT.active]), float(state.clock[0])
+        left_s = np.maximum(self.jobs.size_s - state.done_s, OVERDUE_S)
+        held = (state.most, state.gpu_s, state.contention)
+        view = ElasticView(now_s, self._world.capacity, state.active, count, self.jobs, left_s, *held)
+        position, spread = int(np.flatnonzero(state.active[:count] == job)[0]), len(self._world.node_type) > 0
+        how = (self._world.numbers, position, self.cluster.preempt_s, spread, told_s)
+        reason = policy.why_unbounded[policy.worst_case(view, *how)]
+        return WorstCase(now_s + float(told_s[0]), reason)
 
     def advance(self, until_s: float) -> None:
         """Run on until an instant, what happens at it included; no more is submitted meanwhile. Raises as `submit`."""
@@ -146,6 +178,9 @@ class ElasticReplay:
         }
         if np.isfinite(self.predicted_end_s[:n]).any():
             columns["predicted_end_s"] = self.predicted_end_s[:n] + origin_s
+        if self.worst_cases:
+            told = [self.worst_cases[job].end_s if job in self.worst_cases else np.nan for job in range(n)]
+            columns["worst_case_end_s"] = np.array(told) + origin_s
         return RunLog(
             policy=self.policy.name,
             pools=(Pool(FLAT, round(self.cluster.gpus)),),
