@@ -154,8 +154,9 @@ def front_figures(front: Front) -> dict[str, Any]:
 def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
     # Told by its own line: it is a setting of PCS, and would be accepted below.
-    if "config" in settings:
-        raise ConfigError("--set config: is what a search looks for; leave it out")
+    for name in ("config", "configs"):
+        if name in settings:
+            raise ConfigError(f"--set {name}: is what a search looks for; leave it out")
     split = split_settings(find_policy(POLICY), settings)
     return {
         "whole": split.own.whole_gpus,

@@ -122,12 +122,9 @@ def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, 
             grant(view, job, share, wanted, gpus)
 
 
-@njit(RULE, cache=True)
-def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
-    """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1.
-
-    `numbers` as `WfqConfig.numbers` lays them out. A job's queue follows from its declared size for good.
-    """
+@njit(types.void(VIEW, FLOATS, FLOATS_2D), cache=True)
+def share_out(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1."""
     queues, kinds = int(numbers[0]), len(view.capacity)
     queue_of = np.empty(view.count, dtype=np.int64)
     demands = np.zeros(queues)
@@ -155,3 +152,69 @@ def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         for i in range(view.count):
             job = view.active[i]
             grant(view, job, left, view.most[job] - gpus[job].sum(), gpus)
+
+
+def joined(numbers: Floats, from_s: float, later: Floats) -> Floats:
+    """Numbers of `pcs` under which jobs submitted from an instant on go by a later configuration.
+
+    Turns, oldest first: minus their number, (first submission, how many numbers) of each, then the numbers of each.
+    """
+    old = numbers if numbers[0] < 0.0 else np.concatenate([[-1.0, -np.inf, float(len(numbers))], numbers])
+    turns = int(-old[0])
+    head = [old[:1] - 1.0, old[1 : 1 + 2 * turns], [from_s, float(len(later))]]
+    return np.concatenate([*head, old[1 + 2 * turns :], later])
+
+
+@njit(types.UniTuple(types.int64, 2)(FLOATS, types.int64), cache=True)
+def turn_at(numbers: Floats, turn: int) -> tuple[int, int]:
+    """Where the numbers of a turn begin and end."""
+    begin = 1 + 2 * int(-numbers[0])
+    for earlier in range(turn):
+        begin += int(numbers[2 + 2 * earlier])
+    return begin, begin + int(numbers[2 + 2 * turn])
+
+
+@njit(types.int64(FLOATS, types.float64), cache=True)
+def turn_of(numbers: Floats, submit_s: float) -> int:
+    """The turn of a job by its submission: the last that had begun."""
+    turn = int(-numbers[0]) - 1
+    while submit_s < numbers[1 + 2 * turn]:
+        turn -= 1
+    return turn
+
+
+@njit(types.Tuple((VIEW, INTS))(VIEW, FLOATS, types.int64, FLOATS), cache=True)
+def of_turn(view: ElasticView, numbers: Floats, turn: int, left: Floats) -> tuple[ElasticView, Ints]:
+    """The jobs of a turn, with the GPUs that are left for them, and their positions in `view.active`."""
+    positions = np.empty(view.count, dtype=np.int64)
+    count = 0
+    for i in range(view.count):
+        if turn_of(numbers, view.jobs.submit_s[view.active[i]]) == turn:
+            positions[count] = i
+            count += 1
+    active = view.active[positions[:count]]
+    seen = ElasticView(
+        view.now_s, left, active, count, view.jobs, view.left_s, view.most, view.held_gpu_s, view.contention
+    )
+    return seen, positions[:count]
+
+
+@njit(RULE, cache=True)
+def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """PCS under a configuration, `numbers` as `WfqConfig.numbers` lays them out, or under several as `joined` does.
+
+    A job's queue follows from its declared size for good, its configuration from its submission. Those of earlier
+    configurations share all GPUs as they were promised; later ones share what these leave.
+    """
+    if numbers[0] > 0.0:
+        share_out(view, numbers, gpus)
+        return
+    left = view.capacity.copy()
+    for turn in range(int(-numbers[0])):
+        begin, end = turn_at(numbers, turn)
+        seen, _ = of_turn(view, numbers, turn, left)
+        share_out(seen, numbers[begin:end], gpus)
+        for kind in range(len(left)):
+            left[kind] = max(left[kind] - gpus[seen.active, kind].sum(), 0.0)
+        if numbers[begin + 3] > 0.0:  # whole GPUs
+            left = np.floor(left + tolerance.GPUS)

@@ -7,11 +7,11 @@ ahead, and what they can hold of the queue's guaranteed share, bound it.
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticView, Floats
+from jobcast.domain.elastic import ElasticView, Floats, Promises
 from jobcast.domain.elastic_kernels import FLOATS, VIEW, njit, speedup_at, types
-from jobcast.schedulers.elastic.wfq import HEAD, demand_cap, queue_at
+from jobcast.schedulers.elastic.wfq import HEAD, demand_cap, joined, of_turn, queue_at, turn_at, turn_of
 
-PROMISED, NO_SHARE, NARROW_SHARE, CAPPED, STALLED, BLOCKED, STANDS = range(7)
+PROMISED, NO_SHARE, NARROW_SHARE, CAPPED, STALLED, BLOCKED, STANDS, EARLIER = range(8)
 REASONS = (
     "",
     "its queue's weight guarantees no GPU (with whole GPUs: not a whole one)",
@@ -20,6 +20,7 @@ REASONS = (
     "preempt_s: with several queues, caps or types of GPUs every arrival may stop it again",
     "jobs ahead of it in its queue may wait for ever, and hold what it needs",
     "on some number of GPUs that it may be given it stands still",
+    "jobs of an earlier configuration, which go first, may wait for ever",
 )
 """Why there is no promise, by status."""
 ROUNDING = 1e-6
@@ -159,24 +160,15 @@ def _refusal(view: ElasticView, numbers: Floats, job: int, preempt_s: float, sha
 
 
 @njit(BOUND, cache=True)
-def worst_case(
+def within_one(
     view: ElasticView, numbers: Floats, position: int, preempt_s: float, spread: bool, told_s: Floats
 ) -> int:
-    """The latest completion of a job whatever arrives from now on, if sizes and speedups are as declared; a status.
+    """`worst_case` under a single configuration. `told_s`: (2,), the second for the latest of those up to the one asked
 
     Two bounds are taken together, for each job of the queue in order of submission up to the one asked: by the work
     ahead of it, and by the ends of those ahead. See docs/pcs-bound.md for both, and for what they take for granted.
-
-    Parameters
-    ----------
-    view : the cluster as it is now
-    numbers : of the configuration, as `wfq.pcs` reads them
-    position : of the job in `view.active`
-    preempt_s : seconds without progress after a change of what a started job holds
-    spread : whether jobs may lie on more nodes than they need
-    told_s : (1,) filled: seconds from now, infinite where the status is not `PROMISED`
     """
-    told_s[0] = np.inf
+    told_s[:] = np.inf
     asked, jobs = view.active[position], view.jobs
     queue, unit = queue_at(numbers, jobs.size_s[asked]), 1.0 if numbers[3] > 0.0 else 0.0
     share = guaranteed_gpus(numbers, view.capacity, queue)
@@ -209,7 +201,53 @@ def worst_case(
             left_s = _left_in(view, job, stage)
             if left_s > 0.0:
                 ahead_s += left_s * _price(view, job, spread, jobs.stage_most[stage], np.inf, share)
-    told_s[0] = ends_s[count - 1]
+    told_s[0], told_s[1] = ends_s[count - 1], ends_s[:count].max()
     if told_s[0] < np.inf:
         return PROMISED
     return STANDS if _own_work(view, asked, spread, numbers, share) == np.inf else BLOCKED
+
+
+@njit(types.float64(VIEW, FLOATS, types.float64, types.boolean), cache=True)
+def _all_over(view: ElasticView, numbers: Floats, preempt_s: float, spread: bool) -> float:
+    """Seconds until all jobs of a configuration have ended at the latest, if nobody joins them."""
+    latest_s, seen, told_s = 0.0, np.zeros(int(numbers[0])), np.zeros(2)
+    # Of each queue the last one asks for all.
+    for i in range(view.count - 1, -1, -1):
+        queue = queue_at(numbers, view.jobs.size_s[view.active[i]])
+        if seen[queue] == 0.0:
+            seen[queue] = 1.0
+            within_one(view, numbers, i, preempt_s, spread, told_s)
+            latest_s = max(latest_s, told_s[1])
+    return float(latest_s)
+
+
+@njit(BOUND, cache=True)
+def worst_case(
+    view: ElasticView, numbers: Floats, position: int, preempt_s: float, spread: bool, told_s: Floats
+) -> int:
+    """The latest completion of a job whatever arrives from now on, if sizes and speedups are as declared; a status.
+
+    Parameters
+    ----------
+    view : the cluster as it is now
+    numbers : of the configurations, as `wfq.pcs` reads them
+    position : of the job in `view.active`
+    preempt_s : seconds without progress after a change of what a started job holds
+    spread : whether jobs may lie on more nodes than they need
+    told_s : (2,) filled, the first with seconds from now, infinite where the status is not `PROMISED`
+    """
+    if numbers[0] > 0.0:
+        return within_one(view, numbers, position, preempt_s, spread, told_s)
+    mine, before_s = turn_of(numbers, view.jobs.submit_s[view.active[position]]), 0.0
+    for turn in range(mine):
+        begin, end = turn_at(numbers, turn)
+        before_s += _all_over(of_turn(view, numbers, turn, view.capacity)[0], numbers[begin:end], preempt_s, spread)
+    begin, end = turn_at(numbers, mine)
+    seen, positions = of_turn(view, numbers, mine, view.capacity)
+    own = int(np.searchsorted(positions, position))
+    status = within_one(seen, numbers[begin:end], own, preempt_s, spread, told_s)
+    told_s[0] += before_s
+    return EARLIER if status == PROMISED and before_s == np.inf else status
+
+
+PROMISES = Promises(worst_case, REASONS, joined)
