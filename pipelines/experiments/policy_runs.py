@@ -295,7 +295,7 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
 def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     """Elastic jobs as the compiled twin runs them."""
     ran = simulate_elastic(scenario, rule.name, ask.settings, predict=ask.predict, progress=progress)
-    ran = replace(ran, notes=placing_notes(scenario, rule.name, ask.settings))
+    ran = replace(ran, notes=(*ran.notes, *placing_notes(scenario, rule.name, ask.settings)))
     if not rule.asks:
         return ran
     of_jobs = JobAnswers(ask.record)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def read_changes(path: Path) -> tuple[tuple[float, WfqConfig], ...]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"configs {path}: cannot be read ({error}); check the file") from error
     changes = tuple(_change(row, path, line) for line, row in enumerate(rows, 2))
-    if not changes or any(here[0] >= later[0] for here, later in zip(changes, changes[1:], strict=False)):
+    if not changes or any(here[0] >= later[0] for here, later in pairwise(changes)):
         raise ConfigError(
             f"configs {path}: needs lines of from,config, each from a later instant on than the one before"
         )

@@ -172,7 +172,7 @@ def within_one(
     asked, jobs = view.active[position], view.jobs
     queue, unit = queue_at(numbers, jobs.size_s[asked]), 1.0 if numbers[3] > 0.0 else 0.0
     share = guaranteed_gpus(numbers, view.capacity, queue)
-    status = _refusal(view, numbers, asked, preempt_s, share)
+    status: int = _refusal(view, numbers, asked, preempt_s, share)
     if status != PROMISED:
         return status
     ends_s, widths = np.zeros(position + 1), np.zeros(position + 1)
@@ -237,7 +237,7 @@ def worst_case(
     told_s : (2,) filled, the first with seconds from now, infinite where the status is not `PROMISED`
     """
     if numbers[0] > 0.0:
-        return within_one(view, numbers, position, preempt_s, spread, told_s)
+        return int(within_one(view, numbers, position, preempt_s, spread, told_s))
     mine, before_s = turn_of(numbers, view.jobs.submit_s[view.active[position]]), 0.0
     for turn in range(mine):
         begin, end = turn_at(numbers, turn)
@@ -245,7 +245,7 @@ def worst_case(
     begin, end = turn_at(numbers, mine)
     seen, positions = of_turn(view, numbers, mine, view.capacity)
     own = int(np.searchsorted(positions, position))
-    status = within_one(seen, numbers[begin:end], own, preempt_s, spread, told_s)
+    status: int = within_one(seen, numbers[begin:end], own, preempt_s, spread, told_s)
     told_s[0] += before_s
     return EARLIER if status == PROMISED and before_s == np.inf else status
 
