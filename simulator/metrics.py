@@ -290,13 +290,14 @@ def forecast_errors(log: RunLog, counted: Bools) -> Figures:
     return _errors("pred_err", errors_pct(log)[counted])
 
 
-@needs("worst_case_end_s", "renewed_end_s")
+@needs("worst_case_end_s")
 def promises(log: RunLog, counted: Bools) -> Figures:
     """`promises_*`: worst cases told at submission, how many were kept, and how many made anew, which counts as broken.
 
     `worst_case_over_jct_p50`: of those, the median of the promised JCT over the true one. PCS, section 3.1.
     """
-    told_s, remade = log.columns["worst_case_end_s"], np.isfinite(log.columns["renewed_end_s"])
+    told_s = log.columns["worst_case_end_s"]
+    remade = ~np.isnan(log.columns.get("renewed_end_s", np.full(len(log), np.nan)))
     made = counted & np.isfinite(told_s)
     kept = made & ~remade & (log.end_s <= told_s + tolerance.INSTANT_S)
     jct_s = log.jct_s[made]

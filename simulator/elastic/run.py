@@ -1,6 +1,6 @@
 """A run of elastic jobs from beginning to end, and its record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -228,9 +228,9 @@ class ElasticReplay:
         if np.isfinite(self.predicted_end_s[:n]).any():
             columns["predicted_end_s"] = self.predicted_end_s[:n] + origin_s
         if self.worst_cases:
-            nothing = WorstCase(np.nan, "")
-            for name, told in (("worst_case_end_s", self.worst_cases), ("renewed_end_s", self.renewed)):
-                columns[name] = np.array([told.get(job, nothing).end_s for job in range(n)]) + origin_s
+            columns["worst_case_end_s"] = self._ends_s(self.worst_cases, n)
+        if self.renewed:
+            columns["renewed_end_s"] = self._ends_s(self.renewed, n)
         return RunLog(
             policy=self.policy.name,
             pools=(Pool(FLAT, round(self.cluster.gpus)),),
@@ -247,6 +247,12 @@ class ElasticReplay:
             law=SPEEDUP,
             columns=columns,
         )
+
+    def _ends_s(self, told: Mapping[int, WorstCase], count: int) -> Floats:
+        """Seconds from the epoch, NaN of jobs that were told nothing."""
+        ends_s = np.full(count, np.nan)
+        ends_s[list(told)] = [one.end_s + self._origin_s for one in told.values()]
+        return ends_s
 
     def _spans(self, count: int) -> Spans:
         """What jobs held, GPUs of all types together; without a record a job's mean between its start and its end."""
