@@ -47,14 +47,8 @@ TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
 }
 """Column of the table -> columns of the log that it needs, and how it comes from them."""
 RENAMED = (
-    "due_s",
-    "predicted_end_s",
-    "worst_case_end_s",
-    "renewed_end_s",
-    "deadline_accuracy",
-    "done",
-    "edge_mb",
-    "bins_off",
+    *("due_s", "predicted_end_s", "worst_case_end_s", "renewed_end_s"),
+    *("deadline_accuracy", "done", "edge_mb", "bins_off"),
 )
 """Columns of the log that are told in another way; all others under their own names."""
 

@@ -11,7 +11,7 @@ from jobcast.domain.elastic import ElasticView, Floats, Promises
 from jobcast.domain.elastic_kernels import FLOATS, VIEW, njit, speedup_at, types
 from jobcast.schedulers.elastic.wfq import HEAD, demand_cap, joined, of_turn, queue_at, turn_at, turn_of
 
-PROMISED, NO_SHARE, NARROW_SHARE, CAPPED, STALLED, BLOCKED, STANDS, EARLIER = range(8)
+PROMISED, NO_SHARE, NARROW_SHARE, CAPPED, STALLED, BLOCKED, EARLIER = range(7)
 REASONS = (
     "",
     "its queue's weight guarantees no GPU (with whole GPUs: not a whole one)",
@@ -19,7 +19,6 @@ REASONS = (
     "the cap on its demand may leave it fewer GPUs than it needs at least",
     "preempt_s: with several queues, caps or types of GPUs every arrival may stop it again",
     "jobs ahead of it in its queue may wait for ever, and hold what it needs",
-    "on some number of GPUs that it may be given it stands still",
     "jobs of an earlier configuration, which go first, may wait for ever",
 )
 """Why there is no promise, by status."""
@@ -130,15 +129,15 @@ def _by_ends(
     return float(now_s)
 
 
-@njit(types.float64(VIEW, types.int64, types.boolean, FLOATS, types.float64), cache=True)
-def _own_work(view: ElasticView, job: int, spread: bool, numbers: Floats, share: float) -> float:
-    """Seconds that a job may take, lost to itself: on its cap or more all of them count, below it a part."""
+@njit(types.float64(VIEW, types.int64, types.boolean, FLOATS, types.float64, types.boolean), cache=True)
+def _by_work(view: ElasticView, job: int, spread: bool, numbers: Floats, share: float, own: bool) -> float:
+    """Seconds that a job may cost those behind it; where `own`, itself, which loses all of those on its cap or more."""
     jobs, seconds = view.jobs, 0.0
     for stage in range(jobs.stage_of[job], jobs.stage_of[job + 1]):
+        full = _cap(view, job, stage, numbers) if own else np.inf
         left_s = _left_in(view, job, stage)
         if left_s > 0.0:
-            cap = _cap(view, job, stage, numbers)
-            seconds += left_s * _price(view, job, spread, jobs.stage_most[stage], cap, share)
+            seconds += left_s * _price(view, job, spread, jobs.stage_most[stage], full, share)
     return float(seconds)
 
 
@@ -192,19 +191,14 @@ def within_one(
             # What those ahead hold at least while they leave it less than its least.
             taken = share - max(jobs.least[job] - unit, 0.0)
             if taken > tolerance.QUEUE_GPUS:
-                by_work_s = ahead_s * share / taken + _own_work(view, job, spread, numbers, taken)
-                end_s = min(end_s, by_work_s)
+                own_s = _by_work(view, job, spread, numbers, taken, True)
+                end_s = min(end_s, ahead_s * share / taken + own_s)
             end_s = end_s * (1.0 + ROUNDING) + changes * (preempt_s + tolerance.EVENT_S)
         ends_s[count] = end_s
         count += 1
-        for stage in range(jobs.stage_of[job], jobs.stage_of[job + 1]):
-            left_s = _left_in(view, job, stage)
-            if left_s > 0.0:
-                ahead_s += left_s * _price(view, job, spread, jobs.stage_most[stage], np.inf, share)
+        ahead_s += _by_work(view, job, spread, numbers, share, False)
     told_s[0], told_s[1] = ends_s[count - 1], ends_s[:count].max()
-    if told_s[0] < np.inf:
-        return PROMISED
-    return STANDS if _own_work(view, asked, spread, numbers, share) == np.inf else BLOCKED
+    return PROMISED if told_s[0] < np.inf else BLOCKED
 
 
 @njit(types.float64(VIEW, FLOATS, types.float64, types.boolean), cache=True)
