@@ -1,25 +1,35 @@
 """Does PCS keep the completions that it promises, whoever comes? Random clusters against arrivals that mean harm.
 
-    python benchmarks/worst_case_runs.py --runs 100000 --seed 0
+    python -m benchmarks.worst_case_runs --runs 100000 --seed 0
+    python -m benchmarks.worst_case_runs --tight FOLDER
 
 A run draws GPUs, a configuration and jobs, and picks a victim among them. After it come arrivals by one of `TACTICS`:
 floods of the other queues that outlast its bound, crowds behind it in its own queue, pulses, or none. Every job of the
 run is promised its worst case at its submission, as `simulate --policy pcs --predict` does, and must keep it.
 `reached` is the highest share of its bound that any victim took which had somebody ahead in its queue and other queues
 beside it: that the bound is no idle one.
+
+FOLDER holds trace_0e4a51.csv, speedups.csv and configs_0e4a51.json. Of its first 301 jobs on 64 GPUs every third is
+played on against a flood: its queue, as it is at the job's submission, alone on the GPUs that it is sure of, with the
+configuration's caps and without any; how much of the bound it takes in the worse of both.
 """
 
 import argparse
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from math import inf, isfinite
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.bench_elastic import FIRST_JOBS, GPUS, read_jobs
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy
-from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.schedulers.elastic.wfq import queue_at
+from jobcast.schedulers.elastic.worst_case import guaranteed_gpus
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay
+from jobcast.simulator.elastic.state import COUNT
 
 WIDTH = 16
 TACTICS = ("quiet", "flood", "crowd", "flood and crowd", "pulses", "flood and pulses")
@@ -179,12 +189,48 @@ def tallied(runs: int, seed: int) -> Tally:
     return tally
 
 
+def tightness(folder: Path) -> dict[str, np.ndarray]:
+    """Shares of their bounds that jobs of the trace take when all other queues are flooded, by configuration."""
+    jobs, found = read_jobs(folder, FIRST_JOBS), {}
+    for name, told in json.loads((folder / "configs_0e4a51.json").read_text(encoding="utf-8")).items():
+        own = parse_config(told, name)
+        run = ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([float(GPUS)])), own.policy())
+        found[name] = np.array([_flooded(run, job, own) for job in range(0, FIRST_JOBS, 3)])
+    return found
+
+
+def _flooded(run: ElasticReplay, job: int, own: WfqConfig) -> float:
+    run.submit(job + 1)
+    numbers, state = run.policy.numbers, run.state
+    queue = queue_at(numbers, run.jobs.size_s[job])
+    active = state.active[: int(state.count[COUNT.active])]
+    there = np.array([one for one in active if queue_at(numbers, run.jobs.size_s[one]) == queue])
+    left_s, most, count = (run.jobs.size_s - state.done_s)[there], run.jobs.most[there], len(there)
+    alone = run.jobs._replace(
+        submit_s=np.zeros(count), size_s=left_s, least=np.zeros(count), most=most, model=run.jobs.model[there],
+        stage_of=np.arange(count + 1), stage_end=np.ones(count), stage_most=most,
+    )  # fmt: skip
+    cluster, ends_s = ElasticCluster(np.array([guaranteed_gpus(numbers, run.cluster.capacity, queue)])), []
+    for clip in (own.clip_demand_factor, 0.0):
+        policy = WfqConfig(clip_demand_factor=clip, delta=own.delta).policy()
+        flooded = ElasticReplay(alone, left_s, cluster, policy)
+        flooded.submit(count)
+        flooded.finish()
+        ends_s.append(float(flooded.state.end_s[-1]))
+    return max(ends_s) / (run.worst_case(job).end_s - float(state.clock[0]))
+
+
 def main() -> None:
     """Print what the runs showed; exit code 1 where a promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tight", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
+    if asked.tight:
+        for name, shares in tightness(asked.tight).items():
+            print(f"{name}: of the bound, median {np.median(shares):.4f}, least {shares.min():.3f}")
+        return
     tally = tallied(asked.runs, asked.seed)
     print(f"runs {tally.runs:,}, promises {tally.promises:,}, broken {len(tally.broken)}")
     print(f"reached {tally.reached:.4f} of the bound; 80 % or more in {tally.nearly:,} runs")
