@@ -69,15 +69,9 @@ def _price(view: ElasticView, job: int, spread: bool, most: float, full: float, 
     linear between the numbers that are tried, so that their ratio is highest at one of these.
     """
     dearest = 0.0
-    for step in range(int(most) + 3):
-        gpus = float(step)
-        # After the whole numbers, the three where c bends or the range ends.
-        if step == 0:
-            gpus = min(share, most)
-        elif step == int(most) + 1:
-            gpus = min(full, most)
-        elif step == int(most) + 2:
-            gpus = most
+    # Beside whole numbers, the three where c bends or the range ends.
+    bends = np.array([min(share, most), min(full, most), most])
+    for gpus in np.concatenate((np.arange(1.0, int(most) + 1.0), bends)):
         lost = 1.0 if gpus >= full - tolerance.GPUS else min(gpus, share) / share
         speed = _slowest(view, job, spread, gpus)
         dearest = max(dearest, lost / speed if speed > 0.0 else np.inf)
