@@ -4,6 +4,7 @@ Columns instead of objects: rules and the engine of `simulator.elastic` are comp
 by playing the whole cluster forward. PCS, sections 3 and 4.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -75,6 +76,31 @@ class ElasticView(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Promises:
+    """What a rule can promise.
+
+    Attributes
+    ----------
+    worst_case : compiled, worst_case(view, numbers, position, preempt_s, spread, told_s): fills told_s, seconds from
+        now to the latest completion of an active job whatever arrives later; other than 0 where there is none
+    reasons : why there is none, by what `worst_case` returns
+    joined : numbers under which jobs submitted from an instant on go by other numbers, and those before keep theirs:
+        joined(numbers, from_s, later)
+    """
+
+    worst_case: Any
+    reasons: tuple[str, ...]
+    joined: Callable[[Floats, float, Floats], Floats]
+
+
+class Preference(NamedTuple):
+    """Numbers that a policy is to go by from an instant on, seconds from the epoch. PCS, section 3.2."""
+
+    from_s: float
+    numbers: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ElasticPolicy:
     """A compiled rule that shares all GPUs among the active jobs at every event.
 
@@ -87,6 +113,9 @@ class ElasticPolicy:
     lease_s : it is asked again when so long nothing happened, 0: never
     integral : whether jobs hold whole GPUs only
     preemptive : whether jobs that come later can delay those that are there
+    promises : what it can promise; None: nothing
+    later : changes of its numbers, in order of time; runs of elastic jobs alone carry them out
+    keep : whether jobs that are there at a change keep the numbers that they were promised; else they change, too
     """
 
     name: str
@@ -95,6 +124,9 @@ class ElasticPolicy:
     lease_s: float = 0.0
     integral: bool = True
     preemptive: bool = True
+    promises: Promises | None = None
+    later: tuple[Preference, ...] = ()
+    keep: bool = True
 
     @property
     def trigger(self) -> Trigger:

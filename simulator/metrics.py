@@ -291,6 +291,27 @@ def forecast_errors(log: RunLog, counted: Bools) -> Figures:
     return _errors("pred_err", errors_pct(log)[counted])
 
 
+@needs("worst_case_end_s")
+def promises(log: RunLog, counted: Bools) -> Figures:
+    """`promises_*`: worst cases told at submission, how many were kept, and how many made anew, which counts as broken.
+
+    `worst_case_over_jct_p50`: of those, the median of the promised JCT over the true one. PCS, section 3.1.
+    """
+    told_s = log.columns["worst_case_end_s"]
+    remade = ~np.isnan(log.columns.get("renewed_end_s", np.full(len(log), np.nan)))
+    made = counted & np.isfinite(told_s)
+    kept = made & ~remade & (log.end_s <= told_s + tolerance.INSTANT_S)
+    jct_s = log.jct_s[made]
+    over = (told_s - log.submit_s)[made] / np.where(jct_s > 0.0, jct_s, np.nan)
+    return {
+        "promises_made": float(made.sum()),
+        "promises_kept": float(kept.sum()),
+        "promises_remade": float((made & remade).sum()),
+        "promises_broken": float((made & ~kept).sum()),
+        "worst_case_over_jct_p50": float(np.nanmedian(over)) if len(over) else np.nan,
+    }
+
+
 @needs("forecast_duration_s")
 def duration_errors(log: RunLog, counted: Bools) -> Figures:
     """`duration_err_*`: of the run times first forecast, % of the run time."""

@@ -104,16 +104,19 @@ def apply_pick(front_path: Path, pick: int, out: Path | None) -> None:
 @options.trace_option()
 @options.window_options
 @options.limit_option
-@click.option("--search", "again", is_flag=True, help="When a new search is due, start it as the last one was.")
-@click.option("--out", type=options.FILE, help="Of the new front; default: in the old one's place.")
+@click.option("--start/--no-start", default=True, help="Whether a search that is due is started, as the last one was.")
+@click.option("--out", type=options.FILE, help="Of the new front; default: the old one's place, that one kept beside.")
 @options.workers_option
 @options.json_option
 def check_front(front_path: Path, trace_path: Path, json_to: str | None, **asked: Any) -> None:
-    """Say whether a front's workload has changed so much that a new search is due: sizes, rate and load of arrivals.
+    """Search anew when a front's workload has changed so much that it is due: sizes, rate and load of arrivals.
+
+    The new search is as the last one was, on the newer trace; the same command goes on where it was interrupted.
 
     \b
     Example:
       jobcast search check front.parquet --trace newer.csv --json -
+      jobcast search check front.parquet --trace newer.csv --no-start
     """
     from jobcast.pipelines.cli.search_request import check_and_tell
 

@@ -102,15 +102,16 @@ def check_and_tell(
     from_s: float | None,
     until_s: float | None,
     limit: int | None,
-    again: bool,
+    start: bool,
     out: Path | None,
     jobs: int,
 ) -> dict[str, Any]:
-    """Compare a trace's workload with a front's, print the verdict unless `quiet`, search anew where asked and due.
+    """Compare a trace's workload with a front's, print the verdict unless `quiet`, search anew where due and `start`.
 
     Raises ConfigError and TraceError as its parts do.
     """
-    about = read_front(front_path).about
+    front = read_front(front_path)
+    about = front.about
     try:
         options = {name: about["options"][name] for name in KEPT}
         options["cluster_path"] = Path(options["cluster_path"]) if options["cluster_path"] else None
@@ -128,8 +129,18 @@ def check_and_tell(
     if not quiet:
         console.result("\n".join(verdict["reasons"]) if due else "the workload is still the one that was searched on")
         console.result("a new search is due" if due else "no new search is due")
-    if due and again:
+    verdict["started"] = due and start
+    if due and start:
+        before = front_path.with_stem(f"{front_path.stem}-before")
+        if out is None:
+            # Configurations of it are in use.
+            write_front(front, before)
         verdict["front"] = search_and_tell(trace_path, out or front_path, options, console, quiet=quiet)
+        kept = f"; the old one is {before}" if out is None else ""
+        configurations = verdict["front"]["configurations"]
+        console.note(f"searched anew on {trace_path}, {configurations} configurations: {out or front_path}{kept}")
+    elif due:
+        console.note(f"no search was started (--no-start); {front_path} stays as it is")
     return verdict
 
 
@@ -154,8 +165,9 @@ def front_figures(front: Front) -> dict[str, Any]:
 def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
     # Told by its own line: it is a setting of PCS, and would be accepted below.
-    if "config" in settings:
-        raise ConfigError("--set config: is what a search looks for; leave it out")
+    for name in ("config", "configs"):
+        if name in settings:
+            raise ConfigError(f"--set {name}: is what a search looks for; leave it out")
     split = split_settings(find_policy(POLICY), settings)
     return {
         "whole": split.own.whole_gpus,

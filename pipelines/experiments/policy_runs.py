@@ -295,7 +295,7 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
 def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     """Elastic jobs as the compiled twin runs them."""
     ran = simulate_elastic(scenario, rule.name, ask.settings, predict=ask.predict, progress=progress)
-    ran = replace(ran, notes=placing_notes(scenario, rule.name, ask.settings))
+    ran = replace(ran, notes=(*ran.notes, *placing_notes(scenario, rule.name, ask.settings)))
     if not rule.asks:
         return ran
     of_jobs = JobAnswers(ask.record)
@@ -308,7 +308,10 @@ def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress:
 def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     """Elastic policies where GPUs are whole, and lie on nodes."""
     scenario, whole = world.scenario(kinds.ELASTIC, rule.scope), "whole_gpus" in rule.settings.model_fields
-    policy = WholeWidths(make_rule(rule.name, None, {**ask.settings, **({"whole_gpus": True} if whole else {})}))
+    made = make_rule(rule.name, None, {**ask.settings, **({"whole_gpus": True} if whole else {})})
+    if made.later:
+        raise ConfigError("--set configs: is not carried out under --law; leave one of both out")
+    policy = WholeWidths(made)
     log, took = timed(lambda: world.replay(scenario.workload, policy, progress=progress, meters=ask.watching))
     return Simulated(log, **took)
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from jobcast.domain.errors import ConfigError
-from jobcast.domain.times import has_an_offset_of_earth, may_be_a_date
+from jobcast.domain.times import FIRST_S, LAST_S
+from jobcast.domain.times import parse_time as parse_time
 
 UNKNOWN = "–"
 Shown = Callable[[float | None], str]
@@ -168,47 +168,6 @@ def listed(words: Sequence[str]) -> str:
 
 def _minus(text: str) -> str:
     return text.replace("-", "−")
-
-
-FIRST_S, LAST_S = -62135596800.0, 253402300799.0
-"""0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: what ISO-8601 can write in four digits of a year."""
-
-
-def parse_time(text: str, option: str = "time") -> float:
-    """Seconds from the epoch.
-
-    >>> parse_time("1970-01-02")
-    86400.0
-    >>> parse_time("1970-01-01T01:00:00+01:00")
-    0.0
-    >>> parse_time("12.5")
-    12.5
-    """
-    plain = text.strip()
-    # 20171106 is a date to most people, and seconds in 1970 to a computer.
-    if may_be_a_date(plain):
-        raise ConfigError(f"{option}: {text!r} may be a date or seconds; write it with dashes, or seconds as {plain}.0")
-    seconds = _seconds(plain)
-    # NaN, of what is no time at all, fails here too.
-    if not FIRST_S <= seconds <= LAST_S:
-        raise ConfigError(f"{option}: {text!r} is no instant; write 2017-11-06T00:00:00Z or seconds from the epoch")
-    return seconds
-
-
-def _seconds(text: str) -> float:
-    """Seconds from the epoch; not-a-number for what is no time."""
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        return math.nan
-    if not has_an_offset_of_earth(instant):
-        return math.nan
-    # Without an offset UTC, never the time of this computer.
-    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
 def iso(seconds: float | None) -> str | None:

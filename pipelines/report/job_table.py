@@ -14,17 +14,29 @@ from jobcast.traces.files import replacing
 from jobcast.traces.table_files import write_parquet
 
 MICROSECOND_DIGITS = 6
-TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time")
+TIMES = (
+    *("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time"),
+    *("worst_case_end_time", "renewed_worst_case_end_time"),
+)
 DURATION_BIN = "duration_bin"
 """Column of the duration bin that a policy was told of a job, such as 5-60min."""
 LISTED = ("job_id", "pool", "user", "tag", "duration")
 """What a table takes from the trace."""
+
+
+def _finite(times_s: np.ndarray) -> np.ndarray:
+    """Instants, NaN in place of those that are never."""
+    return np.where(np.isfinite(times_s), times_s, np.nan)
+
+
 TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "fair_finish_s": (("contention_events",), metrics.fair_finish_s),
     "fair_finish_over_time_s": (("contention_events",), lambda log: metrics.fair_finish_s(log, over_time=True)),
     "predicted_end_time": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"]),
     "predicted_jct_s": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"] - log.submit_s),
-    "deadline": (("due_s",), lambda log: np.where(np.isfinite(log.columns["due_s"]), log.columns["due_s"], np.nan)),
+    "worst_case_end_time": (("worst_case_end_s",), lambda log: _finite(log.columns["worst_case_end_s"])),
+    "renewed_worst_case_end_time": (("renewed_end_s",), lambda log: _finite(log.columns["renewed_end_s"])),
+    "deadline": (("due_s",), lambda log: _finite(log.columns["due_s"])),
     "deadline_met": (("due_s",), metrics.in_time),
     "tardiness_s": (("due_s",), metrics.tardiness_s),
     "tardiness_eur": (("due_s", "weight", "energy_eur"), metrics.tardiness_eur),
@@ -34,7 +46,10 @@ TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "migrations": (("migrations",), lambda log: log.columns["migrations"].astype(np.int64)),
 }
 """Column of the table -> columns of the log that it needs, and how it comes from them."""
-RENAMED = ("due_s", "predicted_end_s", "deadline_accuracy", "done", "edge_mb", "bins_off")
+RENAMED = (
+    *("due_s", "predicted_end_s", "worst_case_end_s", "renewed_end_s"),
+    *("deadline_accuracy", "done", "edge_mb", "bins_off"),
+)
 """Columns of the log that are told in another way; all others under their own names."""
 
 

@@ -1,9 +1,11 @@
 """A configuration of PCS: queues, their thresholds and weights, and the caps on demand. PCS, section 3.1."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.times import parse_time
 
 # Characters of a weight that is written as a fraction.
 LONGEST_FRACTION = 40
@@ -53,8 +56,10 @@ class WfqConfig:
     def policy(self, types: Sequence[str] = ("",), *, whole: bool = False, monotone: bool = False) -> ElasticPolicy:
         """PCS under this configuration; arguments as of `numbers`."""
         from jobcast.schedulers.elastic.wfq import pcs
+        from jobcast.schedulers.elastic.worst_case import PROMISES
 
-        return ElasticPolicy("pcs", pcs, self.numbers(types, whole=whole, monotone=monotone), integral=whole)
+        numbers = self.numbers(types, whole=whole, monotone=monotone)
+        return ElasticPolicy("pcs", pcs, numbers, integral=whole, promises=PROMISES)
 
     def to_json(self) -> dict[str, Any]:
         """As a configuration file holds it."""
@@ -79,6 +84,32 @@ def read_config(path: Path) -> WfqConfig:
     except (ValueError, RecursionError) as error:  # ValueError: of JSON, of UTF-8, and of numbers of 5,000 digits
         raise ConfigError(f"config {path}: not valid JSON ({error}); correct it") from error
     return parse_config(told, str(path))
+
+
+def read_changes(path: Path) -> tuple[tuple[float, WfqConfig], ...]:
+    """Configurations by the instant from which each holds, seconds from the epoch, in order of time.
+
+    A CSV of from, as times are written everywhere, and config, a file as `read_config` takes it,
+    looked for beside the CSV. Raises ConfigError that names the line.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"configs {path}: cannot be read ({error}); check the file") from error
+    changes = tuple(_change(row, path, line) for line, row in enumerate(rows, 2))
+    if not changes or any(here[0] >= later[0] for here, later in pairwise(changes)):
+        raise ConfigError(
+            f"configs {path}: needs lines of from,config, each from a later instant on than the one before"
+        )
+    return changes
+
+
+def _change(row: Mapping[str, str | None], path: Path, line: int) -> tuple[float, WfqConfig]:
+    told, config = row.get("from") or "", row.get("config") or ""
+    if not config:
+        raise ConfigError(f"configs {path}, line {line}: names no config; write from,config")
+    return parse_time(told, f"configs {path}, line {line}, from"), read_config(path.parent / config)
 
 
 def parse_config(told: Any, place: str) -> WfqConfig:

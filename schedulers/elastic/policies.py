@@ -1,6 +1,7 @@
 """Policies of elastic jobs: settings and specs. Compiled code is imported when a policy is made."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -12,6 +13,12 @@ class PcsSettings(Settings):
     """Of PCS."""
 
     config: File | None = setting(None, "a configuration; without one queue without caps. PCS, section 3.2")
+    configs: File | None = setting(
+        None, "a CSV of from,config: configurations that follow, each from an instant on. PCS, section 3.2"
+    )
+    promises: Literal["keep", "renew"] = setting(
+        "keep", "at a change, jobs that are there keep their configuration and go first, or are promised anew"
+    )
     whole_gpus: Flag = setting(False, "deal out whole GPUs only")
     caps: Literal["crossing", "monotone"] = setting(
         "crossing", "a demand cap reaches to the first number of GPUs that is not efficient, or the last is"
@@ -31,10 +38,14 @@ class FairSettings(Settings):
 
 
 def _pcs(gpu_types: Sequence[str] | None, own: PcsSettings) -> Any:
-    from jobcast.schedulers.elastic.config import WfqConfig, read_config
+    from jobcast.domain.elastic import Preference
+    from jobcast.schedulers.elastic.config import WfqConfig, read_changes, read_config
 
     config = read_config(own.config) if own.config is not None else WfqConfig()
-    return config.policy(gpu_types or ("",), whole=own.whole_gpus, monotone=own.caps == "monotone")
+    types, how = gpu_types or ("",), {"whole": own.whole_gpus, "monotone": own.caps == "monotone"}
+    changes = read_changes(own.configs) if own.configs is not None else ()
+    later = tuple(Preference(from_s, one.numbers(types, **how)) for from_s, one in changes)
+    return replace(config.policy(types, **how), later=later, keep=own.promises == "keep")
 
 
 def _of_rule(name: str, place: str, *, preemptive: bool = True) -> Make:

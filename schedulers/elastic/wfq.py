@@ -23,6 +23,15 @@ HEAD = 5
 SAME_GPUS = 1e-6
 
 
+@njit(types.int64(FLOATS, types.float64), cache=True)
+def queue_at(numbers: Floats, size_s: float) -> int:
+    """The queue of a declared size: the first whose threshold is not below it."""
+    queues, queue = int(numbers[0]), 0
+    while queue < queues - 1 and rounded(size_s) > rounded(numbers[HEAD + queue]):
+        queue += 1
+    return queue
+
+
 @njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)
 def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone: bool) -> float:
     """Most GPUs at which a model is efficient: speedup(g) / g >= `least_efficiency`. PCS, section 3.3.
@@ -113,23 +122,16 @@ def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, 
             grant(view, job, share, wanted, gpus)
 
 
-@njit(RULE, cache=True)
-def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
-    """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1.
-
-    `numbers` as `WfqConfig.numbers` lays them out. A job's queue follows from its declared size for good.
-    """
+@njit(types.void(VIEW, FLOATS, FLOATS_2D), cache=True)
+def share_out(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1."""
     queues, kinds = int(numbers[0]), len(view.capacity)
-    thresholds = numbers[HEAD : HEAD + queues]
     queue_of = np.empty(view.count, dtype=np.int64)
     demands = np.zeros(queues)
     for i in range(view.count):
         job = view.active[i]
-        queue = 0
-        while queue < queues - 1 and rounded(view.jobs.size_s[job]) > rounded(thresholds[queue]):
-            queue += 1
-        queue_of[i] = queue
-        demands[queue] += view.most[job]
+        queue_of[i] = queue_at(numbers, view.jobs.size_s[job])
+        demands[queue_of[i]] += view.most[job]
     shares = np.zeros((queues, kinds))
     one = np.zeros(queues)
     for kind in range(kinds):
@@ -150,3 +152,69 @@ def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         for i in range(view.count):
             job = view.active[i]
             grant(view, job, left, view.most[job] - gpus[job].sum(), gpus)
+
+
+def joined(numbers: Floats, from_s: float, later: Floats) -> Floats:
+    """Numbers of `pcs` under which jobs submitted from an instant on go by a later configuration.
+
+    Turns, oldest first: minus their number, (first submission, how many numbers) of each, then the numbers of each.
+    """
+    old = numbers if numbers[0] < 0.0 else np.concatenate([[-1.0, -np.inf, float(len(numbers))], numbers])
+    turns = int(-old[0])
+    head = [old[:1] - 1.0, old[1 : 1 + 2 * turns], [from_s, float(len(later))]]
+    return np.concatenate([*head, old[1 + 2 * turns :], later])
+
+
+@njit(types.UniTuple(types.int64, 2)(FLOATS, types.int64), cache=True)
+def turn_at(numbers: Floats, turn: int) -> tuple[int, int]:
+    """Where the numbers of a turn begin and end."""
+    begin = 1 + 2 * int(-numbers[0])
+    for earlier in range(turn):
+        begin += int(numbers[2 + 2 * earlier])
+    return begin, begin + int(numbers[2 + 2 * turn])
+
+
+@njit(types.int64(FLOATS, types.float64), cache=True)
+def turn_of(numbers: Floats, submit_s: float) -> int:
+    """The turn of a job by its submission: the last that had begun."""
+    turn = int(-numbers[0]) - 1
+    while submit_s < numbers[1 + 2 * turn]:
+        turn -= 1
+    return turn
+
+
+@njit(types.Tuple((VIEW, INTS))(VIEW, FLOATS, types.int64, FLOATS), cache=True)
+def of_turn(view: ElasticView, numbers: Floats, turn: int, left: Floats) -> tuple[ElasticView, Ints]:
+    """The jobs of a turn, with the GPUs that are left for them, and their positions in `view.active`."""
+    positions = np.empty(view.count, dtype=np.int64)
+    count = 0
+    for i in range(view.count):
+        if turn_of(numbers, view.jobs.submit_s[view.active[i]]) == turn:
+            positions[count] = i
+            count += 1
+    active = view.active[positions[:count]]
+    seen = ElasticView(
+        view.now_s, left, active, count, view.jobs, view.left_s, view.most, view.held_gpu_s, view.contention
+    )
+    return seen, positions[:count]
+
+
+@njit(RULE, cache=True)
+def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """PCS under a configuration, `numbers` as `WfqConfig.numbers` lays them out, or under several as `joined` does.
+
+    A job's queue follows from its declared size for good, its configuration from its submission. Those of earlier
+    configurations share all GPUs as they were promised; later ones share what these leave.
+    """
+    if numbers[0] > 0.0:
+        share_out(view, numbers, gpus)
+        return
+    left = view.capacity.copy()
+    for turn in range(int(-numbers[0])):
+        begin, end = turn_at(numbers, turn)
+        seen, _ = of_turn(view, numbers, turn, left)
+        share_out(seen, numbers[begin:end], gpus)
+        for kind in range(len(left)):
+            left[kind] = max(left[kind] - gpus[seen.active, kind].sum(), 0.0)
+        if numbers[begin + 3] > 0.0:  # whole GPUs
+            left = np.floor(left + tolerance.GPUS)

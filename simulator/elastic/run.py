@@ -1,15 +1,15 @@
 """A run of elastic jobs from beginning to end, and its record."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, Floats, Ints
-from jobcast.domain.errors import DecisionError
+from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, ElasticView, Floats, Ints
+from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.elastic.state import COUNT, State, World, empty_state, with_room
+from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, World, empty_state, with_room
 from jobcast.simulator.log import SPEEDUP, RunLog, Spans, flat_spans
 
 PROGRESS_EVERY = 200
@@ -47,6 +47,19 @@ class ElasticCluster:
         return float(self.capacity.sum())
 
 
+class WorstCase(NamedTuple):
+    """The latest completion of a job, whatever arrives later, if sizes and speedups are as declared.
+
+    Attributes
+    ----------
+    end_s : seconds from the run's beginning, infinite where nothing can be promised
+    reason : why nothing can, else empty
+    """
+
+    end_s: float
+    reason: str
+
+
 class ElasticReplay:
     """A run that can be interrupted at any submission, looked at and gone on with.
 
@@ -80,6 +93,9 @@ class ElasticReplay:
         self._kernel = kernel
         self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type), record=record)
         self.predicted_end_s = np.full(len(size_s), np.nan)
+        self.worst_cases: dict[int, WorstCase] = {}
+        self.renewed: dict[int, WorstCase] = {}
+        self._later = list(policy.later)
         self._virtual: State | None = None
         self._world = self.world(self.jobs, self.size_s)
         self._pending_lease, self._origin_s = pending_lease, origin_s
@@ -101,23 +117,88 @@ class ElasticReplay:
 
     def submit(self, until: int) -> None:
         """Run on until `until` jobs were submitted. Raises DecisionError for what the rule may not do."""
-        if self.state.count[COUNT.arrived] < until:
-            self._play(until)
+        self._with_changes(until, self._play)
 
     def forecast(self, until: int) -> None:
         """Run on until `until` jobs were submitted, each with a forecast of its completion. Raises as `submit`."""
+        self._with_changes(until, self._forecast)
+
+    def _forecast(self, until: int) -> None:
         # One scratch state for all forecasts; runs without any need none.
         if self._virtual is None:
             self._virtual = empty_state(self.jobs, len(self.cluster.capacity), len(self.cluster.node_type))
         pending, predicted_end_s = self._pending_lease, self.predicted_end_s
-        self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, until, predicted_end_s)
+        if self.policy.promises is None:
+            self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, until, predicted_end_s)
+            return
+        # A bound is of the state right after a submission: one at a time.
+        for job in range(int(self.state.count[COUNT.arrived]), until):
+            self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, job + 1, predicted_end_s)
+            self.worst_cases[job] = self.worst_case(job)
+
+    def _with_changes(self, until: int, go: Callable[[int], None]) -> None:
+        """Let jobs be submitted, the policy changing in between where it is to."""
+        while self._later:
+            at_s = self._later[0].from_s - self._origin_s
+            first = int(np.searchsorted(self.jobs.submit_s, at_s))
+            if first >= until:
+                break
+            if self.state.count[COUNT.arrived] < first:
+                go(first)
+            self.advance(at_s)
+        if self.state.count[COUNT.arrived] < until:
+            go(until)
+
+    def set_preference(self, numbers: Floats, *, keep: bool = True) -> None:
+        """Go by other numbers of the policy from now on, such as `WfqConfig.numbers`. PCS, section 3.2.
+
+        keep : jobs that are there go by those that they were promised until they end, and before all that come from
+            now on; else all go by the new ones at once: what was promised is promised anew, in `renewed`
+
+        Raises ConfigError for a policy that promises nothing.
+        """
+        promises, now_s = self.policy.promises, float(self.state.clock[0])
+        if promises is None:
+            raise ConfigError(f"policy {self.policy.name}: has no preference to set; take pcs")
+        numbers = promises.joined(self.policy.numbers, now_s, numbers) if keep else numbers
+        self.policy = replace(self.policy, numbers=_plain(numbers))
+        self._world = self._world._replace(numbers=self.policy.numbers)
+        if keep:
+            return
+        # A lease that ends now has the rule asked.
+        self.state.clock[CLOCK.lease_at] = now_s
+        self._play(int(self.state.count[COUNT.arrived]), now_s)
+        for job in self.state.active[: int(self.state.count[COUNT.active])].tolist():
+            if job in self.worst_cases:
+                self.renewed[job] = self.worst_case(job)
+
+    def worst_case(self, job: int) -> WorstCase:
+        """The latest completion of an active job as it can be promised now. Raises ConfigError where nothing is."""
+        state, promises, told_s = self.state, self.policy.promises, np.zeros(2)
+        if promises is None:
+            raise ConfigError(f"policy {self.policy.name}: promises nothing; take pcs")
+        count, now_s = int(state.count[COUNT.active]), float(state.clock[0])
+        left_s = np.maximum(self.jobs.size_s - state.done_s, OVERDUE_S)
+        held = (state.most, state.gpu_s, state.contention)
+        view = ElasticView(now_s, self._world.capacity, state.active, count, self.jobs, left_s, *held)
+        position, spread = int(np.flatnonzero(state.active[:count] == job)[0]), len(self._world.node_type) > 0
+        how = (self._world.numbers, position, self.cluster.preempt_s, spread, told_s)
+        reason = promises.reasons[promises.worst_case(view, *how)]
+        return WorstCase(now_s + float(told_s[0]), reason)
 
     def advance(self, until_s: float) -> None:
         """Run on until an instant, what happens at it included; no more is submitted meanwhile. Raises as `submit`."""
-        self._play(int(self.state.count[COUNT.arrived]), until_s)
+        arrived = int(self.state.count[COUNT.arrived])
+        while self._later and self._later[0].from_s - self._origin_s <= until_s:
+            change = self._later.pop(0)
+            self._play(arrived, change.from_s - self._origin_s)
+            self.set_preference(change.numbers, keep=self.policy.keep)
+        self._play(arrived, until_s)
 
     def finish(self) -> None:
         """Run on until the jobs submitted so far have finished; nothing more arrives meanwhile. Raises as `submit`."""
+        while self._later:
+            self.advance(self._later[0].from_s - self._origin_s)
         self._play(int(self.state.count[COUNT.arrived]))
 
     def _play(self, arrivals: int, until_s: float = np.inf) -> None:
@@ -146,6 +227,10 @@ class ElasticReplay:
         }
         if np.isfinite(self.predicted_end_s[:n]).any():
             columns["predicted_end_s"] = self.predicted_end_s[:n] + origin_s
+        if self.worst_cases:
+            columns["worst_case_end_s"] = self._ends_s(self.worst_cases, n)
+        if self.renewed:
+            columns["renewed_end_s"] = self._ends_s(self.renewed, n)
         return RunLog(
             policy=self.policy.name,
             pools=(Pool(FLAT, round(self.cluster.gpus)),),
@@ -162,6 +247,12 @@ class ElasticReplay:
             law=SPEEDUP,
             columns=columns,
         )
+
+    def _ends_s(self, told: Mapping[int, WorstCase], count: int) -> Floats:
+        """Seconds from the epoch, NaN of jobs that were told nothing."""
+        ends_s = np.full(count, np.nan)
+        ends_s[list(told)] = [one.end_s + self._origin_s for one in told.values()]
+        return ends_s
 
     def _spans(self, count: int) -> Spans:
         """What jobs held, GPUs of all types together; without a record a job's mean between its start and its end."""

@@ -68,7 +68,7 @@ def check_elastic(name, seed):
     _case, size_s, _ = made
     log, again, foreseen = (replay_elastic(start(made), predict=predict) for predict in (False, False, True))
     check_same(log, again)
-    check_same(log, foreseen, but=("predicted_end_s",))
+    check_same(log, foreseen, but=("predicted_end_s", "worst_case_end_s"))
     assert np.isfinite(foreseen.columns["predicted_end_s"]).all()
     assert (foreseen.columns["predicted_end_s"] >= log.submit_s).all()
     assert np.isfinite(log.end_s).all(), "a job never ended"

@@ -117,7 +117,7 @@ KINDS = {
         "switches.csv",
         ("simulate --trace jobs.csv --pools pools.csv --policy sia --forecasts oracle --set switches={}",),
     ),
-    "front": Kind("front.parquet", ("search apply {} --pick 0", "search check {} --trace elastic.csv")),
+    "front": Kind("front.parquet", ("search apply {} --pick 0", "search check {} --trace elastic.csv --no-start")),
     "profiles csv": Kind("profiles.csv", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),
     "profiles parquet": Kind("profiles.parquet", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),
     "profiles sqlite": Kind("profiles.sqlite", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),

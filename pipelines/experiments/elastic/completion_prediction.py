@@ -19,7 +19,7 @@ from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind
-from jobcast.simulator.elastic.run import ElasticReplay
+from jobcast.simulator.elastic.run import ElasticReplay, WorstCase
 from jobcast.simulator.elastic.state import COUNT
 from jobcast.traces.table import Trace
 
@@ -67,11 +67,13 @@ class Answer:
     gpus : the most that it can use
     point_s : completion with sizes as declared and nothing more arriving, seconds from the epoch; NaN without a size
     ends_s : (futures,) completions drawn, seconds from the epoch
+    worst_case : the latest completion that can be promised, seconds from the epoch; None where nothing is promised
     """
 
     gpus: int
     point_s: float
     ends_s: Floats
+    worst_case: WorstCase | None = None
 
 
 def answer_jct(
@@ -113,10 +115,13 @@ def answer_jct(
         run.submit(len(one.workload))
         run.advance(at_s)
         told = _standing(run, origin_s, job, question)
-        ends = _ends(run, job, earlier, question, learned)
         known = question.job != NEW or question.size_s is not None
+        # Without a size nothing can be promised.
+        latest = run.worst_case(job) if known and run.policy.promises is not None else None
+        ends = _ends(run, job, earlier, question, learned)
         point = _point(run, job) if known else np.nan
-        answers.append(Answer(gpus, point + origin_s, ends + origin_s))
+        worst = None if latest is None else latest._replace(end_s=latest.end_s + origin_s)
+        answers.append(Answer(gpus, point + origin_s, ends + origin_s, worst))
     return told | {
         "policy": policy,
         "sizes": question.sizes,
@@ -139,11 +144,20 @@ def tell(answer: Answer, question: Question, learned: CompletionTime | None = No
     figures: dict[str, Any] = {"gpus": answer.gpus}
     if np.isfinite(answer.point_s):
         figures |= {"point": iso(answer.point_s), "point_h": (answer.point_s - question.at_s) / HOUR_S}
+    if answer.worst_case is not None:
+        figures["worst_case"] = told_worst(answer.worst_case, question.at_s)
     for name, end_s in zip(QUANTILES, quantiles, strict=True):
         figures |= {name: iso(float(end_s)), f"{name}_h": float(end_s - question.at_s) / HOUR_S}
     if question.by_s is not None:
         figures |= {"by": iso(question.by_s), "by_probability": float((answer.ends_s <= question.by_s).mean())}
     return figures
+
+
+def told_worst(latest: WorstCase, at_s: float) -> dict[str, Any]:
+    """The latest completion that is promised: when, and in how many hours; the reason where there is none."""
+    if latest.reason:
+        return {"end": None, "hours": None, "reason": latest.reason}
+    return {"end": iso(latest.end_s), "hours": (latest.end_s - at_s) / HOUR_S}
 
 
 def refuse_what_if(question: Question, option: str, given: str | None) -> None:
@@ -253,8 +267,15 @@ def answers_table(result: Mapping[str, Any]) -> str:
     for one in result["answers"]:
         cells: Sequence[str] = [_hours(one.get("point_h"))] + [_hours(one[f"{name}_h"]) for name in QUANTILES]
         late = f"   by {one['by']}: {one['by_probability']:.0%}" if "by" in one else ""
-        lines.append(f"{one['gpus']:>5} " + " ".join(f"{cell:>10}" for cell in cells) + late)
+        lines.append(f"{one['gpus']:>5} " + " ".join(f"{cell:>10}" for cell in cells) + late + _latest(one))
     return "\n".join(lines)
+
+
+def _latest(one: Mapping[str, Any]) -> str:
+    if "worst_case" not in one:
+        return ""
+    told = one["worst_case"]
+    return "   no worst case: " + told["reason"] if "reason" in told else f"   at worst {_hours(told['hours'])}"
 
 
 def _hours(value: float | None) -> str:

@@ -1,5 +1,6 @@
 """One simulation of elastic jobs: a scenario replayed under a policy, its figures and its table."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -44,7 +45,13 @@ def simulate_elastic(
     """
     run = prepare(scenario, policy, settings)
     log, took = timed(lambda: replay_elastic(run, predict=predict, progress=progress))
-    return Simulated(log, **took)
+    return Simulated(log, **took, notes=_promise_notes(run))
+
+
+def _promise_notes(run: ElasticReplay) -> tuple[str, ...]:
+    """Why how many jobs were promised no worst case."""
+    why = Counter(told.reason for told in run.worst_cases.values() if told.reason)
+    return tuple(f"no worst case for {count} of {len(run.worst_cases)} jobs: {one}" for one, count in why.most_common())
 
 
 def placing_notes(scenario: ElasticScene, policy: str, own: Mapping[str, Any]) -> tuple[str, ...]:

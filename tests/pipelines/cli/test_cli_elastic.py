@@ -49,6 +49,60 @@ def test_tables_of_speedups_and_configurations(shell, csv, tmp_path):
     assert capped["makespan_s"] == pytest.approx(100.0)
 
 
+@pytest.fixture
+def short_first(tmp_path):
+    """A file of a configuration in which jobs of up to 60 s get nine tenths."""
+    told = {"class_thresholds": [60, "inf"], "class_rates": [0.9, 0.1]}
+    (tmp_path / "short.json").write_text(json.dumps(told))
+    return tmp_path / "short.json"
+
+
+@pytest.mark.parametrize(("how", "ends", "broken"), [("keep", [100.0, 150.0], 0), ("renew", [150.0, 75.556], 2)])
+def test_a_configuration_that_changes(shell, two, short_first, how, ends, broken):
+    """From 20 s on short jobs go first: 50 s of work at nine tenths end at 75.56, where promises are made anew."""
+    configs = short_first.with_name("configs.csv")
+    configs.write_text("from,config\n1970-01-01T00:00:20Z,short.json\n")
+    words = ("--set", f"configs={configs}", "--set", f"promises={how}", "--predict", "--out", "done.csv")
+    figures = shell.json(*two, "--policy", "pcs", *words)
+    done = pl.read_csv("done.csv")
+    assert done["end_time"].to_list() == pytest.approx(ends, abs=1e-3)
+    assert done["worst_case_end_time"].to_list() == pytest.approx([100.0, 150.0], rel=1e-5)
+    assert ("renewed_worst_case_end_time" in done.columns) == (how == "renew")
+    told = [figures[f"promises_{name}"] for name in ("made", "kept", "remade", "broken")]
+    assert told == [2, 2 - broken, broken, broken]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("", "needs lines of from,config"),
+        ("20,short.json\n20,short.json\n", "each from a later instant"),
+        ("soon,short.json\n", "line 2, from: 'soon' is no instant"),
+        ("20,\n", "line 2: names no config"),
+        ("20,other.json\n", "other.json: cannot be read"),
+    ],
+)
+def test_mistakes_in_changes(shell, two, short_first, rows, told):
+    configs = short_first.with_name("configs.csv")
+    configs.write_text("from,config\n" + rows)
+    assert told in shell.refuses(*two, "--policy", "pcs", "--set", f"configs={configs}")
+
+
+def test_a_worst_case_is_told_or_why_there_is_none(shell, two, short_first):
+    """A tenth of the only GPU is sure for the long job: 1,000 s; of whole GPUs none is, and the table leaves it out."""
+    words = (*two, "--policy", "pcs", "--set", f"config={short_first}", "--predict", "--out", "done.csv")
+    shell.json(*words)
+    assert pl.read_csv("done.csv")["worst_case_end_time"].to_list() == pytest.approx([1000.0, 10 + 50 / 0.9], rel=1e-5)
+    figures = shell.json(*words, "--set", "whole_gpus=true")
+    assert pl.read_csv("done.csv")["worst_case_end_time"].to_list() == [None, None]
+    assert figures["promises_made"] == 0
+    asked = ("predict", "jct", *two[1:], "--at", "12", "--job", "1", "--policy", "pcs", "--sizes", "declared")
+    told = shell.json(*asked, "--set", f"config={short_first}")["answers"][0]["worst_case"]
+    # Ten seconds alone, two at a tenth: 89.8 s are left.
+    assert told["hours"] == pytest.approx(898 / 3600, rel=1e-5)
+    assert told["end"].startswith("1970-01-01T00:15:10")
+
+
 def test_types_of_gpus_and_nodes(shell, csv, tmp_path):
     """The second type is twice as fast: the first job takes it, 100 s of work in 50."""
     trace = csv("1,vc,0,100,1,0,a", "2,vc,0,100,1,0,a", header=HEADER)

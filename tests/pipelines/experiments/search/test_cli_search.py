@@ -10,6 +10,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli.search import command
+from jobcast.pipelines.experiments.search.evaluation import journal_beside
 from jobcast.pipelines.experiments.search.front import read_front
 from jobcast.schedulers.elastic.config import read_config
 
@@ -80,13 +81,36 @@ def test_a_check_says_what_changed_and_searches_anew(ask, front, trace, tmp_path
     same = json.loads(ask("check", front, "--trace", trace(), "--json", "-"))
     assert same["search_due"] is False
     newer, out = trace(160, name="newer.csv", every_s=40), tmp_path / "anew.parquet"
-    told = json.loads(ask("check", front, "--trace", newer, "--json", "-"))
+    told = json.loads(ask("check", front, "--trace", newer, "--no-start", "--json", "-"))
     assert told["search_due"] is True
+    assert told["started"] is False
     assert told["rate"]["ratio"] == pytest.approx(2.5)
     assert not out.exists()
-    told = json.loads(ask("check", front, "--trace", newer, "--search", "--jobs", "1", "--out", out, "--json", "-"))
+    told = json.loads(ask("check", front, "--trace", newer, "--jobs", "1", "--out", out, "--json", "-"))
     assert told["front"]["search"]["objectives"] == ["jct:mean", "error:p90"]
+    assert told["started"] is True
     assert read_front(out).about["workload"]["jobs"] == 160
+
+
+def test_a_check_in_place_keeps_the_old_front_and_goes_on(ask, front, trace, tmp_path):
+    """Interrupted after some simulations, the same command takes these up; the old front lies beside the new one."""
+    own = tmp_path / "own.parquet"
+    own.write_bytes(front.read_bytes())
+    newer, old = trace(160, name="newer.csv", every_s=40), read_front(front)
+    words = ("check", own, "--trace", newer, "--jobs", "1")
+    told = json.loads(ask(*words, "--json", "-"))
+    assert read_front(tmp_path / "own-before.parquet").rows == old.rows
+    found = read_front(own)
+    assert found.about["workload"]["jobs"] == 160
+    # As if the command had been stopped before the front was written, half of the journal.
+    own.write_bytes(front.read_bytes())
+    journal = journal_beside(own)
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[: len(lines) // 2]))
+    again = json.loads(ask(*words, "--json", "-"))
+    assert again["front"]["rows"] == told["front"]["rows"]
+    assert read_front(own).rows == found.rows
+    assert json.loads(ask("check", own, "--trace", newer, "--json", "-"))["started"] is False
 
 
 @pytest.mark.parametrize("pick", [-1, 999])
