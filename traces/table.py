@@ -208,6 +208,12 @@ class Trace:
         return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
 
     @property
+    def last_known_s(self) -> float:
+        """The last instant that the trace tells of, seconds from the epoch: a submission, a start, an end made known."""
+        told = np.concatenate([self.submit_s, self.start_s, self.known_s])
+        return float(told[np.isfinite(told)].max())
+
+    @property
     def due_s(self) -> Floats:
         """Due dates, seconds from the epoch: `deadline`, infinite where there is none, shape (n_jobs,)."""
         return self._time_or("deadline", np.full(len(self), np.inf))

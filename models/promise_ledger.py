@@ -1,0 +1,237 @@
+"""The promise ledger: when jobs were told to start and end, and when they did, in a database that only grows.
+
+Free of command line, replays and MLflow, so that whatever answers users can keep what it said.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.errors import LedgerError
+from jobcast.traces.files import disk_trouble, reason, unwritable
+from jobcast.traces.owners import draft_room, sweep_drafts
+
+START, END = "start", "end"
+"""What is promised of a job: its first GPUs, its completion."""
+SCHEMA = 1
+"""Of the tables below; a database tells its own."""
+OURS = 0x6A6F6263
+"""Application id of the database: the letters jobc."""
+BUSY_TIMEOUT_S = 30.0  # another process may be writing
+TABLES = f"""
+CREATE TABLE promises (
+    id INTEGER PRIMARY KEY, job_id TEXT NOT NULL, submit_s REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
+    gpus INTEGER NOT NULL, at_s REAL NOT NULL, asked_s REAL NOT NULL, policy TEXT NOT NULL, version TEXT NOT NULL,
+    sizes TEXT NOT NULL, point_s REAL, intervals TEXT NOT NULL, futures_s TEXT NOT NULL, what_if INTEGER NOT NULL,
+    simulated INTEGER NOT NULL, trace_sha256 TEXT NOT NULL
+);
+CREATE TABLE outcomes (
+    id INTEGER PRIMARY KEY, job_id TEXT NOT NULL, submit_s REAL NOT NULL, kind TEXT NOT NULL, event_s REAL,
+    known_s REAL NOT NULL, trace_sha256 TEXT NOT NULL
+);
+CREATE INDEX promises_by_policy ON promises (policy, version, kind);
+CREATE UNIQUE INDEX once ON outcomes (job_id, submit_s, kind, event_s IS NULL, ifnull(event_s, known_s));
+PRAGMA application_id = {OURS};
+PRAGMA user_version = {SCHEMA};
+""" + "".join(
+    f"CREATE TRIGGER no_{what}_of_{table} BEFORE {what} ON {table} "
+    "BEGIN SELECT RAISE(ABORT, 'rows of the promise ledger are never changed'); END;\n"
+    for table in ("promises", "outcomes")
+    for what in ("UPDATE", "DELETE")
+)
+IN_ORDER = "event_s IS NOT NULL, CASE WHEN event_s IS NULL THEN known_s ELSE id END"
+"""What is known of an event goes after that it had not come; of either, the latest is last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What was told of one event of a job.
+
+    Attributes
+    ----------
+    job_id, submit_s : the job; ids are used again, so that its submission (seconds from the epoch) is part of its name
+    kind : `START` or `END`
+    pool, gpus : of the job
+    at_s : as of when: nothing later was known, seconds from the epoch
+    asked_s : when it was asked, by the computer's clock, seconds from the epoch
+    policy : that the futures were played under
+    version : of the predictor
+    sizes : where run times came from
+    point_s : one instant, seconds from the epoch; None where there was none
+    intervals : (share of such jobs that it is to hold, lower end, upper end), seconds from the epoch
+    futures_s : quantiles of the futures behind it, as `promise_record.SHARES` counts them, seconds from the epoch
+    what_if : of a job that there is not, or not with that many GPUs: nothing will come of it
+    simulated : whether the state of the queue came from a replay
+    trace_sha256 : of the file that the queue was read from
+    """
+
+    job_id: str
+    submit_s: float
+    kind: str
+    pool: str
+    gpus: int
+    at_s: float
+    asked_s: float
+    policy: str
+    version: str
+    sizes: str
+    point_s: float | None
+    intervals: Sequence[tuple[float, float, float]]
+    futures_s: Sequence[float] = ()
+    what_if: bool = False
+    simulated: bool = True
+    trace_sha256: str = ""
+
+    @property
+    def event(self) -> "Event":
+        """What it is about."""
+        return self.job_id, self.submit_s, self.kind
+
+
+Event = tuple[str, float, str]
+"""Job id, submission and kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of an event.
+
+    Attributes
+    ----------
+    job_id, submit_s, kind : as of `Promise`
+    event_s : when it came, seconds from the epoch; None where it had not by `known_s`
+    known_s : from when that was known, seconds from the epoch
+    trace_sha256 : of the file that tells
+    """
+
+    job_id: str
+    submit_s: float
+    kind: str
+    event_s: float | None
+    known_s: float
+    trace_sha256: str = ""
+
+    @property
+    def event(self) -> Event:
+        """What it is about."""
+        return self.job_id, self.submit_s, self.kind
+
+
+class PromiseLedger:
+    """Promises and outcomes under a home; several processes may write at once. Without a file it reads as empty.
+
+    All methods raise LedgerError for a file that is none of ours, is of a newer jobcast, or cannot be reached.
+
+    Parameters
+    ----------
+    home : see `registry.home.find_home`
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.file = home / "promises" / "ledger.db"
+
+    def keep(self, promises: Iterable[Promise]) -> None:
+        """Add promises: all or none of them."""
+        rows = [_row(one) for one in promises]
+        self._add("INSERT", "promises", Promise, rows)
+
+    def keep_outcomes(self, outcomes: Iterable[Outcome]) -> int:
+        """Add outcomes; how many were new. The same outcome is kept once, a corrected one beside the old."""
+        return self._add("INSERT OR IGNORE", "outcomes", Outcome, [_row(one) for one in outcomes])
+
+    def promises(self, **of: str) -> list[Promise]:
+        """In the order in which they were kept; `of`: columns and what they must be."""
+        where = " AND ".join(["TRUE", *(f"{name} = ?" for name in of)])
+        names = _names(Promise)
+        with self._open() as database:
+            rows = database.execute(f"SELECT {names} FROM promises WHERE {where} ORDER BY id", tuple(of.values()))
+            return [_promise(dict(zip(names.split(", "), row, strict=True))) for row in rows]
+
+    def outcomes(self, until_s: float = float("inf")) -> dict[Event, Outcome]:
+        """The last that was known of each event by an instant."""
+        query = f"SELECT {_names(Outcome)} FROM outcomes WHERE known_s <= ? ORDER BY {IN_ORDER}"
+        with self._open() as database:
+            found = (_outcome(row) for row in database.execute(query, (until_s,)))
+            return {one.event: one for one in found}
+
+    def _add(self, how: str, table: str, kind: type, rows: Sequence[tuple[Any, ...]]) -> int:
+        places = ", ".join("?" * len(fields(kind)))
+        with self._open(make=True) as database:
+            # Taken at once: two that read first and write then would wait for each other.
+            database.execute("BEGIN IMMEDIATE")
+            before = database.total_changes
+            database.executemany(f"{how} INTO {table} ({_names(kind)}) VALUES ({places})", rows)
+            database.execute("COMMIT")
+            return database.total_changes - before
+
+    @contextmanager
+    def _open(self, make: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            if make and not self.file.exists():
+                self._make()
+            # An empty one in memory where there is no file to read.
+            place = f"{self.file.as_uri()}?mode=rw" if self.file.exists() else ":memory:"
+            with closing(_connected(place)) as database:
+                if place == ":memory:":
+                    database.executescript(TABLES)
+                self._check(database)
+                yield database
+        except (sqlite3.Error, OSError) as error:
+            if str(error) == "file is not a database":
+                raise LedgerError(f"{self.file}: is no promise ledger; move it away") from error
+            if disk_trouble(error):
+                raise LedgerError(unwritable(self.file, error)) from error
+            raise LedgerError(f"{self.file}: cannot be used ({reason(error)}); check the folder") from error
+
+    def _make(self) -> None:
+        """Make the database beside its place first: others see a whole one, or none."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        sweep_drafts(self.file.parent, self.file.name)
+        with draft_room(self.file) as room:
+            draft = room / self.file.name
+            with closing(_connected(draft.as_uri())) as database:
+                # Readers and a writer at once; kept in the file.
+                database.execute("PRAGMA journal_mode = WAL")
+                database.executescript(TABLES)
+            try:
+                os.link(draft, self.file)
+            except FileExistsError:
+                pass  # another process was first, and its ledger is the ledger
+
+    def _check(self, database: sqlite3.Connection) -> None:
+        ours, schema = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        if ours != OURS:
+            raise LedgerError(f"{self.file}: is a database, but no promise ledger; move it away")
+        if schema > SCHEMA:
+            raise LedgerError(
+                f"{self.file}: was written by a newer jobcast (schema {schema}, this one reads {SCHEMA}); update jobcast"
+            )
+
+
+def _connected(place: str) -> sqlite3.Connection:
+    # Transactions are begun and ended by hand.
+    return sqlite3.connect(place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+
+
+def _names(kind: type) -> str:
+    return ", ".join(field.name for field in fields(kind))
+
+
+def _row(one: Promise | Outcome) -> tuple[Any, ...]:
+    values = (getattr(one, field.name) for field in fields(one))
+    return tuple(json.dumps(value) if isinstance(value, list | tuple) else value for value in values)
+
+
+def _promise(row: Mapping[str, Any]) -> Promise:
+    lists = {name: json.loads(row[name]) for name in ("intervals", "futures_s")}
+    flags = {name: bool(row[name]) for name in ("what_if", "simulated")}
+    return Promise(**{**row, **lists, **flags, "intervals": tuple(map(tuple, lists["intervals"]))})
+
+
+def _outcome(row: Sequence[Any]) -> Outcome:
+    return Outcome(**dict(zip(_names(Outcome).split(", "), row, strict=True)))

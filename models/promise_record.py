@@ -1,0 +1,169 @@
+"""What became of promises: kept, broken or open at an instant, how many are held, and how far later ones must reach."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.arrays import Floats
+from jobcast.models.completion.job_completions import BEYOND, LEVELS, IntervalTracker
+from jobcast.models.promise_ledger import END, START, Event, Outcome, Promise
+from jobcast.traces.table import Trace
+
+RECORDED_S = 1.0
+"""An event so near to an end of an interval is within: accounting tells whole seconds."""
+SHARES = (0.0, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 1.0)
+"""Of futures, whose quantiles are kept with a promise."""
+KEPT, LOW, HIGH, OPEN = "kept", "broken_low", "broken_high", "open"
+"""What a promise can be: the event came within the interval, before it, not by its upper end, or may still come."""
+ENOUGH, LAST = 50, 500
+"""Promises that intervals are calibrated on: at least, and the last so many."""
+Outcomes = Mapping[Event, Outcome]
+
+
+def state(promise: Promise, level: float, outcome: Outcome | None, as_of_s: float) -> str:
+    """What an interval of a promise is at an instant; it is broken as soon as its upper end passes without the event.
+
+    Raises ValueError for a level of which the promise has no interval.
+    """
+    low_s, high_s = _ends(promise, level)
+    event_s = None if outcome is None else outcome.event_s
+    if event_s is None:
+        return HIGH if high_s + RECORDED_S < as_of_s else OPEN
+    if event_s < low_s - RECORDED_S:
+        return LOW
+    return HIGH if event_s > high_s + RECORDED_S else KEPT
+
+
+def _ends(promise: Promise, level: float) -> tuple[float, float]:
+    for share, low_s, high_s in promise.intervals:
+        if share == level:
+            return low_s, high_s
+    raise ValueError(f"job {promise.job_id}: nothing was promised at {level:.0%}")
+
+
+def promised(promises: Iterable[Promise], level: float = LEVELS[-1]) -> list[Promise]:
+    """Those of real jobs with an interval at a level, the same question of the same instant once, by its last answer."""
+    real = (one for one in promises if not one.what_if and any(share == level for share, *_ in one.intervals))
+    return list({(*one.event, one.at_s, one.policy, one.version, one.sizes): one for one in real}.values())
+
+
+def outcomes_of(trace: Trace, promises: Iterable[Promise], as_of_s: float) -> list[Outcome]:
+    """What a trace tells by an instant of events that were promised; of jobs that it does not hold, nothing.
+
+    Ends that are worked out from durations count where the trace tells starts.
+    """
+    names = zip(trace.jobs["job_id"].to_list(), trace.submit_s.tolist(), strict=True)
+    row_of = {name: row for row, name in enumerate(names)}
+    recorded = {START: "start_time" in trace.jobs.columns, END: {"start_time", "end_time"} & set(trace.jobs.columns)}
+    when_s = {START: (trace.start_s, trace.start_s), END: (trace.end_s, trace.known_s)}
+    found = []
+    for event in dict.fromkeys(one.event for one in promises):
+        job_id, submit_s, kind = event
+        row = row_of.get((job_id, submit_s))
+        if row is None or not recorded[kind]:
+            continue
+        event_s, known_s = (float(column[row]) for column in when_s[kind])
+        came = known_s <= as_of_s
+        told = {"event_s": event_s if came else None, "known_s": known_s if came else as_of_s}
+        found.append(Outcome(job_id=job_id, submit_s=submit_s, kind=kind, trace_sha256=trace.source.sha256, **told))
+    return found
+
+
+def counts(
+    promises: Sequence[Promise], outcomes: Outcomes, as_of_s: float, group: Callable[[Promise], str]
+) -> list[dict[str, Any]]:
+    """Promises by group and kind: how many are what, and which share of those that are due was kept at each level.
+
+    A promise is due once its upper end has passed. Those that were kept before are left out of the share until then:
+    who comes early is within, so that counting them at once would flatter.
+    """
+    found: dict[tuple[str, str], list[Promise]] = defaultdict(list)
+    for one in promised(promises):
+        found[group(one), one.kind].append(one)
+    # Starts first, as they come.
+    return [
+        {"group": name, "kind": kind, **_counted(mine, outcomes, as_of_s)}
+        for (name, kind), mine in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] == END))
+    ]
+
+
+def _counted(promises: Sequence[Promise], outcomes: Outcomes, as_of_s: float) -> dict[str, Any]:
+    states = [state(one, LEVELS[-1], outcomes.get(one.event), as_of_s) for one in promises]
+    told: dict[str, Any] = {"made": len(promises), **{name: states.count(name) for name in (KEPT, LOW, HIGH, OPEN)}}
+    for level in LEVELS:
+        due = [one for one in promised(promises, level) if _ends(one, level)[1] + RECORDED_S < as_of_s]
+        held = sum(state(one, level, outcomes.get(one.event), as_of_s) == KEPT for one in due)
+        name = f"{100 * level:g}"
+        told |= {f"due_{name}": len(due), f"coverage_{name}_pct": 100.0 * held / len(due) if due else None}
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How far intervals must reach, by what became of earlier ones.
+
+    Attributes
+    ----------
+    due, kept : promises that it rests on, and how many of these were kept
+    tails : by level, the shares of futures below and above an interval; see `IntervalTracker`
+    """
+
+    due: int
+    kept: int
+    tails: Mapping[float, tuple[float, float]]
+
+    def tracker(self) -> IntervalTracker:
+        """Intervals that go on from there."""
+        return IntervalTracker(tails=self.tails)
+
+
+def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> Calibration | None:
+    """From the last promises that were made and due by an instant; None where they are fewer than `ENOUGH`.
+
+    Each end is put where it would have held as many of the events as it is to hold: split conformal prediction (Vovk
+    et al., Algorithmic Learning in a Random World, 2005) in shares of the futures, so that it does not matter by which
+    ends the promises were made. What has not come counts as if it came at the instant.
+
+    Parameters
+    ----------
+    promises : of one kind, policy and version
+    outcomes : that were known by the instant
+    """
+    level = LEVELS[-1]
+    known = [one for one in promised(promises) if one.at_s < at_s and one.futures_s]
+    due = sorted(
+        (one for one in known if _ends(one, level)[1] + RECORDED_S < at_s), key=lambda one: _ends(one, level)[1]
+    )[-LAST:]
+    if len(due) < ENOUGH:
+        return None
+    shares = np.array([_futures_before(one, outcomes.get(one.event), at_s) for one in due])
+    tails = {one: (_tail(shares[:, 0], one), _tail(shares[:, 1], one)) for one in LEVELS}
+    kept = sum(state(one, level, outcomes.get(one.event), at_s) == KEPT for one in due)
+    return Calibration(len(due), kept, tails)
+
+
+def _futures_before(promise: Promise, outcome: Outcome | None, at_s: float) -> tuple[float, float]:
+    """The shares of futures below and above an interval that would just have held the event, from either side."""
+    came_s = at_s if outcome is None or outcome.event_s is None else outcome.event_s
+    knots = np.log(np.maximum(np.array(promise.futures_s) - promise.at_s, 1.0))
+    event = float(np.log(max(came_s - promise.at_s, 1.0)))
+    return _share(knots, event), _share(-knots[::-1], -event)
+
+
+def _share(knots: Floats, event: float) -> float:
+    """The share of futures up to an event; beyond the outermost ones as intervals reach beyond them."""
+    place = int(np.searchsorted(knots, event, side="right"))
+    if place in (0, len(knots)):
+        return (event - knots[0]) / BEYOND if place == 0 else 1.0 + (event - knots[-1]) / BEYOND
+    part = (event - knots[place - 1]) / (knots[place] - knots[place - 1])
+    return float(SHARES[place - 1] + part * (SHARES[place] - SHARES[place - 1]))
+
+
+def _tail(shares: Floats, level: float) -> float:
+    """The largest tail that misses no more of the events than it may."""
+    rank = int((1.0 - level) / 2.0 * (len(shares) + 1))
+    # No end may cross the median.
+    return float(min(np.sort(shares)[max(rank - 1, 0)], 0.5))
