@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -198,10 +198,9 @@ class PromiseLedger:
                 # Readers and a writer at once; kept in the file.
                 database.execute("PRAGMA journal_mode = WAL")
                 database.executescript(TABLES)
-            try:
+            # Where another process was first its ledger is the ledger.
+            with suppress(FileExistsError):
                 os.link(draft, self.file)
-            except FileExistsError:
-                pass  # another process was first, and its ledger is the ledger
 
     def _check(self, database: sqlite3.Connection) -> None:
         ours, schema = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
@@ -209,7 +208,7 @@ class PromiseLedger:
             raise LedgerError(f"{self.file}: is a database, but no promise ledger; move it away")
         if schema > SCHEMA:
             raise LedgerError(
-                f"{self.file}: was written by a newer jobcast (schema {schema}, this one reads {SCHEMA}); update jobcast"
+                f"{self.file}: was written by a newer jobcast (schema {schema}, not {SCHEMA}); update jobcast"
             )
 
 

@@ -23,18 +23,18 @@ ENOUGH, LAST = 50, 500
 Outcomes = Mapping[Event, Outcome]
 
 
-def state(promise: Promise, level: float, outcome: Outcome | None, as_of_s: float) -> str:
+def state(promise: Promise, level: float, outcome: Outcome, as_of_s: float) -> str:
     """What an interval of a promise is at an instant; it is broken as soon as its upper end passes without the event.
 
     Raises ValueError for a level of which the promise has no interval.
     """
     low_s, high_s = _ends(promise, level)
-    event_s = None if outcome is None else outcome.event_s
-    if event_s is None:
-        return HIGH if high_s + RECORDED_S < as_of_s else OPEN
-    if event_s < low_s - RECORDED_S:
+    if outcome.event_s is None:
+        # Later than somebody looked it may have come.
+        return HIGH if high_s + RECORDED_S < min(as_of_s, outcome.known_s) else OPEN
+    if outcome.event_s < low_s - RECORDED_S:
         return LOW
-    return HIGH if event_s > high_s + RECORDED_S else KEPT
+    return HIGH if outcome.event_s > high_s + RECORDED_S else KEPT
 
 
 def _ends(promise: Promise, level: float) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def _ends(promise: Promise, level: float) -> tuple[float, float]:
 
 
 def promised(promises: Iterable[Promise], level: float = LEVELS[-1]) -> list[Promise]:
-    """Those of real jobs with an interval at a level, the same question of the same instant once, by its last answer."""
+    """Those of real jobs with an interval at a level, each question of an instant once, by its last answer."""
     real = (one for one in promises if not one.what_if and any(share == level for share, *_ in one.intervals))
     return list({(*one.event, one.at_s, one.policy, one.version, one.sizes): one for one in real}.values())
 
@@ -77,8 +77,8 @@ def counts(
 ) -> list[dict[str, Any]]:
     """Promises by group and kind: how many are what, and which share of those that are due was kept at each level.
 
-    A promise is due once its upper end has passed. Those that were kept before are left out of the share until then:
-    who comes early is within, so that counting them at once would flatter.
+    `promises`: on events that `outcomes` knows of. A promise is due once its upper end has passed. Those that were kept
+    before are left out of the share until then: who comes early is within, so that counting them would flatter.
     """
     found: dict[tuple[str, str], list[Promise]] = defaultdict(list)
     for one in promised(promises):
@@ -91,11 +91,11 @@ def counts(
 
 
 def _counted(promises: Sequence[Promise], outcomes: Outcomes, as_of_s: float) -> dict[str, Any]:
-    states = [state(one, LEVELS[-1], outcomes.get(one.event), as_of_s) for one in promises]
+    states = [state(one, LEVELS[-1], outcomes[one.event], as_of_s) for one in promises]
     told: dict[str, Any] = {"made": len(promises), **{name: states.count(name) for name in (KEPT, LOW, HIGH, OPEN)}}
     for level in LEVELS:
-        due = [one for one in promised(promises, level) if _ends(one, level)[1] + RECORDED_S < as_of_s]
-        held = sum(state(one, level, outcomes.get(one.event), as_of_s) == KEPT for one in due)
+        due = [one for one in promised(promises, level) if _is_due(one, level, as_of_s)]
+        held = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
         name = f"{100 * level:g}"
         told |= {f"due_{name}": len(due), f"coverage_{name}_pct": 100.0 * held / len(due) if due else None}
     return told
@@ -125,7 +125,7 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
 
     Each end is put where it would have held as many of the events as it is to hold: split conformal prediction (Vovk
     et al., Algorithmic Learning in a Random World, 2005) in shares of the futures, so that it does not matter by which
-    ends the promises were made. What has not come counts as if it came at the instant.
+    ends the promises were made. What has not come counts as if it came when somebody looked last.
 
     Parameters
     ----------
@@ -133,21 +133,25 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     outcomes : that were known by the instant
     """
     level = LEVELS[-1]
-    known = [one for one in promised(promises) if one.at_s < at_s and one.futures_s]
-    due = sorted(
-        (one for one in known if _ends(one, level)[1] + RECORDED_S < at_s), key=lambda one: _ends(one, level)[1]
-    )[-LAST:]
+    known = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
+    # Of what came after the last look only what was early would count.
+    as_of_s = min(at_s, max((outcomes[one.event].known_s for one in known), default=at_s))
+    due = sorted((one for one in known if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
     if len(due) < ENOUGH:
         return None
-    shares = np.array([_futures_before(one, outcomes.get(one.event), at_s) for one in due])
+    shares = np.array([_futures_beside(one, outcomes[one.event]) for one in due])
     tails = {one: (_tail(shares[:, 0], one), _tail(shares[:, 1], one)) for one in LEVELS}
-    kept = sum(state(one, level, outcomes.get(one.event), at_s) == KEPT for one in due)
+    kept = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
     return Calibration(len(due), kept, tails)
 
 
-def _futures_before(promise: Promise, outcome: Outcome | None, at_s: float) -> tuple[float, float]:
+def _is_due(promise: Promise, level: float, as_of_s: float) -> bool:
+    return _ends(promise, level)[1] + RECORDED_S < as_of_s
+
+
+def _futures_beside(promise: Promise, outcome: Outcome) -> tuple[float, float]:
     """The shares of futures below and above an interval that would just have held the event, from either side."""
-    came_s = at_s if outcome is None or outcome.event_s is None else outcome.event_s
+    came_s = outcome.known_s if outcome.event_s is None else outcome.event_s
     knots = np.log(np.maximum(np.array(promise.futures_s) - promise.at_s, 1.0))
     event = float(np.log(max(came_s - promise.at_s, 1.0)))
     return _share(knots, event), _share(-knots[::-1], -event)

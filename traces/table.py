@@ -209,7 +209,7 @@ class Trace:
 
     @property
     def last_known_s(self) -> float:
-        """The last instant that the trace tells of, seconds from the epoch: a submission, a start, an end made known."""
+        """The last instant that the trace tells of, seconds from the epoch: a submission, a start, a known end."""
         told = np.concatenate([self.submit_s, self.start_s, self.known_s])
         return float(told[np.isfinite(told)].max())
 

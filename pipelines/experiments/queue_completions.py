@@ -55,9 +55,7 @@ class QueueAtInstant(AtInstant):
         point = completions(run, seqs, believed_now(run))
         # One copy a future, from which the ends of all are read.
         drawn = [completions(run, seqs, one) for one in (self.draws(run, seqs[0]) if self.draws else ())]
-        self.found = [
-            (self._stands(run, job), point[job.seq], [future[job.seq] for future in drawn]) for job in jobs
-        ]
+        self.found = [(self._stands(run, job), point[job.seq], [future[job.seq] for future in drawn]) for job in jobs]
 
 
 @dataclass(eq=False)

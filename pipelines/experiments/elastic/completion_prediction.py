@@ -301,7 +301,7 @@ def _standing(run: ElasticReplay, scenario: ElasticScene, job: int, question: Qu
         )
     held, start_s = float(state.gpus[job].sum()), float(state.start_s[job])
     # One that was never submitted has no row.
-    row = scenario.listed.row(job, named=True) if job < len(scenario) else {"job_id": NEW, "user": "", "pool": ""}
+    row = scenario.listed.row(job, named=True) if job < len(scenario) else {"job_id": NEW, "pool": ""}
     return {
         "job_id": row["job_id"],
         "at": iso(question.at_s),
@@ -311,7 +311,7 @@ def _standing(run: ElasticReplay, scenario: ElasticScene, job: int, question: Qu
         "held_gpus": held,
         "done_s": float(state.done_s[job]),
         "active_jobs": int(state.count[COUNT.active]),
-        "user": row["user"],
+        "user": row.get("user") or "",
         "pool": row["pool"],
         "gpus": int(run.jobs.most[job]),
     }

@@ -1,0 +1,226 @@
+"""`jobcast predict jct`: when jobs start and end, in words, figures and plots, kept in the promise ledger."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.arrays import Floats
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.pairs import settings_of
+from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.promise_ledger import END, START
+from jobcast.models.registry.home import find_home
+from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of
+from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
+from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies
+from jobcast.pipelines.experiments.elastic.completion_prediction import (
+    HOUR_S,
+    NEW,
+    QUANTILES,
+    Answer,
+    JobAnswers,
+    Question,
+    answer_jct,
+    tell,
+)
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.seen_data import seen_until
+from jobcast.pipelines.experiments.sources import Registered
+from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
+from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
+from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import counted, iso, parse_time
+from jobcast.pipelines.report.model_tables import of_version
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import resolve_policy
+from jobcast.traces.column_types import zone_named
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+
+FUTURES = 200
+MOST_INSTANTS = 200
+"""Times that a job is asked about again, at most."""
+Answering = Callable[[Question], tuple[dict[str, Any], list[JobAnswers]]]
+"""What the run went by, and the jobs that were asked about."""
+
+
+def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: Console) -> None:
+    """Answer what `jobcast predict jct` was asked, by a version of completion-time where there is one.
+
+    Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together.
+    """
+    _check(asked)
+    zone = None if asked["timezone"] is None else zone_named(asked["timezone"])
+    trace, home = read_trace(asked["trace_path"]), find_home()
+    question = _question(asked, trace)
+    clock, at_s = Clock(question.at_s, zone), question.at_s
+    rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
+    answering = _answering(asked, trace, rule, learned)
+    with console.progress(f"predict {question.job or 'all jobs'}") as step:
+        told, found = answering(question)
+        # Futures are simulated in one go: there is nothing to count.
+        step(1, 1)
+    named = f"jct {__version__}" if learned is None else f"{learned.version.name}:{learned.version.version}"
+    of = {"policy": rule.name, "version": named, "sizes": told["sizes"]}
+    calibrated = {} if asked["no_ledger"] else calibrations(home, trace, at_s, console.note, **of)
+    trackers = {} if learned is None else {END: learned.model.tracker()}
+    trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
+    jobs = [_job(one, question, trackers, clock) for one in found]
+    result: dict[str, Any] = {} if question.job is None else dict(jobs[0])
+    result |= {"at": iso(at_s), "timezone": clock.name, "policy": rule.name, **told}
+    result["calibrated"] = {kind: {"due": one.due, "kept": one.kept} for kind, one in calibrated.items()}
+    if question.job is None:
+        result["jobs"] = jobs
+    if learned is not None:
+        result |= {**of_version(learned.version), "overlap": seen_until(learned.version, at_s, trace.source.sha256)}
+    if asked["every_h"]:
+        result["again"] = _again(answering, question, asked["every_h"], trackers, clock)
+    if asked["plot"]:
+        write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], at_s), clock)
+        console.note(f"plot: {asked['plot']}")
+    tell_notes(trace, console)
+    if not asked["no_ledger"]:
+        how = {"at_s": at_s, "trace_sha256": trace.source.sha256, **of}
+        pairs = zip(jobs, ([_drawn(one) for one in answered.answers] for answered in found), strict=True)
+        promises = [one for job, drawn in pairs for one in promises_of(job, drawn, question.job == NEW, **how)]
+        result["promises"] = keep(home, promises, console.note)
+    table_or_json(result, asked["json_to"], _in_words(result, jobs, clock), console)
+
+
+def _check(asked: Mapping[str, Any]) -> None:
+    """Raise ConfigError for options that lack, or do not go together."""
+    if not asked["policy"]:
+        raise ConfigError("predict jct: needs --policy NAME")
+    if asked["plot"]:
+        check_plot(asked["plot"])
+    for name, option in (("plot", "--plot"), ("every_h", "--every")):
+        if asked[name] and asked["job"] is None:
+            raise ConfigError(f"{option}: goes with one job; add --job ID, or --job {NEW}")
+    if asked["job"] is not None and asked["limit"]:
+        raise ConfigError("--limit: goes with all jobs; leave --job out")
+    if asked["every_h"] and asked["job"] == NEW:
+        raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
+    check_places(asked["json_to"], files_read(asked), {"--plot": asked["plot"]})
+
+
+def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
+    # Who asks beside a cluster means now, and its export ends about now.
+    at_s = trace.last_known_s if asked["at_s"] is None else asked["at_s"]
+    if asked["from_s"] is not None and asked["from_s"] > at_s:
+        raise ConfigError("--from must not lie after --at")
+    return Question(
+        at_s=at_s,
+        job=asked["job"],
+        ask_gpus=whole_numbers(asked["ask_gpus"], "--ask-gpus"),
+        size_s=asked["size_s"],
+        model=asked["model"],
+        futures=asked["futures"] or FUTURES,
+        seed=asked["seed"],
+        sizes=asked["sizes"] or "forecast",
+        by_s=parse_time(asked["by"], "--by") if asked["by"] else None,
+        limit=asked["limit"],
+    )
+
+
+def _answering(asked: Mapping[str, Any], trace: Trace, rule: Any, learned: Registered | None) -> Answering:
+    from_s, settings = asked["from_s"], settings_of(asked["pairs"])
+    model, place = None if learned is None else learned.model, place_of(trace, asked, from_s)
+
+    def answer(question: Question) -> tuple[dict[str, Any], list[JobAnswers]]:
+        if rule.kind == ELASTIC:
+            refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool")
+            found = answer_jct(trace, place, rule.name, settings, question, from_s, model)
+            return {"sizes": question.sizes}, found
+        experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
+        how: dict[str, Any] = {"home": find_home(), "spec": source_of(asked), "pool": asked["pool"], "learned": model}
+        return answer_by_copies(experiment, rule, settings, question, **how)
+
+    return answer
+
+
+def _job(
+    answered: JobAnswers, question: Question, trackers: Mapping[str, IntervalTracker], clock: Clock
+) -> dict[str, Any]:
+    job = {**answered.stands, "answers": [tell(one, question, trackers) for one in answered.answers]}
+    return job | {"text": sentence(job, clock)}
+
+
+def _drawn(answer: Answer) -> dict[str, Floats]:
+    return {START: answer.starts_s, END: answer.ends_s}
+
+
+def _title(result: Mapping[str, Any], clock: Clock) -> str:
+    return f"When will job {result['job_id']} start and end? {result['policy']}, asked at {clock.dated(clock.at_s)}"
+
+
+def _curves(job: Mapping[str, Any], answered: JobAnswers, at_s: float) -> list[Curve]:
+    """Of each width the end, and before it the start where it is still to come."""
+    curves = []
+    for figures, answer in zip(job["answers"], answered.answers, strict=True):
+        for kind, ends in ((START, figures.get(START)), (END, figures)):
+            if ends is not None:
+                told = [at_s + ends[f"{name}_h"] * HOUR_S for name in ("p5", "p95")]
+                label = f"{counted(answer.gpus, 'GPU')}: {kind}"
+                curves.append(Curve(label, kind == START, _drawn(answer)[kind], *told))
+    return curves
+
+
+def _in_words(result: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], clock: Clock) -> str:
+    """A line a job; of one job its figures below."""
+    asides = [f"times in {clock.name}", f"under {result['policy']}", calibrated_on(result["calibrated"])]
+    head = f"as of {clock.dated(clock.at_s)}, " + "; ".join(filter(None, asides))
+    if "jobs" in result:
+        table = queue_table(jobs, clock) if jobs else "no job waits or runs"
+        return f"{head}; intervals and ends with 90 %\n{table}"
+    lines = [result["text"], head, "", _figures(result)]
+    if result.get("overlap"):
+        lines.append("note: the version was trained on what comes after this instant")
+    if "again" in result:
+        lines += ["", "asked again", _again_table(result["again"])]
+    return "\n".join(lines)
+
+
+def _figures(result: Mapping[str, Any]) -> str:
+    """A line for each width."""
+    heads = ("point", "p5", "p25", "median", "p75", "p95")
+    lines = [f"{'GPUs':>5} {'':<6}" + " ".join(f"{head:>10}" for head in heads) + "   hours from then"]
+    for one in result["answers"]:
+        for kind, ends in ((START, one.get(START)), (END, one)):
+            if ends is not None:
+                cells = [_hours(ends.get(f"{name}_h")) for name in ("point", *QUANTILES)]
+                late = f"   by {one['by']}: {one['by_probability']:.0%}" if "by" in ends else ""
+                lines.append(f"{one['gpus']:>5} {kind:<6}" + " ".join(f"{cell:>10}" for cell in cells) + late)
+    return "\n".join(lines)
+
+
+def _hours(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}"
+
+
+def _again(
+    answer: Answering, question: Question, every_h: float, trackers: Mapping[str, IntervalTracker], clock: Clock
+) -> list[dict[str, Any]]:
+    """The same question at later instants, until the job has finished."""
+    told: list[dict[str, Any]] = []
+    # A bound, for a job that is starved never finishes.
+    for number in range(1, MOST_INSTANTS + 1):
+        later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
+        try:
+            _, (answered,) = answer(later)
+        # The job has ended by then, which the error says.
+        except TraceError as error:
+            told.append({"at": iso(later.at_s), "finished": str(error)})
+            return told
+        job = _job(answered, later, trackers, replace(clock, at_s=later.at_s))
+        told.append({"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]})
+    return told
+
+
+def _again_table(told: Sequence[Mapping[str, Any]]) -> str:
+    rows = [{"at": "at", "p5": "p5", "p50": "median", "p95": "p95"}, *told]
+    return "\n".join(
+        one["finished"] if "finished" in one else " ".join(f"{one[key]:<26}" for key in ("at", "p5", "p50", "p95"))
+        for one in rows
+    )

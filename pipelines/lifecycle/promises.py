@@ -1,0 +1,121 @@
+"""Answers as promises: kept in the ledger of a home, and calibrated on what became of earlier ones."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.arrays import Floats
+from jobcast.domain.errors import ConfigError, LedgerError
+from jobcast.models.completion.job_completions import LEVELS
+from jobcast.models.promise_ledger import END, START, Promise, PromiseLedger
+from jobcast.models.promise_record import SHARES, Calibration, calibrate, counts, outcomes_of, promised
+from jobcast.pipelines.report.formatting import iso, parse_time
+from jobcast.traces.table import Trace
+
+HOUR_S = 3600.0
+INTERVALS = tuple(zip(LEVELS, (("p25_h", "p75_h"), ("p5_h", "p95_h")), strict=True))
+"""Where figures of an answer have the ends of each level, hours from the question."""
+GROUPS: Mapping[str, Callable[[Promise], str]] = {
+    "week": lambda one: (iso(one.at_s - (one.at_s - MONDAY_S) % WEEK_S) or "")[:10],
+    "pool": lambda one: one.pool,
+    "version": lambda one: one.version,
+    "policy": lambda one: one.policy,
+}
+"""What promises are counted by; weeks are those of the instants that they hold for, from Monday on in UTC."""
+MONDAY_S, WEEK_S = 4 * 86400.0, 7 * 86400.0
+ALL = "all"
+Note = Callable[[str], None]
+
+
+def promises_of(
+    job: Mapping[str, Any], drawn: Sequence[Mapping[str, Floats]], what_if: bool, **asked: Any
+) -> list[Promise]:
+    """What an answer promises: the start of a job that waits, and its end, at every width.
+
+    Parameters
+    ----------
+    job : where it stands, and its `answers` in figures; see `completion_prediction.tell`
+    drawn : of each answer the futures that it was told from, by `START` and `END`
+    what_if : whether there is no such job; other widths of a job never are its own
+    asked : the rest of `Promise`
+    """
+    at_s, made = asked["at_s"], []
+    about = {"job_id": job["job_id"], "submit_s": parse_time(job["submitted"]), "pool": job["pool"]}
+    for number, (figures, futures_s) in enumerate(zip(job["answers"], drawn, strict=True)):
+        for kind, told in ((START, figures.get(START)), (END, figures)):
+            if told is None:
+                continue
+            ends = [(level, *(at_s + told[name] * HOUR_S for name in names)) for level, names in INTERVALS]
+            point_s = at_s + told["point_h"] * HOUR_S if "point_h" in told else None
+            shares_s = np.quantile(futures_s[kind], SHARES).tolist()
+            rest = {"intervals": ends, "futures_s": shares_s, "gpus": figures["gpus"], "what_if": what_if or number > 0}
+            made.append(Promise(**about, kind=kind, point_s=point_s, asked_s=time.time(), **rest, **asked))
+    return made
+
+
+def keep(home: Path, promises: Iterable[Promise], note: Note) -> int:
+    """Keep promises; how many were. An answer is worth giving all the same, so that a ledger that fails is a note."""
+    made = list(promises)
+    try:
+        PromiseLedger(home).keep(made)
+    except LedgerError as error:
+        note(f"not kept in the promise ledger: {error}")
+        return 0
+    return len(made)
+
+
+def calibrations(home: Path, trace: Trace, at_s: float, note: Note, **of: str) -> dict[str, Calibration]:
+    """By kind of promise, how far intervals must reach, from promises on jobs of a trace that were due by an instant.
+
+    `of`: columns of the ledger and what they must be, such as policy and version.
+    """
+    ledger = PromiseLedger(home)
+    try:
+        made, outcomes = ledger.promises(**of), ledger.outcomes(until_s=at_s)
+    except LedgerError as error:
+        note(f"not calibrated on earlier promises: {error}")
+        return {}
+    # Of other clusters nothing is learnt.
+    known = set(zip(trace.jobs["job_id"].to_list(), trace.submit_s.tolist(), strict=True)) if made else set()
+    mine = [one for one in made if (one.job_id, one.submit_s) in known]
+    found = {kind: calibrate([one for one in mine if one.kind == kind], outcomes, at_s) for kind in (START, END)}
+    return {kind: one for kind, one in found.items() if one is not None}
+
+
+def account(home: Path, trace: Trace | None, by: str | None, keeping: bool = True) -> dict[str, Any]:
+    """What became of the promises of a home: by what a trace records, else by what was kept before.
+
+    Raises LedgerError for a ledger that cannot be read, ConfigError for a trace that records neither starts nor ends.
+    """
+    ledger = PromiseLedger(home)
+    made, new, missing = ledger.promises(), 0, 0
+    if trace is None:
+        outcomes = ledger.outcomes()
+        as_of_s = max((one.known_s for one in outcomes.values()), default=None)
+    else:
+        as_of_s = trace.last_known_s
+        if not {"start_time", "end_time"} & set(trace.jobs.columns):
+            raise ConfigError(
+                f"{trace.source.path}: records neither starts nor ends (start_time, end_time); give one that does, as "
+                "`simulate --out` and `trace convert sacct` write them"
+            )
+        found = outcomes_of(trace, made, as_of_s)
+        outcomes = {one.event: one for one in found}
+        new = ledger.keep_outcomes(found) if keeping and found else 0
+    judged = [one for one in promised(made) if as_of_s is not None and one.at_s <= as_of_s and one.event in outcomes]
+    missing = len(promised(made)) - len(judged)
+    rows = [] if as_of_s is None else counts(judged, outcomes, as_of_s, GROUPS[by] if by else lambda one: ALL)
+    return {
+        "ledger": str(ledger.file),
+        "as_of": iso(as_of_s),
+        "promises": len(made),
+        "what_if": sum(one.what_if for one in made),
+        "without_outcome": missing,
+        "new_outcomes": new,
+        "by": by,
+        "levels_pct": [100.0 * level for level in LEVELS],
+        "groups": rows,
+    }
