@@ -97,7 +97,7 @@ Event = tuple[str, float, str]
 """Job id, submission and kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of an event.
 

@@ -61,14 +61,12 @@ def outcomes_of(trace: Trace, promises: Iterable[Promise], as_of_s: float) -> li
     when_s = {START: (trace.start_s, trace.start_s), END: (trace.end_s, trace.known_s)}
     found = []
     for event in dict.fromkeys(one.event for one in promises):
-        job_id, submit_s, kind = event
-        row = row_of.get((job_id, submit_s))
-        if row is None or not recorded[kind]:
+        row = row_of.get(event[:2])
+        if row is None or not recorded[event[2]]:
             continue
-        event_s, known_s = (float(column[row]) for column in when_s[kind])
-        came = known_s <= as_of_s
-        told = {"event_s": event_s if came else None, "known_s": known_s if came else as_of_s}
-        found.append(Outcome(job_id=job_id, submit_s=submit_s, kind=kind, trace_sha256=trace.source.sha256, **told))
+        event_s, known_s = (float(column[row]) for column in when_s[event[2]])
+        told_s = (event_s, known_s) if known_s <= as_of_s else (None, as_of_s)
+        found.append(Outcome(*event, *told_s, trace.source.sha256))
     return found
 
 
@@ -161,7 +159,7 @@ def _share(knots: Floats, event: float) -> float:
     """The share of futures up to an event; beyond the outermost ones as intervals reach beyond them."""
     place = int(np.searchsorted(knots, event, side="right"))
     if place in (0, len(knots)):
-        return (event - knots[0]) / BEYOND if place == 0 else 1.0 + (event - knots[-1]) / BEYOND
+        return float((event - knots[0]) / BEYOND if place == 0 else 1.0 + (event - knots[-1]) / BEYOND)
     part = (event - knots[place - 1]) / (knots[place] - knots[place - 1])
     return float(SHARES[place - 1] + part * (SHARES[place] - SHARES[place - 1]))
 

@@ -45,7 +45,7 @@ def _table(told: Mapping[str, Any]) -> str:
     from jobcast.pipelines.report.formatting import UNKNOWN, counted
 
     about = f"{counted(told['promises'], 'promise')} made"
-    asides = [("what_if", "on jobs as they are not"), ("without_outcome", "of jobs of which nothing is known")]
+    asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
     about += "".join(f", {told[name]:,} {words}" for name, words in asides if told[name])
     if not told["groups"]:
         return f"{about}; none can be judged" if told["promises"] else f"no promises in {told['ledger']}"

@@ -62,7 +62,7 @@ def answer_by_copies(
     whole = rule.kind in WHOLE
     # What whole jobs declare is their true run time, as the oracle reads it.
     spec = ORACLE if question.sizes == DECLARED and whole and spec is None else spec
-    told = {"sizes": question.sizes if whole else DECLARED}
+    told: dict[str, Any] = {"sizes": question.sizes if whole else DECLARED}
 
     def watched(trace: Trace, watch: AtInstant) -> None:
         # Submissions of the instant itself are known by then, later ones are not.
@@ -80,7 +80,7 @@ def answer_by_copies(
     if question.job is None:
         queue = QueueAtInstant(question.at_s, "", limit=question.limit)
         watched(trace, queue)
-        return told, [JobAnswers(stands, [_answer(stands, *drawn)]) for stands, *drawn in queue.found]
+        return told, [JobAnswers(stands, [_answer(stands, point, drawn)]) for stands, point, drawn in queue.found]
     if question.job == NEW:
         return told, [_new_job(trace, question, pool, watched)]
     return told, [_own_and_other_widths(trace, question, question.job, rule, watched)]

@@ -18,6 +18,7 @@ from jobcast.traces.table import Trace
 HOUR_S = 3600.0
 INTERVALS = tuple(zip(LEVELS, (("p25_h", "p75_h"), ("p5_h", "p95_h")), strict=True))
 """Where figures of an answer have the ends of each level, hours from the question."""
+MONDAY_S, WEEK_S = 4 * 86400.0, 7 * 86400.0
 GROUPS: Mapping[str, Callable[[Promise], str]] = {
     "week": lambda one: (iso(one.at_s - (one.at_s - MONDAY_S) % WEEK_S) or "")[:10],
     "pool": lambda one: one.pool,
@@ -25,7 +26,6 @@ GROUPS: Mapping[str, Callable[[Promise], str]] = {
     "policy": lambda one: one.policy,
 }
 """What promises are counted by; weeks are those of the instants that they hold for, from Monday on in UTC."""
-MONDAY_S, WEEK_S = 4 * 86400.0, 7 * 86400.0
 ALL = "all"
 Note = Callable[[str], None]
 

@@ -119,9 +119,10 @@ def queue_table(jobs: Sequence[Mapping[str, Any]], clock: Clock) -> str:
 
 
 def calibrated_on(calibrated: Mapping[str, Mapping[str, int]]) -> str:
-    """What intervals were calibrated on, empty where they were not."""
-    told = [
-        f"{name}s on {counted(one['due'], 'promise')}, of which {one['kept']} were kept"
-        for name, one in calibrated.items()
-    ]
-    return f"calibrated: {listed(told)}" if told else ""
+    """What intervals were calibrated on, empty where they were not.
+
+    >>> calibrated_on({"start": {"due": 214, "kept": 197}, "end": {"due": 90, "kept": 82}})
+    'calibrated on 214 promises of starts (197 kept) and 90 promises of ends (82 kept)'
+    """
+    told = [f"{counted(one['due'], 'promise')} of {kind}s ({one['kept']} kept)" for kind, one in calibrated.items()]
+    return f"calibrated on {listed(told)}" if told else ""

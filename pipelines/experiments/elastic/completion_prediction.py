@@ -240,10 +240,14 @@ def combined_starts(starts_s: Floats, second_s: Floats | None, at_s: float, weig
 
 def refuse_what_if(question: Question, option: str, given: str | None) -> None:
     """Refuse to ask about jobs of the trace as if they had asked for something else. Raises ConfigError."""
-    whose = "all jobs are" if question.job is None else f"job {question.job} is"
+    whose = (
+        "all jobs are in the trace with what they"
+        if question.job is None
+        else f"job {question.job} is in the trace with what it"
+    )
     for name, value in (("--size-s", question.size_s), (option, given)):
         if value:
-            raise ConfigError(f"{name}: {whose} in the trace with what was asked for; pass --job {NEW}")
+            raise ConfigError(f"{name}: {whose} asked for; pass --job {NEW}")
     if question.job is None and question.ask_gpus:
         raise ConfigError(f"--ask-gpus: goes with one job; add --job ID, or --job {NEW}")
 
@@ -337,4 +341,4 @@ def _known(run: ElasticReplay, earlier: Earlier, question: Question, learned: Co
 def _point(run: ElasticReplay, job: int) -> Floats:
     """Start and end with sizes as declared, nothing more arriving; (2,)."""
     nobody = Forecasters(None, None, NO_PAST)
-    return play_starts_and_ends(run, job, nobody, futures=1, seed=0)[0]
+    return play_starts_and_ends(run, job, nobody, futures=1, seed=0).ravel()
