@@ -4,13 +4,14 @@ Free of command line, replays and MLflow, so that whatever answers users can kee
 """
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobcast.domain.errors import LedgerError
 from jobcast.traces.files import disk_trouble, reason, unwritable
@@ -44,6 +45,8 @@ PRAGMA user_version = {SCHEMA};
     for table in ("promises", "outcomes")
     for what in ("UPDATE", "DELETE")
 )
+LISTS = ("intervals", "futures_s")
+"""Columns of promises that are lists, kept as JSON."""
 IN_ORDER = "event_s IS NOT NULL, CASE WHEN event_s IS NULL THEN known_s ELSE id END"
 """What is known of an event goes after that it had not come; of either, the latest is last."""
 
@@ -97,29 +100,20 @@ Event = tuple[str, float, str]
 """Job id, submission and kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of an event.
 
     Attributes
     ----------
-    job_id, submit_s, kind : as of `Promise`
     event_s : when it came, seconds from the epoch; None where it had not by `known_s`
     known_s : from when that was known, seconds from the epoch
-    trace_sha256 : of the file that tells
     """
 
-    job_id: str
-    submit_s: float
-    kind: str
     event_s: float | None
     known_s: float
-    trace_sha256: str = ""
 
-    @property
-    def event(self) -> Event:
-        """What it is about."""
-        return self.job_id, self.submit_s, self.kind
+
+Outcomes = Mapping[Event, Outcome]
 
 
 class PromiseLedger:
@@ -135,37 +129,46 @@ class PromiseLedger:
     def __init__(self, home: Path) -> None:
         self.file = home / "promises" / "ledger.db"
 
-    def keep(self, promises: Iterable[Promise]) -> None:
-        """Add promises: all or none of them."""
-        rows = [_row(one) for one in promises]
-        self._add("INSERT", "promises", Promise, rows)
+    def keep(self, promises: Iterable[Promise]) -> int:
+        """Add promises, all or none of them; how many there were."""
+        rows = [asdict(one) | {name: json.dumps(getattr(one, name)) for name in LISTS} for one in promises]
+        return self._add("INSERT", "promises", rows)
 
-    def keep_outcomes(self, outcomes: Iterable[Outcome]) -> int:
+    def keep_outcomes(self, outcomes: Outcomes, trace_sha256: str) -> int:
         """Add outcomes; how many were new. The same outcome is kept once, a corrected one beside the old."""
-        return self._add("INSERT OR IGNORE", "outcomes", Outcome, [_row(one) for one in outcomes])
+        names = ("job_id", "submit_s", "kind", "event_s", "known_s", "trace_sha256")
+        rows = [dict(zip(names, (*event, *one, trace_sha256), strict=True)) for event, one in outcomes.items()]
+        return self._add("INSERT OR IGNORE", "outcomes", rows)
 
     def promises(self, **of: str) -> list[Promise]:
         """In the order in which they were kept; `of`: columns and what they must be."""
         where = " AND ".join(["TRUE", *(f"{name} = ?" for name in of)])
-        names = _names(Promise)
         with self._open() as database:
-            rows = database.execute(f"SELECT {names} FROM promises WHERE {where} ORDER BY id", tuple(of.values()))
-            return [_promise(dict(zip(names.split(", "), row, strict=True))) for row in rows]
+            found = database.execute(f"SELECT * FROM promises WHERE {where} ORDER BY id", tuple(of.values()))
+            rows = [dict(row) for row in found]
+        # The number of the row is the ledger's own.
+        plain = ({name: value for name, value in row.items() if name != "id"} for row in rows)
+        return [Promise(**row | {name: json.loads(row[name]) for name in LISTS}) for row in plain]
 
-    def outcomes(self, until_s: float = float("inf")) -> dict[Event, Outcome]:
+    def outcomes(self, until_s: float = math.inf) -> dict[Event, Outcome]:
         """The last that was known of each event by an instant."""
-        query = f"SELECT {_names(Outcome)} FROM outcomes WHERE known_s <= ? ORDER BY {IN_ORDER}"
+        query = f"SELECT * FROM outcomes WHERE known_s <= ? ORDER BY {IN_ORDER}"
         with self._open() as database:
-            found = (_outcome(row) for row in database.execute(query, (until_s,)))
-            return {one.event: one for one in found}
+            return {
+                (row["job_id"], row["submit_s"], row["kind"]): Outcome(row["event_s"], row["known_s"])
+                for row in database.execute(query, (until_s,))
+            }
 
-    def _add(self, how: str, table: str, kind: type, rows: Sequence[tuple[Any, ...]]) -> int:
-        places = ", ".join("?" * len(fields(kind)))
+    def _add(self, how: str, table: str, rows: Sequence[Mapping[str, Any]]) -> int:
+        if not rows:
+            return 0
+        names = ", ".join(rows[0])
         with self._open(make=True) as database:
             # Taken at once: two that read first and write then would wait for each other.
             database.execute("BEGIN IMMEDIATE")
             before = database.total_changes
-            database.executemany(f"{how} INTO {table} ({_names(kind)}) VALUES ({places})", rows)
+            values = ", ".join(f":{name}" for name in rows[0])
+            database.executemany(f"{how} INTO {table} ({names}) VALUES ({values})", rows)
             database.execute("COMMIT")
             return database.total_changes - before
 
@@ -175,18 +178,18 @@ class PromiseLedger:
             if make and not self.file.exists():
                 self._make()
             # An empty one in memory where there is no file to read.
-            place = f"{self.file.as_uri()}?mode=rw" if self.file.exists() else ":memory:"
-            with closing(_connected(place)) as database:
-                if place == ":memory:":
+            place = f"{self.file.as_uri()}?mode=rw" if self.file.exists() else None
+            with closing(_connected(place or ":memory:")) as database:
+                if place is None:
                     database.executescript(TABLES)
                 self._check(database)
                 yield database
         except (sqlite3.Error, OSError) as error:
-            if str(error) == "file is not a database":
-                raise LedgerError(f"{self.file}: is no promise ledger; move it away") from error
             if disk_trouble(error):
                 raise LedgerError(unwritable(self.file, error)) from error
-            raise LedgerError(f"{self.file}: cannot be used ({reason(error)}); check the folder") from error
+            raise LedgerError(
+                f"{self.file}: cannot be used as promise ledger ({reason(error)}); check its folder, or move it away"
+            ) from error
 
     def _make(self) -> None:
         """Make the database beside its place first: others see a whole one, or none."""
@@ -214,23 +217,6 @@ class PromiseLedger:
 
 def _connected(place: str) -> sqlite3.Connection:
     # Transactions are begun and ended by hand.
-    return sqlite3.connect(place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-
-
-def _names(kind: type) -> str:
-    return ", ".join(field.name for field in fields(kind))
-
-
-def _row(one: Promise | Outcome) -> tuple[Any, ...]:
-    values = (getattr(one, field.name) for field in fields(one))
-    return tuple(json.dumps(value) if isinstance(value, list | tuple) else value for value in values)
-
-
-def _promise(row: Mapping[str, Any]) -> Promise:
-    lists = {name: json.loads(row[name]) for name in ("intervals", "futures_s")}
-    flags = {name: bool(row[name]) for name in ("what_if", "simulated")}
-    return Promise(**{**row, **lists, **flags, "intervals": tuple(map(tuple, lists["intervals"]))})
-
-
-def _outcome(row: Sequence[Any]) -> Outcome:
-    return Outcome(**dict(zip(_names(Outcome).split(", "), row, strict=True)))
+    made = sqlite3.connect(place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    made.row_factory = sqlite3.Row
+    return made

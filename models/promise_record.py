@@ -9,7 +9,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.completion.job_completions import BEYOND, LEVELS, IntervalTracker
-from jobcast.models.promise_ledger import END, START, Event, Outcome, Promise
+from jobcast.models.promise_ledger import END, START, Event, Outcome, Outcomes, Promise
 from jobcast.traces.table import Trace
 
 RECORDED_S = 1.0
@@ -20,7 +20,6 @@ KEPT, LOW, HIGH, OPEN = "kept", "broken_low", "broken_high", "open"
 """What a promise can be: the event came within the interval, before it, not by its upper end, or may still come."""
 ENOUGH, LAST = 50, 500
 """Promises that intervals are calibrated on: at least, and the last so many."""
-Outcomes = Mapping[Event, Outcome]
 
 
 def state(promise: Promise, level: float, outcome: Outcome, as_of_s: float) -> str:
@@ -50,23 +49,29 @@ def promised(promises: Iterable[Promise], level: float = LEVELS[-1]) -> list[Pro
     return list({(*one.event, one.at_s, one.policy, one.version, one.sizes): one for one in real}.values())
 
 
-def outcomes_of(trace: Trace, promises: Iterable[Promise], as_of_s: float) -> list[Outcome]:
-    """What a trace tells by an instant of events that were promised; of jobs that it does not hold, nothing.
+def recorded_kinds(trace: Trace) -> set[str]:
+    """What a trace records: starts, ends, or neither where it tells how long jobs ran alone.
 
-    Ends that are worked out from durations count where the trace tells starts.
+    A start and a duration tell an end, but for elastic jobs, whose duration is that on one GPU.
     """
+    named = set(trace.jobs.columns)
+    ends = "end_time" in named or ("start_time" in named and not trace.elastic.any())
+    return {kind for kind, is_told in ((START, "start_time" in named), (END, ends)) if is_told}
+
+
+def outcomes_of(trace: Trace, events: Iterable[Event], as_of_s: float) -> dict[Event, Outcome]:
+    """What a trace tells of events by an instant: of jobs that it does not hold and kinds not recorded nothing."""
     names = zip(trace.jobs["job_id"].to_list(), trace.submit_s.tolist(), strict=True)
     row_of = {name: row for row, name in enumerate(names)}
-    recorded = {START: "start_time" in trace.jobs.columns, END: {"start_time", "end_time"} & set(trace.jobs.columns)}
+    recorded = recorded_kinds(trace)
     when_s = {START: (trace.start_s, trace.start_s), END: (trace.end_s, trace.known_s)}
-    found = []
-    for event in dict.fromkeys(one.event for one in promises):
+    found = {}
+    for event in events:
         row = row_of.get(event[:2])
-        if row is None or not recorded[event[2]]:
+        if row is None or event[2] not in recorded:
             continue
         event_s, known_s = (float(column[row]) for column in when_s[event[2]])
-        told_s = (event_s, known_s) if known_s <= as_of_s else (None, as_of_s)
-        found.append(Outcome(*event, *told_s, trace.source.sha256))
+        found[event] = Outcome(event_s, known_s) if known_s <= as_of_s else Outcome(None, as_of_s)
     return found
 
 

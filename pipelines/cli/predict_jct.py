@@ -178,7 +178,7 @@ def _in_words(result: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], cloc
     if result.get("overlap"):
         lines.append("note: the version was trained on what comes after this instant")
     if "again" in result:
-        lines += ["", "asked again", _again_table(result["again"])]
+        lines += ["", *(one.get("finished") or f"at {one['at']}: {one['text']}" for one in result["again"])]
     return "\n".join(lines)
 
 
@@ -216,11 +216,3 @@ def _again(
         job = _job(answered, later, trackers, replace(clock, at_s=later.at_s))
         told.append({"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]})
     return told
-
-
-def _again_table(told: Sequence[Mapping[str, Any]]) -> str:
-    rows = [{"at": "at", "p5": "p5", "p50": "median", "p95": "p95"}, *told]
-    return "\n".join(
-        one["finished"] if "finished" in one else " ".join(f"{one[key]:<26}" for key in ("at", "p5", "p50", "p95"))
-        for one in rows
-    )

@@ -42,20 +42,18 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
 
 
 def _table(told: Mapping[str, Any]) -> str:
-    from jobcast.pipelines.report.formatting import UNKNOWN, counted
+    from jobcast.pipelines.report.formatting import counted, number, percent
 
     about = f"{counted(told['promises'], 'promise')} made"
     asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
     about += "".join(f", {told[name]:,} {words}" for name, words in asides if told[name])
     if not told["groups"]:
         return f"{about}; none can be judged" if told["promises"] else f"no promises in {told['ledger']}"
-    names = [f"{level:g}" for level in told["levels_pct"]]
-    heads = ("made", "due", "kept", "low", "high", "open", *(f"{name} % holds" for name in names))
-    width = max(len(str(row["group"])) for row in told["groups"])
-    lines = [f"{about}; as of {told['as_of']}", " " * width + "        " + "".join(f"{head:>12}" for head in heads)]
+    heads = ("made", "due", "kept", "low", "high", "open", "50 % holds", "90 % holds")
+    keys = ("made", "due_90", "kept", "broken_low", "broken_high", "open", "coverage_50_pct", "coverage_90_pct")
+    width = max(len(row["group"]) for row in told["groups"])
+    lines = [f"{about}; as of {told['as_of']}", " " * width + " " * 8 + "".join(f"{head:>12}" for head in heads)]
     for row in told["groups"]:
-        shares = [row[f"coverage_{name}_pct"] for name in names]
-        figures = [row[key] for key in ("made", f"due_{names[-1]}", "kept", "broken_low", "broken_high", "open")]
-        cells = [f"{one:,}" for one in figures] + [UNKNOWN if one is None else f"{one:.1f} %" for one in shares]
+        cells = [percent(row[key]) if key.endswith("pct") else number(row[key]) for key in keys]
         lines.append(f"{row['group']:<{width}}  {row['kind']:<6}" + "".join(f"{cell:>12}" for cell in cells))
     return "\n".join(lines)

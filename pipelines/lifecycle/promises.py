@@ -1,5 +1,6 @@
 """Answers as promises: kept in the ledger of a home, and calibrated on what became of earlier ones."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, LedgerError
 from jobcast.models.completion.job_completions import LEVELS
 from jobcast.models.promise_ledger import END, START, Promise, PromiseLedger
-from jobcast.models.promise_record import SHARES, Calibration, calibrate, counts, outcomes_of, promised
+from jobcast.models.promise_record import SHARES, Calibration, calibrate, counts, outcomes_of, promised, recorded_kinds
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.traces.table import Trace
 
@@ -58,13 +59,11 @@ def promises_of(
 
 def keep(home: Path, promises: Iterable[Promise], note: Note) -> int:
     """Keep promises; how many were. An answer is worth giving all the same, so that a ledger that fails is a note."""
-    made = list(promises)
     try:
-        PromiseLedger(home).keep(made)
+        return PromiseLedger(home).keep(promises)
     except LedgerError as error:
         note(f"not kept in the promise ledger: {error}")
         return 0
-    return len(made)
 
 
 def calibrations(home: Path, trace: Trace, at_s: float, note: Note, **of: str) -> dict[str, Calibration]:
@@ -91,31 +90,28 @@ def account(home: Path, trace: Trace | None, by: str | None, keeping: bool = Tru
     Raises LedgerError for a ledger that cannot be read, ConfigError for a trace that records neither starts nor ends.
     """
     ledger = PromiseLedger(home)
-    made, new, missing = ledger.promises(), 0, 0
+    made, new = ledger.promises(), 0
     if trace is None:
         outcomes = ledger.outcomes()
-        as_of_s = max((one.known_s for one in outcomes.values()), default=None)
-    else:
+        as_of_s = max((one.known_s for one in outcomes.values()), default=-math.inf)
+    elif recorded_kinds(trace):
         as_of_s = trace.last_known_s
-        if not {"start_time", "end_time"} & set(trace.jobs.columns):
-            raise ConfigError(
-                f"{trace.source.path}: records neither starts nor ends (start_time, end_time); give one that does, as "
-                "`simulate --out` and `trace convert sacct` write them"
-            )
-        found = outcomes_of(trace, made, as_of_s)
-        outcomes = {one.event: one for one in found}
-        new = ledger.keep_outcomes(found) if keeping and found else 0
-    judged = [one for one in promised(made) if as_of_s is not None and one.at_s <= as_of_s and one.event in outcomes]
-    missing = len(promised(made)) - len(judged)
-    rows = [] if as_of_s is None else counts(judged, outcomes, as_of_s, GROUPS[by] if by else lambda one: ALL)
+        outcomes = outcomes_of(trace, {one.event for one in made}, as_of_s)
+        new = ledger.keep_outcomes(outcomes, trace.source.sha256) if keeping else 0
+    else:
+        raise ConfigError(
+            f"{trace.source.path}: records neither starts nor ends (start_time, end_time); give one that does, as "
+            "`simulate --out` and `trace convert sacct` write them"
+        )
+    real = promised(made)
+    judged = [one for one in real if one.at_s <= as_of_s and one.event in outcomes]
     return {
         "ledger": str(ledger.file),
-        "as_of": iso(as_of_s),
+        "as_of": iso(as_of_s) if judged else None,
         "promises": len(made),
         "what_if": sum(one.what_if for one in made),
-        "without_outcome": missing,
+        "without_outcome": len(real) - len(judged),
         "new_outcomes": new,
         "by": by,
-        "levels_pct": [100.0 * level for level in LEVELS],
-        "groups": rows,
+        "groups": counts(judged, outcomes, as_of_s, GROUPS[by] if by else lambda one: ALL),
     }

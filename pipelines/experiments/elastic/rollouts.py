@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -118,19 +119,9 @@ class Forecasters:
     learned: SizeForecaster | None = None
 
 
-def play_futures(
-    run: ElasticReplay,
-    job: int,
-    forecasters: Forecasters,
-    *,
-    futures: int,
-    seed: int,
-    declared: int | None = None,
-    agreeing: bool = True,
-) -> Floats:
+def play_futures(run: ElasticReplay, job: int, forecasters: Forecasters, **how: Any) -> Floats:
     """Instants at which an active job ends in each of some futures, (futures,); see `play_starts_and_ends`."""
-    how = {"futures": futures, "seed": seed, "declared": declared, "agreeing": agreeing}
-    return play_starts_and_ends(run, job, forecasters, **how)[:, 1]  # type: ignore[arg-type]
+    return play_starts_and_ends(run, job, forecasters, **how)[:, 1]
 
 
 def play_starts_and_ends(
