@@ -98,6 +98,8 @@ class Promise:
 
 Event = tuple[str, float, str]
 """Job id, submission and kind."""
+LOOK: Event = ("", 0.0, "look")
+"""Stands for all that is still open: its outcome tells until when somebody has looked."""
 
 
 class Outcome(NamedTuple):

@@ -1,5 +1,6 @@
 """What became of promises: kept, broken or open at an instant, how many are held, and how far later ones must reach."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,11 @@ def promised(promises: Iterable[Promise], level: float = LEVELS[-1]) -> list[Pro
     """Those of real jobs with an interval at a level, each question of an instant once, by its last answer."""
     real = (one for one in promises if not one.what_if and any(share == level for share, *_ in one.intervals))
     return list({(*one.event, one.at_s, one.policy, one.version, one.sizes): one for one in real}.values())
+
+
+def last_look_s(outcomes: Outcomes) -> float:
+    """Until when somebody has seen what came, seconds from the epoch; minus infinity where nobody looked."""
+    return max((one.known_s for one in outcomes.values()), default=-math.inf)
 
 
 def recorded_kinds(trace: Trace) -> set[str]:
@@ -138,7 +144,7 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     level = LEVELS[-1]
     known = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
     # Of what came after the last look only what was early would count.
-    as_of_s = min(at_s, max((outcomes[one.event].known_s for one in known), default=at_s))
+    as_of_s = min(at_s, last_look_s(outcomes))
     due = sorted((one for one in known if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
     if len(due) < ENOUGH:
         return None

@@ -1,6 +1,5 @@
 """Answers as promises: kept in the ledger of a home, and calibrated on what became of earlier ones."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +10,17 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, LedgerError
 from jobcast.models.completion.job_completions import LEVELS
-from jobcast.models.promise_ledger import END, START, Promise, PromiseLedger
-from jobcast.models.promise_record import SHARES, Calibration, calibrate, counts, outcomes_of, promised, recorded_kinds
+from jobcast.models.promise_ledger import END, LOOK, START, Outcome, Promise, PromiseLedger
+from jobcast.models.promise_record import (
+    SHARES,
+    Calibration,
+    calibrate,
+    counts,
+    last_look_s,
+    outcomes_of,
+    promised,
+    recorded_kinds,
+)
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.traces.table import Trace
 
@@ -93,11 +101,13 @@ def account(home: Path, trace: Trace | None, by: str | None, keeping: bool = Tru
     made, new = ledger.promises(), 0
     if trace is None:
         outcomes = ledger.outcomes()
-        as_of_s = max((one.known_s for one in outcomes.values()), default=-math.inf)
+        as_of_s = last_look_s(outcomes)
     elif recorded_kinds(trace):
         as_of_s = trace.last_known_s
         outcomes = outcomes_of(trace, {one.event for one in made}, as_of_s)
-        new = ledger.keep_outcomes(outcomes, trace.source.sha256) if keeping else 0
+        if keeping and made:
+            ledger.keep_outcomes({LOOK: Outcome(None, as_of_s)}, trace.source.sha256)
+            new = ledger.keep_outcomes(outcomes, trace.source.sha256)
     else:
         raise ConfigError(
             f"{trace.source.path}: records neither starts nor ends (start_time, end_time); give one that does, as "

@@ -46,15 +46,14 @@ class Clock:
 
         >>> from datetime import UTC
         >>> clock = Clock(50_700.0, UTC)
-        >>> clock.between(50_710.0, 56_390.0), clock.between(56_000.0, 56_390.0), clock.between(56_400.0, 56_400.0)
+        >>> clock.between(50_710.0, 56_390.0), clock.between(56_000.0, 56_390.0), clock.between(56_401.0, 56_401.0)
         ('by 15:40', 'between 15:33 and 15:40', 'at 15:40')
         """
-        low, high = (
-            self.said(rounded(end_s / MINUTE_S) * MINUTE_S) for rounded, end_s in ((floor, low_s), (ceil, high_s))
-        )
+        first, last = floor(low_s / MINUTE_S), ceil(high_s / MINUTE_S)
+        low, high = self.said(first * MINUTE_S), self.said(last * MINUTE_S)
         if high_s < self.at_s + MINUTE_S:
             return "within a minute"
-        if low == high:
+        if last - first <= 1:
             return f"at {low}"
         return f"by {high}" if low_s < self.at_s + MINUTE_S else f"between {low} and {high}"
 
