@@ -23,7 +23,7 @@ from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind
 from jobcast.simulator.elastic.run import ElasticReplay
-from jobcast.simulator.elastic.state import COUNT
+from jobcast.simulator.elastic.state import CLOCK, COUNT
 from jobcast.traces.table import Trace
 
 NEW = "new"
@@ -172,14 +172,18 @@ def _answered(
 def _at_width(run: ElasticReplay, job: int, gpus: int) -> ElasticReplay:
     """The run with a job that can use so many GPUs from its instant on; its size is drawn as before."""
     jobs, changed = run.jobs, copy(run)
-    state_most, stage_most, least = run.state.most.copy(), jobs.stage_most.copy(), jobs.least.copy()
-    state_most[job] = stage_most[jobs.stage_of[job] : jobs.stage_of[job + 1]] = gpus
+    clock, most, stage_most, least = (
+        one.copy() for one in (run.state.clock, run.state.most, jobs.stage_most, jobs.least)
+    )
+    # The rule is asked at once, as when a lease ends.
+    clock[CLOCK.lease_at] = clock[CLOCK.now]
+    most[job] = stage_most[jobs.stage_of[job] : jobs.stage_of[job + 1]] = gpus
     least[job] = min(least[job], gpus)
     # Beyond the table's end nothing is gained.
     pad = ((0, 0), (0, 0), (0, max(0, gpus + 1 - jobs.speedup.shape[2])))
     speedup = np.pad(jobs.speedup, pad, mode="edge")
     changed.jobs = jobs._replace(stage_most=stage_most, least=least, speedup=speedup)
-    changed.state = run.state._replace(most=state_most)
+    changed.state = run.state._replace(clock=clock, most=most)
     return changed
 
 
