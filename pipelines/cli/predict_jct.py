@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from jobcast import __version__
-from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.job_completions import IntervalTracker
-from jobcast.models.promise_ledger import END, START
+from jobcast.models.promise_ledger import END
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
@@ -18,10 +18,10 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     HOUR_S,
     NEW,
     QUANTILES,
-    Answer,
     JobAnswers,
     Question,
     answer_jct,
+    by_kind,
     tell,
 )
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -31,7 +31,8 @@ from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
 from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
 from jobcast.pipelines.report.console import Console
-from jobcast.pipelines.report.formatting import counted, iso, parse_time
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time
+from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.schedulers.policies import ELASTIC
 from jobcast.schedulers.registry import resolve_policy
@@ -55,7 +56,7 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     zone = None if asked["timezone"] is None else zone_named(asked["timezone"])
     trace, home = read_trace(asked["trace_path"]), find_home()
     question = _question(asked, trace)
-    clock, at_s = Clock(question.at_s, zone), question.at_s
+    clock, sha256 = Clock(question.at_s, zone), trace.source.sha256
     rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
     answering = _answering(asked, trace, rule, learned)
     with console.progress(f"predict {question.job or 'all jobs'}") as step:
@@ -64,28 +65,25 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         step(1, 1)
     named = f"jct {__version__}" if learned is None else f"{learned.version.name}:{learned.version.version}"
     of = {"policy": rule.name, "version": named, "sizes": told["sizes"]}
-    calibrated = {} if asked["no_ledger"] else calibrations(home, trace, at_s, console.note, **of)
+    calibrated = calibrations(home, trace, question.at_s, console.note, **of)
     trackers = {} if learned is None else {END: learned.model.tracker()}
     trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
     jobs = [_job(one, question, trackers, clock) for one in found]
-    result: dict[str, Any] = {} if question.job is None else dict(jobs[0])
-    result |= {"at": iso(at_s), "timezone": clock.name, "policy": rule.name, **told}
+    result = {"jobs": jobs} if question.job is None else jobs[0]
+    result = {**result, "at": iso(question.at_s), "timezone": clock.name, "policy": rule.name, **told}
     result["calibrated"] = {kind: {"due": one.due, "kept": one.kept} for kind, one in calibrated.items()}
-    if question.job is None:
-        result["jobs"] = jobs
     if learned is not None:
-        result |= {**of_version(learned.version), "overlap": seen_until(learned.version, at_s, trace.source.sha256)}
+        result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
     if asked["every_h"]:
         result["again"] = _again(answering, question, asked["every_h"], trackers, clock)
     if asked["plot"]:
-        write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], at_s), clock)
+        write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], question.at_s), clock)
         console.note(f"plot: {asked['plot']}")
-    tell_notes(trace, console)
     if not asked["no_ledger"]:
-        how = {"at_s": at_s, "trace_sha256": trace.source.sha256, **of}
-        pairs = zip(jobs, ([_drawn(one) for one in answered.answers] for answered in found), strict=True)
-        promises = [one for job, drawn in pairs for one in promises_of(job, drawn, question.job == NEW, **how)]
-        result["promises"] = keep(home, promises, console.note)
+        how = {"what_if": question.job == NEW, "at_s": question.at_s, "trace_sha256": sha256, **of}
+        made = [promises_of(job, one.answers, **how) for job, one in zip(jobs, found, strict=True)]
+        result["promises"] = keep(home, chain.from_iterable(made), console.note)
+    tell_notes(trace, console)
     table_or_json(result, asked["json_to"], _in_words(result, jobs, clock), console)
 
 
@@ -147,10 +145,6 @@ def _job(
     return job | {"text": sentence(job, clock)}
 
 
-def _drawn(answer: Answer) -> dict[str, Floats]:
-    return {START: answer.starts_s, END: answer.ends_s}
-
-
 def _title(result: Mapping[str, Any], clock: Clock) -> str:
     return f"When will job {result['job_id']} start and end? {result['policy']}, asked at {clock.dated(clock.at_s)}"
 
@@ -159,11 +153,9 @@ def _curves(job: Mapping[str, Any], answered: JobAnswers, at_s: float) -> list[C
     """Of each width the end, and before it the start where it is still to come."""
     curves = []
     for figures, answer in zip(job["answers"], answered.answers, strict=True):
-        for kind, ends in ((START, figures.get(START)), (END, figures)):
-            if ends is not None:
-                told = [at_s + ends[f"{name}_h"] * HOUR_S for name in ("p5", "p95")]
-                label = f"{counted(answer.gpus, 'GPU')}: {kind}"
-                curves.append(Curve(label, kind == START, _drawn(answer)[kind], *told))
+        for kind, told in by_kind(figures):
+            low_s, high_s = (at_s + told[f"{name}_h"] * HOUR_S for name in ("p5", "p95"))
+            curves.append(Curve(counted(answer.gpus, "GPU"), kind, answer.drawn_s(kind), low_s, high_s))
     return curves
 
 
@@ -183,20 +175,14 @@ def _in_words(result: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], cloc
 
 
 def _figures(result: Mapping[str, Any]) -> str:
-    """A line for each width."""
-    heads = ("point", "p5", "p25", "median", "p75", "p95")
-    lines = [f"{'GPUs':>5} {'':<6}" + " ".join(f"{head:>10}" for head in heads) + "   hours from then"]
+    """A line for each width, hours from the instant."""
+    rows = [("GPUs", "hours to its", "point", "p5", "p25", "median", "p75", "p95", "")]
     for one in result["answers"]:
-        for kind, ends in ((START, one.get(START)), (END, one)):
-            if ends is not None:
-                cells = [_hours(ends.get(f"{name}_h")) for name in ("point", *QUANTILES)]
-                late = f"   by {one['by']}: {one['by_probability']:.0%}" if "by" in ends else ""
-                lines.append(f"{one['gpus']:>5} {kind:<6}" + " ".join(f"{cell:>10}" for cell in cells) + late)
-    return "\n".join(lines)
-
-
-def _hours(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
+        for kind, told in by_kind(one):
+            cells = (f"{told[f'{name}_h']:,.2f}" if name in told else UNKNOWN for name in ("point", *QUANTILES))
+            late = f"by {told['by']}: {told['by_probability']:.0%}" if "by" in told else ""
+            rows.append((str(one["gpus"]), kind, *cells, late))
+    return aligned(rows)
 
 
 def _again(

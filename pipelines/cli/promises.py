@@ -43,6 +43,7 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
 
 def _table(told: Mapping[str, Any]) -> str:
     from jobcast.pipelines.report.formatting import counted, number, percent
+    from jobcast.pipelines.report.layout import aligned
 
     about = f"{counted(told['promises'], 'promise')} made"
     asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
@@ -51,9 +52,8 @@ def _table(told: Mapping[str, Any]) -> str:
         return f"{about}; none can be judged" if told["promises"] else f"no promises in {told['ledger']}"
     heads = ("made", "due", "kept", "low", "high", "open", "50 % holds", "90 % holds")
     keys = ("made", "due_90", "kept", "broken_low", "broken_high", "open", "coverage_50_pct", "coverage_90_pct")
-    width = max(len(row["group"]) for row in told["groups"])
-    lines = [f"{about}; as of {told['as_of']}", " " * width + " " * 8 + "".join(f"{head:>12}" for head in heads)]
+    rows = [("", "", *heads)]
     for row in told["groups"]:
-        cells = [percent(row[key]) if key.endswith("pct") else number(row[key]) for key in keys]
-        lines.append(f"{row['group']:<{width}}  {row['kind']:<6}" + "".join(f"{cell:>12}" for cell in cells))
-    return "\n".join(lines)
+        cells = (percent(row[key]) if key.endswith("pct") else number(row[key]) for key in keys)
+        rows.append((row["group"], row["kind"], *cells))
+    return f"{about}; as of {told['as_of']}\n{aligned(rows)}"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, LedgerError
 from jobcast.models.completion.job_completions import LEVELS
 from jobcast.models.promise_ledger import END, LOOK, START, Outcome, Promise, PromiseLedger
@@ -21,10 +20,10 @@ from jobcast.models.promise_record import (
     promised,
     recorded_kinds,
 )
+from jobcast.pipelines.experiments.elastic.completion_prediction import HOUR_S, Answer, by_kind
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.traces.table import Trace
 
-HOUR_S = 3600.0
 INTERVALS = tuple(zip(LEVELS, (("p25_h", "p75_h"), ("p5_h", "p95_h")), strict=True))
 """Where figures of an answer have the ends of each level, hours from the question."""
 MONDAY_S, WEEK_S = 4 * 86400.0, 7 * 86400.0
@@ -39,29 +38,25 @@ ALL = "all"
 Note = Callable[[str], None]
 
 
-def promises_of(
-    job: Mapping[str, Any], drawn: Sequence[Mapping[str, Floats]], what_if: bool, **asked: Any
-) -> list[Promise]:
-    """What an answer promises: the start of a job that waits, and its end, at every width.
+def promises_of(job: Mapping[str, Any], answers: Sequence[Answer], what_if: bool, **asked: Any) -> list[Promise]:
+    """What is promised of a job: the start of one that waits, and its end, at every width.
 
     Parameters
     ----------
-    job : where it stands, and its `answers` in figures; see `completion_prediction.tell`
-    drawn : of each answer the futures that it was told from, by `START` and `END`
+    job : where it stands, and figures of its `answers`; see `completion_prediction.tell`
+    answers : that the figures are of
     what_if : whether there is no such job; other widths of a job never are its own
     asked : the rest of `Promise`
     """
     at_s, made = asked["at_s"], []
-    about = {"job_id": job["job_id"], "submit_s": parse_time(job["submitted"]), "pool": job["pool"]}
-    for number, (figures, futures_s) in enumerate(zip(job["answers"], drawn, strict=True)):
-        for kind, told in ((START, figures.get(START)), (END, figures)):
-            if told is None:
-                continue
+    about = {"job_id": job["job_id"], "submit_s": parse_time(job["submitted"]), "pool": job["pool"]} | asked
+    for number, (figures, answer) in enumerate(zip(job["answers"], answers, strict=True)):
+        about |= {"gpus": answer.gpus, "what_if": what_if or number > 0, "asked_s": time.time()}
+        for kind, told in by_kind(figures):
             ends = [(level, *(at_s + told[name] * HOUR_S for name in names)) for level, names in INTERVALS]
             point_s = at_s + told["point_h"] * HOUR_S if "point_h" in told else None
-            shares_s = np.quantile(futures_s[kind], SHARES).tolist()
-            rest = {"intervals": ends, "futures_s": shares_s, "gpus": figures["gpus"], "what_if": what_if or number > 0}
-            made.append(Promise(**about, kind=kind, point_s=point_s, asked_s=time.time(), **rest, **asked))
+            futures_s = np.quantile(answer.drawn_s(kind), SHARES).tolist()
+            made.append(Promise(**about, kind=kind, point_s=point_s, intervals=ends, futures_s=futures_s))
     return made
 
 

@@ -33,13 +33,13 @@ class Curve:
 
     Attributes
     ----------
-    label, dashed : how it is drawn
+    width, kind : of which number of GPUs it is, and whether a start or an end
     drawn_s : (n_futures,) instants, seconds from the epoch
     low_s, high_s : the 90 % interval that is told
     """
 
-    label: str
-    dashed: bool
+    width: str
+    kind: str
     drawn_s: Floats
     low_s: float
     high_s: float
@@ -75,16 +75,15 @@ def write_plot(path: Path, title: str, curves: Sequence[Curve], clock: Clock) ->
 def _paint(figure: "Figure", curves: Sequence[Curve], clock: Clock) -> None:
     axes = figure.subplots()
     # A start and an end at one width share a colour.
-    colours = styles(list(dict.fromkeys(one.label.partition(":")[0] for one in curves)))
+    colours = styles(list(dict.fromkeys(one.width for one in curves)))
     for place, one in enumerate(curves):
-        style = colours[one.label.partition(":")[0]]
+        look = {"color": colours[one.width].color, "linestyle": "--" if one.kind == "start" else "-"}
         at = np.maximum(np.sort(one.drawn_s) - clock.at_s, LEAST_S) / HOUR_S
         # From nothing on: else a curve would begin in the air.
         share = np.arange(len(at) + 1) / len(at)
-        dashes = "--" if one.dashed else "-"
-        axes.step(np.append(at[0], at), share, where="post", label=one.label, color=style.color, linestyle=dashes)
+        axes.step(np.append(at[0], at), share, where="post", label=f"{one.width}: {one.kind}", **look)
         ends = np.maximum(np.array([one.low_s, one.high_s]) - clock.at_s, LEAST_S) / HOUR_S
-        axes.plot(ends, [-0.05 - 0.05 * place] * 2, color=style.color, linewidth=4, linestyle=dashes)
+        axes.plot(ends, [-0.05 - 0.05 * place] * 2, linewidth=4, **look)
     least, most = axes.get_xlim()
     drawn = np.concatenate([np.maximum(one.drawn_s - clock.at_s, LEAST_S) for one in curves]) / HOUR_S
     if drawn.max() / drawn.min() > LOG_FROM:

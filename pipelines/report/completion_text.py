@@ -7,6 +7,7 @@ from math import ceil, floor
 from typing import Any
 
 from jobcast.pipelines.report.formatting import LAST_S, counted, listed
+from jobcast.pipelines.report.layout import aligned
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 LEVEL = "90 %"
@@ -71,18 +72,13 @@ def sentence(job: Mapping[str, Any], clock: Clock) -> str:
         from the instant, and those of its `start` where it has not started
     """
     own, *others = job["answers"]
-    about = listed_plainly(job["user"], counted(own["gpus"], "GPU"), job["pool"] and f"pool {job['pool']}")
+    about = ", ".join(filter(None, (job["user"], counted(own["gpus"], "GPU"), job["pool"] and f"pool {job['pool']}")))
     certain = own["p5_h"] == own["p95_h"]
     level = "if nothing else comes" if certain else f"with {LEVEL}"
     told = f"job {job['job_id']} ({about}): {_begins(job, clock)}, ends {_ends(own, clock, job)} {level}"
     for other in others:
         told += f"; with {counted(other['gpus'], 'GPU')} instead of {own['gpus']}: ends {_ends(other, clock, job)}"
     return told
-
-
-def listed_plainly(*words: str) -> str:
-    """Words between commas, empty ones left out."""
-    return ", ".join(word for word in words if word)
 
 
 def _begins(job: Mapping[str, Any], clock: Clock) -> str:
@@ -111,10 +107,7 @@ def queue_table(jobs: Sequence[Mapping[str, Any]], clock: Clock) -> str:
         begins = _begins(job, clock).removeprefix("starts ")
         ends = clock.said(ceil(_instants(own, clock)[1] / MINUTE_S) * MINUTE_S)
         rows.append((job["job_id"], job["user"], job["pool"], str(own["gpus"]), job["state"], begins, ends))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return aligned(rows)
 
 
 def calibrated_on(calibrated: Mapping[str, Mapping[str, int]]) -> str:

@@ -1,6 +1,6 @@
 """`jobcast predict jct`: when will this job finish? A point, quantiles of futures, what other widths would change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,6 +80,10 @@ class Answer:
     point_s: float
     starts_s: Floats
     ends_s: Floats
+
+    def drawn_s(self, kind: str) -> Floats:
+        """Of a start or an end."""
+        return self.starts_s if kind == START else self.ends_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +210,13 @@ def tell(
     if question.by_s is not None:
         figures |= {"by": iso(question.by_s), "by_probability": float((answer.ends_s <= question.by_s).mean())}
     return figures
+
+
+def by_kind(figures: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Figures of the start, where it is still to come, and of the end that `tell` gave."""
+    if START in figures:
+        yield START, figures[START]
+    yield END, figures
 
 
 def _ends_of(point_s: float, drawn_s: Floats, at_s: float, tracker: IntervalTracker | None) -> dict[str, Any]:
