@@ -141,7 +141,9 @@ def _answering(asked: Mapping[str, Any], trace: Trace, rule: Any, learned: Regis
 def _job(
     answered: JobAnswers, question: Question, trackers: Mapping[str, IntervalTracker], clock: Clock
 ) -> dict[str, Any]:
-    job = {**answered.stands, "answers": [tell(one, question, trackers) for one in answered.answers]}
+    waits = answered.stands["started"] is None
+    told = [tell(one, question, trackers, waits) for one in answered.answers]
+    job = {**answered.stands, "answers": told}
     return job | {"text": sentence(job, clock)}
 
 

@@ -192,20 +192,25 @@ def _at_width(run: ElasticReplay, job: int, gpus: int) -> ElasticReplay:
 
 
 def tell(
-    answer: Answer, question: Question, trackers: Mapping[str, IntervalTracker], second_s: Floats | None = None
+    answer: Answer,
+    question: Question,
+    trackers: Mapping[str, IntervalTracker],
+    waits: bool = True,
+    second_s: Floats | None = None,
 ) -> dict[str, Any]:
     """One answer as figures: instants as ISO-8601, times from the question on in hours.
 
     Parameters
     ----------
     trackers : of `START` and `END`, whose intervals are told; the quantiles of the futures where there is none
+    waits : whether the job never had GPUs, so that its start is told
     second_s : starts that somebody else forecasts; see `combined_starts`
     """
     figures: dict[str, Any] = {"gpus": answer.gpus}
     figures |= _ends_of(answer.point_s, answer.ends_s, question.at_s, trackers.get(END))
     starts_s = combined_starts(answer.starts_s, second_s, question.at_s)
-    # A job that has started has nothing more to wait for.
-    if starts_s.max() >= question.at_s:
+    # At another width it may have started before.
+    if waits and starts_s.max() >= question.at_s:
         figures[START] = _ends_of(answer.point_start_s, starts_s, question.at_s, trackers.get(START))
     if question.by_s is not None:
         figures |= {"by": iso(question.by_s), "by_probability": float((answer.ends_s <= question.by_s).mean())}
@@ -255,14 +260,10 @@ def combined_starts(starts_s: Floats, second_s: Floats | None, at_s: float, weig
 
 def refuse_what_if(question: Question, option: str, given: str | None) -> None:
     """Refuse to ask about jobs of the trace as if they had asked for something else. Raises ConfigError."""
-    whose = (
-        "all jobs are in the trace with what they"
-        if question.job is None
-        else f"job {question.job} is in the trace with what it"
-    )
+    whose = "every job" if question.job is None else f"job {question.job}"
     for name, value in (("--size-s", question.size_s), (option, given)):
         if value:
-            raise ConfigError(f"{name}: {whose} asked for; pass --job {NEW}")
+            raise ConfigError(f"{name}: {whose} is in the trace with what it asked for; pass --job {NEW}")
     if question.job is None and question.ask_gpus:
         raise ConfigError(f"--ask-gpus: goes with one job; add --job ID, or --job {NEW}")
 

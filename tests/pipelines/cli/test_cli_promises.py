@@ -151,7 +151,7 @@ def test_an_empty_ledger(shell, queue):
         (("--every", "1"), "--every: goes with one job"),
         (("--job", "060", "--limit", "2"), "--limit: goes with all jobs; leave --job out"),
         (("--ask-gpus", "2"), "--ask-gpus: goes with one job"),
-        (("--size-s", "2"), "--size-s: all jobs are in the trace with what they asked for"),
+        (("--size-s", "2"), "--size-s: every job is in the trace with what it asked for"),
         (("--job", "060", "--ask-gpus", "2"), "--ask-gpus 2: how job 060 scales is not declared; enrich the trace"),
         (("--job", "000"), "job 000: has finished at 1970-01-01T00:01:00Z under fcfs"),
         (("--job", "060", "--plot", "p.pdf"), "--plot p.pdf: end the name in .svg, .html or .png"),
