@@ -134,7 +134,8 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
 
     Each end is put where it would have held as many of the events as it is to hold: split conformal prediction (Vovk
     et al., Algorithmic Learning in a Random World, 2005) in shares of the futures, so that it does not matter by which
-    ends the promises were made. What has not come counts as if it came when somebody looked last.
+    ends the promises were made. Intervals only become wider: jobs of one queue go well together, so that a good week
+    says little of the next. What has not come counts as if it came when somebody looked last.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def _share(knots: Floats, event: float) -> float:
 
 
 def _tail(shares: Floats, level: float) -> float:
-    """The largest tail that misses no more of the events than it may."""
-    rank = int((1.0 - level) / 2.0 * (len(shares) + 1))
-    # No end may cross the median.
-    return float(min(np.sort(shares)[max(rank - 1, 0)], 0.5))
+    """The largest tail that misses no more of the events than it may, and no larger than that of the futures."""
+    aim = (1.0 - level) / 2.0
+    rank = int(aim * (len(shares) + 1))
+    return float(min(np.sort(shares)[max(rank - 1, 0)], aim))

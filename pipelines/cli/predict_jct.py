@@ -69,8 +69,8 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     trackers = {} if learned is None else {END: learned.model.tracker()}
     trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
     jobs = [_job(one, question, trackers, clock) for one in found]
-    result = {"jobs": jobs} if question.job is None else jobs[0]
-    result = {**result, "at": iso(question.at_s), "timezone": clock.name, "policy": rule.name, **told}
+    asked_about: Mapping[str, Any] = {"jobs": jobs} if question.job is None else jobs[0]
+    result = {**asked_about, "at": iso(question.at_s), "timezone": clock.name, "policy": rule.name, **told}
     result["calibrated"] = {kind: {"due": one.due, "kept": one.kept} for kind, one in calibrated.items()}
     if learned is not None:
         result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
@@ -178,7 +178,7 @@ def _in_words(result: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], cloc
 
 def _figures(result: Mapping[str, Any]) -> str:
     """A line for each width, hours from the instant."""
-    rows = [("GPUs", "hours to its", "point", "p5", "p25", "median", "p75", "p95", "")]
+    rows: list[tuple[str, ...]] = [("GPUs", "hours to its", "point", "p5", "p25", "median", "p75", "p95", "")]
     for one in result["answers"]:
         for kind, told in by_kind(one):
             cells = (f"{told[f'{name}_h']:,.2f}" if name in told else UNKNOWN for name in ("point", *QUANTILES))

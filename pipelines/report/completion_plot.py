@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _paint(figure: "Figure", curves: Sequence[Curve], clock: Clock) -> None:
     # A start and an end at one width share a colour.
     colours = styles(list(dict.fromkeys(one.width for one in curves)))
     for place, one in enumerate(curves):
-        look = {"color": colours[one.width].color, "linestyle": "--" if one.kind == "start" else "-"}
+        look: dict[str, Any] = {"color": colours[one.width].color, "linestyle": "--" if one.kind == "start" else "-"}
         at = np.maximum(np.sort(one.drawn_s) - clock.at_s, LEAST_S) / HOUR_S
         # From nothing on: else a curve would begin in the air.
         share = np.arange(len(at) + 1) / len(at)

@@ -160,7 +160,8 @@ def test_calibrated_intervals_hold_what_they_promise(factor):
     for _ in range(1000):
         futures_s = np.exp(rng.normal(5.0, 0.5, 200))
         held += found.tracker().intervals(futures_s)[-1].holds(factor * float(np.exp(rng.normal(5.0, 0.5))))
-    assert 870 <= held <= 940
+    # Where the futures err to one side the other end stays where it was: up to half of the misses do not come.
+    assert 870 <= held <= (940 if factor == 1.0 else 975)
     assert isinstance(found.tracker(), IntervalTracker)
 
 
@@ -194,7 +195,7 @@ def test_jobs_that_outlive_their_upper_end_count_though_they_have_not_ended():
 
 
 def test_where_all_futures_agree_the_share_is_counted_from_either_side():
-    """Half of the futures at once, the event too: neither end need move."""
+    """Half of the futures at once, the event too: neither end need move, and none moves inwards."""
     at_s = 1000.0
     quantiles = tuple(at_s + (1.0 if share <= 0.5 else 100.0 * share) for share in SHARES)
     promises = [
@@ -206,5 +207,5 @@ def test_where_all_futures_agree_the_share_is_counted_from_either_side():
         {one.event: Outcome(at_s + 1.0, at_s + 1.0 if number else 5000.0) for number, one in enumerate(promises)},
         1e9,
     )
-    assert found.tails[0.9] == (0.5, 0.5)
+    assert found.tails == IntervalTracker().tails
     assert found.tracker().intervals(np.array(quantiles) - at_s)[-1].holds(1.0)
