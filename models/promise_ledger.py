@@ -129,7 +129,7 @@ class PromiseLedger:
     """
 
     def __init__(self, home: Path) -> None:
-        self.file = home / "promises" / "ledger.db"
+        self.file = (home / "promises" / "ledger.db").absolute()
 
     def keep(self, promises: Iterable[Promise]) -> int:
         """Add promises, all or none of them; how many there were."""

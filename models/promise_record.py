@@ -15,8 +15,8 @@ from jobcast.traces.table import Trace
 
 RECORDED_S = 1.0
 """An event so near to an end of an interval is within: accounting tells whole seconds."""
-SHARES = (0.0, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 1.0)
-"""Of futures, whose quantiles are kept with a promise."""
+SHARES = tuple(number / 20 for number in range(21))
+"""Of futures, even ones, whose quantiles are kept with a promise."""
 KEPT, LOW, HIGH, OPEN = "kept", "broken_low", "broken_high", "open"
 """What a promise can be: the event came within the interval, before it, not by its upper end, or may still come."""
 ENOUGH, LAST = 50, 500
@@ -168,12 +168,12 @@ def _futures_beside(promise: Promise, outcome: Outcome) -> tuple[float, float]:
 
 
 def _share(knots: Floats, event: float) -> float:
-    """The share of futures up to an event; beyond the outermost ones as intervals reach beyond them."""
+    """The share of futures up to an event, by quantiles at even shares; beyond them as intervals reach beyond."""
     place = int(np.searchsorted(knots, event, side="right"))
     if place in (0, len(knots)):
         return float((event - knots[0]) / BEYOND if place == 0 else 1.0 + (event - knots[-1]) / BEYOND)
     part = (event - knots[place - 1]) / (knots[place] - knots[place - 1])
-    return float(SHARES[place - 1] + part * (SHARES[place] - SHARES[place - 1]))
+    return float((place - 1 + part) / (len(knots) - 1))
 
 
 def _tail(shares: Floats, level: float) -> float:
