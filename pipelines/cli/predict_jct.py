@@ -10,6 +10,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.job_completions import IntervalTracker
 from jobcast.models.promise_ledger import END
+from jobcast.models.promise_record import Calibration
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
@@ -63,15 +64,12 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         told, found = answering(question)
         # Futures are simulated in one go: there is nothing to count.
         step(1, 1)
-    named = f"jct {__version__}" if learned is None else f"{learned.version.name}:{learned.version.version}"
-    of = {"policy": rule.name, "version": named, "sizes": told["sizes"]}
+    of = {"policy": rule.name, "version": _version(learned), "sizes": told["sizes"]}
     calibrated = calibrations(home, trace, question.at_s, console.note, **of)
     trackers = {} if learned is None else {END: learned.model.tracker()}
     trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
     jobs = [_job(one, question, trackers, clock) for one in found]
-    asked_about: Mapping[str, Any] = {"jobs": jobs} if question.job is None else jobs[0]
-    result = {**asked_about, "at": iso(question.at_s), "timezone": clock.name, "policy": rule.name, **told}
-    result["calibrated"] = {kind: {"due": one.due, "kept": one.kept} for kind, one in calibrated.items()}
+    result = _result(jobs, question, clock, calibrated) | told | {"policy": rule.name}
     if learned is not None:
         result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
     if asked["every_h"]:
@@ -85,6 +83,19 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         result["promises"] = keep(home, chain.from_iterable(made), console.note)
     tell_notes(trace, console)
     table_or_json(result, asked["json_to"], _in_words(result, jobs, clock), console)
+
+
+def _version(learned: Registered | None) -> str:
+    """The predictor as the ledger names it; what is learned on the spot hangs on jobcast's own version."""
+    return f"jct {__version__}" if learned is None else f"{learned.version.name}:{learned.version.version}"
+
+
+def _result(
+    jobs: list[dict[str, Any]], question: Question, clock: Clock, calibrated: Mapping[str, Calibration]
+) -> dict[str, Any]:
+    asked_about: Mapping[str, Any] = {"jobs": jobs} if question.job is None else jobs[0]
+    rests_on = {kind: {"due": one.due, "kept": one.kept} for kind, one in calibrated.items()}
+    return {**asked_about, "at": iso(question.at_s), "timezone": clock.name, "calibrated": rests_on}
 
 
 def _check(asked: Mapping[str, Any]) -> None:

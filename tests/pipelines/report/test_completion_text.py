@@ -1,5 +1,6 @@
 """Starts and ends in words: days, zones, jobs that wait, run or ran."""
 
+import time
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -56,6 +57,19 @@ def test_the_night_in_which_clocks_are_put_forward():
     """14 hours after noon it is 3 o'clock in summer: an hour was left out."""
     assert Clock(NOON_S, BERLIN).said(NOON_S + 14 * 3600.0) == "03:00 (tomorrow)"
     assert Clock(NOON_S, ZoneInfo("UTC")).said(NOON_S + 14 * 3600.0) == "01:00 (tomorrow)"
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="no time zones of the environment")
+def test_without_a_zone_times_are_those_of_this_computer(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        here = Clock(NOON_S)
+        assert (here.said(NOON_S), here.name) == ("20:00", "JST")
+        assert here.said(NOON_S + 5 * 3600.0) == "01:00 (tomorrow)"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_instants_beyond_the_calendar_are_told_as_its_end():
