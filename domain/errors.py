@@ -32,6 +32,10 @@ class RegistryError(UserError):
     """A model, alias or version that the registry does not hold, or that does not fit what asks for it."""
 
 
+class LedgerError(UserError):
+    """A promise ledger that cannot be read or added to."""
+
+
 class PromotionError(UserError):
     """A version that did worse than the one whose place it would take."""
 

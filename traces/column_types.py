@@ -57,7 +57,7 @@ class Clock:
 
     def __post_init__(self) -> None:
         if self.timezone is not None:
-            _zone(self.timezone)
+            zone_named(self.timezone)
 
 
 def read_times(values: pl.Series, place: Place, clock: Clock) -> Read:
@@ -230,7 +230,7 @@ def _localised(wall: pl.Series, values: pl.Series, place: Place, clock: Clock) -
     # spring's missing hour: polars has no rule for it, zoneinfo has (PEP 495)
     skipped = (utc.is_null() & wall.is_not_null()).arg_true()
     if len(skipped):
-        zone = _zone(clock.timezone)
+        zone = zone_named(clock.timezone)
         moved = [_shifted(wall[int(index)], zone) for index in skipped]
         utc = utc.scatter(skipped, pl.Series(moved, dtype=UTC_TIME))
         notes.append(f"{name}: {len(skipped)} do not exist in {clock.timezone}, shifted forward")
@@ -242,7 +242,8 @@ def _shifted(wall: datetime, zone: ZoneInfo) -> datetime:
     return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
 
 
-def _zone(name: str) -> ZoneInfo:
+def zone_named(name: str) -> ZoneInfo:
+    """A zone by its IANA name. Raises ConfigError where there is none."""
     try:
         return ZoneInfo(name)
     # zoneinfo raises these for unknown, malformed and unreadable names

@@ -215,6 +215,12 @@ class Trace:
         return self._time_or("eligible_time", self.submit_s)
 
     @property
+    def last_known_s(self) -> float:
+        """The last instant that the trace tells of, seconds from the epoch: a submission, a start, a known end."""
+        told = np.concatenate([self.submit_s, self.start_s, self.known_s])
+        return float(told[np.isfinite(told)].max())
+
+    @property
     def due_s(self) -> Floats:
         """Due dates, seconds from the epoch: `deadline`, infinite where there is none, shape (n_jobs,)."""
         return self._time_or("deadline", np.full(len(self), np.inf))

@@ -1,10 +1,8 @@
-"""Completion times by replays: `jobcast predict jct` and `jobcast evaluate jct`."""
+"""Completion times by replays: `jobcast evaluate jct`, and what `jobcast predict jct` has in common with it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from html import escape
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +13,9 @@ from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
-from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
+from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes
 from jobcast.pipelines.experiments.clusters import cluster_of
-from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies, score_by_copies
-from jobcast.pipelines.experiments.elastic.completion_prediction import (
-    HOUR_S,
-    NEW,
-    Answer,
-    Question,
-    answer_jct,
-    answers_table,
-)
+from jobcast.pipelines.experiments.completion_by_copies import score_by_copies
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Progress, forecast_run, interval_figures, track
 from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
@@ -33,185 +23,37 @@ from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts
 from jobcast.pipelines.experiments.scenarios import cut_scenario
-from jobcast.pipelines.experiments.seen_data import refuse_overlap, seen_until
+from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.experiments.sources import Registered
 from jobcast.pipelines.report.console import Console
-from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.report.model_tables import of_version
-from jobcast.pipelines.report.plots import INK, WIDE, draw, plain_ticks, styles
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, resolve_policy
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-LOG_FROM = 30.0
-"""Futures that are so many times apart are drawn over a logarithmic axis."""
-
-
-def check_plot(path: Path) -> None:
-    """ConfigError unless the ending names a format."""
-    if path.suffix.lower() not in (".svg", ".html"):
-        raise ConfigError(f"--plot {path}: end the name in .svg or .html")
-
-
-def write_plot(path: Path, result: Mapping[str, Any], answers: Sequence[Answer], question: Question) -> None:
-    """Draw the answers as curves, with the point forecast of each as a line and its 90 % interval as a bar below."""
-    title = f"job {result['job_id']} under {result['policy']}, asked at {result['at']}"
-    svg = draw(title, lambda figure: _paint(figure, answers, question), WIDE).replace("currentColor", INK)
-    # A file of its own has no page behind it.
-    svg = svg.replace("<svg ", '<svg style="background:white" ', 1)
-    if path.suffix.lower() == ".html":
-        svg = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-            f'<body style="font-family:sans-serif;max-width:70rem;margin:2rem auto">{svg}'
-            "</body></html>"
-        )
-    path.write_text(svg + "\n", encoding="utf-8")
-
-
-def _paint(figure: "Figure", answers: Sequence[Answer], question: Question) -> None:
-    axes = figure.subplots()
-    names = [f"{one.gpus} GPU" + "s" * (one.gpus > 1) for one in answers]
-    hours = [np.sort(one.ends_s - question.at_s) / HOUR_S for one in answers]
-    drawn = styles(names)
-    for place, (one, name, at) in enumerate(zip(answers, names, hours, strict=True)):
-        style = drawn[name]
-        share = np.arange(1, len(at) + 1) / len(at)
-        axes.step(at, share, where="post", label=name, **style.line)
-        low, high = np.quantile(at, [0.05, 0.95])
-        # Below the curves, one bar under the other.
-        axes.plot([low, high], [-0.05 - 0.05 * place] * 2, color=style.color, linewidth=4, solid_capstyle="butt")
-        if np.isfinite(one.point_s):
-            axes.axvline((one.point_s - question.at_s) / HOUR_S, color=style.color, linewidth=0.9, linestyle=":")
-    least, most = min(at[0] for at in hours), max(at[-1] for at in hours)
-    # Linear where a job may be over at once: 0 has no logarithm.
-    if least > 0 and most / least > LOG_FROM:
-        axes.set_xscale("log")
-        plain_ticks(axes.xaxis)
-    axes.set_xlabel("hours from the question; bars: 90 % intervals; dotted: declared sizes, nothing more arriving")
-    axes.set_ylabel("share of futures in which it has finished")
-    axes.set_yticks(np.linspace(0.0, 1.0, 6))
-    axes.legend(loc="lower right")
-
-
-FUTURES = 200
-MOST_INSTANTS = 200
-"""Times that a job is asked about again, at most."""
-
-
-def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: Console) -> None:
-    """Answer what `jobcast predict jct` was asked, by a version of completion-time where there is one.
-
-    Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together.
-    """
-    policy, job, at_s, from_s = (asked[name] for name in ("policy", "job", "at_s", "from_s"))
-    plot, every_h = asked["plot"], asked["every_h"]
-    if not policy or not job:
-        lacking = "--policy NAME" if not policy else f"--job ID, or --job {NEW}"
-        raise ConfigError(f"predict jct: needs {lacking}")
-    if from_s is not None and asked["begin"] == "recorded":
-        raise ConfigError("--begin recorded: the run begins at --at; leave --from out")
-    if from_s is not None and from_s > at_s:
-        raise ConfigError("--from must not lie after --at")
-    if plot:
-        check_plot(plot)
-    check_places(asked["json_to"], _files(asked), {"--plot": plot})
-    question = Question(
-        at_s=at_s,
-        job=job,
-        ask_gpus=whole_numbers(asked["ask_gpus"], "--ask-gpus"),
-        size_s=asked["size_s"],
-        model=asked["model"],
-        futures=asked["futures"] or FUTURES,
-        seed=asked["seed"],
-        sizes=asked["sizes"] or "forecast",
-        by_s=parse_time(asked["by"], "--by") if asked["by"] else None,
-    )
-    if every_h and job == NEW:
-        raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
-    trace, settings = read_trace(asked["trace_path"]), settings_of(asked["pairs"])
-    model = None if learned is None else learned.model
-    rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
-    place = _place(trace, asked, from_s)
-
-    def answer(question: Question) -> tuple[dict[str, Any], list[Answer]]:
-        if rule.kind == ELASTIC:
-            _refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
-            return answer_jct(trace, place, rule.name, settings, question, from_s, model)
-        now = asked["begin"] == "recorded"
-        window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
-        experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
-        how: dict[str, Any] = {"home": find_home(), "spec": _source(asked), "pool": asked["pool"], "learned": model}
-        result, answers = answer_by_copies(experiment, rule, settings, question, **how)
-        return {**result, **({"begin": "recorded"} if now else {})}, answers
-
-    with console.progress(f"predict {job}") as step:
-        result, answers = answer(question)
-        # Futures are simulated in one go: there is nothing to count.
-        step(1, 1)
-    tell_notes(trace, console)
-    table = answers_table(result)
-    if learned is not None:
-        overlap = seen_until(learned.version, at_s, trace.source.sha256)
-        result |= {**of_version(learned.version), "overlap": overlap}
-        table += "\nnote: the version was trained on what comes after this instant" if overlap else ""
-    if every_h:
-        result["again"] = _again(answer, question, every_h)
-        table += "\n\nasked again\n" + _again_table(result["again"])
-    if plot:
-        write_plot(plot, result, answers, question)
-        console.note(f"plot: {plot}")
-    table_or_json(result, asked["json_to"], table, console)
-
-
-def _files(asked: Mapping[str, Any]) -> tuple[Path | None, ...]:
+def files_read(asked: Mapping[str, Any]) -> tuple[Path | None, ...]:
     """What is read."""
     return asked["trace_path"], asked["pools"], asked["cluster_path"]
 
 
-def _place(trace: Trace, asked: Mapping[str, Any], from_s: float | None) -> Cluster:
+def place_of(trace: Trace, asked: Mapping[str, Any], from_s: float | None) -> Cluster:
+    """The cluster that was named."""
     how = {"pools": asked["pools"], "gpus": asked["gpus"], "cluster": asked["cluster_path"]}
     return cluster_of(trace, **how, from_s=from_s)
 
 
-def _source(asked: Mapping[str, Any]) -> ForecastSpec | None:
+def source_of(asked: Mapping[str, Any]) -> ForecastSpec | None:
+    """Where forecasts of run times come from, None where nothing was named."""
     return None if asked["forecasts"] is None else parse_forecasts(asked["forecasts"])
 
 
-def _refuse_of_elastic(policy: str, asked: Mapping[str, Any], *names: str) -> None:
+def refuse_of_elastic(policy: str, asked: Mapping[str, Any], *names: str) -> None:
     """Raise ConfigError for options of other policies that were given with an elastic one."""
     for name in names:
         if asked[name] is not None:
             raise ConfigError(f"--{name}: does not go with {policy}, whose jobs declare their sizes; leave it out")
-
-
-def _again(
-    answer: Callable[[Question], tuple[dict[str, Any], list[Answer]]], question: Question, every_h: float
-) -> list[dict[str, Any]]:
-    """The same question at later instants, until the job has finished."""
-    told: list[dict[str, Any]] = []
-    # A bound, for a job that is starved never finishes.
-    for number in range(1, MOST_INSTANTS + 1):
-        later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
-        try:
-            result, _ = answer(later)
-        # The job has ended by then, which the error says.
-        except TraceError as error:
-            told.append({"at": iso(later.at_s), "finished": str(error)})
-            return told
-        told.append({"at": iso(later.at_s), "state": result["state"], **result["answers"][0]})
-    return told
-
-
-def _again_table(told: list[dict[str, Any]]) -> str:
-    rows = [{"at": "at", "p5": "p5", "p50": "median", "p95": "p95"}, *told]
-    return "\n".join(
-        one["finished"] if "finished" in one else " ".join(f"{one[key]:<26}" for key in ("at", "p5", "p50", "p95"))
-        for one in rows
-    )
 
 
 SCORE_FUTURES = 100
@@ -228,19 +70,19 @@ def evaluate_jct(asked: Mapping[str, Any], learned: Registered | None, console: 
     """
     if not asked["policy"]:
         raise ConfigError("evaluate jct: needs --policy NAME")
-    check_places(asked["json_to"], _files(asked))
+    check_places(asked["json_to"], files_read(asked))
     trace, settings = read_trace(asked["trace_path"]), settings_of(asked["pairs"])
     rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
     from_s, until_s, overlap = _begins_s(trace, asked["from_s"], learned), asked["until_s"], False
     if learned is not None:
         overlap = refuse_overlap(learned.version, from_s, until_s, asked["allow_overlap"], trace.source.sha256)
     model = None if learned is None else learned.model
-    place, every = _place(trace, asked, from_s), asked["every"]
+    place, every = place_of(trace, asked, from_s), asked["every"]
     drawn: dict[str, Any] = {"futures": asked["futures"] or SCORE_FUTURES, "seed": asked["seed"]}
     declared = asked["sizes"] == "declared"
     with console.progress(f"evaluate jct under {rule.name}") as step:
         if rule.kind == ELASTIC:
-            _refuse_of_elastic(rule.name, asked, "pools", "forecasts")
+            refuse_of_elastic(rule.name, asked, "pools", "forecasts")
             drawn["declared"] = declared
             result = score_jct(trace, place, rule.name, settings, (from_s, until_s), drawn, every, step, model)
         else:
@@ -248,7 +90,7 @@ def evaluate_jct(asked: Mapping[str, Any], learned: Registered | None, console: 
                 raise ConfigError(f"--sizes declared: run times under {rule.name} are forecast; see --forecasts")
             window: dict[str, Any] = {"from_s": from_s, "until_s": until_s, "drop_wide": True, "only_pools": True}
             experiment = Experiment(trace=trace, cluster=place, **window)
-            how = {"home": find_home(), "spec": _source(asked), "every": every, "scored": SCORED, "learned": model}
+            how = {"home": find_home(), "spec": source_of(asked), "every": every, "scored": SCORED, "learned": model}
             result = score_by_copies(experiment, rule, settings, **how, **drawn, progress=step)
     if learned is not None:
         result |= {**of_version(learned.version), "overlap_allowed": overlap}

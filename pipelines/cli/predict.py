@@ -23,8 +23,9 @@ from jobcast.pipelines.cli import predictor_options as predictors
 def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: str | None, **asked: Any) -> None:
     """What a version says at an instant: arrivals and load by pool and horizon, or bins of unfinished jobs.
 
-    With `jct`: when a job finishes under any policy, as a point and as 50 % and 90 % intervals over futures in
-    which sizes and arrivals are drawn from what was seen before.
+    With `jct`: when jobs start and finish under any policy, in words, as a point and as 50 % and 90 % intervals over
+    futures in which sizes and arrivals are drawn from what was seen before. Without --job all that wait or run are
+    told of, without --at as of the last that the trace knows of. Answers are kept: see `jobcast promises`.
 
     With `accuracy-curve`: the final metric of running jobs with a 90 % interval, and with --target the probability
     that it is reached by the end, and the epoch when. FILE holds what was seen of each job; it needs no --at.
@@ -38,7 +39,9 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
     \b
     Example:
       jobcast predict will-jobs-arrive --trace jobs.parquet --at 2017-11-20T09:00:00Z
-      jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job 4711 --policy srsf --gpus 64
+      jobcast predict jct --trace jobs.parquet --pools pools.csv --policy fcfs --timezone Europe/Berlin
+      jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job 4711 --policy srsf --gpus 64 \\
+          --ask-gpus 2
       jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job new --ask-gpus 4,8 --size-s 36000 \\
           --policy pcs --gpus 64 --set config=config.json --plot when.svg
       jobcast predict regime --trace enriched/jobs.parquet --at 2017-11-20T09:00:00Z

@@ -65,20 +65,23 @@ score_options = options.several(
     _of(EPOCH_TIME, "--points", type=click.IntRange(1, 3), metavar="N", help="known a job and GPU type; default 3."),
 )
 question_options = options.several(
-    _of(JCT, "--job", metavar="ID|new", help="a job of the trace, or new for one submitted then."),
+    _of(JCT, "--job", metavar="ID|new", help="a job of the trace, or new for one submitted then; default all."),
     _of(
         JCT,
         "--begin",
         type=click.Choice(["empty", "recorded"]),
         help="recorded: with the trace's jobs of --at; default: replayed from --from on.",
     ),
+    _of(JCT, "--limit", type=click.IntRange(min=1), help="of all jobs the first N, those that wait first."),
     _of(JCT, "--pool", metavar="NAME", help="the new job's pool."),
-    _of(JCT, "--ask-gpus", metavar="N,N", help="GPUs of the new job, one answer each."),
+    _of(JCT, "--ask-gpus", metavar="N,N", help="other GPUs for the job, one answer each."),
     _of(JCT, "--size-s", type=options.Finite(min=0, min_open=True), help="its work, seconds on one GPU."),
     _of(JCT, "--model", metavar="NAME", help="its model."),
     _of(JCT, "--by", metavar="TIME", help="the chance that it has finished by then."),
     _of(JCT, "--every", "every_h", type=options.Finite(min=0, min_open=True), help="ask again every N hours."),
-    _of(JCT, "--plot", type=options.FILE, help="its distribution, .svg or .html."),
+    _of(JCT, "--plot", type=options.FILE, help="its distribution, .svg, .png or .html."),
+    _of(JCT, "--timezone", metavar="ZONE", help="of times in words, such as Europe/Berlin; default this computer's."),
+    _of(JCT, "--no-ledger", is_flag=True, help="do not keep the answer in the promise ledger."),
     _of(CURVES, "--epochs", type=click.IntRange(min=1), metavar="N", help="of a whole run; or a column epochs."),
     _of(CURVES, "--target", type=float, callback=_finite, metavar="X", help="will the metric reach it, and when?"),
     _of(EPOCH_TIME, "--out", type=options.FILE, metavar="FILE", help="write the completed table there."),
@@ -185,13 +188,12 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
 
 def replay(ctx: click.Context, command: str) -> None:
     """Say when a job finishes, or score intervals of completion times."""
-    from jobcast.pipelines.cli.jct import evaluate_jct, predict_jct
-
     learned = _learned(ctx.params["predictor"])
     refuse_others(ctx, JCT)
     if command == "predict":
-        check_instant(ctx)
-    act = predict_jct if command == "predict" else evaluate_jct
+        from jobcast.pipelines.cli.predict_jct import predict_jct as act
+    else:
+        from jobcast.pipelines.cli.jct import evaluate_jct as act
     act(ctx.params, learned, options.console_of())
 
 

@@ -4,7 +4,7 @@ The point is what the run's source of forecasts makes of it; futures draw the ru
 jobs that ended before. Nobody else arrives in them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,21 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.job_completions import IntervalTracker
-from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, RunTimeDraws
+from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, Completion, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
     FORECAST,
     NEW,
     Answer,
+    JobAnswers,
     Question,
     refuse_what_if,
-    tell,
 )
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, interval_figures, track
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.queue_completions import QueueAtInstant, WidthAtInstant, at_width
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.pipelines.report.formatting import iso
@@ -51,46 +52,89 @@ def answer_by_copies(
     spec: ForecastSpec | None = None,
     pool: str | None = None,
     learned: CompletionTime | None = None,
-) -> tuple[dict[str, Any], list[Answer]]:
-    """Replay a trace up to an instant and forecast a job's completion; figures, and the draws behind them.
+) -> tuple[dict[str, Any], list[JobAnswers]]:
+    """Replay a trace up to an instant and forecast starts and completions of a job, or of all that wait or run.
 
-    Raises ConfigError and TraceError for a job that is not there any more or not yet, or cannot be forecast.
+    Gives what the run went by, and the answers. Raises ConfigError and TraceError for a job that is not there any more
+    or not yet, or cannot be forecast.
     """
-    whole, declared = rule.kind in WHOLE, question.sizes == DECLARED
     _check(experiment.trace, rule, question, pool)
-    widths = question.ask_gpus or (None,)
-    told, answers = dict[str, Any](), list[Answer]()
-    # A job of the trace has one width, which nobody may change here.
-    for gpus in widths if question.job == NEW else (None,):
-        asked, work_s = experiment, np.nan
-        if question.job == NEW:
-            gpus = gpus or int(np.median(experiment.trace.gpus))
-            # Work is told as on one GPU; whole jobs hold all of theirs.
-            work_s = np.nan if question.size_s is None else question.size_s / gpus
-            asked = replace(experiment, trace=with_new(experiment.trace, question.at_s, gpus, pool, work_s))
+    whole = rule.kind in WHOLE
+    # What whole jobs declare is their true run time, as the oracle reads it.
+    spec = ORACLE if question.sizes == DECLARED and whole and spec is None else spec
+    told: dict[str, Any] = {"sizes": question.sizes if whole else DECLARED}
+
+    def watched(trace: Trace, watch: AtInstant) -> None:
         # Submissions of the instant itself are known by then, later ones are not.
-        asked = replace(asked, until_s=float(np.nextafter(question.at_s, np.inf)))
+        asked = replace(experiment, trace=trace, until_s=float(np.nextafter(question.at_s, np.inf)))
         facts, decide = settings_apart(settings, rule)
         asked = replace(asked, given=facts)
-        scenario = asked.scenario(rule.kind, rule.scope)
-        draws = None
-        if whole and not declared:
-            draws = RunTimeDraws(earlier_jobs(scenario), question.futures, question.seed, learned)
-        watch = AtInstant(question.at_s, question.job, draws, work_s)
-        # What whole jobs declare is their true run time, as the oracle reads it.
-        chosen = ORACLE if declared and whole and spec is None else spec
-        ask = Ask(policy=rule.name, home=home, spec=chosen, settings=decide, seed=question.seed, watching=(watch,))
+        if told["sizes"] == FORECAST:
+            earlier = earlier_jobs(asked.scenario(rule.kind, rule.scope))
+            watch.draws = RunTimeDraws(earlier, question.futures, question.seed, learned)
+        ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=question.seed, watching=(watch,))
         ran = run(asked, ask)
-        if watch.point is None:
-            raise TraceError(f"job {question.job}: no job is submitted by {iso(question.at_s)}; ask later")
-        # Without draws the point is the only future.
-        ends_s = np.array([one.end_s for one in watch.futures] or [watch.point.end_s])
+        told.update(forecasts=ran.forecasts, future=ran.future)
+
+    trace = experiment.trace
+    if question.job is None:
+        queue = QueueAtInstant(question.at_s, "", limit=question.limit)
+        watched(trace, queue)
+        return told, [JobAnswers(stands, [_answer(stands, point, drawn)]) for stands, point, drawn in queue.found]
+    if question.job == NEW:
+        return told, [_new_job(trace, question, pool, watched)]
+    return told, [_own_and_other_widths(trace, question, question.job, rule, watched)]
+
+
+Watched = Callable[[Trace, AtInstant], None]
+"""Replays a trace with a watcher."""
+
+
+def _new_job(trace: Trace, question: Question, pool: str | None, watched: Watched) -> JobAnswers:
+    answers, stands = [], dict[str, Any]()
+    for gpus in question.ask_gpus or (int(np.median(trace.gpus)),):
+        # Work is told as on one GPU; whole jobs hold all of theirs.
+        work_s = np.nan if question.size_s is None else question.size_s / gpus
+        watch = AtInstant(question.at_s, NEW, work_s=work_s)
+        watched(with_new(trace, question.at_s, gpus, pool, work_s), watch)
+        point, stands = _pointed(watch), watch.stands
         # A new job of unknown work has futures, drawn from others, but no point.
-        known = question.job != NEW or question.size_s is not None
-        answers.append(Answer(watch.stands["gpus"], watch.point.end_s if known else np.nan, ends_s))
-        told = watch.stands | {"forecasts": ran.forecasts, "future": ran.future}
-    figures = [tell(one, question, learned) for one in answers]
-    return told | {"policy": rule.name, "sizes": question.sizes if whole else DECLARED, "answers": figures}, answers
+        told = Completion() if question.size_s is None else point
+        answers.append(_answer(stands, told, watch.futures or [point]))
+    return JobAnswers(stands, answers)
+
+
+def _own_and_other_widths(
+    trace: Trace, question: Question, job_id: str, rule: PolicySpec, watched: Watched
+) -> JobAnswers:
+    own = WidthAtInstant(question.at_s, job_id)
+    watched(trace, own)
+    answers, held = [_answer(own.stands, _pointed(own), own.futures)], own.stands["gpus"]
+    for gpus in question.ask_gpus:
+        if gpus == held:
+            continue
+        if own.stands["started"] is not None:
+            raise ConfigError(
+                f"--ask-gpus {gpus}: job {job_id} has run on its {held} GPUs already, which {rule.name} does not "
+                "change; ask about one that waits"
+            )
+        changed, factor = at_width(trace, job_id, gpus, rule)
+        other = WidthAtInstant(question.at_s, job_id, runs_s=own.runs_s, factor=factor)
+        watched(changed, other)
+        answers.append(_answer(other.stands, _pointed(other), other.futures))
+    return JobAnswers(own.stands, answers)
+
+
+def _pointed(watch: AtInstant) -> Completion:
+    if watch.point is None:
+        raise TraceError(f"job {watch.job_id}: no job is submitted by {iso(watch.at_s)}; ask later")
+    return watch.point
+
+
+def _answer(stands: Mapping[str, Any], point: Completion, futures: Sequence[Completion]) -> Answer:
+    """Without draws the point is the only future."""
+    drawn = np.array([(one.start_s, one.end_s) for one in futures or [point]])
+    return Answer(stands["gpus"], point.start_s, point.end_s, drawn[:, 0], drawn[:, 1])
 
 
 def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None) -> None:
@@ -108,6 +152,8 @@ def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None)
             raise ConfigError(f"--pool {pool}: no job of the trace is of it; known are {', '.join(trace.pools)}")
         return
     refuse_what_if(question, "--pool", pool)
+    if question.job is None:
+        return
     at_s = dict(zip(trace.jobs["job_id"], trace.submit_s.tolist(), strict=True)).get(question.job)
     if at_s is None:
         raise TraceError(f"{trace.source.path}: holds no job {question.job!r}; pass one of its job ids, or {NEW}")

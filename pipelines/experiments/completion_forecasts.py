@@ -253,6 +253,11 @@ class AtInstant(Watcher):
         job = next((one for one in run.cluster.active.values() if one.job_id == self.job_id), None)
         if job is None:
             ended_s = next((run.end_s(one.seq) for one in run.jobs if one.job_id == self.job_id), nan)
+            if isnan(ended_s):
+                raise TraceError(
+                    f"job {self.job_id}: is not among the jobs that {run.name} meets (without GPUs or run time, or "
+                    "wider than its pool); see notes of `jobcast simulate`"
+                )
             raise TraceError(
                 f"job {self.job_id}: has finished at {iso(ended_s)} under {run.name}, before {iso(self.at_s)}; ask "
                 "earlier"
@@ -276,9 +281,11 @@ class AtInstant(Watcher):
             "at": iso(self.at_s),
             "submitted": iso(job.submit_s),
             "state": "queued" if held is None else "running",
+            "started": None if isnan(run.start_s(job.seq)) else iso(run.start_s(job.seq)),
             "held_gpus": 0.0 if held is None else float(held.grant.gpus),
             "done_s": told.run_s,
             "active_jobs": len(run.cluster.active),
-            "gpus": job.gpus,
+            "user": job.user,
             "pool": job.pool,
+            "gpus": job.gpus,
         }

@@ -6,7 +6,8 @@ And the plots of a backtest: speedups, slowdowns, utilisation, gains with interv
 import io
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -102,21 +103,26 @@ def draw(title: str, paint: "Callable[[Figure], None]", size: tuple[float, float
     title : what the plot shows, read aloud in place of it
     size : inches
     """
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     buffer = io.StringIO()
-    with rc_context(SETTINGS):
-        # Without pyplot, which keeps figures for ever and may want a screen.
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
-        figure.suptitle(title, x=0.005, ha="left", fontsize=11, fontweight="bold")
-        paint(figure)
+    with painted(title, paint, size) as figure:
         # A date would make every drawing another one.
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
     return _inline(buffer.getvalue(), title)
+
+
+@contextmanager
+def painted(title: str, paint: "Callable[[Figure], None]", size: tuple[float, float] = WIDE) -> "Iterator[Figure]":
+    """A figure with what `paint` puts on it, to be saved while the look of all plots holds; see `draw`."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(SETTINGS):
+        # Without pyplot, which keeps figures for ever and may want a screen.
+        figure = Figure(figsize=size, layout="constrained")
+        figure.suptitle(title, x=0.005, ha="left", fontsize=11, fontweight="bold")
+        paint(figure)
+        yield figure
 
 
 def _inline(svg: str, title: str) -> str:

@@ -1,6 +1,7 @@
 """`jobcast predict jct`: when will this job finish? A point, quantiles of futures, what other widths would change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,17 +11,19 @@ from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.completion_time import CompletionTime
+from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.promise_ledger import END, START
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier, fit_sizes_at, knowledge
 from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of
-from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, play_futures
+from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, play_starts_and_ends
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind
 from jobcast.simulator.elastic.run import ElasticReplay, WorstCase
-from jobcast.simulator.elastic.state import COUNT
+from jobcast.simulator.elastic.state import CLOCK, COUNT
 from jobcast.traces.table import Trace
 
 NEW = "new"
@@ -38,17 +41,18 @@ class Question:
     Attributes
     ----------
     at_s : the instant; nothing after it is read
-    job : its id, or `NEW` for one that would be submitted at the instant
-    ask_gpus : most GPUs of the new job, one answer each; of a job of the trace its own
+    job : its id, or `NEW` for one that would be submitted at the instant; None for all that wait or run
+    ask_gpus : most GPUs of the new job, one answer each; of a job of the trace others than its own, beside it
     size_s : declared work of the new job, seconds on one GPU; None where it is to be drawn like that of others
     model : of the new job
     futures, seed : how many are drawn, from which seed
     sizes : `FORECAST` where sizes are drawn from jobs that ended, `DECLARED` where they are as declared
     by_s : instant whose chance to be kept is asked, seconds from the epoch
+    limit : the first so many of all jobs, those that wait before those that run
     """
 
     at_s: float
-    job: str = NEW
+    job: str | None = NEW
     ask_gpus: tuple[int, ...] = ()
     size_s: float | None = None
     model: str | None = None
@@ -56,6 +60,7 @@ class Question:
     seed: int = 0
     sizes: str = FORECAST
     by_s: float | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,15 +70,30 @@ class Answer:
     Attributes
     ----------
     gpus : the most that it can use
-    point_s : completion with sizes as declared and nothing more arriving, seconds from the epoch; NaN without a size
-    ends_s : (futures,) completions drawn, seconds from the epoch
+    point_start_s, point_s : first GPUs and completion with sizes as declared and nothing more arriving, seconds from
+        the epoch; NaN without a size
+    starts_s, ends_s : (futures,) of both as drawn, seconds from the epoch
     worst_case : the latest completion that can be promised, seconds from the epoch; None where nothing is promised
     """
 
     gpus: int
+    point_start_s: float
     point_s: float
+    starts_s: Floats
     ends_s: Floats
     worst_case: WorstCase | None = None
+
+    def drawn_s(self, kind: str) -> Floats:
+        """Of a start or an end."""
+        return self.starts_s if kind == START else self.ends_s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobAnswers:
+    """Where a job stands, and an answer for each width that is asked about, its own first."""
+
+    stands: Mapping[str, Any]
+    answers: Sequence[Answer]
 
 
 def answer_jct(
@@ -84,8 +104,8 @@ def answer_jct(
     question: Question,
     from_s: float | None = None,
     learned: CompletionTime | None = None,
-) -> tuple[dict[str, Any], list[Answer]]:
-    """Replay a trace up to an instant and forecast a job's completion; figures, and the draws behind them.
+) -> list[JobAnswers]:
+    """Replay a trace up to an instant and forecast starts and completions of a job, or of all that wait or run.
 
     Raises ConfigError and TraceError for a job that is not there any more or not yet, or cannot be forecast.
     """
@@ -93,61 +113,112 @@ def answer_jct(
     until_s = np.nextafter(question.at_s, np.inf)
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scenario = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
-    earlier, workload = earlier_of(scenario, facts, None if learned is None else learned.past_), scenario.workload
-    origin_s = workload.origin_s
+    earlier = earlier_of(scenario, facts, None if learned is None else learned.past_)
+    origin_s, count = scenario.workload.origin_s, len(scenario)
     at_s = question.at_s - origin_s
-    if question.job == NEW:
-        row = _model_row(scenario, question.model)
-        if len(question.ask_gpus) > 1 and question.size_s is None:
-            raise ConfigError("--ask-gpus: widths can be compared for one amount of work alone; add --size-s SECONDS")
-        # A new job of unknown width is taken to be like the middle one.
-        asked = question.ask_gpus or (int(np.median(workload.jobs.most)),)
-        runs = [(gpus, _with_new(scenario, question, at_s, gpus, row)) for gpus in asked]
-        job = len(scenario)
-    else:
-        refuse_what_if(question, "--model", question.model)
-        job = _find(scenario, trace, question)
-        runs = [(int(workload.jobs.most[job]), scenario)]
-    answers, told = [], {}
-    for gpus, one in runs:
+
+    def replayed(one: ElasticScene) -> ElasticReplay:
         run = prepare(one, policy, settings)
         # To the last submission, then on to the instant itself.
         run.submit(len(one.workload))
         run.advance(at_s)
-        told = _standing(run, origin_s, job, question)
-        known = question.job != NEW or question.size_s is not None
-        # Without a size nothing can be promised.
-        latest = run.worst_case(job) if known and run.policy.promises is not None else None
-        ends = _ends(run, job, earlier, question, learned)
-        point = _point(run, job) if known else np.nan
-        worst = None if latest is None else latest._replace(end_s=latest.end_s + origin_s)
-        answers.append(Answer(gpus, point + origin_s, ends + origin_s, worst))
-    return told | {
-        "policy": policy,
-        "sizes": question.sizes,
-        "answers": [tell(one, question, learned) for one in answers],
-    }, answers
+        return run
+
+    if question.job == NEW:
+        asked = _widths(scenario, question)
+        row = _model_row(scenario, question.model)
+        runs = [(gpus, replayed(_with_new(scenario, question, at_s, gpus, row))) for gpus in asked]
+        told = [
+            _answered(run, count, gpus, _known(run, earlier, question, learned), question, origin_s)
+            for gpus, run in runs
+        ]
+        return [JobAnswers(_standing(runs[-1][1], scenario, count, question), told)]
+    refuse_what_if(question, "--model", question.model)
+    run, found = replayed(scenario), []
+    known = _known(run, earlier, question, learned)
+    for job in _queue(run, question.limit) if question.job is None else [_find(scenario, trace, question)]:
+        stands, own = _standing(run, scenario, job, question), int(run.jobs.most[job])
+        # Widths of its own and of others, the latter from the instant on.
+        wide = [(own, run)] + [(gpus, _at_width(run, job, gpus)) for gpus in question.ask_gpus if gpus != own]
+        told = [_answered(one, job, gpus, known, question, origin_s) for gpus, one in wide]
+        found.append(JobAnswers(stands, told))
+    return found
 
 
-def tell(answer: Answer, question: Question, learned: CompletionTime | None = None) -> dict[str, Any]:
+def _widths(scenario: ElasticScene, question: Question) -> tuple[int, ...]:
+    if len(question.ask_gpus) > 1 and question.size_s is None:
+        raise ConfigError("--ask-gpus: widths can be compared for one amount of work alone; add --size-s SECONDS")
+    # A new job of unknown width is taken to be like the middle one.
+    return question.ask_gpus or (int(np.median(scenario.workload.jobs.most)),)
+
+
+def _queue(run: ElasticReplay, limit: int | None) -> list[int]:
+    """Active jobs: those that never had GPUs first, each in order of submission."""
+    active = run.state.active[: int(run.state.count[COUNT.active])]
+    return sorted(active.tolist(), key=lambda job: not np.isnan(run.state.start_s[job]))[:limit]
+
+
+def _answered(
+    run: ElasticReplay, job: int, gpus: int, known: Forecasters, question: Question, origin_s: float
+) -> Answer:
+    told = question.job != NEW or question.size_s is not None
+    drawn = play_starts_and_ends(
+        run,
+        job,
+        known,
+        futures=question.futures,
+        seed=question.seed,
+        declared=job if question.size_s is not None and question.sizes == FORECAST else None,
+        agreeing=told,  # else the rule was shown a size that nobody declared
+    )
+    point = _point(run, job) if told else np.full(2, np.nan)
+    # Without a size nothing can be promised.
+    latest = run.worst_case(job) if told and run.policy.promises is not None else None
+    worst = None if latest is None else latest._replace(end_s=latest.end_s + origin_s)
+    return Answer(gpus, *(point + origin_s).tolist(), *(drawn + origin_s).T, worst_case=worst)
+
+
+def _at_width(run: ElasticReplay, job: int, gpus: int) -> ElasticReplay:
+    """The run with a job that can use so many GPUs from its instant on; its size is drawn as before."""
+    jobs, changed = run.jobs, copy(run)
+    clock, most, stage_most, least = (
+        one.copy() for one in (run.state.clock, run.state.most, jobs.stage_most, jobs.least)
+    )
+    # The rule is asked at once, as when a lease ends.
+    clock[CLOCK.lease_at] = clock[CLOCK.now]
+    most[job] = stage_most[jobs.stage_of[job] : jobs.stage_of[job + 1]] = gpus
+    least[job] = min(least[job], gpus)
+    # Beyond the table's end nothing is gained.
+    pad = ((0, 0), (0, 0), (0, max(0, gpus + 1 - jobs.speedup.shape[2])))
+    speedup = np.pad(jobs.speedup, pad, mode="edge")
+    changed.jobs = jobs._replace(stage_most=stage_most, least=least, speedup=speedup)
+    changed.state = run.state._replace(clock=clock, most=most)
+    return changed
+
+
+def tell(
+    answer: Answer,
+    question: Question,
+    trackers: Mapping[str, IntervalTracker],
+    waits: bool = True,
+    second_s: Floats | None = None,
+) -> dict[str, Any]:
     """One answer as figures: instants as ISO-8601, times from the question on in hours.
 
-    `learned`: whose intervals are told; None: the quantiles of the futures.
+    Parameters
+    ----------
+    trackers : of `START` and `END`, whose intervals are told; the quantiles of the futures where there is none
+    waits : whether the job never had GPUs, so that its start is told
+    second_s : starts that somebody else forecasts; see `combined_starts`
     """
-    quantiles = np.quantile(answer.ends_s, list(QUANTILES.values()))
-    if learned is not None:
-        # An interval needs a length.
-        left_s = np.maximum(answer.ends_s - question.at_s, 1.0)
-        half, most = learned.tracker().intervals(left_s)
-        told_s = (most.low_s, half.low_s, float(np.median(left_s)), half.high_s, most.high_s)
-        quantiles = question.at_s + np.array(told_s)
     figures: dict[str, Any] = {"gpus": answer.gpus}
-    if np.isfinite(answer.point_s):
-        figures |= {"point": iso(answer.point_s), "point_h": (answer.point_s - question.at_s) / HOUR_S}
+    figures |= _ends_of(answer.point_s, answer.ends_s, question.at_s, trackers.get(END))
+    starts_s = combined_starts(answer.starts_s, second_s, question.at_s)
+    # At another width it may have started before.
+    if waits and starts_s.max() >= question.at_s:
+        figures[START] = _ends_of(answer.point_start_s, starts_s, question.at_s, trackers.get(START))
     if answer.worst_case is not None:
         figures["worst_case"] = told_worst(answer.worst_case, question.at_s)
-    for name, end_s in zip(QUANTILES, quantiles, strict=True):
-        figures |= {name: iso(float(end_s)), f"{name}_h": float(end_s - question.at_s) / HOUR_S}
     if question.by_s is not None:
         figures |= {"by": iso(question.by_s), "by_probability": float((answer.ends_s <= question.by_s).mean())}
     return figures
@@ -160,15 +231,59 @@ def told_worst(latest: WorstCase, at_s: float) -> dict[str, Any]:
     return {"end": iso(latest.end_s), "hours": (latest.end_s - at_s) / HOUR_S}
 
 
+def by_kind(figures: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Figures of the start, where it is still to come, and of the end that `tell` gave."""
+    if START in figures:
+        yield START, figures[START]
+    yield END, figures
+
+
+def _ends_of(point_s: float, drawn_s: Floats, at_s: float, tracker: IntervalTracker | None) -> dict[str, Any]:
+    quantiles = np.quantile(drawn_s, list(QUANTILES.values()))
+    if tracker is not None:
+        # An interval needs a length.
+        left_s = np.maximum(drawn_s - at_s, 1.0)
+        half, most = tracker.intervals(left_s)
+        quantiles = at_s + np.array((most.low_s, half.low_s, float(np.median(left_s)), half.high_s, most.high_s))
+    figures = dict[str, Any]()
+    for name, instant_s in zip(("point", *QUANTILES), (point_s, *quantiles.tolist()), strict=True):
+        if np.isfinite(instant_s):
+            figures |= {name: iso(instant_s), f"{name}_h": (instant_s - at_s) / HOUR_S}
+    return figures
+
+
+def combined_starts(starts_s: Floats, second_s: Floats | None, at_s: float, weight: float = 0.5) -> Floats:
+    """Starts of futures, where somebody else forecasts them too pulled towards these: quantile by quantile, in logs.
+
+    Quantiles are averaged rather than probabilities, so that two forecasts that disagree do not widen one another
+    (Vincent, 1912).
+
+    Parameters
+    ----------
+    starts_s, second_s : (n,) and (m,) equally likely starts, seconds from the epoch; None: there is no second forecast
+    at_s : the instant from which waits count
+    weight : of the second one, between 0 and 1
+    """
+    if second_s is None:
+        return starts_s
+    shares = (np.arange(len(starts_s)) + 0.5) / len(starts_s)
+    mine, other = (np.log(np.maximum(np.quantile(one, shares) - at_s, 1.0)) for one in (starts_s, second_s))
+    combined: Floats = at_s + np.exp((1.0 - weight) * mine + weight * other)
+    return combined
+
+
 def refuse_what_if(question: Question, option: str, given: str | None) -> None:
-    """Refuse to ask about a job of the trace as if it had asked for something else. Raises ConfigError."""
-    for name, value in (("--ask-gpus", question.ask_gpus), ("--size-s", question.size_s), (option, given)):
+    """Refuse to ask about jobs of the trace as if they had asked for something else. Raises ConfigError."""
+    whose = "every job" if question.job is None else f"job {question.job}"
+    for name, value in (("--size-s", question.size_s), (option, given)):
         if value:
-            raise ConfigError(f"{name}: job {question.job} is in the trace with what it asked for; pass --job {NEW}")
+            raise ConfigError(f"{name}: {whose} is in the trace with what it asked for; pass --job {NEW}")
+    if question.job is None and question.ask_gpus:
+        raise ConfigError(f"--ask-gpus: goes with one job; add --job ID, or --job {NEW}")
 
 
 def _find(scenario: ElasticScene, trace: Trace, question: Question) -> int:
-    if question.job in scenario.job_ids:
+    if question.job is not None and question.job in scenario.job_ids:
         return scenario.job_ids.index(question.job)
     if question.job in set(trace.jobs["job_id"].to_list()):
         raise TraceError(f"job {question.job}: is not submitted by {iso(question.at_s)}; ask later")
@@ -210,27 +325,34 @@ def _with_new(scenario: ElasticScene, question: Question, at_s: float, gpus: int
     return replace(scenario, workload=replace(workload, jobs=added, size_s=np.append(workload.size_s, size_s)))
 
 
-def _standing(run: ElasticReplay, origin_s: float, job: int, question: Question) -> dict[str, Any]:
+def _standing(run: ElasticReplay, scenario: ElasticScene, job: int, question: Question) -> dict[str, Any]:
     """Where the job stands at the instant. Raises TraceError when it has finished."""
-    state = run.state
+    state, origin_s = run.state, scenario.workload.origin_s
     if np.isfinite(state.end_s[job]):
         raise TraceError(
             f"job {question.job}: has finished at {iso(float(state.end_s[job]) + origin_s)} under "
             f"{run.policy.name}, before {iso(question.at_s)}; ask earlier"
         )
-    held = float(state.gpus[job].sum())
+    held, start_s = float(state.gpus[job].sum()), float(state.start_s[job])
+    # One that was never submitted has no row.
+    row = scenario.listed.row(job, named=True) if job < len(scenario) else {"job_id": NEW, "pool": ""}
     return {
-        "job_id": question.job,
+        "job_id": row["job_id"],
         "at": iso(question.at_s),
         "submitted": iso(float(run.jobs.submit_s[job]) + origin_s),
         "state": "running" if held > 0 else "queued",
+        "started": iso(start_s + origin_s) if np.isfinite(start_s) else None,
         "held_gpus": held,
         "done_s": float(state.done_s[job]),
         "active_jobs": int(state.count[COUNT.active]),
+        "user": row.get("user") or "",
+        "pool": row["pool"],
+        "gpus": int(run.jobs.most[job]),
     }
 
 
-def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question, learned: CompletionTime | None) -> Floats:
+def _known(run: ElasticReplay, earlier: Earlier, question: Question, learned: CompletionTime | None) -> Forecasters:
+    """What futures are drawn from. Raises TraceError where no size is known yet."""
     sizes = None
     if question.sizes == FORECAST:
         try:
@@ -240,43 +362,13 @@ def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question, le
                 f"--sizes forecast at {iso(question.at_s)}: {error}; ask later, or pass --sizes declared"
             ) from error
     try:
-        known = knowledge(run, earlier, sizes)
+        return knowledge(run, earlier, sizes)
     except ValueError:
         # Too few jobs for a model of arrivals: nobody else comes.
-        known = Forecasters(None, None, earlier.past)
-    declared = job if question.size_s is not None and question.sizes == FORECAST else None
-    agreeing = question.job != NEW or question.size_s is not None  # else the rule was shown a size that nobody declared
-    return play_futures(
-        run, job, known, futures=question.futures, seed=question.seed, declared=declared, agreeing=agreeing
-    )
+        return Forecasters(None, None, earlier.past)
 
 
-def _point(run: ElasticReplay, job: int) -> float:
-    """With sizes as declared, nothing more arriving."""
+def _point(run: ElasticReplay, job: int) -> Floats:
+    """Start and end with sizes as declared, nothing more arriving; (2,)."""
     nobody = Forecasters(None, None, NO_PAST)
-    return float(play_futures(run, job, nobody, futures=1, seed=0)[0])
-
-
-def answers_table(result: Mapping[str, Any]) -> str:
-    """For a person: where the job stands, then a line for each width."""
-    lines = [
-        f"job {result['job_id']}, {result['state']} at {result['at']} under {result['policy']}, "
-        f"{result['active_jobs']} active jobs",
-        f"{'GPUs':>5} {'point':>10} {'p5':>10} {'p25':>10} {'median':>10} {'p75':>10} {'p95':>10}   hours from then",
-    ]
-    for one in result["answers"]:
-        cells: Sequence[str] = [_hours(one.get("point_h"))] + [_hours(one[f"{name}_h"]) for name in QUANTILES]
-        late = f"   by {one['by']}: {one['by_probability']:.0%}" if "by" in one else ""
-        lines.append(f"{one['gpus']:>5} " + " ".join(f"{cell:>10}" for cell in cells) + late + _latest(one))
-    return "\n".join(lines)
-
-
-def _latest(one: Mapping[str, Any]) -> str:
-    if "worst_case" not in one:
-        return ""
-    told = one["worst_case"]
-    return "   no worst case: " + told["reason"] if "reason" in told else f"   at worst {_hours(told['hours'])}"
-
-
-def _hours(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
+    return play_starts_and_ends(run, job, nobody, futures=1, seed=0).ravel()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,12 @@ class Forecasters:
     learned: SizeForecaster | None = None
 
 
-def play_futures(
+def play_futures(run: ElasticReplay, job: int, forecasters: Forecasters, **how: Any) -> Floats:
+    """Instants at which an active job ends in each of some futures, (futures,); see `play_starts_and_ends`."""
+    return play_starts_and_ends(run, job, forecasters, **how)[:, 1]
+
+
+def play_starts_and_ends(
     run: ElasticReplay,
     job: int,
     forecasters: Forecasters,
@@ -128,7 +134,7 @@ def play_futures(
     declared: int | None = None,
     agreeing: bool = True,
 ) -> Floats:
-    """Instants at which an active job ends in each of some futures, (futures,) seconds from the run's beginning.
+    """When an active job is first given GPUs and ends, (futures, 2) seconds from the run's beginning.
 
     In each, the sizes of all active jobs and those to come are drawn (or as declared), as are arrivals, and the state
     of the run is played forward under its policy until the job ends. The run is left as it is.
@@ -149,11 +155,11 @@ def play_futures(
     count = int(run.state.count[COUNT.active])
     active = run.state.active[:count].copy()
     awaited = int(np.flatnonzero(active == job)[0])
-    ends = np.empty(futures)
+    found = np.empty((futures, 2))
     for number in range(futures):
         agrees = agreeing and number % AGREEING == 0
-        ends[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agrees)
-    return ends
+        found[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agrees)
+    return found
 
 
 def _play_one(
@@ -164,7 +170,7 @@ def _play_one(
     key: tuple[int, int, int],
     declared: int | None,
     agrees: bool,
-) -> float:
+) -> tuple[float, float]:
     # A generator a future: more of them change none that were drawn.
     rng = np.random.default_rng(key)
     done_s = run.state.done_s[active]
@@ -187,9 +193,9 @@ def _play_one(
     # Four times as many arrivals each time: few futures need more than the first lot.
     while True:
         jobs = _world(run.jobs, active, sizes, to_come.first(wanted), forecasters.past)
-        end_s, arrived = _end(run, jobs, active, awaited)
+        start_s, end_s, arrived = _played(run, jobs, active, awaited)
         if arrived < len(jobs.size_s) or wanted == 0 or wanted >= MOST_ARRIVALS:
-            return end_s
+            return start_s, end_s
         wanted *= 4
 
 
@@ -288,8 +294,8 @@ def _world(
     )
 
 
-def _end(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> tuple[float, int]:
-    """Play a world until the awaited job ends: when, and how many jobs had come by then."""
+def _played(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> tuple[float, float, int]:
+    """Play a world until the awaited job ends: its start and end, and how many jobs had come by then."""
     # Here, since it compiles when it is first imported.
     from jobcast.simulator.elastic.kernel import play
 
@@ -297,7 +303,7 @@ def _end(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> t
     status = play(policy.rule, run.world(jobs, jobs.size_s), state, len(jobs.size_s), awaited, np.inf)
     if status:
         raise DecisionError(f"policy {policy.name}: cannot be played forward (status {status})")
-    return float(state.end_s[awaited]), int(state.count[COUNT.arrived])
+    return float(state.start_s[awaited]), float(state.end_s[awaited]), int(state.count[COUNT.arrived])
 
 
 def _state(run: ElasticReplay, jobs: ElasticJobs, active: Ints) -> State:

@@ -83,7 +83,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, **{name: again[name] for name in own})
     told = []
     for change in changes:
-        changed = _changed(trace, job_id, change, rule)
+        changed = with_change(trace, job_id, change, rule)
         # Later submissions are not known when the job comes.
         experiment = Experiment(trace=changed, until_s=float(np.nextafter(at_s, np.inf)), **how)
         found = _forecast(experiment, ask, rule, job_id, at_s)
@@ -142,7 +142,7 @@ def _check(rule: PolicySpec, changes: Sequence[Change], pools: Sequence[str]) ->
             raise ConfigError(f"--what-if {change.words}: there is no such pool; known are {', '.join(pools)}")
 
 
-def _changed(trace: Trace, job_id: str, change: Change, rule: PolicySpec) -> Trace:
+def with_change(trace: Trace, job_id: str, change: Change, rule: PolicySpec) -> Trace:
     """The trace with what one job asks for changed; a whole job on other GPUs needs as many GPU-seconds."""
     mine, columns = pl.col("job_id") == job_id, dict[str, pl.Expr]()
     if change.pool is not None:

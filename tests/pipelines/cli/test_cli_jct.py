@@ -37,6 +37,21 @@ def test_a_job_of_the_trace_and_the_same_asked_again(shell, stream):
     assert "has finished at" in told["again"][-1]["finished"]
 
 
+def test_all_jobs_and_one_of_them_at_other_widths(shell, stream):
+    """From the instant on job 99 may use other numbers of GPUs; what it did by then it keeps."""
+    words = ("predict", "jct", *stream, "--at", "9950", "--futures", "20", "--timezone", "UTC")
+    told = shell.json(*words)
+    assert [one["state"] for one in told["jobs"]] == sorted(one["state"] for one in told["jobs"])
+    job = told["jobs"][-1]
+    asked = shell.json(*words, "--job", job["job_id"], "--ask-gpus", "1,2,4")
+    assert asked["answers"][0] == job["answers"][0]
+    assert [one["gpus"] for one in asked["answers"]] == [job["gpus"], *{1, 2, 4} - {job["gpus"]}]
+    points = {one["gpus"]: one["point_h"] for one in asked["answers"]}
+    # It runs alone on both GPUs; on one it takes twice as long from then on.
+    assert points[1] == pytest.approx(2 * points[2])
+    assert f"; with 4 GPUs instead of {job['gpus']}: ends" in asked["text"]
+
+
 def test_nothing_after_the_instant_is_read(shell, stream, csv):
     """The same trace cut off at the instant gives the same answer."""
     words = ("--at", "10010", "--job", "100", "--futures", "20")
@@ -65,10 +80,12 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
     ("words", "told"),
     [
         (("--at", "10010", "--job", "7"), "job 7: has finished at"),
-        (("--at", "10010"), "predict jct: needs --job ID, or --job new"),
-        (("--at", "10010", "--job", "100", "--ask-gpus", "2"), "--ask-gpus: job 100 is in the trace"),
+        (
+            ("--at", "10010", "--job", "100", "--size-s", "2"),
+            "--size-s: job 100 is in the trace with what it asked for",
+        ),
         (("--at", "10010", "--job", "new", "--ask-gpus", "1,2"), "for one amount of work alone; add --size-s SECONDS"),
-        (("--at", "10010", "--job", "new", "--plot", "p.png"), "--plot p.png: end the name in .svg or .html"),
+        (("--at", "10010", "--job", "new", "--plot", "p.pdf"), "--plot p.pdf: end the name in .svg, .html or .png"),
         (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),
         (("--at", "50", "--job", "0"), "sizes are forecast from finished jobs, of which there are none"),
     ],

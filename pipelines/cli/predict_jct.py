@@ -1,0 +1,231 @@
+"""`jobcast predict jct`: when jobs start and end, in words, figures and plots, kept in the promise ledger."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.pairs import settings_of
+from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.promise_ledger import END
+from jobcast.models.promise_record import Calibration
+from jobcast.models.registry.home import find_home
+from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of
+from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
+from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies
+from jobcast.pipelines.experiments.elastic.completion_prediction import (
+    HOUR_S,
+    NEW,
+    QUANTILES,
+    JobAnswers,
+    Question,
+    answer_jct,
+    by_kind,
+    tell,
+)
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.seen_data import seen_until
+from jobcast.pipelines.experiments.sources import Registered
+from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
+from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
+from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time
+from jobcast.pipelines.report.layout import aligned
+from jobcast.pipelines.report.model_tables import of_version
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import resolve_policy
+from jobcast.traces.column_types import zone_named
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+
+RECORDED = "recorded"
+FUTURES = 200
+MOST_INSTANTS = 200
+"""Times that a job is asked about again, at most."""
+Answering = Callable[[Question], tuple[dict[str, Any], list[JobAnswers]]]
+"""What the run went by, and the jobs that were asked about."""
+
+
+def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: Console) -> None:
+    """Answer what `jobcast predict jct` was asked, by a version of completion-time where there is one.
+
+    Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together.
+    """
+    _check(asked)
+    zone = None if asked["timezone"] is None else zone_named(asked["timezone"])
+    trace, home = read_trace(asked["trace_path"]), find_home()
+    question = _question(asked, trace)
+    clock, sha256 = Clock(question.at_s, zone), trace.source.sha256
+    rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
+    answering = _answering(asked, trace, rule, learned)
+    with console.progress(f"predict {question.job or 'all jobs'}") as step:
+        told, found = answering(question)
+        # Futures are simulated in one go: there is nothing to count.
+        step(1, 1)
+    of = {"policy": rule.name, "version": _version(learned), "sizes": told["sizes"]}
+    calibrated = calibrations(home, trace, question.at_s, console.note, **of)
+    trackers = {} if learned is None else {END: learned.model.tracker()}
+    trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
+    jobs = [_job(one, question, trackers, clock) for one in found]
+    result = _result(jobs, question, clock, calibrated) | told | {"policy": rule.name}
+    if learned is not None:
+        result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
+    if asked["every_h"]:
+        result["again"] = _again(answering, question, asked["every_h"], trackers, clock)
+    if asked["plot"]:
+        write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], question.at_s), clock)
+        console.note(f"plot: {asked['plot']}")
+    if not asked["no_ledger"]:
+        how = {"what_if": question.job == NEW, "at_s": question.at_s, "trace_sha256": sha256, **of}
+        made = [promises_of(job, one.answers, **how) for job, one in zip(jobs, found, strict=True)]
+        result["promises"] = keep(home, chain.from_iterable(made), console.note)
+    tell_notes(trace, console)
+    table_or_json(result, asked["json_to"], _in_words(result, jobs, clock), console)
+
+
+def _version(learned: Registered | None) -> str:
+    """The predictor as the ledger names it; what is learned on the spot hangs on jobcast's own version."""
+    return f"jct {__version__}" if learned is None else f"{learned.version.name}:{learned.version.version}"
+
+
+def _result(
+    jobs: list[dict[str, Any]], question: Question, clock: Clock, calibrated: Mapping[str, Calibration]
+) -> dict[str, Any]:
+    asked_about: Mapping[str, Any] = {"jobs": jobs} if question.job is None else jobs[0]
+    rests_on = {kind: {"due": one.due, "kept": one.kept} for kind, one in calibrated.items()}
+    return {**asked_about, "at": iso(question.at_s), "timezone": clock.name, "calibrated": rests_on}
+
+
+def _check(asked: Mapping[str, Any]) -> None:
+    """Raise ConfigError for options that lack, or do not go together."""
+    if not asked["policy"]:
+        raise ConfigError("predict jct: needs --policy NAME")
+    if asked["from_s"] is not None and asked["begin"] == RECORDED:
+        raise ConfigError("--begin recorded: the run begins at --at; leave --from out")
+    if asked["plot"]:
+        check_plot(asked["plot"])
+    for name, option in (("plot", "--plot"), ("every_h", "--every")):
+        if asked[name] and asked["job"] is None:
+            raise ConfigError(f"{option}: goes with one job; add --job ID, or --job {NEW}")
+    if asked["job"] is not None and asked["limit"]:
+        raise ConfigError("--limit: goes with all jobs; leave --job out")
+    if asked["every_h"] and asked["job"] == NEW:
+        raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
+    check_places(asked["json_to"], files_read(asked), {"--plot": asked["plot"]})
+
+
+def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
+    # Who asks beside a cluster means now, and its export ends about now.
+    at_s = trace.last_known_s if asked["at_s"] is None else asked["at_s"]
+    if asked["from_s"] is not None and asked["from_s"] > at_s:
+        raise ConfigError("--from must not lie after --at")
+    return Question(
+        at_s=at_s,
+        job=asked["job"],
+        ask_gpus=whole_numbers(asked["ask_gpus"], "--ask-gpus"),
+        size_s=asked["size_s"],
+        model=asked["model"],
+        futures=asked["futures"] or FUTURES,
+        seed=asked["seed"],
+        sizes=asked["sizes"] or "forecast",
+        by_s=parse_time(asked["by"], "--by") if asked["by"] else None,
+        limit=asked["limit"],
+    )
+
+
+def _answering(asked: Mapping[str, Any], trace: Trace, rule: Any, learned: Registered | None) -> Answering:
+    from_s, settings = asked["from_s"], settings_of(asked["pairs"])
+    model, place = None if learned is None else learned.model, place_of(trace, asked, from_s)
+
+    def answer(question: Question) -> tuple[dict[str, Any], list[JobAnswers]]:
+        if rule.kind == ELASTIC:
+            refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
+            found = answer_jct(trace, place, rule.name, settings, question, from_s, model)
+            return {"sizes": question.sizes}, found
+        now = asked["begin"] == RECORDED
+        window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
+        experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
+        how: dict[str, Any] = {"home": find_home(), "spec": source_of(asked), "pool": asked["pool"], "learned": model}
+        result, found = answer_by_copies(experiment, rule, settings, question, **how)
+        return {**result, **({"begin": RECORDED} if now else {})}, found
+
+    return answer
+
+
+def _job(
+    answered: JobAnswers, question: Question, trackers: Mapping[str, IntervalTracker], clock: Clock
+) -> dict[str, Any]:
+    waits = answered.stands["started"] is None
+    told = [tell(one, question, trackers, waits) for one in answered.answers]
+    job = {**answered.stands, "answers": told}
+    return job | {"text": sentence(job, clock)}
+
+
+def _title(result: Mapping[str, Any], clock: Clock) -> str:
+    return f"When will job {result['job_id']} start and end? {result['policy']}, asked at {clock.dated(clock.at_s)}"
+
+
+def _curves(job: Mapping[str, Any], answered: JobAnswers, at_s: float) -> list[Curve]:
+    """Of each width the end, and before it the start where it is still to come."""
+    curves = []
+    for figures, answer in zip(job["answers"], answered.answers, strict=True):
+        for kind, told in by_kind(figures):
+            low_s, high_s = (at_s + told[f"{name}_h"] * HOUR_S for name in ("p5", "p95"))
+            curves.append(Curve(counted(answer.gpus, "GPU"), kind, answer.drawn_s(kind), low_s, high_s))
+    return curves
+
+
+def _in_words(result: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], clock: Clock) -> str:
+    """A line a job; of one job its figures below."""
+    asides = [f"times in {clock.name}", f"under {result['policy']}", calibrated_on(result["calibrated"])]
+    head = f"as of {clock.dated(clock.at_s)}, " + "; ".join(filter(None, asides))
+    if "jobs" in result:
+        table = queue_table(jobs, clock) if jobs else "no job waits or runs"
+        return f"{head}; intervals and ends with 90 %\n{table}"
+    lines = [result["text"], head, "", _figures(result)]
+    if result.get("overlap"):
+        lines.append("note: the version was trained on what comes after this instant")
+    if "again" in result:
+        lines += ["", *(one.get("finished") or f"at {one['at']}: {one['text']}" for one in result["again"])]
+    return "\n".join(lines)
+
+
+def _figures(result: Mapping[str, Any]) -> str:
+    """A line for each width, hours from the instant."""
+    rows: list[tuple[str, ...]] = [("GPUs", "hours to its", "point", "p5", "p25", "median", "p75", "p95", "")]
+    for one in result["answers"]:
+        for kind, told in by_kind(one):
+            cells = (f"{told[f'{name}_h']:,.2f}" if name in told else UNKNOWN for name in ("point", *QUANTILES))
+            late = f"by {told['by']}: {told['by_probability']:.0%}" if "by" in told else ""
+            late += _latest(one) if kind == END else ""
+            rows.append((str(one["gpus"]), kind, *cells, late))
+    return aligned(rows)
+
+
+def _latest(one: Mapping[str, Any]) -> str:
+    if "worst_case" not in one:
+        return ""
+    worst = one["worst_case"]
+    return f" no worst case: {worst['reason']}" if "reason" in worst else f" at worst {worst['hours']:,.2f}"
+
+
+def _again(
+    answer: Answering, question: Question, every_h: float, trackers: Mapping[str, IntervalTracker], clock: Clock
+) -> list[dict[str, Any]]:
+    """The same question at later instants, until the job has finished."""
+    told: list[dict[str, Any]] = []
+    # A bound, for a job that is starved never finishes.
+    for number in range(1, MOST_INSTANTS + 1):
+        later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
+        try:
+            _, (answered,) = answer(later)
+        # The job has ended by then, which the error says.
+        except TraceError as error:
+            told.append({"at": iso(later.at_s), "finished": str(error)})
+            return told
+        job = _job(answered, later, trackers, replace(clock, at_s=later.at_s))
+        told.append({"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]})
+    return told

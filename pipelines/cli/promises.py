@@ -1,0 +1,59 @@
+"""`jobcast promises`: were the forecasts of starts and ends kept?"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.pipelines.cli import options
+
+
+@click.command(name="promises")
+@options.trace_option(required=False)
+@click.option("--by", type=click.Choice(["week", "pool", "policy", "version"]), help="What they are counted by.")
+@click.option("--no-ledger", is_flag=True, help="Do not keep the outcomes.")
+@options.json_option
+def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: str | None) -> None:
+    """What became of the starts and ends that `jobcast predict jct` has told: kept, broken, still open.
+
+    --trace records what happened, up to the last instant that it knows of: an export of the cluster, or what `simulate
+    --out` wrote. Its outcomes are kept, and later intervals are calibrated on them. Without it outcomes count that
+    were kept before. A promise is broken as soon as its upper end has passed without the event. Coverage is counted
+    over promises that are due.
+
+    \b
+    Example:
+      jobcast promises --trace jobs.parquet --by week
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.lifecycle.promises import account
+    from jobcast.traces.readers import read_trace
+
+    console = options.console_of()
+    options.check_places(json_to, (trace_path,))
+    trace = None if trace_path is None else read_trace(trace_path)
+    told = account(find_home(), trace, by, keeping=not no_ledger)
+    if trace is not None:
+        source = trace.source
+        told["inputs"] = {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}}
+        options.tell_notes(trace, console)
+    options.table_or_json(told, json_to, _table(told), console)
+
+
+def _table(told: Mapping[str, Any]) -> str:
+    from jobcast.pipelines.report.formatting import counted, number, percent
+    from jobcast.pipelines.report.layout import aligned
+
+    about = f"{counted(told['promises'], 'promise')} made"
+    asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
+    about += "".join(f", {told[name]:,} {words}" for name, words in asides if told[name])
+    if not told["groups"]:
+        return f"{about}; none can be judged" if told["promises"] else f"no promises in {told['ledger']}"
+    heads = ("made", "due", "kept", "low", "high", "open", "50 % holds", "90 % holds")
+    keys = ("made", "due_90", "kept", "broken_low", "broken_high", "open", "coverage_50_pct", "coverage_90_pct")
+    rows = [("", "", *heads)]
+    for row in told["groups"]:
+        cells = (percent(row[key]) if key.endswith("pct") else number(row[key]) for key in keys)
+        rows.append((row["group"], row["kind"], *cells))
+    return f"{about}; as of {told['as_of']}\n{aligned(rows)}"
