@@ -3,6 +3,7 @@
 Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson, TPDS 12(6), 2001; Slurm's sched/backfill.
 """
 
+import sys
 from collections import defaultdict
 from math import inf, isnan, nan
 
@@ -38,7 +39,7 @@ class Backfill:
     """
 
     def __init__(self, priority: str = CLUSTER, bf_max_job_test: int = 0) -> None:
-        self._priority, self.depth = priority, bf_max_job_test or None
+        self._priority, self.depth = priority, bf_max_job_test or sys.maxsize
         self._pools: defaultdict[str, PoolJobs] = defaultdict(PoolJobs)
         self._books: Accounting | None = None
 
@@ -75,20 +76,13 @@ class Backfill:
         raise NotImplementedError
 
     def _accounting(self, view: View) -> Accounting:
-        rules = _rules(view)
+        # Views of tests and environments may know nothing.
+        rules: SchedulingRules = view.facts(SchedulingRules) or NO_RULES
         return Accounting(rules, self._priority == MULTIFACTOR or (self._priority == CLUSTER and rules.weights.any))
 
     def _row(self, job: Job, books: Accounting, view: View) -> Row:
         own = books.own_points(job, view.total_gpus) if books.ranked else 0.0
         return Row(job.gpus, job.submit_s, self.run_s(job), own, books.number(job))
-
-
-def _rules(view: View) -> SchedulingRules:
-    try:
-        found: SchedulingRules | None = view.facts(SchedulingRules)
-    except LookupError:
-        return NO_RULES
-    return found or NO_RULES
 
 
 class Queue:
@@ -167,17 +161,15 @@ class Easy(Backfill):
         if head is None or queue.free <= 0:
             return queue.started
         shadow_s, extra = queue.shadow(head)
-        short, last, place = queue.now_s + queue.run_s <= shadow_s + SAME_S, None, head
-        if self.depth is not None:
-            last = head + 1 + self.depth
-        while True:
+        short = queue.now_s + queue.run_s <= shadow_s + SAME_S
+        place: int | None = head
+        while place is not None:
             fits = (queue.gpus <= np.minimum(queue.free, queue.rooms)) & (short | (queue.gpus <= extra))
-            found = queue.first(fits, place + 1, last)
-            if found is None:
-                return queue.started
-            place = found
-            queue.start(place)
-            extra -= 0.0 if short[place] else queue.gpus[place]
+            place = queue.first(fits, place + 1, head + 1 + self.depth)
+            if place is not None:
+                queue.start(place)
+                extra -= 0.0 if short[place] else queue.gpus[place]
+        return queue.started
 
 
 class EasyForecast(Easy):

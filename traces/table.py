@@ -193,6 +193,11 @@ class Trace:
         return self._time_or("start_time", np.where(self.ended, self.submit_s, np.inf))
 
     @property
+    def has_starts(self) -> bool:
+        """Whether it tells when jobs started, of any at least."""
+        return bool(self._names("start_time").any())
+
+    @property
     def end_s(self) -> Floats:
         """When jobs ended, seconds from the epoch: `end_time`, else start + duration, else infinite, (n_jobs,)."""
         return self._time_or("end_time", np.where(self.ended, self.start_s + self.duration_s, np.inf))
