@@ -100,7 +100,8 @@ class SchedulingRules:
     @property
     def limited(self) -> bool:
         """Whether anything is limited."""
-        return any(one.limits != NO_LIMITS for one in (*self.accounts.values(), *self.qos.values()))
+        limits = [*(one.limits for one in self.accounts.values()), *(one.limits for one in self.qos.values())]
+        return any(one != NO_LIMITS for one in limits)
 
     def above(self, account: str) -> tuple[str, ...]:
         """An account and those above it, the root left out; one that nobody named stands below the root."""

@@ -3,6 +3,7 @@
 Instants that lie within a microsecond of one another are one step: sums in another order do not make slivers.
 """
 
+from math import inf
 from typing import Any
 
 import numba
@@ -67,7 +68,7 @@ def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float)
             fits = False
         elif not fits:
             start_s, fits = at_s[step], True
-    return start_s if fits else np.inf
+    return start_s if fits else inf
 
 
 @njit(I8(FLOATS, FLOATS, I8, F8), cache=True)

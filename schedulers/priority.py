@@ -60,7 +60,8 @@ def decayed_use(gpus: float, from_s: float, until_s: float, at_s: float, half_li
     """
     if half_life_s == inf:
         return gpus * (until_s - from_s)
-    late, early = (0.5 ** ((at_s - time_s) / half_life_s) for time_s in (until_s, from_s))
+    late: float = 0.5 ** ((at_s - until_s) / half_life_s)
+    early: float = 0.5 ** ((at_s - from_s) / half_life_s)
     return gpus * half_life_s / log(2.0) * (late - early)
 
 

@@ -193,9 +193,9 @@ class Trace:
         return self._time_or("start_time", np.where(self.ended, self.submit_s, np.inf))
 
     @property
-    def has_starts(self) -> bool:
-        """Whether it tells when jobs started, of any at least."""
-        return bool(self._names("start_time").any())
+    def recorded_start_s(self) -> Floats:
+        """When jobs started by `start_time` alone, seconds from the epoch, NaN where it says nothing, (n_jobs,)."""
+        return self._time_or("start_time", np.full(len(self), np.nan))
 
     @property
     def end_s(self) -> Floats:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import PoolsError, TraceError
@@ -87,8 +86,7 @@ def rigid_jobs(
     # A cluster without quotas is one pool, whatever pools the trace tells.
     place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
     jobs, durations = window.to_jobs()
-    started_s = window.start_s if window.has_starts else np.full(len(window), np.nan)
-    told = zip(durations.tolist(), started_s.tolist(), strict=True)
+    told = zip(durations.tolist(), window.recorded_start_s.tolist(), strict=True)
     outcomes = [Outcome(duration_s, start_s=start_s) for duration_s, start_s in told]
     workload = Workload(jobs, outcomes, place.pools, rules=place.rules)
     facts, notes = WholeFacts(), list[str]()

@@ -14,7 +14,10 @@ from jobcast.traces.files import replacing
 from jobcast.traces.table_files import write_parquet
 
 MICROSECOND_DIGITS = 6
-TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time")
+TIMES = (
+    *("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time"),
+    "recorded_start_time",
+)
 DURATION_BIN = "duration_bin"
 """Column of the duration bin that a policy was told of a job, such as 5-60min."""
 LISTED = ("job_id", "pool", "user", "tag", "duration")
@@ -22,6 +25,7 @@ LISTED = ("job_id", "pool", "user", "tag", "duration")
 TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "fair_finish_s": (("contention_events",), metrics.fair_finish_s),
     "fair_finish_over_time_s": (("contention_events",), lambda log: metrics.fair_finish_s(log, over_time=True)),
+    "recorded_start_time": (("recorded_start_s",), lambda log: log.columns["recorded_start_s"]),
     "predicted_end_time": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"]),
     "predicted_jct_s": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"] - log.submit_s),
     "deadline": (("due_s",), lambda log: np.where(np.isfinite(log.columns["due_s"]), log.columns["due_s"], np.nan)),
@@ -34,7 +38,7 @@ TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "migrations": (("migrations",), lambda log: log.columns["migrations"].astype(np.int64)),
 }
 """Column of the table -> columns of the log that it needs, and how it comes from them."""
-RENAMED = ("due_s", "predicted_end_s", "deadline_accuracy", "done", "edge_mb", "bins_off")
+RENAMED = ("recorded_start_s", "due_s", "predicted_end_s", "deadline_accuracy", "done", "edge_mb", "bins_off")
 """Columns of the log that are told in another way; all others under their own names."""
 
 

@@ -96,7 +96,7 @@ def test_forecasts_stand_in_for_limits():
 
 
 @pytest.mark.parametrize(
-    # At 3 nobody has reserved anything before the last job, which keeps what it is promised then; easy promises nothing.
+    # At 3 nobody has a reservation but the last job, which keeps it; easy promises nothing.
     ("name", "expected"),
     [("easy", [0, 102, 2, 202]), ("conservative_backfill", [0, 200, 2, 100])],
 )
