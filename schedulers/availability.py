@@ -63,12 +63,12 @@ def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float)
     for step in range(count):
         # All steps from its start on have room, and they reach its end.
         if fits and at_s[step] >= start_s + run_s - SAME_S:
-            return start_s
+            break
         if free[step] < gpus - tolerance.GPUS:
             fits = False
         elif not fits:
             start_s, fits = at_s[step], True
-    return start_s if fits else inf
+    return float(start_s) if fits else inf
 
 
 @njit(I8(FLOATS, FLOATS, I8, F8), cache=True)

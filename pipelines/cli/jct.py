@@ -36,6 +36,7 @@ from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.seen_data import refuse_overlap, seen_until
 from jobcast.pipelines.experiments.sources import Registered
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.figure_lines import fidelity_line
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.pipelines.report.plots import INK, WIDE, draw, plain_ticks, styles
@@ -148,6 +149,8 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         # Futures are simulated in one go: there is nothing to count.
         step(1, 1)
     tell_notes(trace, console)
+    if "fidelity" in result:
+        console.note(f"fidelity by then: {fidelity_line(result['fidelity'])}")
     table = answers_table(result)
     if learned is not None:
         overlap = seen_until(learned.version, at_s, trace.source.sha256)

@@ -32,6 +32,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.settings import settings_apart
+from jobcast.pipelines.experiments.simulation import fidelity_told
 from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
@@ -89,6 +90,7 @@ def answer_by_copies(
         known = question.job != NEW or question.size_s is not None
         answers.append(Answer(watch.stands["gpus"], watch.point.end_s if known else np.nan, ends_s))
         told = watch.stands | {"forecasts": ran.forecasts, "future": ran.future}
+        told |= fidelity_told(ran.log, by_s=question.at_s)
     figures = [tell(one, question, learned) for one in answers]
     return told | {"policy": rule.name, "sizes": question.sizes if whole else DECLARED, "answers": figures}, answers
 

@@ -27,7 +27,7 @@ from jobcast.pipelines.experiments.sources import Believed, Chosen, Sources
 from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
-from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines, fidelity_line
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import PolicySpec, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
@@ -301,8 +301,7 @@ def figures(
     }
     if base is not None and base.log.law == run.log.law:
         result |= metrics.against(run.log, base.log, warmup_until_s)
-    told = metrics.fidelity(run.log, metrics.after_warmup(run.log, warmup_until_s))
-    return finite_or_none(result) | ({} if told is None else {FIDELITY: told})
+    return finite_or_none(result) | fidelity_told(run.log, warmup_until_s=warmup_until_s)
 
 
 def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -336,12 +335,12 @@ def figures_table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def fidelity_line(told: Mapping[str, Any]) -> str:
-    """How near simulated starts are to recorded ones, in words."""
-    return (
-        f"starts of {told['n']:,} jobs are off the recorded ones by {told['median']:.3g} of the recorded wait (median; "
-        f"90 %: {told['p90']:.3g}; a wait counts as a minute at least)"
-    )
+def fidelity_told(log: RunLog, *, warmup_until_s: float | None = None, by_s: float = math.inf) -> dict[str, Any]:
+    """`fidelity` of a run as figures tell it, as known at an instant; nothing where its trace has no starts."""
+    from jobcast.simulator import metrics
+
+    told = metrics.fidelity(log, metrics.after_warmup(log, warmup_until_s), by_s)
+    return {} if told is None else {FIDELITY: told}
 
 
 def trust_lines(result: Mapping[str, Any]) -> list[str]:
