@@ -68,7 +68,5 @@ def beyond_lines(result: Mapping[str, Any]) -> list[str]:
 
 def fidelity_line(told: Mapping[str, Any]) -> str:
     """How near simulated starts are to recorded ones, in words."""
-    return (
-        f"{told['n']:,} starts are off by {told['median']:.3g} recorded waits (median), 90 % by at most {told['p90']:.3g}"
-        " (a wait counts as a minute at least)"
-    )
+    near = f"{told['median']:.3g} recorded waits (median), 90 % by at most {told['p90']:.3g}"
+    return f"{told['n']:,} starts are off by {near} (a wait counts as a minute at least)"
