@@ -1,7 +1,8 @@
 """What happened, replayed: each job starts when the trace says that it did. docs/backfill.md."""
 
-from bisect import insort
+from bisect import bisect_right, insort
 from math import inf, isnan
+from operator import itemgetter
 
 from jobcast.domain import tolerance
 from jobcast.domain.forecasts import JobForecasts
@@ -34,14 +35,16 @@ class AsRecorded:
 
     def decide(self, view: View) -> Decision:
         """Those whose time has come, and when the next one's comes."""
-        changes: dict[int, Grant | None] = {}
-        free, waiting, due = view.free_gpus, self._waiting, 0
-        while due < len(waiting) and waiting[due][0] <= view.now_s + tolerance.EVENT_S and waiting[due][2].gpus <= free:
-            job = waiting[due][2]
-            changes[job.seq] = Grant(job.gpus)
+        due_s, changes = view.now_s + tolerance.EVENT_S, dict[int, Grant | None]()
+        due = bisect_right(self._waiting, due_s, key=itemgetter(0))
+        # Who was started stays until it is seen to run: where nodes matter there may have been no place for it.
+        late = [one for one in self._waiting[:due] if one[1] in view.active and one[1] not in view.running]
+        free = view.free_gpus
+        for _, seq, job in late:
+            if job.gpus > free:
+                break
+            changes[seq] = Grant(job.gpus)
             free -= job.gpus
-            due += 1
-        self._waiting = waiting[due:]
-        next_s = self._waiting[0][0] if self._waiting else inf
+        self._waiting = late + self._waiting[due:]
         # Who is late waits for an end, of which the policy is told.
-        return Decision(changes, next_s if next_s > view.now_s + tolerance.EVENT_S else inf)
+        return Decision(changes, self._waiting[len(late)][0] if len(late) < len(self._waiting) else inf)
