@@ -57,11 +57,13 @@ class Backfill:
         books = self._books = self._books or self._accounting(view)
         if books.rules.limited or books.ranked:
             books.catch_up(view)
+        pools = sorted(view.pools.values() if books.rules.limited else view.touched, key=lambda pool: pool.name)
+        # All of them before the first decides: whoever came counts among those that have shares.
+        for pool in pools:
+            self._pools[pool.name].catch_up(view, pool, lambda job: self._row(job, books, view))
         changes: dict[int, Grant | None] = {}
-        pools = view.pools.values() if books.rules.limited else view.touched
-        for pool in sorted(pools, key=lambda pool: pool.name):
+        for pool in pools:
             jobs = self._pools[pool.name]
-            jobs.catch_up(view, pool, lambda job: self._row(job, books, view))
             if not jobs.jobs:
                 continue
             given = sum(one.gpus for one in changes.values() if one is not None)
