@@ -66,6 +66,7 @@ def _named(raw: Any, where: str, read: Callable[[Any, str], T]) -> dict[str, T]:
 
 
 def _qos(told: Any, where: str) -> Qos:
+    told = {} if told is None else told
     refuse_unknown(told, ("priority", *LIMITS), where)
     return Qos(number(told.get("priority", 0.0), f"{where}, priority"), _limits(told, where))
 
