@@ -61,9 +61,12 @@ class Backfill:
         # All of them before the first decides: whoever came counts among those that have shares.
         for pool in pools:
             self._pools[pool.name].catch_up(view, pool, lambda job: self._row(job, books, view))
+        # Where limits reach across pools, so does the room that an end leaves.
+        ended = books.rules.limited and any(self._pools[pool.name].ended for pool in pools)
         changes: dict[int, Grant | None] = {}
         for pool in pools:
             jobs = self._pools[pool.name]
+            jobs.ended = jobs.ended or ended
             if not jobs.jobs:
                 continue
             given = sum(one.gpus for one in changes.values() if one is not None)
@@ -208,6 +211,8 @@ class Conservative(Backfill):
         """Those whose reservations begin now."""
         now_s, jobs, reserved_s = queue.now_s, queue.jobs, queue.rows["reserved_s"].copy()
         reserved_s[self.depth :] = np.nan
+        # Before anybody else looks for a place: what held jobs had is free.
+        reserved_s[queue.gpus > queue.rooms] = np.nan
         broken = jobs.overdue(now_s) or bool((reserved_s < now_s - SAME_S).any())
         if broken or not self._kept:
             reserved_s[:] = np.nan

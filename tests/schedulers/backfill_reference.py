@@ -215,7 +215,7 @@ def conservative(site, pool, ended):
     order, now = site.order(pool), site.now
     first = order[: site.depth or None]
     for job in order:
-        if job not in first:
+        if job not in first or site.held(job):
             site.reserved.pop(job.seq, None)
     late = any(site.reserved.get(job.seq, inf) < now for job in order) or any(
         start + site.limit(site.jobs[seq]) <= now for seq, start in site.running.items() if site.jobs[seq].pool == pool
@@ -271,5 +271,5 @@ def reference(workload, rule, **settings):
         to_come = to_come[len(arrived) :]
         looked_at = site.quotas if across else ended | {job.pool for job in arrived}
         for pool in sorted(looked_at):
-            RULES[rule](site, pool, pool in ended)
+            RULES[rule](site, pool, bool(ended) if across else pool in ended)
     return [site.start_s[job.seq] for job in workload.jobs]
