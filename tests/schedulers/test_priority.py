@@ -71,6 +71,22 @@ def test_all_of_an_account_in_credit_go_before_all_of_one_in_debt():
     assert ranks(heavy, light) == {"b": 4, "a": 3, "d": 2, "c": 1}
 
 
+def test_factors_are_those_of_sshare():
+    # Raw usage and FairShare as `sshare -l` of Slurm 22.05.8 told them in the middle of a run.
+    speech = account("speech", 1.0, user("speech", "backup", 1.0, 580.0), user("speech", "mail", 1.0, 726.0))
+    names = {"games": 970.0, "news": 687.0, "root": 0.0}
+    vision = account("vision", 1.0, *(user("vision", name, 1.0, use) for name, use in names.items()))
+    factors = fair_tree(account("", 1.0, user("root", "root", 1.0, 0.0), speech, vision))
+    assert {name: round(factor, 6) for name, factor in factors.items()} == {
+        ("root", "root"): 1.0,
+        ("speech", "backup"): 0.833333,
+        ("speech", "mail"): 0.666667,
+        ("vision", "root"): 0.5,
+        ("vision", "news"): 0.333333,
+        ("vision", "games"): 0.166667,
+    }
+
+
 def test_users_who_are_level_share_the_better_rank():
     users = [user("x", name, 1.0, use) for name, use in zip("abcd", (2.0, 1.0, 2.0, 5.0), strict=True)]
     assert ranks(account("x", 1.0, *users)) == {"b": 4, "a": 3, "c": 3, "d": 1}
