@@ -40,6 +40,10 @@ class JobForecasts(Forecasts, Protocol):
         """All jobs of the run, those to come as well, in order of `seq`."""
         ...
 
+    def recorded_start_s(self, job: Job) -> float:
+        """When the trace says that a job started, seconds from the epoch; NaN where it says nothing."""
+        ...
+
 
 class UncertainForecasts(Forecasts, Protocol):
     """Answers with their uncertainty, for policies that weigh risks."""

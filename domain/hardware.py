@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.gpu_types import HOST_W, known_type, linear_power_w
 from jobcast.domain.jobs import Pool
+from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 
 Ints = NDArray[np.int64]
 
@@ -134,6 +135,7 @@ class Cluster:
     tariff : (hour of the day in UTC, EUR a kWh from then on), the first at hour 0
     origin : where this comes from, in words
     notes : what else the file tells that it comes from
+    rules : priority, accounts, QOS and limits
     """
 
     groups: tuple[NodeGroup, ...] = ()
@@ -144,6 +146,7 @@ class Cluster:
     tariff: tuple[tuple[float, float], ...] = ((0.0, PRICE_EUR_KWH),)
     origin: str = "made by hand"
     notes: tuple[str, ...] = ()
+    rules: SchedulingRules = NO_RULES
 
     @property
     def gpus(self) -> int:

@@ -1,7 +1,7 @@
 """Jobs: what is visible of them at submission, and the truth that only the engine holds."""
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 
 from jobcast.domain.training import Regime, Training
 
@@ -76,10 +76,12 @@ class Outcome:
     ----------
     duration_s : run time in seconds on the GPUs that it asked for
     regimes : of a training job, in order; their epochs are all of the job's and take `duration_s`
+    start_s : when the trace says that it started, seconds from the epoch; NaN where it says nothing
     """
 
     duration_s: float
     regimes: tuple[Regime, ...] = ()
+    start_s: float = nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,9 @@ POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY = "pools", "rounds", "goodput", "
 # Kinds whose jobs are those of `simulator.workload`, whole and listed one by one.
 WHOLE_JOBS = (POOLS, ROUNDS, GOODPUT)
 # Facts that a policy cannot do without: step times and noise by application; tasks, edges and curves; seconds an epoch
-# by GPU type and number; what nodes draw.
+# by GPU type and number; what nodes draw; limits of run times; when jobs started.
 GOODPUT_TABLES, TASK_GRAPHS, EPOCH_TIMES, WATTS = "goodput", "tasks", "epochs", "watts"
+TIME_LIMITS, STARTS = "time limits", "recorded starts"
 ARRIVALS, LOADS, DURATIONS, REGIMES, SIZES = "arrivals", "loads", "durations", "regimes", "sizes"
 ACCURACIES, TIMES, FUTURE, ANYTHING = "accuracies", "epoch times", "every job's future", "whatever it asks"
 # What a policy asks of forecasts: whether jobs arrive and with what load, run times of jobs that were submitted, batch

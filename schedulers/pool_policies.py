@@ -11,6 +11,8 @@ from jobcast.schedulers.policies import (
     LOADS,
     POOL,
     POOLS,
+    STARTS,
+    TIME_LIMITS,
     Local,
     PolicySpec,
     of_class,
@@ -105,6 +107,23 @@ class PartSettings(TurnSettings):
     apart: Literal["cell", "buddy", "none"] = setting("buddy", "what spare jobs keep away from")
 
 
+class BackfillSettings(Settings):
+    """Of backfilling."""
+
+    priority: Literal["cluster", "fifo", "multifactor"] = setting(
+        "cluster", "order of queues; cluster: multifactor where the cluster file gives weights, else fifo"
+    )
+    bf_max_job_test: Whole = setting(0, "jobs of a pool that are looked at in order, by easy behind the head; 0: all")
+
+
+class ReservationSettings(BackfillSettings):
+    """Of conservative backfilling."""
+
+    reservations: Literal["kept", "renewed"] = setting(
+        "kept", "kept: none is ever moved to later; renewed: all are made anew in order whenever a job comes or ends"
+    )
+
+
 SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)
 
 
@@ -173,5 +192,33 @@ POOL_POLICIES = (
         *("milp", "milp.policy:Milp", "the best schedule of the whole trace", MilpSettings),
         asks=(FUTURE,),
         not_local=WHOLE_PLAN,
+    ),
+    _spec(
+        *("easy", "backfill:Easy", "EASY: a reservation for the head by time limits, others behind it"),
+        settings=BackfillSettings,
+        needs=(TIME_LIMITS,),
+        not_local=WHOLE_PLAN,
+        paper="Lifka (JSSPP 1995), Slurm",
+    ),
+    _spec(
+        *("easy_forecast", "backfill:EasyForecast", "easy by forecast run times, where these are shorter than limits"),
+        settings=BackfillSettings,
+        asks=(DURATIONS,),
+        not_local=WHOLE_PLAN,
+        paper="Tsafrir et al. (TPDS 2007)",
+    ),
+    _spec(
+        *("conservative_backfill", "backfill:Conservative", "a reservation by time limits for every waiting job"),
+        settings=ReservationSettings,
+        needs=(TIME_LIMITS,),
+        not_local=WHOLE_PLAN,
+        paper="Mu'alem, Feitelson (TPDS 2001), Slurm",
+    ),
+    _spec(
+        *("as_recorded", "as_recorded:AsRecorded", "each job starts when the trace says that it did"),
+        needs=(STARTS,),
+        asks=(FUTURE,),
+        not_local="it starts jobs whatever nodes are free",
+        paper="",
     ),
 )

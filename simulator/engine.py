@@ -19,6 +19,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
+from jobcast.domain.scheduling_rules import SchedulingRules
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
@@ -118,7 +119,12 @@ class Simulation:
 
     def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
         """What the view asks of the law; functions, so that from the view no way leads to the truth."""
-        return lambda job: self.law.service(self, job), lambda kind: self.law.facts(self, kind)
+        rules = self.workload.rules
+
+        def facts(kind: type[Any]) -> Any:
+            return rules if kind is SchedulingRules else self.law.facts(self, kind)
+
+        return lambda job: self.law.service(self, job), facts
 
     def _hook(self) -> None:
         """Look up what is called at every instant."""

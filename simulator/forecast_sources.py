@@ -212,6 +212,10 @@ class Oracle(Certain):
         """Its run time, seconds."""
         return self._outcomes[job.seq].duration_s
 
+    def recorded_start_s(self, job: Job) -> float:
+        """When the trace says that it started."""
+        return self._outcomes[job.seq].start_s
+
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left of its regimes, the rest of the running one first. Shockwave, section 5."""
         left, done = [], progress.epochs

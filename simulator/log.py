@@ -171,6 +171,7 @@ COLUMNS = {
     "forecast_accuracy": "accuracy after all iterations as it was first forecast, NaN where it was not",
     "final_accuracy": "that accuracy in truth",
     "epoch_time_err_pct": "error of seconds an epoch as forecast, % of the true ones, mean over GPU types and numbers",
+    "recorded_start_s": "start in the trace, seconds from the epoch, NaN where it tells none",
     "contention_events": "mean number of active jobs over the events of the job's life",
     "gpu_s": "GPU-seconds held, where spans are not kept in full",
     "ran_s": "seconds in which all its tasks were on GPUs",

@@ -8,6 +8,8 @@ Themis, NSDI 2020 (finish-time fairness); PCS, sections 2.2 and 5.1 (errors, fai
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -571,3 +573,36 @@ def _mean(values: Floats | Bools) -> float:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0.0 else np.nan
+
+
+# Against what was recorded
+
+
+LEAST_WAIT_S, WEEK_S, MONDAY_S = 60.0, 7.0 * 86400.0, -3.0 * 86400.0  # 1970 began on a Thursday
+
+
+def fidelity(log: RunLog, counted: Bools, by_s: float = inf) -> dict[str, Any] | None:
+    """How near a run's starts are to those of its trace: |simulated - recorded| / max(recorded wait, 60 s).
+
+    `n`, `median` and `p90` (90 % of the jobs are that near) of all jobs with both, and of those by week of submission
+    (`weeks`: `from` is a Monday, UTC). None where the log has no recorded starts, or submissions are the run's own.
+    As known at an instant, `by_s`: of jobs that had started by then; a later simulated start counts as one at `by_s`.
+    """
+    if "recorded_start_s" not in log.columns or log.trace_submit_s is not None:
+        return None
+    recorded_s, start_s = log.columns["recorded_start_s"], np.minimum(log.start_s, by_s)
+    known = counted & (recorded_s <= by_s) & np.isfinite(start_s)
+    off_s, wait_s = np.abs(start_s - recorded_s)[known], (recorded_s - log.submit_s)[known]
+    off = np.where(off_s > tolerance.LATER_S, off_s, 0.0) / np.maximum(wait_s, LEAST_WAIT_S)
+    week = np.floor((log.submit_s[known] - MONDAY_S) / WEEK_S)
+    weeks = [{"from": _day(MONDAY_S + WEEK_S * one), **_nearness(off[week == one])} for one in np.unique(week)]
+    return {**_nearness(off), "weeks": weeks} if len(off) else None
+
+
+def _nearness(off: Floats) -> dict[str, Any]:
+    median, p90 = np.quantile(off, [0.5, 0.9])
+    return {"n": len(off), "median": float(median), "p90": float(p90)}
+
+
+def _day(at_s: float) -> str:
+    return str(np.datetime64(int(at_s), "s").astype("datetime64[D]"))

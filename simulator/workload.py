@@ -8,6 +8,7 @@ from math import inf
 from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Workload:
     servers : GPUs of each server, where jobs are given certain GPUs; empty where all are alike
     shared : whether jobs may share GPUs, so that one may ask for more than its pool has
     begin : where jobs stand when the run begins; None: it begins with an empty cluster
+    rules : of priority and limits, which the cluster tells its policies
     successions : of a closed-loop replay: job id -> what it follows, for those that follow any; None: open loop
 
     Raises
@@ -57,6 +59,7 @@ class Workload:
     successions: Mapping[str, Succession] | None = None
     shared: bool = False
     begin: Beginning | None = None
+    rules: SchedulingRules = NO_RULES
 
     def __post_init__(self) -> None:
         if len(self.jobs) != len(self.outcomes):

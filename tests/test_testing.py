@@ -15,7 +15,7 @@ from jobcast.schedulers.tasks.network import networks_of
 from jobcast.testing import check_policy, registered
 from tests.schedulers.tasks.test_task_network import arrays
 
-EXEMPT = ("sia_vc", "milp")
+EXEMPT = ("sia_vc", "milp", "as_recorded")
 """Policies that plan by every job's future, which the oracle tells them."""
 OFF_GRID = {("milp", EPOCHS), ("milp", TASKS)}
 """Plans on a grid on which run times must lie; those of epochs and tasks do not."""

@@ -3,11 +3,8 @@
 openb's list of nodes as a cluster: 1,213 nodes with GPUs of seven types (Weng et al., USENIX ATC 2023).
 """
 
-import difflib
 import io
-import sys
 from collections.abc import Sequence
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,8 @@ from jobcast.domain.gpu_types import linear_power_w
 from jobcast.domain.hardware import PRICE_EUR_KWH, PUE, Cluster, NodeGroup, PoolsTable, Quota, numbered
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.pools import cells_text, from_text, parse_cells, parse_from_s
-from jobcast.traces.yaml_values import load_yaml
+from jobcast.traces.rules_section import RULES_KEYS, read_rules, rules_values
+from jobcast.traces.yaml_values import load_yaml, number, refuse_unknown, text, whole
 
 NEEDS = ("sn", "gpu", "model")
 
@@ -70,7 +68,7 @@ POWER_KEYS = ("power_w", "node_w", "gpu_w", "idle_w")
 HOST_KEYS = ("cpus", "memory_gb", "bandwidth_mb_s")
 GROUP_KEYS = ("count", "gpus", "gpu_type", "name", *HOST_KEYS, *POWER_KEYS)
 POOL_KEYS = ("gpus", "cells", "from")
-FILE_KEYS = ("nodes", "pools", "energy")
+FILE_KEYS = ("nodes", "pools", "energy", *RULES_KEYS)
 ENERGY_KEYS = ("price_eur_kwh", "pue", "tariff")
 STEP_KEYS = ("from_h", "price_eur_kwh")
 HOURS = 24.0
@@ -95,7 +93,8 @@ def read_cluster(path: Path) -> Cluster:
     # after all groups: names may clash between a given and a counted one
     _refuse_twins(groups, path)
     pue, tariff = _price(raw.get("energy"), f"{path}, energy")
-    cluster = Cluster(tuple(groups), _quotas(raw.get("pools"), path), pue=pue, tariff=tariff)
+    quotas, rules = _quotas(raw.get("pools"), path), read_rules(raw, str(path))
+    cluster = Cluster(tuple(groups), quotas, pue=pue, tariff=tariff, rules=rules)
     _refuse_excess(cluster, path)
     return cluster
 
@@ -109,7 +108,7 @@ def _raw(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise PoolsError(f"{path}: not valid YAML ({error})") from error
     raw = {} if raw is None else raw
-    _refuse_unknown(raw, FILE_KEYS, str(path))
+    refuse_unknown(raw, FILE_KEYS, str(path))
     groups = raw.get("nodes")
     if not isinstance(groups, list) or not groups:
         raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
@@ -121,12 +120,12 @@ def _raw(path: Path) -> dict[str, Any]:
 
 
 def _group(group: Any, where: str, before: int) -> NodeGroup:
-    _refuse_unknown(group, GROUP_KEYS, where)
-    gpus, count = _whole(group.get("gpus"), f"{where}, gpus"), _whole(group.get("count", 1), f"{where}, count")
-    gpu_type, name = (_text(group.get(key), f"{where}, {key}") for key in ("gpu_type", "name"))
+    refuse_unknown(group, GROUP_KEYS, where)
+    gpus, count = whole(group.get("gpus"), f"{where}, gpus"), whole(group.get("count", 1), f"{where}, count")
+    gpu_type, name = (text(group.get(key), f"{where}, {key}") for key in ("gpu_type", "name"))
     # a group of one keeps its name without a number
     names = tuple(f"{name}-{at}" for at in range(1, count + 1)) if count > 1 else (name,)
-    hosts = {key: _number(group[key], f"{where}, {key}", above=0.0) for key in HOST_KEYS if key in group}
+    hosts = {key: number(group[key], f"{where}, {key}", above=0.0) for key in HOST_KEYS if key in group}
     return NodeGroup(gpu_type, gpus, _told_w(group, gpus, where), names if name else numbered(count, before), **hosts)
 
 
@@ -142,14 +141,14 @@ def _told_w(group: dict[str, Any], gpus: int, where: str) -> tuple[float, ...]:
         if key not in group:
             raise PoolsError(f"{where}: {key} is missing beside {given[0]}; give both node_w and gpu_w")
     # idle_w may be absent, the other two may not
-    watts = {key: _number(group[key], f"{where}, {key}") for key in given}
+    watts = {key: number(group[key], f"{where}, {key}") for key in given}
     return linear_power_w(gpus, watts["node_w"], watts["gpu_w"], watts.get("idle_w", 0.0))
 
 
 def _listed(listed: Any, gpus: int, where: str) -> tuple[float, ...]:
     if not isinstance(listed, list) or len(listed) != gpus + 1:
         raise PoolsError(f"{where}: {gpus + 1} numbers are expected, with 0 to {gpus} GPUs in use, got {listed!r}")
-    return tuple(_number(value, where) for value in listed)
+    return tuple(number(value, where) for value in listed)
 
 
 def _refuse_twins(groups: Sequence[NodeGroup], path: Path) -> None:
@@ -178,9 +177,9 @@ def _quotas(raw: Any, path: Path) -> PoolsTable:
 
 
 def _quota(name: str, told: dict[str, Any], where: str) -> Quota:
-    _refuse_unknown(told, POOL_KEYS, where)
-    gpus = _whole(told.get("gpus"), where)
-    cells, since = (_text(told.get(key), f"{where}, {key}") for key in ("cells", "from"))
+    refuse_unknown(told, POOL_KEYS, where)
+    gpus = whole(told.get("gpus"), where)
+    cells, since = (text(told.get(key), f"{where}, {key}") for key in ("cells", "from"))
     return Quota(name, gpus, parse_from_s(since, f"{where}, from"), parse_cells(cells, gpus, f"{where}, cells"))
 
 
@@ -195,10 +194,10 @@ def _refuse_excess(cluster: Cluster, path: Path) -> None:
 
 def _price(raw: Any, where: str) -> tuple[float, tuple[tuple[float, float], ...]]:
     raw = {} if raw is None else raw
-    _refuse_unknown(raw, ENERGY_KEYS, where)
-    pue = _number(raw.get("pue", PUE), f"{where}, pue", least=1.0)
+    refuse_unknown(raw, ENERGY_KEYS, where)
+    pue = number(raw.get("pue", PUE), f"{where}, pue", least=1.0)
     if "tariff" not in raw:
-        return pue, ((0.0, _number(raw.get("price_eur_kwh", PRICE_EUR_KWH), f"{where}, price_eur_kwh")),)
+        return pue, ((0.0, number(raw.get("price_eur_kwh", PRICE_EUR_KWH), f"{where}, price_eur_kwh")),)
     if "price_eur_kwh" in raw:
         raise PoolsError(f"{where}: price_eur_kwh and tariff exclude each other; give one of them")
     return pue, _tariff(raw["tariff"], f"{where}, tariff")
@@ -209,54 +208,14 @@ def _tariff(steps: Any, where: str) -> tuple[tuple[float, float], ...]:
         raise PoolsError(f"{where}: [{{from_h: 0, price_eur_kwh: 0.1}}, {{from_h: 8, price_eur_kwh: 0.2}}] is expected")
     read: list[tuple[float, float]] = []
     for row, step in enumerate(steps, 1):
-        _refuse_unknown(step, STEP_KEYS, f"{where}, step {row}")
-        hour, price = (_number(step.get(key), f"{where}, step {row}, {key}") for key in STEP_KEYS)
+        refuse_unknown(step, STEP_KEYS, f"{where}, step {row}")
+        hour, price = (number(step.get(key), f"{where}, step {row}, {key}") for key in STEP_KEYS)
         read.append((hour, price))
     hours = [hour for hour, _ in read]
     # a tariff must tell the price of every hour of the day
     if hours[0] != 0.0 or hours[-1] >= HOURS or any(later <= sooner for sooner, later in pairwise(hours)):
         raise PoolsError(f"{where}: from_h must begin at 0 and ascend below 24, got {hours}; put the steps in order")
     return tuple(read)
-
-
-def _whole(value: Any, where: str) -> int:
-    """A number of nodes or GPUs. Raises PoolsError for anything but a whole number of at least 1."""
-    # bool is an int to isinstance: `gpus: yes` is no number
-    if type(value) is not int or value < 1:
-        raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
-    return value
-
-
-def _number(value: Any, where: str, least: float = 0.0, above: float | None = None) -> float:
-    """A finite number of at least `least`, or greater than `above`. Raises PoolsError for anything else."""
-    # the upper bound refuses inf, and NaN fails both
-    sound = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
-    if not sound or value == above:
-        bound = f">= {least:g}" if above is None else f"> {above:g}"
-        raise PoolsError(f"{where}: must be a number {bound}, got {value!r}; correct it")
-    return float(value)
-
-
-def _text(value: Any, where: str) -> str:
-    """A name or an instant, empty where there is none; YAML makes numbers and dates of some."""
-    if value is None:
-        return ""
-    # YAML makes dates and numbers of what people meant as names
-    if isinstance(value, bool) or not isinstance(value, str | int | float | date) or value == "":
-        raise PoolsError(f"{where}: a text is expected, got {value!r}; correct it")
-    return str(value)
-
-
-def _refuse_unknown(given: Any, known: tuple[str, ...], where: str) -> None:
-    """PoolsError for what is no mapping, and for keys that nobody reads."""
-    if not isinstance(given, dict):
-        raise PoolsError(f"{where}: {', '.join(known)} are expected, got {given!r}; correct it")
-    unknown = [str(key) for key in given if key not in known]
-    if unknown:
-        # most unknown keys are slips of the pen
-        near = difflib.get_close_matches(unknown[0], known, 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise PoolsError(f"{where}: {', '.join(unknown)} is not known; known are {', '.join(known)}{meant}")
 
 
 def write_cluster(cluster: Cluster, path: Path) -> None:
@@ -274,7 +233,7 @@ def write_cluster(cluster: Cluster, path: Path) -> None:
         told = {"gpus": quota.gpus, "cells": cells_text(quota.cells), "from": from_text(quota.from_s)}
         pools.setdefault(quota.pool, []).append({key: value for key, value in told.items() if value})
     raw: dict[str, Any] = {"nodes": rows} | ({"pools": pools} if pools else {})
-    raw["energy"] = {"pue": cluster.pue, **energy}
+    raw |= {"energy": {"pue": cluster.pue, **energy}, **rules_values(cluster.rules)}
     with replacing(path) as draft:
         draft.write_text(yaml.safe_dump(raw, sort_keys=False, default_flow_style=None, width=120), encoding="utf-8")
 

@@ -195,6 +195,11 @@ class Trace:
         return self._time_or("start_time", np.where(self.ended, self.submit_s, np.inf))
 
     @property
+    def recorded_start_s(self) -> Floats:
+        """When jobs started by `start_time` alone, seconds from the epoch, NaN where it says nothing, (n_jobs,)."""
+        return self._time_or("start_time", np.full(len(self), np.nan))
+
+    @property
     def end_s(self) -> Floats:
         """When jobs ended, seconds from the epoch: `end_time`, else start + duration, else infinite, (n_jobs,)."""
         return self._time_or("end_time", np.where(self.ended, self.start_s + self.duration_s, np.inf))

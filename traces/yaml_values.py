@@ -1,8 +1,13 @@
-"""YAML files as plain values."""
+"""YAML files as plain values, and what a value of one may be."""
 
+import difflib
+import sys
+from datetime import date
 from typing import Any
 
 import yaml
+
+from jobcast.domain.errors import PoolsError
 
 MOST_VALUES = 100_000
 """Values that a file of ours holds at most, each counted as often as it is referred to."""
@@ -42,3 +47,43 @@ def _is_vast(value: Any) -> bool:
         ahead += held
         count += 1
     return bool(ahead)
+
+
+def whole(value: Any, where: str) -> int:
+    """A number of nodes or GPUs. Raises PoolsError for anything but a whole number of at least 1."""
+    # bool is an int to isinstance: `gpus: yes` is no number
+    if type(value) is not int or value < 1:
+        raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
+    return value
+
+
+def number(value: Any, where: str, least: float = 0.0, above: float | None = None) -> float:
+    """A finite number of at least `least`, or greater than `above`. Raises PoolsError for anything else."""
+    # the upper bound refuses inf, and NaN fails both
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
+    if not sound or value == above:
+        bound = f">= {least:g}" if above is None else f"> {above:g}"
+        raise PoolsError(f"{where}: must be a number {bound}, got {value!r}; correct it")
+    return float(value)
+
+
+def text(value: Any, where: str) -> str:
+    """A name or an instant, empty where there is none; YAML makes numbers and dates of some."""
+    if value is None:
+        return ""
+    # YAML makes dates and numbers of what people meant as names
+    if isinstance(value, bool) or not isinstance(value, str | int | float | date) or value == "":
+        raise PoolsError(f"{where}: a text is expected, got {value!r}; correct it")
+    return str(value)
+
+
+def refuse_unknown(given: Any, known: tuple[str, ...], where: str) -> None:
+    """PoolsError for what is no mapping, and for keys that nobody reads."""
+    if not isinstance(given, dict):
+        raise PoolsError(f"{where}: {', '.join(known)} are expected, got {given!r}; correct it")
+    unknown = [str(key) for key in given if key not in known]
+    if unknown:
+        # most unknown keys are slips of the pen
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise PoolsError(f"{where}: {', '.join(unknown)} is not known; known are {', '.join(known)}{meant}")

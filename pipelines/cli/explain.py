@@ -64,9 +64,12 @@ def command(
     if asked:
         from jobcast.models.registry.home import find_home
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
+        from jobcast.pipelines.report.figure_lines import fidelity_line
 
         told["what_if"] = what_if(table, job_id, asked, find_home())
         # What other GPUs would change of its run time is assumed there, so it is said.
+        near = told["what_if"][0].get("fidelity")
+        told["notes"] += [f"fidelity by then: {fidelity_line(near)}"] if near else []
         told["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
     for note in told["notes"]:
         console.note(note)

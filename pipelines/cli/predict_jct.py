@@ -32,6 +32,7 @@ from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
 from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.figure_lines import fidelity_line
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time
 from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import of_version
@@ -83,6 +84,8 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         made = [promises_of(job, one.answers, **how) for job, one in zip(jobs, found, strict=True)]
         result["promises"] = keep(home, chain.from_iterable(made), console.note)
     tell_notes(trace, console)
+    if "fidelity" in result:
+        console.note(f"fidelity by then: {fidelity_line(result['fidelity'])}")
     table_or_json(result, asked["json_to"], _in_words(result, jobs, clock), console)
 
 

@@ -14,7 +14,7 @@ from jobcast.pipelines.cli.options import check_places, dropped_lines, table_or_
 from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.job_forecasts import job_answer_table
 from jobcast.pipelines.experiments.locality import asks_for_locality, check_locality
 from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
@@ -217,7 +217,7 @@ def check_request(request: SimulateRequest, max_think_s: float | None) -> None:
         sources = () if request.spec is None else (request.spec,)
         check_loop((request.policy,), sources, None if baseline == "none" else baseline, request.settings)
     if known:
-        check_forecasts(request.policy, request.spec or REGISTRY)
+        check_forecasts(request.policy, request.spec)
     if asks_for_locality(request.settings):
         check_locality(request.policy, None if baseline == "none" else baseline)
 

@@ -33,6 +33,7 @@ from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.queue_completions import QueueAtInstant, WidthAtInstant, at_width
 from jobcast.pipelines.experiments.settings import settings_apart
+from jobcast.pipelines.experiments.simulation import fidelity_told
 from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
@@ -74,7 +75,7 @@ def answer_by_copies(
             watch.draws = RunTimeDraws(earlier, question.futures, question.seed, learned)
         ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=question.seed, watching=(watch,))
         ran = run(asked, ask)
-        told.update(forecasts=ran.forecasts, future=ran.future)
+        told.update(forecasts=ran.forecasts, future=ran.future, **fidelity_told(ran.log, by_s=question.at_s))
 
     trace = experiment.trace
     if question.job is None:

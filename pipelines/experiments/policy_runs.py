@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.jobs import Job
@@ -29,6 +31,7 @@ from jobcast.pipelines.experiments.job_forecasts import (
     keeping_accuracies,
 )
 from jobcast.pipelines.experiments.rounds import has_training
+from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate, timed
 from jobcast.pipelines.experiments.sources import Registered, earlier_jobs, registered
@@ -109,13 +112,27 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
         if ask.spec is not None:
             raise
         raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
-    listed = experiment.scenario(rule.kind, rule.scope).listed
+    scenario = experiment.scenario(rule.kind, rule.scope)
     notes = (*made.notes, *forecast.notes())
     if learned is not None:
         made = replace(made, models={**made.models, learned.version.name: learned.version.version})
     return replace(
-        made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed, notes=notes
+        made,
+        log=replace(made.log, columns={**made.log.columns, **_recorded(scenario)}),
+        forecasts=spec.label if asked else None,
+        future=asked and spec.future,
+        jobs=scenario.listed,
+        notes=notes,
     )
+
+
+def _recorded(scenario: Scenario[Any, Any]) -> dict[str, Floats]:
+    """Starts in the trace as a column of a log, where it tells any: seconds from the epoch, NaN of jobs without."""
+    known_s = scenario.trace.recorded_start_s
+    if np.isnan(known_s).all():
+        return {}
+    start_s = dict(zip(scenario.trace.jobs["job_id"], known_s.tolist(), strict=True))
+    return {"recorded_start_s": np.array([start_s.get(job_id, np.nan) for job_id in scenario.job_ids])}
 
 
 def _learned_completions(experiment: Experiment, rule: PolicySpec, ask: Ask, spec: ForecastSpec) -> Registered | None:
@@ -188,8 +205,11 @@ def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> boo
 
 
 def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
-    """Where forecasts come from that nobody named: what jobs declare, batch sizes by Shockwave's rule, else models."""
-    if rule.kind in DECLARED:
+    """Where forecasts come from that nobody named: what jobs declare, batch sizes by Shockwave's rule, else models.
+
+    Recorded starts are read off the trace.
+    """
+    if rule.kind in DECLARED or kinds.STARTS in rule.needs:
         return ORACLE
     return RESTATEMENT if rule.kind == kinds.ROUNDS and has_training(experiment.scenario(kinds.ROUNDS)) else REGISTRY
 

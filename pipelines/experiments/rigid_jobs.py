@@ -86,7 +86,9 @@ def rigid_jobs(
     # A cluster without quotas is one pool, whatever pools the trace tells.
     place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
     jobs, durations = window.to_jobs()
-    workload = Workload(jobs, [Outcome(float(d)) for d in durations], place.pools, begin=cut.begin)
+    told = zip(durations.tolist(), window.recorded_start_s.tolist(), strict=True)
+    outcomes = [Outcome(duration_s, start_s=start_s) for duration_s, start_s in told]
+    workload = Workload(jobs, outcomes, place.pools, rules=place.rules, begin=cut.begin)
     facts, notes = WholeFacts(), list[str]()
     if tables is not None:
         workload, trainings = training_workload(workload, window, tables)

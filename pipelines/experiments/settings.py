@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.switches_file import read_switches
-from jobcast.schedulers.policies import KINDS, PolicySpec, split_settings
+from jobcast.schedulers.policies import KINDS, STARTS, PolicySpec, split_settings
 from jobcast.schedulers.registry import SHORT, find_policy, resolve_policy
 from jobcast.traces.table import Trace
 
@@ -46,9 +46,16 @@ def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local
     loaded(settings)
 
 
-def check_forecasts(policy: str, spec: ForecastSpec) -> None:
-    """ConfigError for a source that cannot tell what a policy must know; before any model is loaded."""
-    if find_policy(policy).needs_every_job and spec.kind != "oracle":
+def check_forecasts(policy: str, spec: ForecastSpec | None) -> None:
+    """ConfigError for a source that cannot tell what a policy must know; before any model is loaded.
+
+    None is what nobody named: the registry, but where the trace's recorded starts are all that is asked.
+    """
+    rule = find_policy(policy)
+    if spec is None and STARTS in rule.needs:
+        return
+    spec = REGISTRY if spec is None else spec
+    if rule.needs_every_job and spec.kind != "oracle":
         raise ConfigError(
             f"policy {policy} needs every single job's future, which --forecasts {spec.label} does not tell; "
             "pass --forecasts oracle"

@@ -19,6 +19,7 @@ from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, 
 from jobcast.pipelines.experiments.forecast_specs import PARTS, ForecastSpec
 from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goodputs
 from jobcast.pipelines.experiments.locality import check_locality
+from jobcast.pipelines.experiments.needed_facts import prepared
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, scenario_workload
 from jobcast.pipelines.experiments.rounds import Work, replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, loaded
@@ -26,7 +27,7 @@ from jobcast.pipelines.experiments.sources import Believed, Chosen, Sources
 from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
-from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines, fidelity_line
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import PolicySpec, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
@@ -39,6 +40,8 @@ from jobcast.simulator.log import Floats, RunLog
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"
 """What policies of rounds tell, and no other."""
+FIDELITY = "fidelity"
+"""Figure that tells how near simulated starts are to recorded ones, where a trace has these; see `metrics.fidelity`."""
 TRUST = ("bad_forecasts", "degraded", "another_cluster", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
 T = TypeVar("T")
@@ -132,6 +135,7 @@ def simulate(
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
         work = work_forecasts(scenario, spec, **asked) if asks else Work(None)
         return _by_rounds(scenario, policy, work, split, wrap, progress, world, watching)
+    scenario, notes = prepared(rule_of, split.own, scenario)
     scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, seed))
     sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else Chosen()
@@ -147,7 +151,7 @@ def simulate(
         log, took = timed(lambda: play(scenario.workload, rule, source, chosen.history, progress, meters=watching))
     # Asked for only now: a policy counts while it decides.
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
-    return Simulated(log, **took, **_rests_on(chosen), own=own)
+    return Simulated(log, **took, **_rests_on(chosen), own=own, notes=notes)
 
 
 def parts_of(rule: PolicySpec, run_times: bool) -> Collection[str]:
@@ -297,7 +301,7 @@ def figures(
     }
     if base is not None and base.log.law == run.log.law:
         result |= metrics.against(run.log, base.log, warmup_until_s)
-    return finite_or_none(result)
+    return finite_or_none(result) | fidelity_told(run.log, warmup_until_s=warmup_until_s)
 
 
 def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,7 +315,7 @@ def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
     # Said in other lines, in notes or in warnings.
     told_elsewhere = {"future", "inputs", "configuration", "notes", "assumptions", "models", "overlap_allowed", *TRUST}
-    left_out = {"simulated", "jobcast", *told_elsewhere}
+    left_out = {"simulated", "jobcast", FIDELITY, *told_elsewhere}
     lines = []
     if result.get("future"):
         result = {**result, "forecasts": f"{result['forecasts']} (read off the trace's future)"}
@@ -323,10 +327,20 @@ def figures_table(result: Mapping[str, Any]) -> str:
         lines.append(f"{key:<22} {shown:,.0f}" if isinstance(shown, float) else f"{key:<22} {shown}")
     if result.get("models"):
         lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
+    if result.get(FIDELITY):
+        lines.append(f"{FIDELITY:<22} {fidelity_line(result[FIDELITY])}")
     if result.get("overlap_allowed"):
         lines.append("warning: training data of a model reach into this window (--allow-overlap)")
     lines += [f"warning: {line}" for line in trust_lines(result)]
     return "\n".join(lines)
+
+
+def fidelity_told(log: RunLog, *, warmup_until_s: float | None = None, by_s: float = math.inf) -> dict[str, Any]:
+    """`fidelity` of a run as figures tell it, as known at an instant; nothing where its trace has no starts."""
+    from jobcast.simulator import metrics
+
+    told = metrics.fidelity(log, metrics.after_warmup(log, warmup_until_s), by_s)
+    return {} if told is None else {FIDELITY: told}
 
 
 def trust_lines(result: Mapping[str, Any]) -> list[str]:

@@ -76,4 +76,4 @@ def planned_run_times(trace: Trace, tables: TrainingTables) -> dict[str, float]:
 
 
 def _outcome(outcome: Outcome, training: Training | None, regimes: tuple[Regime, ...]) -> Outcome:
-    return outcome if training is None else Outcome(training.run_time_s(regimes), regimes)
+    return outcome if training is None else Outcome(training.run_time_s(regimes), regimes, outcome.start_s)

@@ -64,3 +64,9 @@ def beyond_lines(result: Mapping[str, Any]) -> list[str]:
         )
         for predictor, columns in (result.get("features_beyond_training") or {}).items()
     ]
+
+
+def fidelity_line(told: Mapping[str, Any]) -> str:
+    """How near simulated starts are to recorded ones, in words."""
+    near = f"{told['median']:.3g} recorded waits (median), 90 % by at most {told['p90']:.3g}"
+    return f"{told['n']:,} starts are off by {near} (a wait counts as a minute at least)"

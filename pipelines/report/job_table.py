@@ -17,6 +17,7 @@ MICROSECOND_DIGITS = 6
 TIMES = (
     *("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time"),
     *("worst_case_end_time", "renewed_worst_case_end_time"),
+    "recorded_start_time",
 )
 DURATION_BIN = "duration_bin"
 """Column of the duration bin that a policy was told of a job, such as 5-60min."""
@@ -32,6 +33,7 @@ def _finite(times_s: np.ndarray) -> np.ndarray:
 TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "fair_finish_s": (("contention_events",), metrics.fair_finish_s),
     "fair_finish_over_time_s": (("contention_events",), lambda log: metrics.fair_finish_s(log, over_time=True)),
+    "recorded_start_time": (("recorded_start_s",), lambda log: log.columns["recorded_start_s"]),
     "predicted_end_time": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"]),
     "predicted_jct_s": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"] - log.submit_s),
     "worst_case_end_time": (("worst_case_end_s",), lambda log: _finite(log.columns["worst_case_end_s"])),
@@ -47,7 +49,7 @@ TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
 }
 """Column of the table -> columns of the log that it needs, and how it comes from them."""
 RENAMED = (
-    *("due_s", "predicted_end_s", "worst_case_end_s", "renewed_end_s"),
+    *("recorded_start_s", "due_s", "predicted_end_s", "worst_case_end_s", "renewed_end_s"),
     *("deadline_accuracy", "done", "edge_mb", "bins_off"),
 )
 """Columns of the log that are told in another way; all others under their own names."""

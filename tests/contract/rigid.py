@@ -7,13 +7,13 @@ its work takes, nothing before its submission, and the same bits twice.
 
 import itertools
 from collections import defaultdict
-from math import ceil
+from math import ceil, nan
 
 import numpy as np
 import pytest
 
 from jobcast.domain.goodput import Phase
-from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.experiments.rounds import Declared
@@ -38,11 +38,13 @@ from tests.contract.random_jobs import (
     spans_by_job,
 )
 
+BACKFILLING = ("easy", "easy_forecast", "conservative_backfill")
 OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
+    *(*BACKFILLING, "as_recorded"),
     *(f"{name} locality" for name in local_policies()),
 )
-NOT_LENT = tuple(f"{name}{where}" for name in ("fcfs", "ssf", "sjf") for where in ("", " locality"))
+NOT_LENT = (*(f"{name}{where}" for name in ("fcfs", "ssf", "sjf") for where in ("", " locality")), *BACKFILLING)
 """Policies under which a pool never holds more than its quota."""
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
 """Policies under which, by these forecasts, no job starts later than under fcfs."""
@@ -92,15 +94,22 @@ def pools_case(name, seed, draw=rows_of):
         at_s, work_s = row.submit_s, row.work_s
         if name == "milp":
             at_s, work_s = 60.0 * round(at_s / 60.0), 60.0 * ceil(work_s / 60.0)
-        jobs.append(Job(0, f"j{index:03}", pool.name, at_s, gpus, preemptible=preemptible))
-        outcomes.append(Outcome(work_s))
+        asked = requirements_of(rng, work_s) if name in BACKFILLING else None
+        jobs.append(Job(0, f"j{index:03}", pool.name, at_s, gpus, preemptible=preemptible, requirements=asked))
+        outcomes.append(Outcome(work_s, start_s=at_s + rng.choice((0.0, 600.0)) if name == "as_recorded" else nan))
     servers = (
         (SERVER_GPUS,) * ceil(sum(pool.quota for pool in pools) / SERVER_GPUS + rng.randint(0, 1)) if local else ()
     )
     settings = settings_of(rng, name)
     workload = Workload(jobs, outcomes, pools, resume_s=settings.get("resume_s", 0.0), servers=servers)
-    forecasts = "oracle" if name in ("sia_vc", "milp") else rng.choice(("oracle", "conservative", "random", "noisy"))
+    every_job = name in ("sia_vc", "milp", "as_recorded")
+    forecasts = "oracle" if every_job else rng.choice(("oracle", "conservative", "random", "noisy"))
     return workload, settings, forecasts, sources(rng, workload)[forecasts]
+
+
+def requirements_of(rng, work_s):
+    """A time limit that is exact, loose, too short, or none."""
+    return rng.choice((None, *(Requirements(time_limit_s=share * work_s) for share in (0.5, 1.0, 3.0))))
 
 
 def run_pools(name, case):

@@ -43,6 +43,7 @@ CAMPUS = (
     "trace generate campus --out campus.parquet --pools-out campus-pools.csv --seed 2 --set weeks=1 --set pools=3 "
     "--set jobs=900 --set widest=8 --set load_low=0.9 --set load_high=1.1"
 )
+LIMITED = "trace enrich campus.parquet --facts limits --seed 1 --out limited"
 ELASTIC = (
     "trace generate gavel-elastic --out elastic.csv --seed 1 --set jobs=80 --set gpus=16 --set load=0.9 "
     "--set models=resnet,bert"
@@ -165,6 +166,17 @@ FAST: Mapping[str, Topic] = {
             "settings": "--policies fcfs,sia --forecasts oracle --set slack=0.2 --windows 2",
         },
         TRAINED,
+    ),
+    "backfill": Topic(
+        "simulate --trace limited/jobs.parquet --baseline none --cluster accounts.yaml",
+        {
+            "easy": "--policy easy --set priority=fifo",
+            "easy priority": "--policy easy --set bf_max_job_test=20",
+            "easy_forecast": "--policy easy_forecast --forecasts noisy:0.3",
+            "conservative": "--policy conservative_backfill --set priority=fifo",
+            "conservative renewed": "--policy conservative_backfill --set reservations=renewed",
+        },
+        (CAMPUS, LIMITED),
     ),
     "rounds": Topic(
         f"simulate --trace training.csv --baseline none {TABLES}",

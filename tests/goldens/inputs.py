@@ -114,6 +114,9 @@ TEXTS: Mapping[str, str] = {
     "servers.yaml": "nodes: [{count: 2, gpus: 8}, {count: 4, gpus: 4}]\npools: {q0: 8, q1: 8, q2: 8, q3: 8}\n",
     "eights.yaml": "nodes: [{count: 4, gpus: 8}]\npools: {q0: 8, q1: 8, q2: 8, q3: 8}\n",
     "fours.yaml": "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n",
+    "accounts.yaml": "nodes: [{count: 7, gpus: 4}]\npools: {production-1: 3, research-1: 2, wide-1: 23}\n"
+    "priority: {age: 1000, fairshare: 2000, job_size: 500, favor_small: true, half_life_s: 86400}\n"
+    "accounts: {production-1: {shares: 3, user_gpus: 2}, wide-1: {grp_jobs: 6}}\n",
     "types.yaml": "nodes: [{count: 2, gpus: 4, gpu_type: slow}, {count: 2, gpus: 4, gpu_type: fast}]\n",
     "hosts.yaml": "nodes: [{count: 2, gpus: 2, cpus: 8, memory_gb: 60, bandwidth_mb_s: 600}, {count: 1, gpus: 4}]\n",
     "switches.csv": "pool,horizon_min,from,sharing\nq0,60,,off\nq1,5,2024-01-01T06:00:00Z,off\n"

@@ -23,7 +23,8 @@ from jobcast.schedulers.settings import Settings
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
 SIAS = ["themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"]
-FLAT = ["fcfs", "ssf", "sjf", "gssf", "mmfs", *SIAS]
+RUN = ["easy", "easy_forecast", "conservative_backfill", "as_recorded"]
+FLAT = ["fcfs", "ssf", "sjf", "gssf", "mmfs", *SIAS, *RUN]
 """Policies over pools of whole jobs."""
 
 
@@ -31,7 +32,8 @@ def test_policies_go_by_their_papers_names():
     assert list(POLICIES)[: len(FLAT)] == FLAT
     for name in FLAT:
         assert make_policy(name, FORECASTS, {}).name == name
-    assert [name for name in FLAT if not find_policy(name).asks] == ["fcfs", "mmfs", "hived"]
+    silent = ["fcfs", "mmfs", "hived", "easy", "conservative_backfill"]
+    assert [name for name in FLAT if not find_policy(name).asks] == silent
 
 
 def test_settings_come_as_text_or_as_values():
@@ -155,7 +157,7 @@ PARTS = {"decide": lambda *given: None}
 
 
 def test_names_are_unique_and_specs_complete():
-    assert len(BUILT_IN) == 45
+    assert len(BUILT_IN) == 49
     for name, spec in BUILT_IN.items():
         assert (spec.name, spec.kind in KINDS, bool(spec.summary)) == (name, True, True)
         assert spec.instead in ("", *BUILT_IN)

@@ -12,6 +12,7 @@ from jobcast.simulator.log import RunLog, Spans, flat_spans
 from jobcast.simulator.metrics import (
     against,
     fair_finish_s,
+    fidelity,
     figures,
     finish_time_fairness,
     lifetime_contention,
@@ -381,3 +382,42 @@ def test_pauses_and_other_nodes_part_spans():
 def test_empty_spans_are_left_out():
     assert rows_after((0, 0, 1, 5.0, 5.0), (0, 0, 1, 5.0, 6.0)) == [(0, 0, 1, 5.0, 6.0)]
     assert rows_after((0, 0, 1, 5.0, 5.0)) == []
+
+
+DAY_S = 86_400.0
+ALL = np.ones(4, dtype=np.bool_)
+
+
+def recorded(*starts, by=LOG):
+    return replace(by, columns={"recorded_start_s": np.array(starts)})
+
+
+def test_fidelity_by_hand():
+    # Off by 0, 10, 90 and 0 s; recorded waits of 0, 20, 90 and 2 s, of which each counts as 60 at least.
+    found = fidelity(recorded(0.0, 20.0, 100.0, 22.0005), ALL)
+    assert found["weeks"] == [{"from": "1969-12-29", **{key: found[key] for key in ("n", "median", "p90")}}]
+    assert found["n"] == 4
+    assert found["median"] == pytest.approx((0.0 + 10 / 60) / 2)
+    assert found["p90"] == pytest.approx(10 / 60 + 0.7 * (1.0 - 10 / 60))
+
+
+def test_fidelity_by_week_from_monday():
+    rows = [(4 * DAY_S - 1, 4 * DAY_S, 1, 1, 0), (4 * DAY_S, 4 * DAY_S, 1, 1, 0), (12 * DAY_S, 12 * DAY_S, 1, 1, 0)]
+    found = fidelity(recorded(4 * DAY_S, 4 * DAY_S + 60, 12 * DAY_S, by=make_log(rows)), ALL[:3])
+    assert [(one["from"], one["n"], one["median"]) for one in found["weeks"]] == [
+        ("1969-12-29", 1, 0.0),
+        ("1970-01-05", 1, 1.0),
+        ("1970-01-12", 1, 0.0),
+    ]
+
+
+def test_fidelity_counts_who_has_both_starts_and_as_of_an_instant_who_had_started():
+    log = recorded(0.0, np.nan, 100.0, 10.0)
+    assert fidelity(log, ALL)["n"] == 3
+    assert fidelity(log, np.array([True, False, False, False]))["n"] == 1
+    # By 15 the third had not started yet, and of the fourth (at 22 here) it is known that it is 5 s late at least.
+    early = fidelity(log, ALL, by_s=15.0)
+    assert (early["n"], early["p90"]) == (2, pytest.approx(0.9 * 5 / 60))
+    assert fidelity(LOG, ALL) is None
+    assert fidelity(recorded(*[np.nan] * 4), ALL) is None
+    assert fidelity(replace(log, trace_submit_s=log.submit_s), ALL) is None

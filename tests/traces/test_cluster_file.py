@@ -124,9 +124,9 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[]", "nodes, pools, energy are expected"),
+        ("[]", "nodes, pools, energy, priority, accounts, qos, partitions are expected"),
         ("", "nodes: [{count: 8, gpus: 4}] and pools: {name: gpus} are expected"),
-        ("just text", "nodes, pools, energy are expected, got 'just text'"),
+        ("just text", "partitions are expected, got 'just text'"),
         ("nodes: [4]", "node group 1: count, gpus, gpu_type"),
         ("nodes: [{count: 1}]", "node group 1, gpus: must be a whole number >= 1, got None; correct it"),
         (

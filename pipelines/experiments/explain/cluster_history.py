@@ -224,6 +224,9 @@ BY_POLICY = {
     "fcfs": Sharing.PRIVATE,
     "ssf": Sharing.PRIVATE,
     "sjf": Sharing.PRIVATE,
+    "easy": Sharing.PRIVATE,
+    "easy_forecast": Sharing.PRIVATE,
+    "conservative_backfill": Sharing.PRIVATE,
     "sia": Sharing.WINDOWS,
     "sia_risk": Sharing.WINDOWS,
     "sia_preempt": Sharing.WINDOWS,
@@ -232,6 +235,7 @@ BY_POLICY = {
     "gssf": Sharing.SHARED,
     "mmfs": Sharing.SHARED,
     "themis_np": Sharing.SHARED,
+    "as_recorded": Sharing.SHARED,
 }
 """Of policies that are not listed here the log tells it: see `sharing_of`."""
 

@@ -21,6 +21,7 @@ from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.settings import settings_apart
+from jobcast.pipelines.experiments.simulation import fidelity_told
 from jobcast.pipelines.experiments.worlds import law_apart
 from jobcast.schedulers.policies import ELASTIC, PolicySpec
 from jobcast.schedulers.registry import find_policy
@@ -86,7 +87,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
         changed = with_change(trace, job_id, change, rule)
         # Later submissions are not known when the job comes.
         experiment = Experiment(trace=changed, until_s=float(np.nextafter(at_s, np.inf)), **how)
-        found = _forecast(experiment, ask, rule, job_id, at_s)
+        found, near = _forecast(experiment, ask, rule, job_id, at_s)
         told.append(
             {
                 "change": change.words,
@@ -96,21 +97,26 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
                 "end_s": finite(found.end_s),
                 "wait_s": finite(found.start_s - at_s),
                 "jct_s": finite(found.end_s - at_s),
+                **(near if change.words == AS_IT_WAS else {}),
             }
         )
     return told
 
 
-def _forecast(experiment: Experiment, ask: Ask, rule: PolicySpec, job_id: str, at_s: float) -> Completion:
+def _forecast(
+    experiment: Experiment, ask: Ask, rule: PolicySpec, job_id: str, at_s: float
+) -> tuple[Completion, dict[str, Any]]:
+    """What is forecast of the job, and how near the run's starts were to recorded ones by then."""
     if rule.kind == ELASTIC and experiment.world is None:  # by the compiled twin, with sizes as declared
         log = run(experiment, replace(ask, predict=True)).log
         row = experiment.scenario(rule.kind, rule.scope).job_ids.index(job_id)
-        return Completion(float(log.start_s[row]), float(log.columns["predicted_end_s"][row]))
+        found = Completion(float(log.start_s[row]), float(log.columns["predicted_end_s"][row]))
+        return found, fidelity_told(log, by_s=at_s)
     watch = AtInstant(at_s, job_id)
-    run(experiment, replace(ask, watching=(watch,)))
+    log = run(experiment, replace(ask, watching=(watch,))).log
     if watch.point is None:
         raise ConfigError(f"--what-if: job {job_id} is not among the jobs that the policy meets; see notes of simulate")
-    return watch.point
+    return watch.point, fidelity_told(log, by_s=at_s)
 
 
 def _again(table: RunTable) -> Mapping[str, Any]:

@@ -1,0 +1,92 @@
+"""GPUs that will be free over time, as a step function: what is held until when, and reservations. Compiled.
+
+Instants that lie within a microsecond of one another are one step: sums in another order do not make slivers.
+"""
+
+from math import inf
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain import tolerance
+
+Floats = NDArray[np.float64]
+# Numba has no types that mypy could read.
+njit: Any = numba.njit
+FLOATS = numba.types.Array(numba.types.float64, 1, "C")
+F8, I8 = numba.types.float64, numba.types.int64
+SAME_S = tolerance.INSTANT_S
+
+
+class Availability:
+    """Free GPUs from an instant on.
+
+    Parameters
+    ----------
+    now_s, free : the instant, and the GPUs that are free from it on if nothing ends
+    changes_s, gpus : (n,) instants from then on, and how many GPUs come free then; below 0 those that are taken
+    """
+
+    def __init__(self, now_s: float, free: float, changes_s: Floats, gpus: Floats) -> None:
+        order = np.argsort(changes_s, kind="stable")
+        self._at_s, self._free = (np.empty(2 * len(order) + 64) for _ in range(2))
+        self._count = _first_steps(now_s, free, changes_s[order], gpus[order], self._at_s, self._free)
+
+    def earliest(self, gpus: float, run_s: float) -> float:
+        """First instant from which on so many GPUs are free for so long; infinite where there is none."""
+        return float(_earliest(self._at_s, self._free, self._count, gpus, run_s))
+
+    def take(self, from_s: float, until_s: float, gpus: float) -> None:
+        """Fewer GPUs are free between two instants; more where `gpus` is below 0."""
+        # A reservation makes two steps at most.
+        if self._count + 2 > len(self._at_s):
+            self._at_s, self._free = (np.concatenate([each, np.empty_like(each)]) for each in (self._at_s, self._free))
+        self._count = _take(self._at_s, self._free, self._count, from_s, until_s, gpus)
+
+
+@njit(I8(F8, F8, FLOATS, FLOATS, FLOATS, FLOATS), cache=True)
+def _first_steps(now_s: float, free: float, changes_s: Floats, gpus: Floats, at_s: Floats, steps: Floats) -> int:
+    at_s[0], steps[0], count = now_s, free, 1
+    for row in range(len(changes_s)):
+        if changes_s[row] > at_s[count - 1] + SAME_S:
+            at_s[count], steps[count] = changes_s[row], steps[count - 1]
+            count += 1
+        steps[count - 1] += gpus[row]
+    return count
+
+
+@njit(F8(FLOATS, FLOATS, I8, F8, F8), cache=True)
+def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float) -> float:
+    start_s, fits = at_s[0], False
+    for step in range(count):
+        # All steps from its start on have room, and they reach its end.
+        if fits and at_s[step] >= start_s + run_s - SAME_S:
+            break
+        if free[step] < gpus - tolerance.GPUS:
+            fits = False
+        elif not fits:
+            start_s, fits = at_s[step], True
+    return float(start_s) if fits else inf
+
+
+@njit(I8(FLOATS, FLOATS, I8, F8), cache=True)
+def _split(at_s: Floats, free: Floats, count: int, when_s: float) -> int:
+    """Number of steps once one begins at an instant."""
+    place = np.searchsorted(at_s[:count], when_s - SAME_S)
+    if place < count and at_s[place] <= when_s + SAME_S:
+        return count
+    for step in range(count, place, -1):
+        at_s[step], free[step] = at_s[step - 1], free[step - 1]
+    at_s[place], free[place] = when_s, free[place - 1]
+    return count + 1
+
+
+@njit(I8(FLOATS, FLOATS, I8, F8, F8, F8), cache=True)
+def _take(at_s: Floats, free: Floats, count: int, from_s: float, until_s: float, gpus: float) -> int:
+    count = _split(at_s, free, _split(at_s, free, count, from_s), until_s)
+    first, last = np.searchsorted(at_s[:count], from_s - SAME_S), np.searchsorted(at_s[:count], until_s - SAME_S)
+    for step in range(first, last):
+        free[step] -= gpus
+    return count

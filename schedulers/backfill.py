@@ -1,0 +1,250 @@
+"""Backfilling by time limits, each pool by itself: EASY and conservative. docs/backfill.md has the rules.
+
+Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson, TPDS 12(6), 2001; Slurm's sched/backfill.
+"""
+
+import sys
+from collections import defaultdict
+from math import inf, isnan, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain import tolerance
+from jobcast.domain.forecasts import Forecasts
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import NOTHING, Decision, Grant, View
+from jobcast.domain.rounding import rounded
+from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
+from jobcast.schedulers.accounting import Accounting
+from jobcast.schedulers.availability import Availability
+from jobcast.schedulers.pool_jobs import PoolJobs, Row
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+# Slurm takes a job without a limit, of a partition without one, for a year long.
+UNLIMITED_S = 365.0 * 86400.0
+SAME_S = tolerance.INSTANT_S
+CLUSTER, MULTIFACTOR = "cluster", "multifactor"
+
+
+class Backfill:
+    """What both share: queues in order of priority, limits by account, and run times that are reckoned with.
+
+    Parameters
+    ----------
+    priority : `fifo`, `multifactor`, or `cluster`: multifactor where the cluster gives weights
+    bf_max_job_test : jobs of a pool that are looked at, in order, beside those that start at once; 0 for all
+    """
+
+    def __init__(self, priority: str = CLUSTER, bf_max_job_test: int = 0) -> None:
+        self._priority, self.depth = priority, bf_max_job_test or sys.maxsize
+        self._pools: defaultdict[str, PoolJobs] = defaultdict(PoolJobs)
+        self._books: Accounting | None = None
+
+    def key(self, job: Job) -> float:
+        """Queues are kept here: a job's place in them may change while it waits."""
+        self._pools[job.pool].arrived.append(job)
+        return 0.0
+
+    def run_s(self, job: Job) -> float:
+        """Longest run time that is reckoned with, seconds."""
+        return UNLIMITED_S if job.requirements is None else min(job.requirements.time_limit_s, UNLIMITED_S)
+
+    def decide(self, view: View) -> Decision:
+        """Pools by name; those without an arrival or a completion only where limits reach across pools."""
+        books = self._books = self._books or self._accounting(view)
+        if books.rules.limited or books.ranked:
+            books.catch_up(view)
+        pools = sorted(view.pools.values() if books.rules.limited else view.touched, key=lambda pool: pool.name)
+        # All of them before the first decides: whoever came counts among those that have shares.
+        for pool in pools:
+            self._pools[pool.name].catch_up(view, pool, lambda job: self._row(job, books, view))
+        # Where limits reach across pools, so does the room that an end leaves.
+        ended = books.rules.limited and any(self._pools[pool.name].ended for pool in pools)
+        changes: dict[int, Grant | None] = {}
+        for pool in pools:
+            jobs = self._pools[pool.name]
+            jobs.ended = jobs.ended or ended
+            if not jobs.jobs:
+                continue
+            given = sum(one.gpus for one in changes.values() if one is not None)
+            free = min(pool.quota - pool.dedicated, view.free_gpus - given)
+            places = self.starts(Queue(jobs, books, view.now_s, free))
+            changes |= {jobs.jobs[place].seq: Grant(jobs.jobs[place].gpus) for place in places}
+            jobs.start(places, view.now_s)
+        return Decision(changes) if changes else NOTHING
+
+    def starts(self, queue: "Queue") -> list[int]:
+        """Places of the jobs of a pool that start now, among its waiting jobs as they were submitted."""
+        raise NotImplementedError
+
+    def _accounting(self, view: View) -> Accounting:
+        # Views of tests and environments may know nothing.
+        rules: SchedulingRules = view.facts(SchedulingRules) or NO_RULES
+        return Accounting(rules, self._priority == MULTIFACTOR or (self._priority == CLUSTER and rules.weights.any))
+
+    def _row(self, job: Job, books: Accounting, view: View) -> Row:
+        own = books.own_points(job, view.total_gpus) if books.ranked else 0.0
+        return Row(job.gpus, job.submit_s, self.run_s(job), own, books.number(job))
+
+
+class Queue:
+    """Waiting jobs of a pool in order of priority, the earlier submission first among equals, during one decision.
+
+    Attributes
+    ----------
+    now_s, free : the instant, and the pool's GPUs that are free
+    order : (n,) places of the jobs among those of the pool as they were submitted; what follows is in this order
+    gpus, run_s, rows : (n,) what they ask for, how long at the longest, and all that is kept of them
+    rooms : (n,) GPUs that limits leave to each
+    started : those that start, by the same places, in the order in which that was decided
+    """
+
+    def __init__(self, jobs: PoolJobs, books: Accounting, now_s: float, free: float) -> None:
+        self.jobs, self.now_s, self.free, self._books = jobs, now_s, free, books
+        rows = jobs.rows
+        if books.ranked:
+            told = books.priorities(rows["submit_s"], rows["own_points"], rows["whose"], now_s)
+            self.order: Ints = np.argsort(-told, kind="stable")
+        else:
+            self.order = np.arange(len(rows))
+        self.rows = rows[self.order]
+        self.gpus, self.run_s, self._whose = (
+            np.ascontiguousarray(self.rows[name]) for name in ("gpus", "run_s", "whose")
+        )
+        self.rooms = books.rooms(self._whose)
+        self.started: list[int] = []
+        self._releases = [jobs.releases(now_s)]
+
+    def first(self, among: Bools, at: int = 0, end: int | None = None) -> int | None:
+        """The first of some jobs from a place on, before another."""
+        found = np.flatnonzero(among[at:end])
+        return at + int(found[0]) if len(found) else None
+
+    def start(self, place: int) -> None:
+        """The job at a place starts."""
+        at = int(self.order[place])
+        self.started.append(at)
+        self.free -= self.gpus[place]
+        self._releases.append((self.now_s + self.run_s[place : place + 1], self.gpus[place : place + 1]))
+        self._books.start(self.jobs.jobs[at], self.now_s)
+        if self._books.rules.limited:
+            self.rooms = self._books.rooms(self._whose)
+
+    def releases(self) -> tuple[Floats, Floats]:
+        """When jobs that run end at the latest, those started here too: (n,) seconds, and their GPUs."""
+        ends_s, gpus = zip(*self._releases, strict=True)
+        return np.concatenate(ends_s), np.concatenate(gpus)
+
+    def shadow(self, place: int) -> tuple[float, float]:
+        """When the job at a place can start at the latest, and the GPUs that it leaves over then.
+
+        Infinite where not all that run make room for it; it leaves nothing then.
+        """
+        ends_s, gpus = self.releases()
+        order = np.argsort(ends_s, kind="stable")
+        there = np.flatnonzero(self.free + np.cumsum(gpus[order]) >= self.gpus[place] - tolerance.GPUS)
+        if not len(there):
+            return inf, 0.0
+        shadow_s = float(ends_s[order][there[0]])
+        return shadow_s, self.free + float(gpus[ends_s <= shadow_s + SAME_S].sum()) - self.gpus[place]
+
+
+class Easy(Backfill):
+    """The first job that does not fit gets a reservation; others start behind it where they do not touch that."""
+
+    name = "easy"
+
+    def starts(self, queue: Queue) -> list[int]:
+        """In order while they fit, then those that end by the shadow time, or take what is over then."""
+        head = queue.first(queue.gpus <= queue.rooms)
+        while head is not None and queue.gpus[head] <= queue.free:
+            queue.start(head)
+            head = queue.first(queue.gpus <= queue.rooms, head + 1)
+        if head is None or queue.free <= 0:
+            return queue.started
+        shadow_s, extra = queue.shadow(head)
+        short = queue.now_s + queue.run_s <= shadow_s + SAME_S
+        place: int | None = head
+        while place is not None:
+            fits = (queue.gpus <= np.minimum(queue.free, queue.rooms)) & (short | (queue.gpus <= extra))
+            place = queue.first(fits, place + 1, head + 1 + self.depth)
+            if place is not None:
+                queue.start(place)
+                extra -= 0.0 if short[place] else queue.gpus[place]
+        return queue.started
+
+
+class EasyForecast(Easy):
+    """EASY by forecast run times, where these are shorter than the limit. Tsafrir et al., TPDS 18(6), 2007."""
+
+    name = "easy_forecast"
+
+    def __init__(self, forecasts: Forecasts, priority: str = CLUSTER, bf_max_job_test: int = 0) -> None:
+        super().__init__(priority, bf_max_job_test)
+        self._forecasts = forecasts
+
+    def run_s(self, job: Job) -> float:
+        """The forecast of a job's submission, at most its limit; seconds."""
+        return min(super().run_s(job), rounded(self._forecasts.duration_s(job)))
+
+
+class Conservative(Backfill):
+    """Every waiting job has a reservation, at the first instant from which on its GPUs are free for its run time.
+
+    Parameters
+    ----------
+    priority, bf_max_job_test : see `Backfill`
+    reservations : `kept`: none is ever moved to a later instant unless a job outlives its limit; `renewed`: all are
+        made anew, in order, whenever the pool is looked at
+    """
+
+    name = "conservative_backfill"
+
+    def __init__(self, priority: str = CLUSTER, bf_max_job_test: int = 0, reservations: str = "kept") -> None:
+        super().__init__(priority, bf_max_job_test)
+        self._kept = reservations == "kept"
+
+    def starts(self, queue: Queue) -> list[int]:
+        """Those whose reservations begin now."""
+        now_s, jobs, reserved_s = queue.now_s, queue.jobs, queue.rows["reserved_s"].copy()
+        reserved_s[self.depth :] = np.nan
+        # Before anybody else looks for a place: what held jobs had is free.
+        reserved_s[queue.gpus > queue.rooms] = np.nan
+        broken = jobs.overdue(now_s) or bool((reserved_s < now_s - SAME_S).any())
+        if broken or not self._kept:
+            reserved_s[:] = np.nan
+        profile = self._profile(queue, reserved_s)
+        for place in range(len(reserved_s))[: self.depth]:
+            # Nobody asks where reservations would be that are not kept, and nobody can start any more.
+            if not self._kept and queue.free <= 0:
+                break
+            reserved_s[place] = self._reserve(queue, profile, place, float(reserved_s[place]))
+            if reserved_s[place] <= now_s + SAME_S and queue.gpus[place] <= queue.free:
+                queue.start(place)
+        jobs.rows["reserved_s"][queue.order] = reserved_s
+        return queue.started
+
+    def _profile(self, queue: Queue, reserved_s: Floats) -> Availability:
+        """What is free from now on, running jobs and reservations taken out."""
+        (ends_s, gpus), there = queue.releases(), ~np.isnan(reserved_s)
+        begin_s, taken = np.maximum(reserved_s[there], queue.now_s), queue.gpus[there]
+        changes_s = np.concatenate([ends_s, begin_s, reserved_s[there] + queue.run_s[there]])
+        return Availability(queue.now_s, queue.free, changes_s, np.concatenate([gpus, -taken, taken]))
+
+    def _reserve(self, queue: Queue, profile: Availability, place: int, reserved_s: float) -> float:
+        """Where a job's reservation begins from now on; NaN where a limit holds it, or there is no room ever."""
+        gpus, run_s = float(queue.gpus[place]), float(queue.run_s[place])
+        has, held = not isnan(reserved_s), gpus > queue.rooms[place]
+        # Those that have one look for an earlier one only once somebody has ended.
+        if has and not held and not queue.jobs.ended:
+            return reserved_s
+        if has:
+            profile.take(reserved_s, reserved_s + run_s, -gpus)
+        at_s = nan if held else profile.earliest(gpus, run_s)
+        if not at_s < inf:
+            return nan
+        profile.take(at_s, at_s + run_s, gpus)
+        return at_s
