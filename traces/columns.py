@@ -57,6 +57,8 @@ _ALL = (
     Column("steps", Kind.COUNT, at_least=1),
     Column("user", Kind.TEXT),
     Column("tag", Kind.TEXT),
+    Column("eligible_time", Kind.TIME),
+    Column("snapshot_time", Kind.TIME),
     Column("start_time", Kind.TIME),
     Column("end_time", Kind.TIME),
     Column("known_time", Kind.TIME),
