@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.traces.readers.queue_snapshots import AHEAD, MB_PER_GB, SHARES
@@ -54,7 +55,8 @@ def queue_columns() -> tuple[str, ...]:
       submission, and since it might start, -1 before that (s); weekday (0 = Monday) and hour of the instant, UTC
     - `q_..._above`, `r_..._above`: see `queue_snapshots.AHEAD`; by priority, else by submission. A whole trace counts
       all running jobs, and hours by the limit that is left; jobs without a limit count by what like ones ran
-    - `expected ..._core_hours`, `expected ..._gpu_hours`: of the pending jobs ahead, by what like ones ran as of then
+    - `expected ..._core_hours`, `expected ..._gpu_hours`: of pending jobs ahead, by what like ones ran as of then;
+      not of a table of snapshots, which lacks many of those ahead
     - `level_fs_poll ...`: see `queue_snapshots.SHARES`
 
     and of each group of `GROUPS`
@@ -73,7 +75,7 @@ def queue_columns() -> tuple[str, ...]:
     - `GROUP drain`, not of like jobs: log10 of its `q_..._jobs_above` over its starts, N = 1
 
     >>> len(queue_columns()), queue_columns()[:2]
-    (141, ('cores', 'mem gb'))
+    (138, ('cores', 'mem gb'))
     """
     return (*JOB, *AHEAD, *EXPECTED, *SHARES, *(f"{group} {name}" for group in GROUPS for name in OF_GROUP), *DRAINS)
 
@@ -112,10 +114,12 @@ class Queue:
     @classmethod
     def of(cls, trace: Trace) -> "Queue":
         """All jobs of a trace, in its order."""
-        asked = [trace.numbers(name, np.nan) for name in ("cores", "mem_gb", "gpus", "time_limit_s")]
+        asked = cores, mem_gb, gpus, limit_s = [
+            trace.numbers(name, np.nan) for name in ("cores", "mem_gb", "gpus", "time_limit_s")
+        ]
         return cls(
-            trace.seen_s, trace.submit_s, trace.eligible_s, trace.start_s, trace.known_s, trace.duration_s, *asked,
-            trace.numbers("priority", np.nan), _groups(trace, asked),
+            trace.seen_s, trace.submit_s, trace.eligible_s, trace.start_s, trace.known_s, trace.duration_s,
+            cores, mem_gb, gpus, limit_s, trace.numbers("priority", np.nan), _groups(trace, asked),
             _told(trace, AHEAD if trace.is_snapshots else ()), _told(trace, SHARES),
         )  # fmt: skip
 
@@ -152,7 +156,7 @@ def _told(trace: Trace, names: Sequence[str]) -> Floats:
     return np.where(np.isfinite(told), told, np.nan)
 
 
-def queue_rows(queue: Queue, at_s: float, asked: Ints) -> Floats:
+def queue_rows(queue: Queue, at_s: float, asked: Ints) -> NDArray[np.float32]:
     """Rows of pending jobs at an instant, (n_asked, F) float32; see `queue_columns`.
 
     Of what came later nothing is read: neither a start nor an end, nor a job that was not known yet.
@@ -224,7 +228,9 @@ class Moment:
         return np.hstack([*pending, *running])
 
     def expected(self, which: Ints) -> Floats:
-        """Columns of `EXPECTED`."""
+        """Columns of `EXPECTED`: of a whole trace alone, since a table of snapshots lacks many of those ahead."""
+        if self.queue.given.shape[1]:
+            return np.full((len(which), len(EXPECTED)), np.nan)
         work = self._asked(self.waiting, self.expected_s[self.waiting])[:, [HOURS_OF_CORES, HOURS_OF_GPUS]]
         return np.hstack([self._of_waiting(sums_before(codes[self.waiting], work))[which] for codes in self._scopes()])
 

@@ -1,7 +1,7 @@
 """Pending jobs at instants, and how long they went on waiting as far as was known: what waits are learnt from."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ def instants(queue: Queue, snapshots: bool, from_s: float, until_s: float) -> Fl
     return np.arange(np.ceil(from_s / step_s) * step_s, until_s, step_s)
 
 
-def _at(queue: Queue, at_s: float, snapshots: bool) -> tuple[NDArray[np.float32], Ints, Floats, Floats, Ints, Floats]:
+def _at(queue: Queue, at_s: float, snapshots: bool) -> tuple[NDArray[Any], ...]:
     """Columns of `WaitRows` at an instant."""
     asked = queue.pending(at_s)
     # What its snapshot tells of a job's place holds then alone.

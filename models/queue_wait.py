@@ -205,8 +205,8 @@ def waits_that_can_be(told: Floats) -> Bools:
     [True, False, False]
     """
     # NaN fails every comparison.
-    fits: Bools = ((told >= 0.0) & (told <= MOST_SECONDS)).all(axis=1) & (np.diff(told, axis=1) >= 0.0).all(axis=1)
-    return fits
+    within, rising = ((told >= 0.0) & (told <= MOST_SECONDS)).all(axis=1), (np.diff(told, axis=1) >= 0.0).all(axis=1)
+    return np.asarray(within & rising)
 
 
 class ServedQueueWait(ServedModel):

@@ -1,4 +1,4 @@
-"""How good forecasts of pending jobs' waits are: distances of logarithms, coverage of the bound, beside simple rules."""
+"""How good forecasts of pending jobs' waits are: distances of logarithms, coverage of the bound, beside rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats, Ints
-from jobcast.features.queue_state import AHEAD, JOB, SHARES, queue_columns
+from jobcast.features.queue_state import JOB, queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.intervals import DRAWS, Interval, day_weights, days_of, interval
 from jobcast.models.metadata import trained_booster
 from jobcast.models.queue_wait import BOUND, MEDIAN, Fold, moved, shifts_of
 from jobcast.models.scores import Figure, defined, mean
 from jobcast.models.wait_hazard import THREADS, HazardSettings
+from jobcast.traces.readers.queue_snapshots import AHEAD, SHARES
 from jobcast.traces.table import Trace
 
 POINTS = ("mse_log10", "within_2x", "within_3x", "median_factor")
@@ -57,6 +58,14 @@ class WaitScores:
 
     def __len__(self) -> int:
         return len(self.at_s)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Rows of several stretches of time; rules that all have."""
+        columns = [[getattr(one, one_of.name) for one in parts] for one_of in fields(cls) if one_of.name != "rules"]
+        names = [name for name in parts[0].rules if all(name in one.rules for one in parts)]
+        rules = {name: np.concatenate([one.rules[name] for one in parts]) for name in names}
+        return cls(*map(np.concatenate, columns), rules)  # type: ignore[call-arg, arg-type]
 
     def among(self, mask: Bools) -> Self:
         """Some of the rows."""
@@ -109,6 +118,11 @@ def points(told_s: Floats, wait_s: Floats) -> dict[str, Figure]:
     off = np.abs(np.log10(told_s) - np.log10(wait_s))
     shares = (mean(off**2), mean(off <= np.log10(2.0)), mean(off <= np.log10(3.0)))
     return dict(zip(POINTS, (*shares, float(10.0 ** np.median(off)) if len(off) else None), strict=True))
+
+
+def _rule(name: str, known: WaitScores, groups: Mapping[str, WaitScores]) -> dict[str, Any]:
+    by_group = {key: points(one.rules[name], one.wait_s) for key, one in groups.items()}
+    return {**points(known.rules[name], known.wait_s), "groups": by_group}
 
 
 def _block(scores: WaitScores) -> dict[str, Any]:

@@ -26,8 +26,8 @@ AHEAD = tuple(
 )
 """Pending (q) and running (r) jobs of a higher priority, all, of the partition (p), of the account (a) and of both: how
 many, their cores, memory (MB) and GPUs, and hours by time limit."""
-SHARES = ("level_fs_poll", "norm_share_poll", "effect_use_poll")
-"""Slurm's fair-share of the account: level, share of the cluster, share of its use. Read where they are told."""
+SHARES = ("level_fs_poll",)
+"""Slurm's level fair-share of the account, where it is told; its raw shares and uses name an account like its id."""
 RENAMED = {"req_cpus": "cores", "req_mem_total": "mem_gb"}
 JOB = ("job_id", "pool", "account", "submit_time", SNAPSHOT, "start_time", *RENAMED, "gpus", "time_limit_s", "priority")
 NEEDS = (*JOB, *AHEAD)
