@@ -10,7 +10,7 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.features.queue_state import GROUPS, LEAST_S, Queue, queue_columns, queue_rows
 from jobcast.traces.table import Trace
 
-MOST_ROWS, MOST_INSTANTS = 150_000, 2_000
+MOST_ROWS, MOST_INSTANTS = 150_000, 500
 """Of a whole trace: its grid of instants is no finer, so that a training takes minutes."""
 FINEST_S = 300.0
 ACCOUNT = GROUPS.index("account")
