@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.models.forecast_combination import PRIOR, combined_quantiles, past_weights, pinball_losses, sample_quantiles
+from jobcast.models.forecast_combination import (
+    PRIOR,
+    combined_quantiles,
+    past_weights,
+    pinball_losses,
+    sample_quantiles,
+)
 
 LEVELS = (0.05, 0.5, 0.95)
 
@@ -39,7 +45,8 @@ def test_between_its_parts_and_ascending(parts, seed):
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(told)))
     mixed, whole = combined_quantiles(told, weights), np.concatenate(told)
     slack = 1e-9 * (1.0 + whole.max())
-    assert (mixed >= whole.min(axis=0) - slack).all() and (mixed <= whole.max(axis=0) + slack).all()
+    assert (mixed >= whole.min(axis=0) - slack).all()
+    assert (mixed <= whole.max(axis=0) + slack).all()
     assert (np.diff(mixed) >= 0.0).all()
 
 
@@ -47,5 +54,6 @@ def test_the_better_one_counts_for_more_and_futures_may_be_infinite():
     rng = np.random.default_rng(1)
     losses = [rng.uniform(0.0, 1.0, 200), rng.uniform(0.0, 4.0, 200)]
     first, second = past_weights(losses)
-    assert first > 0.8 and first + second == pytest.approx(1.0)
+    assert first > 0.8
+    assert first + second == pytest.approx(1.0)
     assert sample_quantiles(np.array([[1.0, np.inf, 2.0, np.inf]]), (0.5, 0.75)).tolist() == [[2.0, np.inf]]
