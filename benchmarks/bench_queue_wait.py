@@ -15,13 +15,15 @@ import numpy as np
 import polars as pl
 
 from jobcast.features.queue_state import Queue, queue_rows
+from jobcast.features.wait_rows import WaitRows
 from jobcast.models.queue_wait import QueueWait
-from jobcast.models.wait_hazard import HazardSettings
 from jobcast.traces.table import Trace
 
 BAR_MS = 50.0
 DAY_S, BEGIN_S, NOW_S = 86400.0, 1.6e9, 1.6e9 + 20 * 86400.0
 RUNNING, WARM_UP = 3_000, 5
+TRAINED_S, THINNED = DAY_S / 2, 15
+"""As many trees answer as of weeks."""
 
 
 def main() -> int:
@@ -32,7 +34,10 @@ def main() -> int:
     trace = made_up(given.jobs, given.pending)
     queue = Queue.of(trace)
     waiting = queue.pending(NOW_S)
-    model = QueueWait(HazardSettings()).fit(trace, NOW_S - 4 * DAY_S, NOW_S)
+    rows = WaitRows.of(trace, NOW_S - TRAINED_S, NOW_S)
+    rows = rows.among(np.arange(0, len(rows), THINNED))
+    pools = trace.jobs["pool"].to_numpy().astype(str)[rows.job]
+    model = QueueWait().fit_rows(rows, pools, NOW_S - TRAINED_S, NOW_S)
     wall_ms, cpu_ms = np.array([measured(queue, model, job) for job in waiting[: given.asks + WARM_UP].tolist()])[
         WARM_UP:
     ].T
@@ -53,11 +58,11 @@ def made_up(jobs: int, pending: int) -> Trace:
     start_s = submit_s + rng.lognormal(8.0, 1.5, jobs)
     start_s[-pending:] = np.inf
     start_s = np.where(np.arange(jobs) < jobs - pending, np.minimum(start_s, NOW_S - 1.0), start_s)
-    end_s = np.minimum(start_s + rng.lognormal(8.5, 1.5, jobs), NOW_S)
-    end_s[-pending - RUNNING :] = np.inf
-    known = [
-        [value if np.isfinite(value) else None for value in column] for column in (start_s, end_s, end_s - start_s)
-    ]
+    run_s = rng.lognormal(8.5, 1.5, jobs)
+    run_s[-pending - RUNNING :] = np.inf
+    end_s = np.where(np.isfinite(run_s), np.minimum(start_s + run_s, NOW_S), np.inf)
+    run_s = np.where(np.isfinite(end_s), end_s - np.minimum(start_s, NOW_S), np.inf)
+    known = [[value if np.isfinite(value) else None for value in column] for column in (start_s, end_s, run_s)]
     frame = pl.DataFrame(
         {
             "job_id": [str(number) for number in range(jobs)],

@@ -175,7 +175,9 @@ def queue_rows(queue: Queue, at_s: float, asked: Ints) -> NDArray[np.float32]:
             for whose, told in zip(WHOSE[1:], groups, strict=False)
         ]
         parts = [moment.job(which), ahead, moment.expected(which), moment.queue.shares[which], *groups]
-    return np.column_stack([*parts, *drains]).astype(np.float32)
+    told = np.column_stack([*parts, *drains])
+    # Of a job without cores memory a core is infinite, which trees do not split.
+    return np.where(np.isfinite(told), told, np.nan).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +226,7 @@ class Moment:
         pending, running = [], []
         for codes in self._scopes():
             pending.append(self._of_waiting(sums_before(codes[self.waiting], waits))[which])
-            running.append(sums_of(codes[self.running], runs, codes)[which])
+            running.append(np.column_stack([_counted(codes, self.running, one) for one in runs.T])[which])
         return np.hstack([*pending, *running])
 
     def expected(self, which: Ints) -> Floats:
@@ -248,11 +250,8 @@ class Moment:
         return np.log10(np.fmax(np.fmin(self.queue.run_s, self.queue.limit_s), LEAST_S)[self.ended])
 
     def _scopes(self) -> list[Ints]:
-        groups = self.queue.groups
-        return [
-            np.zeros(len(groups), np.int64),
-            *(groups[:, GROUPS.index(name)] for name in ("pool", "account", "both")),
-        ]
+        """Groups by `WHOSE`."""
+        return [np.zeros(len(self.queue), np.int64), *self.queue.groups.T[: len(WHOSE) - 1]]
 
     def _asked(self, jobs: Ints, seconds: Floats) -> Floats:
         """What jobs ask for in the order of `AHEAD`, (jobs, 6)."""
@@ -321,12 +320,6 @@ def sums_before(codes: Ints, values: Floats) -> Floats:
     told = np.empty_like(before)
     told[order] = before - before[np.searchsorted(sorted_codes, sorted_codes)]
     return told
-
-
-def sums_of(codes: Ints, values: Floats, asked: Ints) -> Floats:
-    """Sums over groups, (n_asked, k), of the groups that are asked about."""
-    count = int(asked.max(initial=-1)) + 1
-    return np.column_stack([np.bincount(codes, column, count)[asked] for column in values.T])
 
 
 def _counted(codes: Ints, jobs: Ints, weight: Floats | None = None) -> Floats:

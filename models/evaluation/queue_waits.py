@@ -12,7 +12,7 @@ from jobcast.features.queue_state import JOB, queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.intervals import DRAWS, Interval, day_weights, days_of, interval
 from jobcast.models.metadata import trained_booster
-from jobcast.models.queue_wait import BOUND, MEDIAN, Fold, moved, shifts_of
+from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S, Fold, moved, shifts_of
 from jobcast.models.scores import Figure, defined, mean
 from jobcast.models.wait_hazard import THREADS, HazardSettings
 from jobcast.traces.readers.queue_snapshots import AHEAD, SHARES
@@ -20,7 +20,6 @@ from jobcast.traces.table import Trace
 
 POINTS = ("mse_log10", "within_2x", "within_3x", "median_factor")
 """Figures of a point; rules have no others."""
-WEEK_S = 7 * 86400.0
 PLAIN = tuple(queue_columns().index(name) for name in (*JOB, *AHEAD, *SHARES))
 """Columns of the job and of its snapshot, without what became of others."""
 PLAIN_SETTINGS = HazardSettings(trees=300, leaves=63, learning_rate=0.05, column_share=0.5)

@@ -13,14 +13,7 @@ from click.core import ParameterSource
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import (
-    COMPLETION_TIME,
-    CURVES,
-    EPOCH_TIME,
-    JCT,
-    QUEUE_WAIT,
-    REGIME,
-)
+from jobcast.pipelines.experiments.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, QUEUE_WAIT, REGIME
 from jobcast.pipelines.report.console import Step
 
 if TYPE_CHECKING:

@@ -280,12 +280,7 @@ LIVES: Mapping[Question, Standards] = {
         **TIMES,
     ),
     Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
-    Question.WAITS: Standards(
-        rows=job_rows.wait_rows,
-        judges=(),
-        every_job=True,
-        **{**TIMES, "drawn": {**TIMES["drawn"], "coverage_90": "Jobs that started within the 90 % bound by week"}},
-    ),
+    Question.WAITS: Standards(rows=job_rows.wait_rows, judges=(), every_job=True, **TIMES),
     Question.GOODPUT: Standards(
         rows=job_rows.step_rows,
         judges=(Judge("pollux", (JCT,)),),

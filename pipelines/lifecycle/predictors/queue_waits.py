@@ -14,7 +14,7 @@ from jobcast.features.queue_state import Queue, queue_rows
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.queue_waits import LIGHTGBM_L1, POOL_MEDIAN, WaitScores, plain_l1, wait_figures
 from jobcast.models.predictor import Known
-from jobcast.models.queue_wait import BOUND, LEVELS, MEDIAN, QueueWait, guarded_waits
+from jobcast.models.queue_wait import QueueWait, guarded_waits
 from jobcast.pipelines.experiments.seen_data import apart_in_time, refuse_overlap
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Told, VersionAndData, Wishes, told_by
 from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, stretch_of
@@ -26,15 +26,8 @@ from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import DAY_S
 from jobcast.traces.table import Trace
 
-TOLD = {
-    "wait_s": MEDIAN,
-    "low_50_s": LEVELS.index(0.25),
-    "high_50_s": LEVELS.index(0.75),
-    "low_90_s": LEVELS.index(0.05),
-    "high_90_s": LEVELS.index(0.95),
-    "bound_90_s": BOUND,
-}
-"""What is told of a job, by the place of its quantile: the median, two intervals, and the one-sided bound."""
+TOLD = ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")
+"""What is told of a job, in the order of `LEVELS`: two intervals, the median, and the one-sided 90 % bound."""
 
 
 class QueueWaits(TraceLife[QueueWait]):
@@ -117,7 +110,7 @@ class QueueWaits(TraceLife[QueueWait]):
             asked = asked[queue.seen_s[asked] == asked_s]
         told = guarded_waits(self.model_, queue_rows(queue, asked_s, asked), bad)
         jobs = known.jobs.select("job_id", "pool", "gpus")[asked]
-        return jobs.with_columns(pl.Series(name, told[:, place], pl.Float64) for name, place in TOLD.items())
+        return jobs.with_columns(pl.Series(*one, pl.Float64) for one in zip(TOLD, told.T, strict=True))
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """By job, with the instant from which on the seconds count."""

@@ -83,7 +83,11 @@ def test_versions_are_watched_and_compared_on_rows(words, trace):
     block = told["weeks"][0]["blocks"]["jobs"]
     assert {"coverage_90", "skill", "mae_log10"} <= set(block)
     assert block["n"] > 0
-    words.works("models", "promote", "queue-wait:2", "--trace", trace, "--from", UNTIL)
+    # The second version saw three days less.
+    answer = words("models", "promote", "queue-wait:2", "--trace", trace, "--from", UNTIL)
+    assert answer.code == 2
+    assert "queue-wait:2 is worse than champion 1" in answer.err
+    assert "mae_log10" in answer.err
 
 
 def test_options_of_others_are_refused(words, trace):
