@@ -10,8 +10,8 @@ from jobcast.domain.errors import JobcastError
 
 ARRIVALS, LOADS, DURATIONS = "arrivals", "loads", "durations"
 REGIMES, CURVES, EPOCHS = "regimes", "curves", "epochs"
-SIZES, GOODPUTS = "sizes", "goodput"
-KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS, SIZES, GOODPUTS)
+SIZES, GOODPUTS, WAITS = "sizes", "goodput", "waits"
+KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS, SIZES, GOODPUTS, WAITS)
 """What may be forecast."""
 
 

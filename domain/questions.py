@@ -22,6 +22,8 @@ class Question(StrEnum):
     """When will a job start and finish?"""
     SIZES = "sizes"
     """How much work is in a job?"""
+    WAITS = "waits"
+    """How long will a pending job wait?"""
     GOODPUT = "goodput"
     """How much progress do more GPUs bring?"""
     TASK_ORDER = "task-order"

@@ -83,7 +83,7 @@ class Predictor(Protocol):
     ----------
     name : under which versions are registered
     answers : its question
-    needs : what it is fitted on: `trace`, and tables by the names of `Known.tables`
+    needs : what it is fitted on: `trace`, `waits` where it must tell starts, tables by the names of `Known.tables`
     algorithms : the default first
     model_ : what was learned, once it was fitted or loaded
     """

@@ -65,6 +65,9 @@ OURS: Mapping[str, Place] = MappingProxyType(
             "jobcast.models.completion.job_size:JobSize",
             "jobcast.models.completion.job_size:ServedJobSize",
         ),
+        "queue-wait": Place(
+            Question.WAITS, "jobcast.models.queue_wait:QueueWait", "jobcast.models.queue_wait:ServedQueueWait"
+        ),
         "goodput": Place(
             Question.GOODPUT,
             "jobcast.models.fitted_goodput:FittedGoodput",

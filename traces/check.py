@@ -82,6 +82,8 @@ MOST_SHOWN = 80
 MOST_COLUMNS, LONGEST_NAME = 16, 40
 """Columns, and characters of each name, that a message shows."""
 LIFE = (
+    ("submit_time", "snapshot_time"),
+    ("snapshot_time", "start_time"),
     ("submit_time", "start_time"),
     ("start_time", "end_time"),
     ("submit_time", "end_time"),

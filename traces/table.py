@@ -200,6 +200,21 @@ class Trace:
         return self._time_or("start_time", np.full(len(self), np.nan))
 
     @property
+    def is_snapshots(self) -> bool:
+        """Whether it is a table of snapshots: jobs that were pending at some instants, and no others."""
+        return "snapshot_time" in self.jobs.columns
+
+    @property
+    def seen_s(self) -> Floats:
+        """From when on jobs are known, seconds from the epoch: `snapshot_time`, else submission, shape (n_jobs,)."""
+        return self._time_or("snapshot_time", self.submit_s)
+
+    @property
+    def eligible_s(self) -> Floats:
+        """From when on jobs might start, seconds from the epoch: `eligible_time`, else submission, shape (n_jobs,)."""
+        return self._time_or("eligible_time", self.submit_s)
+
+    @property
     def end_s(self) -> Floats:
         """When jobs ended, seconds from the epoch: `end_time`, else start + duration, else infinite, (n_jobs,)."""
         return self._time_or("end_time", np.where(self.ended, self.start_s + self.duration_s, np.inf))
@@ -213,11 +228,6 @@ class Trace:
         """
         # known before it came would let forecasts look ahead
         return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
-
-    @property
-    def eligible_s(self) -> Floats:
-        """From when jobs might start: `eligible_time`, else the submission, seconds from the epoch, shape (n_jobs,)."""
-        return self._time_or("eligible_time", self.submit_s)
 
     @property
     def last_known_s(self) -> float:

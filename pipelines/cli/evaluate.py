@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.cli import predictor_options as predictors
 
@@ -47,6 +48,9 @@ def command(
     With `accuracy-curve`: the error of the final metric, forecast from the first SHARE of each curve's epochs, and
     coverage and width of the intervals of the later ones.
 
+    With `queue-wait`: the error of log10 of the wait of pending jobs, and coverage of its 90 % bound. With --retrain no
+    version is asked: models are trained on the way, each on what was known then.
+
     With `epoch-time`: the error of seconds an epoch, forecast from at most N points of each model and GPU type in a
     table of profiles. --set plan=NAME, batch=gpu|job, job=model|batch-size, draws=N.
 
@@ -56,6 +60,7 @@ def command(
       jobcast evaluate regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv --set jitter=0.3
       jobcast evaluate accuracy-curve@challenger --trace curves.csv --prefix 0.2
       jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
+      jobcast evaluate queue-wait --trace snapshots.parquet --from 2021-06-10 --retrain weekly --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
     if predictors.replays(ctx):
@@ -65,10 +70,13 @@ def command(
     from jobcast.pipelines.lifecycle.evaluation import evaluate_known
     from jobcast.pipelines.lifecycle.evaluation_files import keep_evaluation
     from jobcast.pipelines.lifecycle.predictors.life import Wishes
+    from jobcast.pipelines.lifecycle.retraining import parse_every
 
     console, reference = options.console_of(), parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "evaluate", reference[0])
     options.check_places(json_to, (trace_path,), folders={"--out": out})
+    if log and asked["retrain"] is not None:
+        raise ConfigError("--log: keeps figures beside a version, and --retrain scores none; leave one of them out")
     # Only --log writes to the store, so that only it need be swept.
     known, home = life.known("evaluate", params), options.tidy_home(console) if log else params.home
     wishes = Wishes(
@@ -78,6 +86,7 @@ def command(
         given=params.given,
         # The option itself has no default, which would look as if it had been given.
         prefix=predictors.PREFIX if asked["prefix"] is None else asked["prefix"],
+        every_days=None if asked["retrain"] is None else parse_every(asked["retrain"]),
         **{name: asked[name] for name in ("ablation", "paper_recipe", "smoothing", "draws", "seed", "points")},
     )
     with console.progress(f"evaluate {predictor}") as step:

@@ -36,6 +36,9 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
     With `regime`: the batch sizes to come of the training jobs that run at the instant, epochs at each and the time
     left with 90 % intervals, from a trace with facts or --set throughputs=FILE and --set regimes=FILE.
 
+    With `queue-wait`: how long each pending job will go on waiting, seconds from the instant (of a table of snapshots
+    from its last one): the median, 50 % and 90 % intervals, and a bound that 90 % keep.
+
     \b
     Example:
       jobcast predict will-jobs-arrive --trace jobs.parquet --at 2017-11-20T09:00:00Z

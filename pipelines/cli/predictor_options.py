@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-from jobcast.pipelines.experiments.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, REGIME
+from jobcast.pipelines.experiments.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, QUEUE_WAIT, REGIME
 from jobcast.pipelines.report.console import Step
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ score_options = options.several(
         metavar="SHARE",
         help=f"of each curve's epochs that is seen; default {PREFIX:g}.",
     ),
+    _of(QUEUE_WAIT, "--retrain", metavar="EVERY", help="train anew weekly, daily or every Nd on what was known."),
     _of(EPOCH_TIME, "--points", type=click.IntRange(1, 3), metavar="N", help="known a job and GPU type; default 3."),
 )
 question_options = options.several(

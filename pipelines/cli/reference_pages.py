@@ -179,6 +179,7 @@ def rules_of(question: Question) -> Sequence[str]:
     from jobcast.models.evaluation.ablation import PAPER_RECIPE
     from jobcast.models.evaluation.epoch_times import BASELINES
     from jobcast.models.evaluation.loads import MAX_OF_N
+    from jobcast.models.evaluation.queue_waits import LIGHTGBM_L1, POOL_MEDIAN
     from jobcast.models.regimes import REGIME_RULES
 
     rules: Mapping[Question, Iterable[str]] = {
@@ -190,6 +191,7 @@ def rules_of(question: Question) -> Sequence[str]:
         Question.EPOCH_TIMES: BASELINES,
         Question.COMPLETIONS: ("median",),
         Question.SIZES: ("median",),
+        Question.WAITS: (POOL_MEDIAN, LIGHTGBM_L1),
         Question.GOODPUT: ("one GPU",),
         Question.TASK_ORDER: ("mlf_h",),
         Question.DEVICE_ORDER: ("mlf_h",),

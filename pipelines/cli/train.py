@@ -20,7 +20,7 @@ ALGORITHMS = (
     "new-load: auto, quantile, sliding-max, paper; "
     "job-duration: auto, blended, lightgbm, tag-pool-width, last-n, paper; regime: hierarchical; "
     "accuracy-curve: combination, bayes; epoch-time: steps; "
-    "completion-time: futures; job-size: pooled; goodput: pollux"
+    "completion-time: futures; job-size: pooled; queue-wait: hazard; goodput: pollux"
 )
 """What the recipes know, the default first; written down here, for importing them would make help slow."""
 
@@ -84,7 +84,7 @@ def command(
     """Train PREDICTOR on [from, until) and register a new version.
 
     PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve, epoch-time,
-    completion-time, job-size, goodput, mlf-policy, device-rl.
+    completion-time, job-size, queue-wait, goodput, mlf-policy, device-rl.
 
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
@@ -100,6 +100,9 @@ def command(
     no calendar. bayes learns its priors with PyMC, a minute and more for each application and once for all.
 
     epoch-time learns from a table of profiles, as `jobcast profiles import` writes it: all of it.
+
+    queue-wait learns from pending jobs, with GPUs or without, of a trace that has starts or of a table of snapshots;
+    those that still waited at --until count for as long as they had.
 
     goodput learns from step times by application: a CSV, or those beside a trace of jobs.
 

@@ -64,7 +64,7 @@ _installed = points_of(ENTRY_POINTS)
 
 CURVES = "accuracy-curve"
 """Learns from training curves and not from a trace of jobs."""
-JCT, COMPLETION_TIME = "jct", "completion-time"
+JCT, COMPLETION_TIME, QUEUE_WAIT = "jct", "completion-time", "queue-wait"
 """Completion times are forecast by replaying a policy: by what was seen until then, or by what a version has learnt."""
 
 

@@ -23,7 +23,7 @@ from jobcast.pipelines.lifecycle.standards import Standards, standards_of
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import has_calendar, made_from, of_version
-from jobcast.traces.splits import check_tests, gpu_jobs
+from jobcast.traces.splits import check_tests
 from jobcast.traces.table import Trace
 
 WEEK_S = 7 * DAY_S
@@ -170,7 +170,7 @@ def drift(
         The window is empty.
     """
     life, registry = standards_of("drift", reference[0]), open_registry(home)
-    version, trace = registry.resolve(*reference), gpu_jobs(trace)
+    version, trace = registry.resolve(*reference), life.jobs(trace)
     why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
     span = Span(*stretch_of(trace, from_s, until_s, unseen_from_s(version, trace), "look at", why))
     overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap, trace.source.sha256)

@@ -14,6 +14,7 @@ from jobcast.models.registry.references import Ref
 from jobcast.pipelines.experiments.forecast_specs import JCT
 from jobcast.pipelines.lifecycle.predictors import check_capable, find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, Life, VersionAndData, Wishes
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import duration
 from jobcast.pipelines.report.model_tables import of_version
@@ -22,10 +23,13 @@ from jobcast.pipelines.report.predictor_plots import CurvePoints
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """Figures as `jobcast evaluate --json` tells them, and points for plots where they were wished for."""
+    """Figures as `jobcast evaluate --json` tells them, and points for plots where they were wished for.
+
+    `version` is None of what was trained on the way.
+    """
 
     result: dict[str, Any]
-    version: ModelVersion
+    version: ModelVersion | None
     curves: CurvePoints = field(default_factory=CurvePoints)
 
 
@@ -43,6 +47,11 @@ def evaluate_known(
     Raises RegistryError, OverlapError for a version that cannot be used, TrainingError when nothing can be scored,
     ConfigError for wishes that cannot be granted.
     """
+    if wishes is not None and wishes.every_days is not None:
+        check_capable(EVALUATE, reference[0], (JCT,))
+        # Trained on the way and not kept: there is no version to open.
+        walked = find_predictor(reference[0], settings=TrainSettings(seed=wishes.seed)).walked(known, wishes, progress)
+        return Evaluated({"predictor": reference[0], "version": None, "aliases": [], **walked}, None)
     predictor, version, registry = _opened(EVALUATE, reference, home)
     case = VersionAndData(known, version, registry, wishes or Wishes(), allow_overlap, progress)
     figures, curves = predictor.scored(case)

@@ -196,7 +196,7 @@ def keep_evaluation(evaluated: Evaluated, folder: Path | None, home: Path | None
     told = dict(evaluated.result)
     if folder is not None:
         write_evaluation(folder, evaluated)
-    if home is not None:
+    if home is not None and evaluated.version is not None:
         # MLflow copies what lies in the room; the user's folder may hold other files.
         with scratch_room("evaluation") as room:
             files = write_evaluation(room, evaluated)

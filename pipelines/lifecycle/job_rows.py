@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.features.wait_rows import WaitRows
 from jobcast.models import scores
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_size import JobSize
@@ -22,6 +23,7 @@ from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.evaluation.regimes import crps, score_regimes
 from jobcast.models.evaluation.sizes import LogErrors, run_time_errors, size_errors
 from jobcast.models.fitted_goodput import FittedGoodput, StepErrors
+from jobcast.models.queue_wait import BOUND, MEDIAN, QueueWait
 from jobcast.models.regimes import RegimePrior, Restatement
 from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.models.scores import Figure
@@ -308,6 +310,17 @@ def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
 def _log_rows(errors: LogErrors, over: Trace) -> Blocks:
     when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
     return {ALL_JOBS: LogRows(*when, errors.error, errors.rule_error, covered)}
+
+
+def wait_rows(model: QueueWait, sample: Sample) -> Blocks:
+    """Pending jobs whose start was known when truth ends, beside the median of their pool."""
+    trace = sample.trace
+    rows = WaitRows.of(trace, sample.from_s, sample.until_s)
+    rows = rows.among(rows.started(sample.known_s))
+    told_s, pools = model.forecast(rows.X), trace.jobs["pool"].to_numpy().astype(str)[rows.job]
+    logs, rule = rows.log_wait(), np.log10(model.pool_medians(pools))
+    off, covered = np.abs(np.log10(told_s[:, MEDIAN]) - logs), logs <= np.log10(told_s[:, BOUND])
+    return {ALL_JOBS: LogRows(rows.at_s, rows.start_s, pools, off, np.abs(rule - logs), covered.astype(np.float64))}
 
 
 def gain_rows(result: CellResult) -> Blocks:

@@ -25,7 +25,7 @@ from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.learning_curves import CurveTable
 from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import ProfileTable
-from jobcast.traces.splits import check_tests, gpu_jobs
+from jobcast.traces.splits import check_tests
 from jobcast.traces.table import Trace
 
 KIND = "promotion"
@@ -50,7 +50,8 @@ def compare(
     Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
     that cannot be compared.
     """
-    life, trace = standards_of("models promote --trace", candidate.name), gpu_jobs(window.trace)
+    life = standards_of("models promote --trace", candidate.name)
+    trace = life.jobs(window.trace)
     if life.no_gate:
         raise ConfigError(f"{candidate.name} has no gate: {life.no_gate}; promote without --trace")
     # Others that the judges ask count as well: none of them may have seen the window.

@@ -13,19 +13,20 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.model_files import drawn_card
+from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, card_of, recipe_of
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
 from jobcast.pipelines.report.layout import in_terminal
 from jobcast.pipelines.report.model_tables import made_from, saved
-from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
 DAY_S = 86400.0
@@ -120,13 +121,13 @@ class Walk:
     home: Path
 
     @classmethod
-    def of(cls, trace: Trace, from_s: float | None, until_s: float | None, **rest: Any) -> "Walk":
+    def of(cls, trace: Trace, from_s: float | None, until_s: float | None, *, predictor: str, **rest: Any) -> "Walk":
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
-        trace = gpu_jobs(trace)
-        end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+        trace = judged(predictor).jobs(trace)
+        end_s = float(trace.seen_s.max()) + 1.0 if until_s is None else until_s
         # From midnight, so that weeks are whole days whenever the first job came.
-        begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
-        return cls(trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
+        begin_s = float(trace.seen_s.min()) // DAY_S * DAY_S if from_s is None else from_s
+        return cls(predictor=predictor, trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
 
     def stretches(self) -> list[Stretch]:
         """Trainings in order of time. Raises TrainingError where there is none."""
@@ -177,9 +178,8 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
 
 def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVersion, tuple[str, ...], bool]:
     """The version of a stretch, the pools that it learnt from, and whether it was registered just now."""
-    data = TrainingData.of(
-        walk.trace.between(None, stretch.until_s), stretch.from_s, stretch.until_s, walk.settings.min_train_jobs
-    )
+    life: Any = find_predictor(walk.predictor, walk.algorithm, walk.settings)
+    data = life.data(Known(walk.trace.between(None, stretch.until_s), {}, stretch.from_s, stretch.until_s))
     known = _found(walk, stretch)
     if known is not None:
         return known, data.pools, False

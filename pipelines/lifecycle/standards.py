@@ -19,6 +19,8 @@ from jobcast.schedulers.policies import KINDS
 from jobcast.traces.goodput_tables import read_step_table
 from jobcast.traces.learning_curves import read_job_curves, read_learning_curves
 from jobcast.traces.profiles import read_profiles
+from jobcast.traces.splits import gpu_jobs
+from jobcast.traces.table import Trace
 
 Metrics = Mapping[str, float]
 LEVEL = 0.9
@@ -58,6 +60,7 @@ class Standards:
     columns : figures that a comparison shows
     drawn : figures that a drift report shows, and titles of their plots
     inputs : what it looks at; None where only its figures are watched
+    every_job : whether jobs without GPUs count, too
     by_pools : whether it learns from pools, so that those with few training jobs do not count
     table : where it learns from one
     """
@@ -69,6 +72,7 @@ class Standards:
     drawn: Mapping[str, str]
     nominal: Callable[[Any, Metrics], dict[str, float]] = field(default=lambda model, metrics: {})
     inputs: Callable[[Any, Sample], Columns] | None = None
+    every_job: bool = False
     by_pools: bool = False
     table: Table | None = None
     no_gate: str = ""
@@ -79,6 +83,10 @@ class Standards:
         # A setting counts wherever a replay would read it.
         kinds = [KINDS[judge.rule.kind] for judge in self.judges]
         return frozenset(name for kind in kinds for part in (kind.files, kind.site) for name in part.model_fields)
+
+    def jobs(self, trace: Trace) -> Trace:
+        """Those of a trace that count. Raises TrainingError where there is none."""
+        return trace if self.every_job else gpu_jobs(trace)
 
     def forecasts(self, model: Any, sample: Sample) -> Blocks:
         """Rows whose truth was known in time. Raises RegistryError for a model that this code cannot ask."""
@@ -272,6 +280,7 @@ LIVES: Mapping[Question, Standards] = {
         **TIMES,
     ),
     Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
+    Question.WAITS: Standards(rows=job_rows.wait_rows, judges=(), every_job=True, **TIMES),
     Question.GOODPUT: Standards(
         rows=job_rows.step_rows,
         judges=(Judge("pollux", (JCT,)),),

@@ -379,10 +379,11 @@ def predictor_world(needs: Iterable[str], seed: int, folder: Path) -> "tuple[Kno
 
     Parameters
     ----------
-    needs : tables beside the trace; see `models.predictor.Predictor`
+    needs : tables beside the trace; see `models.predictor.Predictor`. `waits`: its pools are short of GPUs
     seed : of the jobs and of the tables
     folder : where tables are written on the way
     """
+    from jobcast.features.queueing import queued
     from jobcast.models.predictor import Known
     from jobcast.pipelines.experiments.training_jobs import read_tables
     from jobcast.traces.enrich.columns import EnrichConfig
@@ -395,7 +396,9 @@ def predictor_world(needs: Iterable[str], seed: int, folder: Path) -> "tuple[Kno
 
     trace, _ = generate("campus", seed, {"weeks": 2, "pools": 2, "jobs": 700, "widest": 8})
     tables: dict[str, Any] = {}
-    if set(needs) - {"trace"}:
+    if "waits" in needs:
+        trace = queued(trace)
+    if set(needs) - {"trace", "waits"}:
         facts = ("training", "epochs", "tasks", *(("goodput",) if "step_times" in needs else ()))
         enriched = enrich(trace, facts, EnrichConfig(), seed)
         trace = enriched.trace

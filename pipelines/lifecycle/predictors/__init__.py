@@ -22,6 +22,7 @@ LIVES: Mapping[Question, str] = {
     Question.EPOCH_TIMES: "epoch_times:EpochTimes",
     Question.COMPLETIONS: "sizes:Completions",
     Question.SIZES: "sizes:Sizes",
+    Question.WAITS: "queue_waits:QueueWaits",
     Question.GOODPUT: "goodputs:Goodputs",
     Question.TASK_ORDER: "task_order:TaskOrder",
     Question.DEVICE_ORDER: "task_order:TaskOrder",

@@ -76,6 +76,7 @@ class Wishes:
     given : what `--set` told, for a predictor that reads more than the trace
     prefix : share of each run that is seen
     points : known of each job and GPU type; None: as many as can be
+    every_days : train anew so often on the way, on what was known then; None: the version stays
     """
 
     without: tuple[str, ...] = ()
@@ -88,6 +89,7 @@ class Wishes:
     given: Mapping[str, str] = field(default_factory=dict)
     prefix: float = 0.2
     points: int | None = None
+    every_days: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,10 @@ class Life(ABC, Generic[M]):
 
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """Figures of a version, as `jobcast evaluate --json` tells them, and points for plots."""
+        raise NotImplementedError
+
+    def walked(self, known: Known, wishes: Wishes, progress: Step | None = None) -> Told:
+        """Figures of models trained anew every `wishes.every_days`, on what was known then, and not kept."""
         raise NotImplementedError
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:

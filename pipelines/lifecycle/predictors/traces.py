@@ -249,7 +249,7 @@ def stretch_of(
     """[from, until) of a trace, by default from `begin_s` to its end. Raises ConfigError where it is empty."""
     # Windows are half open: a second more takes in the last job.
     begin = begin_s if from_s is None else from_s
-    end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+    end = float(trace.seen_s.max()) + 1.0 if until_s is None else until_s
     if begin >= end:
         raise ConfigError(f"{trace.source.path}: nothing to {doing} from {iso(begin)} until {iso(end)}; {why}")
     return begin, end

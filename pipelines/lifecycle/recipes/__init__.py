@@ -13,7 +13,8 @@ from jobcast.models.evaluation.sizes import run_time_errors, size_errors
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.predictor import Model
 from jobcast.models.predictors import PREDICTORS, answers_of
-from jobcast.pipelines.lifecycle.recipes import arrivals, durations, loads, regimes
+from jobcast.models.queue_wait import QueueWait
+from jobcast.pipelines.lifecycle.recipes import arrivals, durations, loads, regimes, waits
 from jobcast.pipelines.lifecycle.recipes.common import (
     AUTO,
     Recipe,
@@ -48,9 +49,18 @@ RECIPES: Mapping[Question, Recipe] = {
     Question.REGIMES: regimes.train_regimes,
     Question.SIZES: partial(durations.train_of_ended, errors=size_errors),
     Question.COMPLETIONS: partial(durations.train_of_ended, errors=run_time_errors),
+    Question.WAITS: waits.train_waits,
 }
 UNTUNED = frozenset(
-    {*regimes.ALGORITHMS, JobSize.algorithm, CompletionTime.algorithm, SlidingMax.algorithm, *RULES, PAPER}
+    {
+        *regimes.ALGORITHMS,
+        JobSize.algorithm,
+        CompletionTime.algorithm,
+        QueueWait.algorithm,
+        SlidingMax.algorithm,
+        *RULES,
+        PAPER,
+    }
 )
 """Algorithms without settings to search."""
 

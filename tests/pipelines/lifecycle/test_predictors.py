@@ -24,6 +24,7 @@ SLOW = {
     "regime": "hierarchical",
     "accuracy-curve": "combination",
     "epoch-time": "steps",
+    "queue-wait": "hazard",
     "goodput": "pollux",
 }
 

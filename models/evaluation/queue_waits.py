@@ -1,0 +1,196 @@
+"""How good forecasts of pending jobs' waits are: distances of logarithms, coverage of the bound, beside rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.features.queue_state import JOB, queue_columns
+from jobcast.features.wait_rows import WaitRows
+from jobcast.models.evaluation.intervals import DRAWS, Interval, day_weights, days_of, interval
+from jobcast.models.metadata import trained_booster
+from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S, Fold, moved, shifts_of
+from jobcast.models.scores import Figure, defined, mean
+from jobcast.models.wait_hazard import THREADS, HazardSettings
+from jobcast.traces.readers.queue_snapshots import AHEAD, SHARES
+from jobcast.traces.table import Trace
+
+POINTS = ("mse_log10", "within_2x", "within_3x", "median_factor")
+"""Figures of a point; rules have no others."""
+PLAIN = tuple(queue_columns().index(name) for name in (*JOB, *AHEAD, *SHARES))
+"""Columns of the job and of its snapshot, without what became of others."""
+PLAIN_SETTINGS = HazardSettings(trees=300, leaves=63, learning_rate=0.05, column_share=0.5)
+POOL_MEDIAN, LIGHTGBM_L1 = "pool_median", "lightgbm_l1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitScores:
+    """Forecasts of waits beside what came, (n,) each.
+
+    Attributes
+    ----------
+    at_s : when the forecast was made, seconds from the epoch
+    wait_s : from then to the start; of those that never started infinite
+    told_s : (n, levels) quantiles
+    on_gpus : whether the job asks for any
+    block : number of the account and day: jobs of one script wait together
+    rules : points of rules, seconds, by name
+    """
+
+    at_s: Floats
+    wait_s: Floats
+    told_s: Floats
+    on_gpus: Bools
+    block: Ints
+    rules: Mapping[str, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: WaitRows, told_s: Floats, trace: Trace, rules: Mapping[str, Floats] | None = None) -> Self:
+        """Rows of a trace."""
+        account, day = rows.account, days_of(rows.at_s)
+        _, block = np.unique(np.column_stack([account, day]), axis=0, return_inverse=True)
+        wait_s = np.maximum(rows.start_s - rows.at_s, 1.0)
+        return cls(rows.at_s, wait_s, told_s, trace.gpus[rows.job] > 0, block.ravel(), dict(rules or {}))
+
+    def __len__(self) -> int:
+        return len(self.at_s)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Rows of several stretches of time; rules that all have."""
+        columns = [[getattr(one, one_of.name) for one in parts] for one_of in fields(cls) if one_of.name != "rules"]
+        names = [name for name in parts[0].rules if all(name in one.rules for one in parts)]
+        rules = {name: np.concatenate([one.rules[name] for one in parts]) for name in names}
+        return cls(*map(np.concatenate, columns), rules)  # type: ignore[call-arg, arg-type]
+
+    def among(self, mask: Bools) -> Self:
+        """Some of the rows."""
+        plain = {one.name: getattr(self, one.name)[mask] for one in fields(self) if one.name != "rules"}
+        return replace(self, **plain, rules={name: told[mask] for name, told in self.rules.items()})
+
+
+def wait_figures(scores: WaitScores, from_s: float, draws: int = DRAWS, seed: int = 0) -> dict[str, Any]:
+    """All figures of the jobs that started, and intervals by drawing accounts and days.
+
+    Parameters
+    ----------
+    from_s : when the first week begins, seconds from the epoch
+    draws : 0 gives no intervals
+
+    Returns
+    -------
+    `n, mse_log10, within_2x, within_3x, median_factor` of the median, `coverage_90, bound_median_s` of the one-sided
+    90 % bound, `wait_median_s`; `unknown`, rows that never started, which do not count; the same of `groups` with and
+    without GPUs, `weeks`, points of `baselines`, and how far the error is from theirs in `against`.
+    """
+    over = np.isfinite(scores.wait_s)
+    known = scores.among(over)
+    groups = {"gpu": known.among(known.on_gpus), "cpu": known.among(~known.on_gpus)}
+    week = np.floor((known.at_s - from_s) / WEEK_S)
+    return {
+        **_block(known),
+        "unknown": int((~over).sum()),
+        "groups": {name: _block(part) for name, part in groups.items()},
+        "weeks": [
+            {"from_s": from_s + WEEK_S * number, **_block(known.among(week == number))} for number in np.unique(week)
+        ],
+        "baselines": {
+            name: {
+                **points(told, known.wait_s),
+                "groups": {key: points(one.rules[name], one.wait_s) for key, one in groups.items()},
+            }
+            for name, told in known.rules.items()
+        },
+        **(_intervals({"all": known, **groups}, draws, seed) if draws else {}),
+    }
+
+
+def points(told_s: Floats, wait_s: Floats) -> dict[str, Figure]:
+    """Figures of points, (n,) seconds.
+
+    >>> points(np.array([10.0, 100.0]), np.array([10.0, 10.0]))["within_2x"]
+    0.5
+    """
+    off = np.abs(np.log10(told_s) - np.log10(wait_s))
+    shares = (mean(off**2), mean(off <= np.log10(2.0)), mean(off <= np.log10(3.0)))
+    return dict(zip(POINTS, (*shares, float(10.0 ** np.median(off)) if len(off) else None), strict=True))
+
+
+def _rule(name: str, known: WaitScores, groups: Mapping[str, WaitScores]) -> dict[str, Any]:
+    by_group = {key: points(one.rules[name], one.wait_s) for key, one in groups.items()}
+    return {**points(known.rules[name], known.wait_s), "groups": by_group}
+
+
+def _block(scores: WaitScores) -> dict[str, Any]:
+    bound_s, wait_s = scores.told_s[:, BOUND], scores.wait_s
+    return {
+        "n": len(scores),
+        **points(scores.told_s[:, MEDIAN], wait_s),
+        "coverage_90": mean(wait_s <= bound_s),
+        "coverage_50": mean((wait_s >= scores.told_s[:, MEDIAN - 1]) & (wait_s <= scores.told_s[:, MEDIAN + 1])),
+        "bound_median_s": defined(np.median(bound_s)) if len(scores) else None,
+        "wait_median_s": defined(np.median(wait_s)) if len(scores) else None,
+    }
+
+
+def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[str, Any]:
+    """`intervals` of figures, and `against` rules, by group: the error less theirs, with its interval."""
+    told: dict[str, Any] = {"intervals": {}, "against": {}}
+    for group, scores in groups.items():
+        off = _squared(scores.told_s[:, MEDIAN], scores.wait_s)
+        columns = {"mse_log10": off, "coverage_90": scores.wait_s <= scores.told_s[:, BOUND]}
+        told["intervals"][group] = {name: _drawn(scores.block, one, draws, seed) for name, one in columns.items()}
+        for name, rule in scores.rules.items():
+            less = off - _squared(rule, scores.wait_s)
+            figures = {"mse_log10": mean(less), "interval": _drawn(scores.block, less, draws, seed)}
+            told["against"].setdefault(name, {})[group] = figures
+    return told
+
+
+def _squared(told_s: Floats, wait_s: Floats) -> Floats:
+    off: Floats = (np.log10(told_s) - np.log10(wait_s)) ** 2
+    return off
+
+
+def _drawn(block: Ints, values: NDArray[Any], draws: int, seed: int) -> Interval:
+    """Interval of a mean over rows, whole blocks drawn anew."""
+    _, place, count = np.unique(block, return_inverse=True, return_counts=True)
+    weights = day_weights(len(count), draws, seed)
+    sums = np.bincount(place, values.astype(np.float64), len(count))
+    return interval((weights @ sums) / np.maximum(weights @ count, 1.0), len(count))
+
+
+def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) -> Floats:
+    """Waits (n_asked,) s by LightGBM's l1 on log10, from the columns of the job and its snapshot: a rule to beat.
+
+    It learns from the waits that were over by `until_s` and leaves out the others, as is usual.
+    """
+    rows = known.among(known.started(until_s))
+    more = {"objective": "l1", "bagging_fraction": 0.7, "bagging_freq": 1}
+    y, settings = rows.log_wait(), PLAIN_SETTINGS
+    booster = trained_booster(rows.X[:, PLAIN], y, settings, settings.trees, seed, THREADS, more)
+    told: Floats = 10.0 ** booster.predict(asked.X[:, PLAIN], num_threads=THREADS)
+    return told
+
+
+def fold_figures(folds: Sequence[Fold], until_s: float) -> dict[str, Figure]:
+    """Of the last fold, whose quantiles are moved by what the others showed; {} without two.
+
+    `mae_log10`, `mse_log10`, `within_2x`, `within_3x` of the waits that were over, `coverage_90` of those whose bound
+    was passed, or the wait over, by then.
+    """
+    if len(folds) < 2:
+        return {}
+    last = folds[-1]
+    told, logs, known = (
+        moved(last.told, shifts_of(folds[:-1], until_s)),
+        last.rows.log_wait(until_s),
+        last.rows.started(until_s),
+    )
+    off = np.abs(told[:, MEDIAN] - logs)[known]
+    decided = known | (logs > told[:, BOUND])
+    figures = points(10.0 ** told[known, MEDIAN], 10.0 ** logs[known])
+    return {**figures, "n": len(off), "mae_log10": mean(off), "coverage_90": mean((logs <= told[:, BOUND])[decided])}

@@ -1,0 +1,136 @@
+"""Features of a queue: worked out by hand, blind to the future, the same for training and serving."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.features.queue_state import Queue, queue_columns, queue_rows, sums_before
+from jobcast.features.wait_rows import WaitRows, instants
+from jobcast.traces.readers.queue_snapshots import AHEAD
+from jobcast.traces.table import Trace
+from tests.queue_cases import DAY_S, queued_trace, snapshot_frame
+
+COLUMNS = queue_columns()
+
+
+def told(trace, at_s: float) -> list[dict]:
+    queue = Queue.of(trace)
+    rows = queue_rows(queue, at_s, queue.pending(at_s))
+    return [dict(zip(COLUMNS, row.tolist(), strict=True)) for row in rows]
+
+
+def test_a_queue_of_three_by_hand():
+    # One runs since 10 s of its limit of 100 s, two wait; a fourth ended.
+    trace = queued_trace(
+        [(0.0, 0.0, 40.0), (5.0, 50.0, None), (20.0, None, None), (30.0, None, None)],
+        cores=[2, 4, 8, 16],
+        time_limit_s=[100.0, 100.0, 3600.0, 7200.0],
+        account=["a", "a", "b", "a"],
+    )
+    first, second = told(trace, 60.0)
+    assert (first["age s"], second["age s"], second["hour"], second["weekday"]) == (
+        40.0,
+        30.0,
+        pytest.approx(1 / 60),
+        3,
+    )
+    assert (first["q_jobs_above"], second["q_jobs_above"], second["q_cores_above"]) == (0.0, 1.0, 8.0)
+    assert (second["q_core_hours_above"], second["q_gpu_hours_above"]) == (8.0, 1.0)
+    # The one ahead of it is of another account.
+    assert (second["q_a_jobs_above"], second["q_p_jobs_above"]) == (0.0, 1.0)
+    assert (first["r_jobs_above"], first["r_cores_above"]) == (1.0, 4.0)
+    assert first["r_core_hours_above"] == pytest.approx(4 * 90 / 3600)
+    # What ended ran 40 s, so that is expected of the one ahead.
+    assert second["expected core_hours"] == pytest.approx(8 * 40 / 3600)
+    assert first["pool log run"] == pytest.approx(np.log10(40.0))
+    assert (second["pool pending"], second["pool ahead"], second["pool oldest s"]) == (2.0, 1.0, 40.0)
+    assert first["pool log wait 1d"] == pytest.approx(
+        np.log10(45.0) * np.exp(-10 / DAY_S) / (1 + np.exp(-10 / DAY_S)), rel=1e-3
+    )
+    assert first["pool since start s"] == 10.0
+
+
+def test_priority_goes_before_submission():
+    rows = [(0.0, None, None), (1.0, None, None), (2.0, None, None)]
+    waiting = told(queued_trace(rows, priority=[1.0, 3.0, 2.0]), 10.0)
+    assert [row["q_jobs_above"] for row in waiting] == [2.0, 0.0, 1.0]
+
+
+def test_what_came_of_yesterdays_queue():
+    now = 2 * DAY_S
+    # Of two that waited a day ago one started after an hour, the other waits still.
+    trace = queued_trace([(DAY_S - 10, DAY_S + 3600, None), (DAY_S - 5, None, None), (now - 1, None, None)])
+    row = told(trace, now)[0]
+    assert row["pool still 1d"] == 0.5
+    assert row["pool left 1d"] == pytest.approx((np.log10(3600) + np.log10(DAY_S)) / 2)
+    assert row["pool hazard 1d"] == pytest.approx(np.log10((3600 + DAY_S + 3600) / 1.5))
+    assert np.isnan(row["pool hazard 7d"])
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000))
+def test_nothing_of_the_future_is_read(seed):
+    rng = np.random.default_rng(seed)
+    submit = np.sort(rng.uniform(0, 3 * DAY_S, 30))
+    wait, run, at_s = rng.exponential(20_000, 30), rng.exponential(10_000, 30) + 1.0, 2 * DAY_S
+    rows = list(zip(submit, submit + wait, run, strict=True))
+    # Starts and ends after the instant come at other times, later jobs do not come at all.
+    changed = [
+        (s, b if b <= at_s else at_s + rng.uniform(1, DAY_S), r if b + r <= at_s else DAY_S * 9 + r)
+        for s, b, r in rows
+        if s <= at_s
+    ]
+    accounts = rng.choice(["a", "b"], 30).tolist()
+    seen = told(queued_trace(rows, account=accounts), at_s)
+    other = told(queued_trace(changed, account=accounts[: len(changed)]), at_s)
+    np.testing.assert_equal(seen, other)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=20))
+def test_sums_before_are_those_of_a_loop(rows):
+    codes, values = np.array([code for code, _ in rows]), np.array([[float(value)] for _, value in rows])
+    slow = [sum(v for c, v in rows[:place] if c == code) for place, (code, _) in enumerate(rows)]
+    assert sums_before(codes, values).ravel().tolist() == slow
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory) -> Trace:
+    from jobcast.traces.readers import read_sources
+
+    path = tmp_path_factory.mktemp("table") / "table.parquet"
+    snapshot_frame(6, 20).write_parquet(path)
+    return read_sources([path], format="queue-snapshots").trace
+
+
+def test_a_snapshot_tells_what_is_ahead_by_itself(snapshots):
+    rows = WaitRows.of(snapshots, 0.0, np.inf)
+    assert len(rows) == len(snapshots)
+    assert (np.diff(rows.at_s) >= 0).all()
+    first = COLUMNS.index(AHEAD[0])
+    given_ = np.column_stack([snapshots.numbers(name, np.nan) for name in AHEAD])[rows.job]
+    assert (rows.X[:, first : first + len(AHEAD)] == given_).all()
+    assert np.isnan(rows.X[:, COLUMNS.index("expected core_hours")]).all()
+
+
+def test_a_wait_that_is_not_over_counts_until_then(snapshots):
+    rows = WaitRows.of(snapshots, 0.0, np.inf)
+    known_s = float(rows.at_s[-1]) + 600.0
+    waits = ~rows.started(known_s)
+    assert waits.any()
+    assert not waits.all()
+    late = rows.log_wait(known_s)[waits & (rows.at_s == rows.at_s[-1])]
+    assert late.tolist() == pytest.approx([np.log10(600.0)] * len(late))
+    # Those of one account share a weight of one.
+    again = rows.among(rows.at_s == rows.at_s[0])
+    assert again.weight[0] == pytest.approx((again.account == again.account[0]).sum() ** -0.5)
+
+
+def test_the_grid_of_a_trace_knows_only_what_came_before_it_ends():
+    trace = queued_trace([(0.0, 5000.0, 10.0), (100.0, 9000.0, 10.0)])
+    whole = queued_trace([(0.0, 5000.0, 10.0), (100.0, 9000.0, 10.0), (8000.0, 9e6, 10.0)])
+    one, two = (instants(Queue.of(it), False, 0.0, 7200.0) for it in (trace, whole))
+    assert one.tolist() == two.tolist() == np.arange(0.0, 7200.0, 300.0).tolist()
+    assert pl.Series(WaitRows.of(trace, 0.0, 7200.0).job).n_unique() == 2

@@ -1,0 +1,109 @@
+"""queue-wait by its commands, of a table of snapshots and of a simulated trace: trained, asked, scored, compared."""
+
+import json
+
+import pytest
+
+from jobcast.features.queue_state import Queue
+from jobcast.traces.readers import read_trace
+from tests.pipelines.conftest import Shell
+from tests.pipelines.lifecycle.test_size_predictors import Quiet
+from tests.queue_cases import snapshot_frame
+
+UNTIL, AT = "2021-05-15T00:00:00Z", "2021-05-20T18:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A home with two versions, and the converted table of 24 days."""
+    root = tmp_path_factory.mktemp("waits")
+    snapshot_frame(24, 30).write_parquet(root / "table.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        shell = Shell(root / "home", root, patch, Quiet())
+        shell.works("trace", "convert", "queue-snapshots", root / "table.parquet", "--out", root / "waits.parquet")
+        for until in (UNTIL, "2021-05-12T00:00:00Z"):
+            shell.works("train", "queue-wait", "--trace", root / "waits.parquet", "--until", until)
+    return root
+
+
+@pytest.fixture
+def words(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    return Shell(trained / "home", tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def trace(trained):
+    return trained / "waits.parquet"
+
+
+def test_a_version_is_scored_beside_rules(words, trace):
+    told = words.json("evaluate", "queue-wait", "--trace", trace, "--from", UNTIL)
+    assert (told["n"], told["unknown"], told["version"]) == (10 * 30, 0, 1)
+    keys = {"mse_log10", "within_2x", "within_3x", "median_factor", "coverage_90", "bound_median_s", "wait_median_s"}
+    assert keys <= set(told)
+    assert keys <= set(told["groups"]["gpu"])
+    assert told["mse_log10"] < told["baselines"]["pool_median"]["mse_log10"]
+    assert told["against"]["lightgbm_l1"]["gpu"]["interval"][0] <= told["against"]["lightgbm_l1"]["gpu"]["interval"][1]
+    assert [week["from"] for week in told["weeks"]] == ["2021-05-15T00:00:00Z", "2021-05-22T00:00:00Z"]
+    assert sum(week["n"] for week in told["weeks"]) == told["n"]
+
+
+def test_training_anew_each_week_needs_no_version_and_keeps_none(words, trace):
+    asked = ("evaluate", "queue-wait", "--trace", trace, "--from", UNTIL, "--retrain", "weekly", "--no-paper-recipe")
+    told = words.json(*asked)
+    assert (told["n"], told["version"], told["trained"]["until"]) == (300, None, [UNTIL, "2021-05-22T00:00:00Z"])
+    assert set(told["baselines"]) == {"pool_median"}
+    listed = words.json("models", "list")
+    assert {one["version"] for one in listed["models"] if one["name"] == "queue-wait"} == {1, 2}
+    assert words.refuses(*asked, "--log").startswith("--log: keeps figures beside a version")
+
+
+def test_what_was_trained_later_is_refused(words, trace):
+    line = words.refuses("evaluate", "queue-wait", "--trace", trace, "--from", "2021-05-10")
+    assert "was trained on data until 2021-05-15" in line
+
+
+def test_pending_jobs_are_answered_from_the_last_snapshot_on(words, trace):
+    told = words.json("predict", "queue-wait", "--trace", trace, "--at", AT)
+    assert told["from"] == "2021-05-20T12:00:00Z"
+    queue = Queue.of(read_trace(trace))
+    at_s = 1621533600.0
+    still = (queue.start_s > at_s) & (queue.seen_s == at_s - 6 * 3600)
+    assert 0 < len(told["jobs"]) == still.sum()
+    for row in told["jobs"].values():
+        ends = [row[name] for name in ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")]
+        assert ends == sorted(ends)
+    assert "bound_90_s" in words.works("predict", "queue-wait", "--trace", trace, "--at", AT).out
+
+
+def test_versions_are_watched_and_compared_on_rows(words, trace):
+    told = words.json("drift", "queue-wait", "--trace", trace)
+    block = told["weeks"][0]["blocks"]["jobs"]
+    assert {"coverage_90", "skill", "mae_log10"} <= set(block)
+    assert block["n"] > 0
+    # The second version saw three days less.
+    answer = words("models", "promote", "queue-wait:2", "--trace", trace, "--from", UNTIL)
+    assert answer.code == 2
+    assert "queue-wait:2 is worse than champion 1" in answer.err
+    assert "mae_log10" in answer.err
+
+
+def test_options_of_others_are_refused(words, trace):
+    line = words.refuses("evaluate", "job-size", "--trace", trace, "--retrain", "weekly")
+    assert line == "--retrain: goes with the predictor queue-wait, not with job-size; leave it out"
+    assert "does not go with" in words.refuses("train", "queue-wait", "--trace", trace, "--horizons", "5")
+
+
+def test_a_simulated_trace_teaches_as_well_and_one_without_starts_is_refused(words, tmp_path):
+    room = tmp_path
+    words.works("trace", "generate", "campus", "--out", room / "plain.parquet", "--pools-out", room / "pools.csv",
+                "--set", "weeks=2", "--set", "pools=2", "--set", "jobs=400")  # fmt: skip
+    line = words.refuses("train", "queue-wait", "--trace", room / "plain.parquet")
+    assert "column start_time missing, so that no wait is known" in line
+    words.works("simulate", "--trace", room / "plain.parquet", "--policy", "fcfs", "--gpus", 4, "--drop-too-wide",
+                "--baseline", "none", "--out", room / "ran.parquet")  # fmt: skip
+    told = words.json("train", "queue-wait", "--trace", room / "ran.parquet")
+    assert json.dumps(told["validation"])
+    assert told["training"]["calibrated_rows"] > 0

@@ -1,0 +1,78 @@
+"""Tables of snapshots become traces: every row a job or counted, columns under their names, mistakes told in a line."""
+
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.readers import read_sources, read_trace
+from jobcast.traces.readers.queue_snapshots import AGAIN, NEEDS, NOT_PENDING
+from jobcast.traces.table_files import write_trace
+from tests.queue_cases import snapshot_frame
+
+
+def read(frame: pl.DataFrame, tmp_path, suffix=".parquet"):
+    path = tmp_path / f"table{suffix}"
+    frame.write_parquet(path) if suffix == ".parquet" else frame.write_csv(path)
+    return read_sources([path], format="queue-snapshots").trace
+
+
+def test_jobs_under_canonical_names_and_the_snapshot_beside_them(tmp_path):
+    frame = snapshot_frame(2, 5).with_columns(foreign=pl.lit("x"))
+    trace = read(frame, tmp_path)
+    row = frame.filter(pl.col("job_id") == "0003").row(0, named=True)
+    told = trace.jobs.filter(pl.col("job_id") == "0003").row(0, named=True)
+    assert (told["cores"], told["mem_gb"], told["duration"]) == (row["req_cpus"], row["req_mem_total"] / 1024, 3600.0)
+    assert (told["snapshot_time"], told["q_jobs_above"]) == (row["snapshot_time"], row["q_jobs_above"])
+    assert told["foreign"] == "x"
+    assert any("are kept and not read: foreign" in note for note in trace.notes)
+    assert trace.is_snapshots
+
+
+def test_csv_tells_the_same_and_what_is_written_is_read_again(tmp_path):
+    frame = snapshot_frame(2, 5)
+    one = read(frame, tmp_path)
+    two = read(frame.with_columns(pl.col(pl.Datetime).dt.strftime("%Y-%m-%dT%H:%M:%SZ")), tmp_path, ".csv")
+    assert one.jobs.equals(two.jobs)
+    for suffix in (".csv", ".parquet"):
+        write_trace(one, tmp_path / f"again{suffix}")
+        again = read_trace(tmp_path / f"again{suffix}")
+        assert again.seen_s.tolist() == one.seen_s.tolist()
+        assert again.numbers("q_jobs_above", -1.0).tolist() == one.numbers("q_jobs_above", -1.0).tolist()
+
+
+@pytest.mark.parametrize("column", ["priority", "snapshot_time", "r_p_a_gpus_above"])
+def test_a_missing_column_is_refused_in_one_line(column, tmp_path):
+    with pytest.raises(TraceError, match=f"column {column} missing") as told:
+        read(snapshot_frame(1, 5).drop(column), tmp_path)
+    assert "\n" not in str(told.value)
+
+
+def test_later_snapshots_and_jobs_that_did_not_wait_are_counted(tmp_path):
+    frame = snapshot_frame(1, 4)
+    again = frame[:1].with_columns(snapshot_time=pl.col("snapshot_time") + timedelta(seconds=1))
+    late = frame[1:2].with_columns(job_id=pl.lit("late"), start_time=pl.col("snapshot_time"))
+    trace = read(pl.concat([again, frame, late]), tmp_path)
+    assert trace.dropped == {NOT_PENDING: 1, AGAIN: 1}
+    assert len(trace) + 2 == trace.source.rows == 6
+    kept = trace.jobs.filter(pl.col("job_id") == "0000")["snapshot_time"].to_list()
+    assert kept == frame["snapshot_time"][:1].to_list()
+
+
+def test_a_job_may_still_wait_or_run_where_the_table_ends(tmp_path):
+    empty = pl.lit(None, pl.Datetime("us", "UTC"))
+    frame = snapshot_frame(1, 3)
+    waits, runs = pl.col("job_id") == "0000", pl.col("job_id") == "0001"
+    frame = frame.with_columns(
+        start_time=pl.when(waits).then(empty).otherwise("start_time"),
+        end_time=pl.when(waits | runs).then(empty).otherwise("end_time"),
+    )
+    trace = read(frame, tmp_path)
+    by_id = dict(zip(trace.jobs["job_id"], zip(trace.start_s, trace.ended, strict=True), strict=True))
+    assert by_id["0000"] == (float("inf"), False)
+    assert (by_id["0001"][0] < float("inf"), by_id["0001"][1], by_id["0002"][1]) == (True, False, True)
+
+
+def test_no_outcome_is_needed_but_the_start():
+    assert not {"wait_s", "end_time", "duration", "state", "submit_wait_s"} & set(NEEDS)
