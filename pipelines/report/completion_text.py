@@ -6,7 +6,8 @@ from datetime import datetime, tzinfo
 from math import ceil, floor
 from typing import Any
 
-from jobcast.pipelines.report.formatting import LAST_S, counted, listed
+from jobcast.domain.times import LAST_S
+from jobcast.pipelines.report.formatting import counted, listed
 from jobcast.pipelines.report.layout import aligned
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0

@@ -175,7 +175,8 @@ def _answered(
     # Without a size nothing can be promised.
     latest = run.worst_case(job) if told and run.policy.promises is not None else None
     worst = None if latest is None else latest._replace(end_s=latest.end_s + origin_s)
-    return Answer(gpus, *(point + origin_s).tolist(), *(drawn + origin_s).T, worst_case=worst)
+    (start_s, end_s), (starts_s, ends_s) = point + origin_s, (drawn + origin_s).T
+    return Answer(gpus, start_s, end_s, starts_s, ends_s, worst)
 
 
 def _at_width(run: ElasticReplay, job: int, gpus: int) -> ElasticReplay:
