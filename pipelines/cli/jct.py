@@ -13,7 +13,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
+from jobcast.models.completion.intervals import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
 from jobcast.pipelines.experiments.clusters import cluster_of

@@ -16,7 +16,7 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,

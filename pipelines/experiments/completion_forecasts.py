@@ -18,7 +18,8 @@ from jobcast.domain.law import RUNTIME
 from jobcast.domain.policy import Grant
 from jobcast.domain.rounds import ActiveJob
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.job_completions import IntervalTracker, SizeDraws, SizeForecaster
+from jobcast.models.completion.intervals import IntervalTracker
+from jobcast.models.completion.job_completions import SizeDraws, SizeForecaster
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import Simulation, Standing

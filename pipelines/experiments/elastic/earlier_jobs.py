@@ -39,7 +39,7 @@ def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJ
         told = earlier.end_s - origin_s
         # Jobs that ran on have no end yet: they are taken to run alone.
         end_s = np.where(np.isfinite(told), told, end_s)
-    past = Past(submit_s, before.size_s, jobs.least, jobs.most, model)
+    past = Past(submit_s, before.size_s, jobs.least, jobs.most, model, jobs.size_s)
     return Earlier(past, end_s)
 
 
