@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.elastic import Floats, Ints
-from jobcast.models.completion.intervals import RELATIVE, Interval, IntervalTracker
+from jobcast.models.completion.declared_sizes import DeclaredSizes
+from jobcast.models.completion.intervals import Interval, IntervalTracker
 from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
 from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, play_futures
 from jobcast.simulator.elastic.run import ElasticReplay
-from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S
+from jobcast.simulator.elastic.state import CLOCK, COUNT
 
 Progress = Callable[[int, int], None]
 
@@ -120,7 +121,6 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
     # Earlier jobs are taken to progress evenly until their end: their waits are not known.
     share = np.clip((now_s - past.submit_s) / (earlier.end_s - past.submit_s), 0.0, 1.0)
     done_s = np.concatenate([past.size_s * share, state.done_s[:arrived]])
-    declared_s = np.concatenate([_told(past), jobs.size_s[:arrived]])
     seen = Past(
         submit_s=np.concatenate([past.submit_s, jobs.submit_s[:arrived]]),
         # What has not ended must not be read by whoever draws.
@@ -128,19 +128,13 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
         least=np.concatenate([past.least, jobs.least[:arrived]]),
         most=np.concatenate([past.most, jobs.most[:arrived]]),
         model=np.concatenate([past.model, jobs.model[:arrived]]),
-        declared_s=declared_s if sizes is None else None,
     )
     arrivals = ArrivalModel().fit(seen.submit_s)
     if sizes is None:
-        error = np.sort(np.log(np.maximum(size_s[ended], OVERDUE_S) / declared_s[ended]))
-        # Sums in another order are no errors.
-        return Forecasters(None, arrivals, seen, error=error if (np.abs(error) > RELATIVE).any() else np.zeros(0))
+        told_s = np.concatenate([past.size_s if past.declared_s is None else past.declared_s, jobs.size_s[:arrived]])
+        return Forecasters(None, arrivals, seen, declared=DeclaredSizes.of(told_s, seen.size_s, seen.most))
     sample = sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64))
     return Forecasters(sample, arrivals, seen, sizes)
-
-
-def _told(past: Past) -> Floats:
-    return past.size_s if past.declared_s is None else past.declared_s
 
 
 def track(forecast: Forecast, submit_s: Floats, tracker: IntervalTracker) -> list[tuple[Interval, ...]]:

@@ -1,7 +1,7 @@
 """Futures of a run: sizes and arrivals drawn from what is forecast, played forward by the engine itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
 from jobcast.domain.errors import DecisionError
+from jobcast.models.completion.declared_sizes import DeclaredSizes
 from jobcast.models.completion.job_completions import (
     SPREAD,
     ArrivalDraws,
@@ -96,7 +97,7 @@ class Past:
     submit_s : may be less than 0, before the run began
     size_s : work in seconds on one GPU, NaN where the job has not finished
     least, most, model : as in `ElasticJobs`
-    declared_s : work as declared, which is known from the submission on; None where jobs declare none
+    declared_s : work as declared, known from the submission on; None: as it turned out
     """
 
     submit_s: Floats
@@ -120,15 +121,14 @@ class Forecasters:
     arrivals : of jobs submitted before; None where nothing more is to arrive
     past : the jobs that arrivals are drawn from
     learned : what made `sizes`; with it a future that agrees with the rule learns from what it drew of running jobs
-    error : (n,) ascending, logarithms of what jobs that ended came to over what they had declared; empty where declared
-        sizes are right
+    declared : how declared sizes err, in the order of `past`; None where they are not declared
     """
 
     sizes: SizeSample | None
     arrivals: ArrivalModel | None
     past: Past
     learned: SizeForecaster | None = None
-    error: Floats = field(default_factory=lambda: np.zeros(0))
+    declared: DeclaredSizes | None = None
 
 
 def play_futures(
@@ -165,7 +165,8 @@ def play_futures(
     if not run.policy.preemptive:
         # Without preemption later arrivals delay nobody who is here.
         forecasters = replace(forecasters, arrivals=None)
-    certain = forecasters.sizes is None and forecasters.arrivals is None and not len(forecasters.error)
+    known = forecasters.declared is None or forecasters.declared.exact
+    certain = forecasters.sizes is None and forecasters.arrivals is None and known
     ends = [
         _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agreeing and number % AGREEING == 0)
         for number in range(1 if certain else futures)
@@ -192,8 +193,11 @@ def _play_one(
     # A generator a future: more of them change none that were drawn.
     rng = np.random.default_rng(key)
     if forecasters.sizes is None:
-        told = run.jobs.size_s[active]
-        draws, sizes = None, _Sizes(told, actual_sizes(told, run.state.done_s[active], forecasters.error, rng))
+        told, done_s = run.jobs.size_s[active], run.state.done_s[active]
+        draws, sizes = None, _Sizes(told, np.where(done_s >= told, done_s + OVERDUE_S, told))
+        if forecasters.declared is not None:
+            row = len(forecasters.past.size_s) - int(run.state.count[COUNT.arrived]) + active
+            sizes = _Sizes(told, forecasters.declared.draw(row, done_s, rng))
     else:
         draws = SizeDraws(forecasters.sizes, rng)
         drawn, corrected = _drawn(run, active, draws, declared, agrees)
@@ -214,25 +218,6 @@ def _play_one(
         if arrived < len(jobs.size_s) or wanted == 0 or wanted >= MOST_ARRIVALS:
             return end_s
         wanted *= 4
-
-
-def actual_sizes(told_s: Floats, done_s: Floats, error: Floats, rng: np.random.Generator) -> Floats:
-    """What jobs come to that declared their sizes, each more than the work done; (n_jobs,) seconds on one GPU.
-
-    Parameters
-    ----------
-    told_s, done_s : (n_jobs,) as declared, and the work done
-    error : see `Forecasters`
-    """
-    if not len(error):
-        # Declared sizes that have already passed end a moment later.
-        return np.where(done_s >= told_s, done_s + OVERDUE_S, told_s)
-    # Only errors count under which the job has not ended yet.
-    first = np.searchsorted(error, np.log(np.maximum(done_s, OVERDUE_S) / told_s), side="right")
-    at = first + (rng.uniform(size=len(told_s)) * (len(error) - first)).astype(np.int64)
-    beyond = done_s * np.exp(float(np.std(error)) * np.abs(rng.standard_normal(len(told_s)))) + OVERDUE_S
-    drawn: Floats = np.where(at < len(error), told_s * np.exp(error[np.minimum(at, len(error) - 1)]), beyond)
-    return np.maximum(drawn, done_s + OVERDUE_S)
 
 
 def _drawn(
@@ -306,9 +291,9 @@ class _Arriving:
         """Around those of the past jobs that they are drawn from: no two jobs are quite the same."""
         past, forecasters = self._forecasters.past, self._forecasters
         noise = np.exp(SPREAD * self._rng.standard_normal(len(row)))
-        if past.declared_s is not None:
-            told = past.declared_s[row] * noise
-            return _Sizes(told, actual_sizes(told, np.zeros(len(row)), forecasters.error, self._rng))
+        if forecasters.declared is not None:
+            true = forecasters.declared.draw(row, np.zeros(len(row)), self._rng)
+            return _Sizes(forecasters.declared.told_s[row] * noise, true * noise)
         size_s = past.size_s[row] * noise
         # Drawn from jobs that have not ended: their sizes are not known either.
         unknown = np.isnan(size_s)
