@@ -54,7 +54,7 @@ class CompletionTime(JsonModel):
         return self
 
     def _calibrated(self) -> list[Position]:
-        """Positions of the last jobs of training that ended: each forecast at its submission, by what was known then."""
+        """Positions of the last jobs of training that ended, each forecast at its submission by what was known then."""
         past, tracker = self.past_, IntervalTracker()
         rows = np.flatnonzero(past.ended)
         # The last ones: earlier jobs know of too few others, and the queue has changed since.
@@ -130,9 +130,9 @@ def drawn(sample: SizeSample, width: Ints, done_s: Floats, seed: Sequence[int]) 
     return found
 
 
-def tracker_of(learned: CompletionTime | None) -> IntervalTracker:
-    """Intervals that go on from where a model's training left them, else from the quantiles of futures."""
-    return IntervalTracker() if learned is None else learned.tracker()
+def tracker_of(learned: CompletionTime | None, warmed: Sequence[Position] = ()) -> IntervalTracker:
+    """Intervals that go on from where a model's training left them, and from what a replay of the past has shown."""
+    return IntervalTracker(known=[*([] if learned is None else learned.known_), *warmed])
 
 
 class ServedCompletionTime(ServedModel):

@@ -87,9 +87,7 @@ def _shrunk(told: Floats, width: Floats, variance: float) -> tuple[Floats, Float
     return centre, scale, shared
 
 
-def _around(
-    told: Floats, near: Floats, there: NDArray[np.bool_], variance: float
-) -> tuple[Floats, Floats, Floats]:
+def _around(told: Floats, near: Floats, there: NDArray[np.bool_], variance: float) -> tuple[Floats, Floats, Floats]:
     """The same of some jobs, (n,), each with its neighbours, (n, n_near), as far as these are there."""
     reach = REACH**2 * variance
     weight = there * np.exp(-0.5 * np.square(near - told[:, None]) / reach)

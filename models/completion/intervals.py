@@ -10,7 +10,7 @@ first.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +116,7 @@ class IntervalTracker:
     def positions(
         self, submit_s: Floats, actual_s: Floats, futures_s: Sequence[Floats], now_s: float
     ) -> list[Position]:
-        """Of jobs as of an instant; those whose futures all agreed, and held, say nothing of others and are left out."""
+        """Of jobs as of an instant; those whose futures agreed, and held, say nothing of others and are left out."""
         found = []
         # Whoever is far back weighs nothing.
         for job in range(max(0, len(submit_s) - int(4 * self.memory)), len(submit_s)):
@@ -193,3 +193,57 @@ def _end(logs: Floats, place: float) -> float:
     ranks = _ranks(len(logs))
     beyond = min(place - ranks[0], 0.0) + max(place - ranks[-1], 0.0)
     return float(np.interp(place, ranks, logs)) + beyond * _unit(logs)
+
+
+def interval_figures(made: Sequence[Sequence[Interval]], actual_s: Floats, futures_s: Floats) -> dict[str, Any]:
+    """How good intervals are.
+
+    Shares: `coverage_NN` of the jobs, `first_half` and `second_half` of the 90 % interval's, `wide_share` of those of
+    which the ends lie apart, `coverage_90_wide` of these. `ratio_median`: of upper over lower end of the 90 % interval.
+    `pinball`: mean loss of the ends, as quantiles, of logarithms (Koenker and Bassett, Regression Quantiles, 1978);
+    `pinball_s`: of the 90 % interval's, in seconds. Of each level: on which side times fell, %, and medians of
+    (upper - lower end) / median of the futures and of the ratio of the ends.
+
+    Parameters
+    ----------
+    made : (n_jobs,) of one interval a level, the widest last, jobs in order of submission
+    actual_s, futures_s : (n_jobs,) and (n_jobs, n_futures) completion times, seconds
+    """
+    figures: dict[str, Any] = {"n": len(made), "jobs": len(made)}
+    median_s, losses = np.median(futures_s, axis=1), []
+    slack = np.array([slack_s(one) for one in actual_s.tolist()])
+    for level, of_level in ((row[0].level, row) for row in zip(*made, strict=True)):
+        low_s, high_s = (np.array([getattr(one, name) for one in of_level]) for name in ("low_s", "high_s"))
+        below, above = actual_s < low_s - slack, actual_s > high_s + slack
+        held, name = ~(below | above), f"{100 * level:g}"
+        tails = ((low_s, (1.0 - level) / 2.0), (high_s, (1.0 + level) / 2.0))
+        losses += [pinball(np.log(actual_s), np.log(end_s), share) for end_s, share in tails]
+        figures |= {
+            f"coverage_{name}": float(held.mean()),
+            **{
+                f"{side}_{name}_pct": 100.0 * float(one.mean())
+                for side, one in (("coverage", held), ("below", below), ("above", above))
+            },
+            f"width_{name}_p50": float(np.median((high_s - low_s) / median_s)),
+            f"ratio_{name}_p50": float(np.median(high_s / low_s)),
+        }
+    wide, half = np.array([row[-1].wide for row in made]), len(made) // 2
+    return figures | {
+        "first_half": _share(held[:half]),
+        "second_half": _share(held[half:]),
+        "wide_share": float(wide.mean()),
+        "coverage_90_wide": _share(held[wide]),
+        "ratio_median": float(np.median(high_s / low_s)),
+        "pinball": float(np.mean(losses)),
+        "pinball_s": float(np.mean([pinball(actual_s, end_s, share) for end_s, share in tails])),
+    }
+
+
+def pinball(actual: Floats, quantile: Floats, share: float) -> float:
+    """Mean loss of a quantile that is to leave `share` of the values below it."""
+    miss = actual - quantile
+    return float(np.maximum(share * miss, (share - 1.0) * miss).mean())
+
+
+def _share(held: NDArray[np.bool_]) -> float | None:
+    return float(held.mean()) if len(held) else None

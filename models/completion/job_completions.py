@@ -5,7 +5,7 @@ Sizes of jobs that nobody declares: drawn from jobs that finished before, the al
 Arrivals to come: blocks of past ones, so that bursts, widths, models and sizes stay together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.completion.intervals import survival
-
-BLOCK = 20
-"""Arrivals that are drawn together. Moving block bootstrap: Kuensch, 1989."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,13 +32,15 @@ class Arrivals:
         return len(self.row)
 
 
-import os
-LENGTHS = eval(os.environ.get("LENGTHS", "(20,200,2000)"))
-LU = int(os.environ.get("LU", "0"))
-RATE_SD = float(os.environ.get("RATE_SD", "0.5"))
+PACE = 0.8
+"""Standard deviation of the logarithm of how much faster or slower than in the past jobs arrive in a future."""
+
 
 class ArrivalModel:
-    def fit(self, submit_s):
+    """Past arrivals, from which those to come are drawn; see `ArrivalDraws`."""
+
+    def fit(self, submit_s: Floats) -> "ArrivalModel":
+        """Learn from submissions in order, (n_jobs,) seconds. Raises ValueError for fewer than two."""
         if len(submit_s) < 2:
             raise ValueError("arrivals are forecast from at least two submissions")
         self.gap_s_ = np.diff(submit_s)
@@ -49,29 +48,34 @@ class ArrivalModel:
 
 
 class ArrivalDraws:
-    def __init__(self, model, rng):
-        self._gap_s, self._rng = model.gap_s_, rng
-        self._length = int(rng.choice(LENGTHS))
-        self._slow = float(np.exp(RATE_SD * rng.standard_normal()))
-        self._at, self._left = 0, 0
+    """Arrivals of one future, over-dispersed on every scale as queues' bursts are.
 
-    def draw(self, count):
-        rows, need = [], count
-        past = len(self._gap_s)
-        while need > 0:
-            if self._left == 0 and LU:
-                r = int(np.exp(self._rng.uniform(0.0, np.log(past + 1.0))))
-                r = min(max(r, 1), past)
-                self._at, self._left = past - r, r
-            if self._left == 0:
-                self._at, self._left = int(self._rng.integers(0, past)), int(self._rng.geometric(1.0 / self._length))
-            n = min(need, self._left)
-            rows.append((self._at + np.arange(n)) % past)
-            self._at = (self._at + n) % past
-            self._left -= n
-            need -= n
+    A stretch that comes is the last so many arrivals once more, their number log-uniform between 1 and all: a burst
+    goes on about as long as it has lasted, and may stop or return (self-similar arrivals: Paxson and Floyd, Wide-Area
+    Traffic: The Failure of Poisson Modeling, 1995). All gaps of a future share a factor, whose rate is mixed
+    log-normally. Blocks that lie in one piece keep bursts, widths, models and sizes together (Kuensch, 1989).
+
+    Parameters
+    ----------
+    model : fitted
+    rng : of the future
+    """
+
+    def __init__(self, model: ArrivalModel, rng: np.random.Generator) -> None:
+        self._gap_s, self._rng = model.gap_s_, rng
+        self._slower = float(np.exp(PACE * rng.standard_normal()))
+        self._rows = np.zeros(0, dtype=np.int64)
+
+    def draw(self, count: int) -> Arrivals:
+        """The next `count` arrivals: asking twice goes on where the first stopped."""
+        past, rows = len(self._gap_s), [self._rows]
+        while sum(map(len, rows)) < count:
+            last = min(past, int(np.exp(self._rng.uniform(0.0, np.log(past + 1.0)))))
+            rows.append(np.arange(past - last, past))
         row = np.concatenate(rows)
-        return Arrivals(self._slow * self._gap_s[row], row + 1)
+        row, self._rows = row[:count], row[count:]
+        # A gap belongs to the later of two submissions.
+        return Arrivals(self._slower * self._gap_s[row], row + 1)
 
 
 RECENCIES = (10.0, 30.0, 100.0, 1000.0)
@@ -88,6 +92,8 @@ MOST_BEYOND = 3.0
 """... and at most so many times as much."""
 SCORED = 400
 """Jobs at the end of the past that settings are scored on."""
+BLOCK = 20
+"""Jobs whose mean size is compared with what was forecast of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

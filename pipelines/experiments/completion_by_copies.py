@@ -27,7 +27,7 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     refuse_what_if,
     tell,
 )
-from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, interval_figures, track
+from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, figures_of, track
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
@@ -176,9 +176,9 @@ def score_by_copies(
         "sizes": FORECAST,
         "forecasts": ran.forecasts,
         "future": ran.future,
-        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
+        **figures_of(found, track(found, submit_s, tracker_of(learned))),
         # A tracker that takes no step leaves the futures as drawn.
-        "bare": interval_figures(found, track(found, submit_s, IntervalTracker(step=0.0))),
+        "bare": figures_of(found, track(found, submit_s, IntervalTracker(step=0.0))),
         "futures": futures,
         "seed": seed,
         "inputs": scenario.provenance(),

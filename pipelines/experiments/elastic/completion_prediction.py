@@ -28,7 +28,7 @@ NEW = "new"
 HOUR_S = 3600.0
 QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """Ends of the 90 % and the 50 % interval, and the median."""
-FORECAST, DECLARED = "forecast", "declared"
+FORECAST, DECLARED, NOISY = "forecast", "declared", "noisy"
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,9 +304,7 @@ class _Arriving:
         return _Sizes(size_s, size_s)
 
 
-def _world(
-    jobs: ElasticJobs, active: Ints, told_s: Floats, to_come: _Come, past: Past
-) -> ElasticJobs:
+def _world(jobs: ElasticJobs, active: Ints, told_s: Floats, to_come: _Come, past: Past) -> ElasticJobs:
     """Active jobs first, with their sizes as told, then those to come, which have one stage."""
     submit_s, row, sizes = to_come
     first, length = jobs.stage_of[active], jobs.stage_of[active + 1] - jobs.stage_of[active]
