@@ -90,6 +90,10 @@ TAIL = 1.0
 """Pareto index of what is left of a job that already ran longer than any seen: its median is as much again ..."""
 MOST_BEYOND = 3.0
 """... and at most so many times as much."""
+CANDIDATES = 16
+"""Sizes of which one is taken where it is known how likely each of some bins is."""
+LEAST_SHARE = 1e-6
+"""Bins are at least so likely."""
 SCORED = 400
 """Jobs at the end of the past that settings are scored on."""
 BLOCK = 20
@@ -197,6 +201,30 @@ class SizeDraws:
             mine = width == one
             drawn[mine] = self._of_width(one, done_s[mine])
         return drawn
+
+    def draw_in_bins(self, width: Ints, done_s: Floats, edges_s: Floats, odds: Floats) -> Floats:
+        """As `draw`, where it is known how likely sizes are to lie in each of some bins.
+
+        Each is one of `CANDIDATES` draws, taken in proportion to what its bin is worth there over here (sampling,
+        importance resampling: Rubin, 1987).
+
+        Parameters
+        ----------
+        edges_s, odds : (n_bins - 1,) upper edges of all bins but the last, and (n_jobs, n_bins)
+        """
+        drawn = np.array([self.draw(width, done_s) for _ in range(CANDIDATES)])
+        place = np.searchsorted(edges_s, drawn)
+        worth, jobs = np.empty(drawn.shape), np.arange(len(width))
+        for one in np.unique(width).tolist():
+            mine = jobs[width == one]
+            left = self._survival(one)[np.searchsorted(self._sample.size_s, edges_s)]
+            share = -np.diff(np.concatenate([[1.0], left, [0.0]]))
+            worth[:, mine] = odds[mine, place[:, mine]] / np.maximum(share, LEAST_SHARE)[place[:, mine]]
+        # A gamble of Gumbel noise takes each with the probability that it is worth.
+        noise = self._rng.gumbel(size=drawn.shape)
+        taken = np.argmax(np.log(np.maximum(worth, LEAST_SHARE)) + noise, axis=0)
+        chosen: Floats = drawn[taken, jobs]
+        return chosen
 
     def _of_width(self, width: int, done_s: Floats) -> Floats:
         survival, size_s, count = self._survival(width), self._sample.size_s, len(done_s)

@@ -1,7 +1,7 @@
 """`jobcast predict jct` and `evaluate jct` of all but elastic policies: whole jobs under quotas, rounds, tasks, nodes.
 
 The point is what the run's source of forecasts makes of it; futures draw the run times of all active jobs from those of
-jobs that ended before. Nobody else arrives in them.
+jobs that ended before, or as a version of job-duration has it, and who arrives where such jobs can delay others.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
 )
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, figures_of, track
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.sources import earlier_jobs
@@ -75,7 +75,7 @@ def answer_by_copies(
         scenario = asked.scenario(rule.kind, rule.scope)
         draws = None
         if whole and not declared:
-            draws = RunTimeDraws(earlier_jobs(scenario), question.futures, question.seed, learned)
+            draws = RunTimeDraws(earlier_jobs(scenario), question.futures, question.seed, learned, _probable(spec))
         watch = AtInstant(question.at_s, question.job, draws, work_s)
         # What whole jobs declare is their true run time, as the oracle reads it.
         chosen = ORACLE if declared and whole and spec is None else spec
@@ -91,6 +91,11 @@ def answer_by_copies(
         told = watch.stands | {"forecasts": ran.forecasts, "future": ran.future}
     figures = [tell(one, question, learned) for one in answers]
     return told | {"policy": rule.name, "sizes": question.sizes if whole else DECLARED, "answers": figures}, answers
+
+
+def _probable(spec: ForecastSpec | None) -> bool:
+    """Whether a registered version of job-duration is asked, which knows how likely run times are."""
+    return spec is not None and spec.kind == REGISTRY.kind
 
 
 def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None) -> None:
@@ -160,7 +165,8 @@ def score_by_copies(
     # Evenly along the run, from the middle of the first stretch on.
     every = every or max(1, len(scenario) // scored)
     chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
-    watch = AtSubmission(chosen, RunTimeDraws(earlier_jobs(scenario), futures, seed, learned))
+    draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
+    watch = AtSubmission(chosen, draws)
     ran = run(
         asked, Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,)), progress
     )
@@ -177,8 +183,8 @@ def score_by_copies(
         "forecasts": ran.forecasts,
         "future": ran.future,
         **figures_of(found, track(found, submit_s, tracker_of(learned))),
-        # A tracker that takes no step leaves the futures as drawn.
-        "bare": figures_of(found, track(found, submit_s, IntervalTracker(step=0.0))),
+        # A tracker that trusts nothing but them leaves the futures as drawn.
+        "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
         "futures": futures,
         "seed": seed,
         "inputs": scenario.provenance(),
