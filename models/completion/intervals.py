@@ -20,9 +20,11 @@ from jobcast.domain.arrays import Floats
 
 LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
-MEMORY = 300.0
+REACH = 0.1
+"""How far beyond the outermost futures outcomes count at most: who is missed by more says no more."""
+MEMORY = 100.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
-TRUST = 30.0
+TRUST = 60.0
 """Outcomes that weigh as much as the futures by themselves."""
 RELATIVE = 1e-9
 """Share of a time by which sums in another order may move it."""
@@ -106,30 +108,38 @@ class IntervalTracker:
             it never ended
         futures_s : (n_jobs,) of (n_futures,) what was drawn of that
         """
-        made = []
+        made, final = [], dict[int, Position | None]()
         for number, at_s in enumerate(submit_s.tolist()):
-            told = self.positions(submit_s[:number], actual_s[:number], futures_s[:number], at_s)
+            told = self.positions(submit_s[:number], actual_s[:number], futures_s[:number], at_s, final)
             made.append(self.intervals(futures_s[number], told))
-        self.known += self.positions(submit_s, actual_s, futures_s, np.inf)
+        self.known += self.positions(submit_s, actual_s, futures_s, np.inf, final)
         return made
 
     def positions(
-        self, submit_s: Floats, actual_s: Floats, futures_s: Sequence[Floats], now_s: float
+        self,
+        submit_s: Floats,
+        actual_s: Floats,
+        futures_s: Sequence[Floats],
+        now_s: float,
+        final: dict[int, Position | None] | None = None,
     ) -> list[Position]:
-        """Of jobs as of an instant; those whose futures agreed, and held, say nothing of others and are left out."""
-        found = []
+        """Of jobs as of an instant; those whose futures agreed, and held, say nothing of others and are left out.
+
+        `final`: of jobs that have ended, kept from one instant to the next.
+        """
+        final, found = {} if final is None else final, []
         # Whoever is far back weighs nothing.
         for job in range(max(0, len(submit_s) - int(4 * self.memory)), len(submit_s)):
-            ended = submit_s[job] + actual_s[job] <= now_s
-            passed_s = float(actual_s[job] if ended else now_s - submit_s[job])
-            logs, slack = np.sort(np.log(futures_s[job])), slack_s(passed_s)
-            low, high = (_place(logs, float(np.log(max(one, LEAST_S)))) for one in (passed_s - slack, passed_s + slack))
-            if not ended:
-                found.append(Position(low, False))
-            elif np.exp(logs[-1]) > passed_s + slack or np.exp(logs[0]) < passed_s - slack:
-                # Anywhere among futures that agree with it, by a sequence that never clumps.
-                found.append(Position(low + (high - low) * (job * GOLDEN % 1.0), True))
-        return found
+            if job not in final:
+                ended = bool(submit_s[job] + actual_s[job] <= now_s)
+                # By a sequence that never clumps.
+                at = _position(futures_s[job], actual_s[job] if ended else now_s - submit_s[job], ended, job * GOLDEN)
+                if not ended:
+                    found.append(at)
+                    continue
+                final[job] = at
+            found.append(final[job])
+        return [one for one in found if one is not None]
 
     def _learnt(self, known: Sequence[Position]) -> tuple[Floats, Floats]:
         """Distribution of positions: ascending ones, and the share that lies at or below each."""
@@ -160,6 +170,20 @@ def survival(weight: Floats, ended: NDArray[np.bool_]) -> Floats:
     # Who has not ended only leaves those at risk.
     hazard = np.where(ended, weight / at_risk, 0.0)
     return np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
+
+
+def _position(futures_s: Floats, passed_s: float, ended: bool, at: float) -> Position | None:
+    """Of a job that took so long, or has by now; None where its futures agreed, and held.
+
+    `at`: whose fraction says where among the futures that agree with it.
+    """
+    logs, slack = np.sort(np.log(futures_s)), slack_s(passed_s)
+    ends = (float(np.log(max(one, LEAST_S))) for one in (passed_s - slack, passed_s + slack))
+    low, high = (min(max(_place(logs, one), -REACH), 1.0 + REACH) for one in ends)
+    if not ended:
+        return Position(low, False)
+    agreed = np.exp(logs[-1]) <= passed_s + slack and np.exp(logs[0]) >= passed_s - slack
+    return None if agreed else Position(low + (high - low) * (at % 1.0), True)
 
 
 def _interval(logs: Floats, level: float, places: Floats, share: Floats) -> Interval:

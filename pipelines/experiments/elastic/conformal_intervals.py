@@ -159,7 +159,10 @@ def replayed_positions(
     run.submit(first)
     try:
         sizes = None if declared else fit_sizes_at(run, NOBODY)
-        drawn = [_asked(run, job, knowledge(run, NOBODY, sizes), futures, seed) for job in jobs.tolist()]
+        # A position needs fewer futures than an interval's ends.
+        drawn = [
+            _asked(run, job, knowledge(run, NOBODY, sizes), min(futures, ROUGH), seed) for job in jobs.tolist()
+        ]
     except ValueError:
         return []
     run.submit(count)
@@ -198,7 +201,9 @@ def _median_error(predicted_s: Floats, actual_s: Floats) -> float:
     return float(np.median(100.0 * np.abs(actual_s - predicted_s) / predicted_s))
 
 
-WARMED = 100
+WARMED = 50
 """Jobs of the past that are asked about, to begin with."""
+ROUGH = 20
+"""Futures drawn of each."""
 UNWARMED = 0.3
 """Share of the past that is known before the first of them."""
