@@ -20,11 +20,11 @@ from jobcast.domain.arrays import Floats
 
 LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
-REACH = 0.1
+REACH = 2.0
 """How far beyond the outermost futures outcomes count at most: who is missed by more says no more."""
-MEMORY = 100.0
+MEMORY = 200.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
-TRUST = 60.0
+TRUST = 30.0
 """Outcomes that weigh as much as the futures by themselves."""
 RELATIVE = 1e-9
 """Share of a time by which sums in another order may move it."""
@@ -63,6 +63,10 @@ class Position(NamedTuple):
 
     place: float
     ended: bool
+
+    def within(self, reach: float) -> "Position":
+        """The same, but no further beyond the outermost futures."""
+        return Position(min(max(self.place, -reach), 1.0 + reach), self.ended)
 
 
 class IntervalTracker:
@@ -179,11 +183,11 @@ def _position(futures_s: Floats, passed_s: float, ended: bool, at: float) -> Pos
     """
     logs, slack = np.sort(np.log(futures_s)), slack_s(passed_s)
     ends = (float(np.log(max(one, LEAST_S))) for one in (passed_s - slack, passed_s + slack))
-    low, high = (min(max(_place(logs, one), -REACH), 1.0 + REACH) for one in ends)
+    low, high = (_place(logs, one) for one in ends)
     if not ended:
-        return Position(low, False)
+        return Position(low, False).within(REACH)
     agreed = np.exp(logs[-1]) <= passed_s + slack and np.exp(logs[0]) >= passed_s - slack
-    return None if agreed else Position(low + (high - low) * (at % 1.0), True)
+    return None if agreed else Position(low + (high - low) * (at % 1.0), True).within(REACH)
 
 
 def _interval(logs: Floats, level: float, places: Floats, share: Floats) -> Interval:

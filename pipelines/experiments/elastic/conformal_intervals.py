@@ -160,16 +160,17 @@ def replayed_positions(
     try:
         sizes = None if declared else fit_sizes_at(run, NOBODY)
         # A position needs fewer futures than an interval's ends.
-        drawn = [
-            _asked(run, job, knowledge(run, NOBODY, sizes), min(futures, ROUGH), seed) for job in jobs.tolist()
-        ]
+        drawn = [_asked(run, job, knowledge(run, NOBODY, sizes), min(futures, ROUGH), seed) for job in jobs.tolist()]
     except ValueError:
         return []
     run.submit(count)
     run.advance(until_s)
     submit_s, end_s = run.jobs.submit_s[jobs], run.state.end_s[jobs]
     jct_s = np.where(np.isnan(end_s), np.inf, end_s - submit_s)
-    return IntervalTracker().positions(submit_s, jct_s, list(_lengths(np.array(drawn) - submit_s[:, None])), until_s)
+    futures_s = list(_lengths(np.array(drawn) - submit_s[:, None]))
+    told = IntervalTracker().positions(submit_s, jct_s, futures_s, until_s)
+    # Who starved in another load says that futures were too short, not by how much they are now.
+    return [one.within(PAST_REACH) for one in told]
 
 
 def _asked(run: ElasticReplay, job: int, known: Forecasters, futures: int, seed: int) -> Floats:
@@ -203,6 +204,8 @@ def _median_error(predicted_s: Floats, actual_s: Floats) -> float:
 
 WARMED = 50
 """Jobs of the past that are asked about, to begin with."""
+PAST_REACH = 0.1
+"""How far beyond their futures they count at most."""
 ROUGH = 20
 """Futures drawn of each."""
 UNWARMED = 0.3
