@@ -8,7 +8,7 @@ the same for elastic jobs (`simulator.elastic`).
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -76,19 +76,28 @@ class Completion:
     end_s: float = nan
 
 
-class Future(NamedTuple):
-    """What may be: of run times alone of active jobs, and who arrives, by submission, and how long that runs.
+@dataclass(frozen=True, slots=True)
+class Future:
+    """What may be. Called with an active job it tells its run time alone, as `Believed`.
 
-    `coming`: None for nobody; it can be read once.
+    Attributes
+    ----------
+    seconds : that run time by seq
+    coming : who arrives, by submission, and how long each runs; None for nobody. It can be read once
     """
 
-    believed_s: Believed
+    seconds: Mapping[int, float]
     coming: Iterator[tuple[Job, float]] | None = None
 
+    def __call__(self, job: Job) -> float:
+        """Its run time, seconds."""
+        return self.seconds[job.seq]
 
-def completions(run: Simulation, seqs: Sequence[int], future: Future) -> dict[int, Completion]:
+
+def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> dict[int, Completion]:
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
-    fork = run.fork(*future)
+    # Points have nobody come: only futures say who may.
+    fork = run.fork(believed_s, believed_s.coming if isinstance(believed_s, Future) else None)
     # No further than needed: a copy is as dear as the run itself.
     left = set(seqs)
     while left and not fork.over:
@@ -148,6 +157,7 @@ class RunTimeDraws:
         """Raises TraceError where no job has ended."""
         active = list(run.cluster.active.values())
         done_s = np.array([run.law.service(run, job).run_s for job in active])
+        limit_s = np.array([inf if job.requirements is None else job.requirements.time_limit_s for job in active])
         known, kind = self._known(run, active, done_s), self._kinds_of(active)
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
@@ -157,10 +167,11 @@ class RunTimeDraws:
             rng = np.random.default_rng((self.seed, seq, number))
             draws = SizeDraws(sample, rng)
             drawn_s = draws.draw(kind, done_s) if odds is None else draws.draw_in_bins(kind, done_s, *odds)
+            # Limits end whoever has not ended by then.
+            drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
             seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
             coming = None if model is None else self._coming(run, known, draws, ArrivalDraws(model, rng), rng)
-            # Bound as a default: the next future must not change what this one believes.
-            yield Future(lambda job, seconds=seconds: seconds[job.seq], coming)  # type: ignore[misc]
+            yield Future(seconds, coming)
 
     def _sample(self, run: Simulation, known: "Known") -> SizeSample:
         run_s, ended, kind = known.run_s, known.ended, known.kind
@@ -189,10 +200,13 @@ class RunTimeDraws:
         ran_s[[job.seq for job in active]] = done_s
         # Only what has ended by now may be learnt from; others of before the run are no part of it.
         gone = np.flatnonzero(self.earlier.known_s <= run.now_s)[-KEPT:]
-        jobs = [*(before.jobs[place] for place in gone.tolist()), *mine][-KEPT:]
-        run_s = np.concatenate([before.run_s[gone], ran_s])[-KEPT:]
-        ended = np.concatenate([np.ones(len(gone), np.bool_), over])[-KEPT:]
-        return Known(jobs, run_s, ended, np.concatenate([before.kind[gone], self._kinds_of(mine)])[-KEPT:])
+        jobs = [*(before.jobs[place] for place in gone.tolist()), *mine]
+        run_s = np.concatenate([before.run_s[gone], ran_s])
+        kind = np.concatenate([before.kind[gone], self._kinds_of(mine)])
+        ended = np.concatenate([np.ones(len(gone), np.bool_), over])
+        # All that have not ended, and the last ones of those that have.
+        kept = np.sort(np.concatenate([np.flatnonzero(~ended), np.flatnonzero(ended)[-KEPT:]]))
+        return Known([jobs[place] for place in kept.tolist()], run_s[kept], ended[kept], kind[kept])
 
     def _kinds_of(self, jobs: Sequence[Job]) -> Ints:
         """Jobs of the same pool and width are of one kind; where a version is asked, of the same width."""
@@ -242,7 +256,7 @@ class Known(NamedTuple):
 
 
 KEPT = 4_000
-"""Jobs that are drawn from, at most: the last ones."""
+"""Jobs that have ended and are drawn from, at most: the last ones."""
 LOT = 64
 """Arrivals that are drawn at a time."""
 
@@ -274,7 +288,7 @@ class AtSubmission(Watcher):
         if not arrived:
             return
         try:
-            found = completions(run, arrived, Future(believed_now(run)))
+            found = completions(run, arrived, believed_now(run))
         # A copy may come to what no run would: run times that contradict what was already seen.
         except DecisionError as error:  # in a world that may be believed wrongly: counted, and told with the first
             self.failed.append(str(error))
@@ -355,16 +369,17 @@ class AtInstant(Watcher):
                 "earlier"
             )
         self.stands = self._stands(run, job)
-        self.point = self._asked(run, job, Future(believed_now(run)))
+        self.point = self._asked(run, job, believed_now(run))
         self.futures = [self._asked(run, job, one) for one in (self.draws(run, job.seq) if self.draws else ())]
 
-    def _asked(self, run: Simulation, job: Job, future: Future) -> Completion:
+    def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
         # A declared run time goes before what the source believes of that job alone.
-        if not isnan(self.work_s):
-            future = future._replace(believed_s=self._declaring(job, future.believed_s))
-        return completions(run, [job.seq], future)[job.seq]
+        told = believed_s if isnan(self.work_s) else self._declaring(job, believed_s)
+        return completions(run, [job.seq], told)[job.seq]
 
     def _declaring(self, job: Job, believed_s: Believed) -> Believed:
+        if isinstance(believed_s, Future):
+            return replace(believed_s, seconds={**believed_s.seconds, job.seq: self.work_s})
         return lambda one: self.work_s if one.seq == job.seq else believed_s(one)
 
     def _stands(self, run: Simulation, job: Job) -> dict[str, Any]:
