@@ -2,14 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jobcast.domain.arrays import Floats
-from jobcast.models.completion.job_completions import BEYOND, LEVELS, IntervalTracker
+from jobcast.models.completion.intervals import LEVELS, IntervalTracker, Position
 from jobcast.models.promise_ledger import END, START, Event, Outcome, Outcomes, Promise
 from jobcast.traces.table import Trace
 
@@ -117,25 +116,24 @@ class Calibration:
     Attributes
     ----------
     due, kept : promises that it rests on, and how many of these were kept
-    tails : by level, the shares of futures below and above an interval; see `IntervalTracker`
+    known : where these came among the futures that were drawn of them
     """
 
     due: int
     kept: int
-    tails: Mapping[float, tuple[float, float]]
+    known: Sequence[Position]
 
     def tracker(self) -> IntervalTracker:
         """Intervals that go on from there."""
-        return IntervalTracker(tails=self.tails)
+        return IntervalTracker(known=self.known)
 
 
 def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> Calibration | None:
     """From the last promises that were made and due by an instant; None where they are fewer than `ENOUGH`.
 
-    Each end is put where it would have held as many of the events as it is to hold: split conformal prediction (Vovk
-    et al., Algorithmic Learning in a Random World, 2005) in shares of the futures, so that it does not matter by which
-    ends the promises were made. Intervals only become wider: jobs of one queue go well together, so that a good week
-    says little of the next. What has not come counts as if it came when somebody looked last.
+    Ends go where events fell among the futures that were drawn of them (see `IntervalTracker`), so that it does not
+    matter by which ends the promises were made. What had not come when somebody looked last has outlived its futures
+    up to then.
 
     Parameters
     ----------
@@ -143,41 +141,20 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     outcomes : that were known by the instant
     """
     level = LEVELS[-1]
-    known = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
+    told = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
     # Of what came after the last look only what was early would count.
     as_of_s = min(at_s, last_look_s(outcomes))
-    due = sorted((one for one in known if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
+    due = sorted((one for one in told if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
     if len(due) < ENOUGH:
         return None
-    shares = np.array([_futures_beside(one, outcomes[one.event]) for one in due])
-    tails = {one: (_tail(shares[:, 0], one), _tail(shares[:, 1], one)) for one in LEVELS}
+    due.sort(key=lambda one: one.at_s)
+    at = np.array([one.at_s for one in due])
+    came_s = np.array([math.inf if (event_s := outcomes[one.event].event_s) is None else event_s for one in due])
+    left_s = [np.maximum(np.array(one.futures_s) - one.at_s, 1.0) for one in due]
+    known = IntervalTracker().positions(at, np.maximum(came_s - at, 1.0), left_s, as_of_s)
     kept = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
-    return Calibration(len(due), kept, tails)
+    return Calibration(len(due), kept, known)
 
 
 def _is_due(promise: Promise, level: float, as_of_s: float) -> bool:
     return _ends(promise, level)[1] + RECORDED_S < as_of_s
-
-
-def _futures_beside(promise: Promise, outcome: Outcome) -> tuple[float, float]:
-    """The shares of futures below and above an interval that would just have held the event, from either side."""
-    came_s = outcome.known_s if outcome.event_s is None else outcome.event_s
-    knots = np.log(np.maximum(np.array(promise.futures_s) - promise.at_s, 1.0))
-    event = float(np.log(max(came_s - promise.at_s, 1.0)))
-    return _share(knots, event), _share(-knots[::-1], -event)
-
-
-def _share(knots: Floats, event: float) -> float:
-    """The share of futures up to an event, by quantiles at even shares; beyond them as intervals reach beyond."""
-    place = int(np.searchsorted(knots, event, side="right"))
-    if place in (0, len(knots)):
-        return float((event - knots[0]) / BEYOND if place == 0 else 1.0 + (event - knots[-1]) / BEYOND)
-    part = (event - knots[place - 1]) / (knots[place] - knots[place - 1])
-    return float((place - 1 + part) / (len(knots) - 1))
-
-
-def _tail(shares: Floats, level: float) -> float:
-    """The largest tail that misses no more of the events than it may, and no larger than that of the futures."""
-    aim = (1.0 - level) / 2.0
-    rank = int(aim * (len(shares) + 1))
-    return float(min(np.sort(shares)[max(rank - 1, 0)], aim))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.memory import need_memory
-from jobcast.models.completion.job_completions import survival
+from jobcast.models.completion.intervals import survival
 from jobcast.models.metadata import booster_of, trained_booster
 
 THREADS = 1

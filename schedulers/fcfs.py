@@ -8,6 +8,8 @@ class Fcfs(Placed):
     """Start each pool's jobs in order of submission while they fit its quota; the head blocks the rest."""
 
     name = "fcfs"
+    # Futures are played without later arrivals where these delay nobody.
+    overtakes = False
 
     def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""

@@ -1,9 +1,10 @@
 """When jobs arrive in a replay: as the trace has them, or a think time after those that their people waited for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from heapq import heappop, heappush
+from itertools import islice
 from math import inf
 from typing import Protocol
 
@@ -39,6 +40,11 @@ class ArrivalStream(Protocol):
 
     def row(self, job: Job) -> int:
         """Position of a job that has arrived in the workload."""
+        ...
+
+    @property
+    def arrived(self) -> int:
+        """How many jobs have been taken."""
         ...
 
     def fork(self) -> "ArrivalStream":
@@ -79,6 +85,11 @@ class OpenArrivals:
     def row(self, job: Job) -> int:
         """Jobs are numbered as the workload has them."""
         return job.seq
+
+    @property
+    def arrived(self) -> int:
+        """How many jobs have been taken."""
+        return self._taken
 
     def fork(self) -> "OpenArrivals":
         """A copy that goes its own way."""
@@ -139,6 +150,11 @@ class ClosedArrivals:
         """Position of a job that has arrived in the workload."""
         return self.places[job.seq]
 
+    @property
+    def arrived(self) -> int:
+        """How many jobs have been taken."""
+        return len(self.jobs)
+
     def fork(self) -> "ClosedArrivals":
         """A copy that goes its own way."""
         forked = copy(self)
@@ -157,6 +173,55 @@ class ClosedArrivals:
                 heappush(self._heap, (arrival_s, self._workload.jobs[place].job_id, place))
         if self._heap:
             self.next_s = self._heap[0][0]
+
+
+class ForeseenArrivals:
+    """The jobs of a run that have arrived, then such as somebody believes to come, numbered as they do.
+
+    Parameters
+    ----------
+    stream : of the run
+    coming : jobs and their run times, by submission; read no further than time goes
+    most : how many of them at most
+    """
+
+    def __init__(self, stream: ArrivalStream, coming: Iterable[tuple[Job, float]], most: int) -> None:
+        self.jobs, self.outcomes = list(stream.jobs[: stream.arrived]), list(stream.outcomes[: stream.arrived])
+        self.waits_for_ends = False
+        self.first = len(self.jobs)
+        self._coming = islice(coming, most)
+        self._pull()
+
+    def _pull(self) -> None:
+        """Look at the next one."""
+        self._next = next(self._coming, None)
+        self.next_s = inf if self._next is None else self._next[0].submit_s
+
+    def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
+        """Jobs that arrive by an instant and have not been taken yet."""
+        begin = len(self.jobs)
+        while self._next is not None and self.next_s <= now_s and (most is None or len(self.jobs) < begin + most):
+            job, run_s = self._next
+            self.jobs.append(replace(job, seq=len(self.jobs)))
+            self.outcomes.append(Outcome(run_s))
+            self._pull()
+        return self.jobs[begin:]
+
+    def completed(self, job: Job, now_s: float) -> None:
+        """Nothing follows from it."""
+
+    def row(self, job: Job) -> int:
+        """Jobs are numbered as they come."""
+        return job.seq
+
+    @property
+    def arrived(self) -> int:
+        """How many jobs have been taken."""
+        return len(self.jobs)
+
+    def fork(self) -> "ForeseenArrivals":
+        """Futures have no futures of their own. Raises TypeError."""
+        raise TypeError("a future of a run is played once, not copied")
 
 
 def arrivals_of(workload: Workload) -> OpenArrivals | ClosedArrivals:

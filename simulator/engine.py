@@ -7,7 +7,7 @@ At one instant: what was reached, then who arrives, then one call of the policy.
 
 import gc
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from math import floor, inf, isnan, nan, ulp
 from typing import Any, NamedTuple, Protocol
@@ -17,10 +17,11 @@ import numpy as np
 from jobcast.domain import tolerance
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.domain.scheduling_rules import SchedulingRules
-from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
+from jobcast.simulator.arrival_streams import ClosedArrivals, ForeseenArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
@@ -32,6 +33,8 @@ from jobcast.simulator.workload import Workload
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
 
+MOST_COMING = 4_000
+"""Jobs that arrive in a future of a run, at most; after them nobody does."""
 Progress = Callable[[int, int], None]
 
 
@@ -160,7 +163,9 @@ class Simulation:
         ask_s = self._next_ask_s() if self._on_a_clock else self._wake_s
         return min(self.law.next_s(), self.stream.next_s, ask_s)
 
-    def fork(self, believed_s: Callable[[Job], float] | None = None) -> "Simulation":
+    def fork(
+        self, believed_s: Callable[[Job], float] | None = None, coming: Iterable[tuple[Job, float]] | None = None
+    ) -> "Simulation":
         """A copy that goes its own way: nothing that happens to one changes the other.
 
         Parameters
@@ -168,6 +173,8 @@ class Simulation:
         believed_s : what is believed of run times alone, in seconds by job. With it the copy plays out what is
             believed now: run times, epoch times and sizes are as forecast or declared, forecasts stand still, and
             nobody else arrives; meters that watch are left out. Without it the copy goes on in truth.
+        coming : who arrives nevertheless, by submission, and how long each runs alone; goes with `believed_s`, and with
+            laws that can `make_room`. A source that is asked about one of them answers what is believed of it
 
         Notes
         -----
@@ -184,6 +191,8 @@ class Simulation:
         else:
             fork.source, fork.history = None if self.source is None else Standing(self.source), None
             fork.stream.next_s, fork.stream.waits_for_ends = inf, False
+            if coming is not None:
+                fork._foresee(coming)
         # Whatever the policy holds of source and history becomes the fork's, not a copy of the run's.
         shared = {id(self.source): fork.source, id(self.history): fork.history}
         fork.policy = deepcopy(self.policy, shared)
@@ -194,6 +203,17 @@ class Simulation:
         if believed_s is not None:
             fork.law.believe(fork, believed_s)
         return fork
+
+    def _foresee(self, coming: Iterable[tuple[Job, float]]) -> None:
+        """Others arrive here, whom the run does not know."""
+        self.stream = stream = ForeseenArrivals(self.stream, coming, MOST_COMING)
+        self.jobs, count = stream.jobs, stream.first + MOST_COMING
+        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0)):
+            getattr(self, name).extend([empty] * (count - len(getattr(self, name))))
+        self._dedicated.extend(bytes(max(0, count - len(self._dedicated))))
+        self.law.make_room(count)  # type: ignore[attr-defined]
+        if self.source is not None:
+            self.source = Foreseeing(self.source, stream)
 
     def begin(self, at_s: float, known: Mapping[int, Stand]) -> "Simulation":
         """Begin amid things, where the policy is asked next.
@@ -583,13 +603,40 @@ class Standing:
 
     def __init__(self, source: ForecastSource) -> None:
         # A recording source would take a fork's questions for the run's.
-        self._source = getattr(source, "unheard", source)
+        self._source: Any = getattr(source, "unheard", source)
 
     def advance(self, now_s: float) -> None:
         """They stand still."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+
+class Foreseeing(Standing):
+    """The same, but of jobs that are only believed to come: what is believed of these."""
+
+    def __init__(self, source: ForecastSource, stream: ForeseenArrivals) -> None:
+        super().__init__(source)
+        self._stream = stream
+
+    def duration_s(self, job: Job) -> float:
+        """Its run time, seconds."""
+        if job.seq < self._stream.first:
+            return float(self._source.duration_s(job))
+        return self._stream.outcomes[job.seq].duration_s
+
+    def duration_bin(self, job: Job) -> int:
+        """The bin of its run time."""
+        if job.seq < self._stream.first:
+            return int(self._source.duration_bin(job))
+        return duration_bin(self.duration_s(job), self._source.horizons_min)
+
+    def duration_probabilities(self, job: Job) -> Sequence[float]:
+        """1 for that bin."""
+        if job.seq < self._stream.first:
+            return tuple(self._source.duration_probabilities(job))
+        told = self.duration_bin(job)
+        return tuple(float(one == told) for one in range(len(self._source.horizons_min) + 1))
 
 
 def replay(

@@ -7,14 +7,8 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.questions import Question
-from jobcast.models.completion.job_completions import (
-    LEVELS,
-    Interval,
-    IntervalTracker,
-    SizeDraws,
-    SizeForecaster,
-    SizeSample,
-)
+from jobcast.models.completion.intervals import LEVELS, Interval, IntervalTracker, Position
+from jobcast.models.completion.job_completions import SizeDraws, SizeForecaster, SizeSample
 from jobcast.models.completion.known_jobs import FEWEST, KnownJobs
 from jobcast.models.metadata import JsonModel
 from jobcast.models.predictor import ServedModel
@@ -56,11 +50,11 @@ class CompletionTime(JsonModel):
         self.trained_from_s_, self.trained_until_s_ = from_s, until_s
         ended = past.ended
         self.settings_ = SizeForecaster().fit(past.run_s[ended], past.most[ended])
-        self.tails_ = self._calibrated()
+        self.known_ = self._calibrated()
         return self
 
-    def _calibrated(self) -> dict[float, tuple[float, float]]:
-        """Tails after the last jobs of training that ended: each forecast at its submission, by what was known then."""
+    def _calibrated(self) -> list[Position]:
+        """Positions of the last jobs of training that ended, each forecast at its submission by what was known then."""
         past, tracker = self.past_, IntervalTracker()
         rows = np.flatnonzero(past.ended)
         # The last ones: earlier jobs know of too few others, and the queue has changed since.
@@ -70,7 +64,7 @@ class CompletionTime(JsonModel):
         if known:
             rows = rows[known]
             tracker.track(past.submit_s[rows], past.run_s[rows], [futures[place] for place in known])  # type: ignore[misc]
-        return tracker.tails
+        return tracker.known
 
     def _at_submission(self, row: int) -> Floats | None:
         """(FUTURES,) run times of a job of the past, from jobs before it; None where none had ended."""
@@ -92,7 +86,7 @@ class CompletionTime(JsonModel):
 
     def tracker(self) -> IntervalTracker:
         """Intervals that go on from where training left them."""
-        return IntervalTracker(tails=self.tails_)
+        return IntervalTracker(known=self.known_)
 
     def running(
         self, sample: SizeSample, width: Ints, done_s: Floats, seed: int = 0
@@ -116,7 +110,7 @@ class CompletionTime(JsonModel):
         return {
             "settings": self.settings_.told(),
             "past": self.past_.told(),
-            "tails": [[level, *tails] for level, tails in self.tails_.items()],
+            "known": [list(one) for one in self.known_],
         }
 
     @classmethod
@@ -124,7 +118,7 @@ class CompletionTime(JsonModel):
         """See `JsonModel`."""
         model = cls()
         model.settings_, model.past_ = SizeForecaster.read(told["settings"]), KnownJobs.read(told["past"])
-        model.tails_ = {level: (low, high) for level, low, high in told["tails"]}
+        model.known_ = [Position(*one) for one in told["known"]]
         return model
 
 
@@ -136,9 +130,9 @@ def drawn(sample: SizeSample, width: Ints, done_s: Floats, seed: Sequence[int]) 
     return found
 
 
-def tracker_of(learned: CompletionTime | None) -> IntervalTracker:
-    """Intervals that go on from where a model's training left them, else from the quantiles of futures."""
-    return IntervalTracker() if learned is None else learned.tracker()
+def tracker_of(learned: CompletionTime | None, warmed: Sequence[Position] = ()) -> IntervalTracker:
+    """Intervals that go on from where a model's training left them, and from what a replay of the past has shown."""
+    return IntervalTracker(known=[*([] if learned is None else learned.known_), *warmed])
 
 
 class ServedCompletionTime(ServedModel):

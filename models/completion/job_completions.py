@@ -2,118 +2,17 @@
 
 Sizes of jobs that nobody declares: drawn from jobs that finished before, the alike and the recent ones first.
 
-Calibration of intervals as outcomes come in: their ends move outwards when too many jobs fall beyond them.
-
-Each end of an interval is a quantile of the futures drawn; its level follows how often actual times fell beyond it
-(Gibbs and Candes, Adaptive Conformal Inference Under Distribution Shift, 2021), so that in the long run the intervals
-hold as many jobs as they promise, whatever the futures got wrong. They never become narrower than the futures say:
-short jobs' outcomes come first, and would narrow intervals whose misses are not known yet.
-
 Arrivals to come: blocks of past ones, so that bursts, widths, models and sizes stay together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-
-LEVELS = (0.5, 0.9)
-"""Shares of jobs that intervals are to hold."""
-STEP = 0.005
-"""How far an outcome moves the level of an end."""
-BEYOND = 10.0
-"""Logarithmic units that an end moves beyond the outermost future for each unit that its level is less than 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Bounds of a completion time, seconds; `level` is the share of jobs that such intervals are to hold."""
-
-    level: float
-    low_s: float
-    high_s: float
-
-    def holds(self, actual_s: float) -> bool:
-        """Whether a time lies within."""
-        return self.low_s <= actual_s <= self.high_s
-
-
-class IntervalTracker:
-    """Intervals from futures, each end at a level that outcomes have moved.
-
-    Parameters
-    ----------
-    levels : shares of jobs that intervals are to hold
-    step : how far an outcome moves the level of an end; 0 for the bare quantiles of the futures
-    tails : what others came to, where it goes on from; see `tails`
-    """
-
-    def __init__(
-        self,
-        levels: Sequence[float] = LEVELS,
-        step: float = STEP,
-        tails: Mapping[float, Sequence[float]] | None = None,
-    ) -> None:
-        self.levels, self.step = tuple(levels), step
-        begin = tails or {}
-        self._tails = {level: list(begin.get(level, [(1.0 - level) / 2.0] * 2)) for level in levels}
-
-    @property
-    def tails(self) -> dict[float, tuple[float, float]]:
-        """By level the share of futures below and above its interval; less than 0: beyond the outermost ones."""
-        return {level: (low, high) for level, (low, high) in self._tails.items()}
-
-    def intervals(self, futures_s: Floats) -> tuple[Interval, ...]:
-        """Intervals of a job whose completion took `futures_s`, (n_futures,) seconds more than 0; one a level."""
-        # Completion times spread over orders of magnitude; ends move by factors.
-        logs = np.log(futures_s)
-        return tuple(Interval(level, *self._bounds(logs, level)) for level in self.levels)
-
-    def observe(self, intervals: Sequence[Interval], actual_s: float) -> None:
-        """Take in the outcome of a job whose intervals were made before."""
-        for one in intervals:
-            aim, tails = (1.0 - one.level) / 2.0, self._tails[one.level]
-            # The end moves out by 1 - aim for a miss and in by aim for a hit: balanced at the promised share.
-            tails[0] = min(tails[0] + self.step * (aim - (actual_s < one.low_s)), aim)
-            tails[1] = min(tails[1] + self.step * (aim - (actual_s > one.high_s)), aim)
-
-    def track(self, submit_s: Floats, actual_s: Floats, futures_s: Sequence[Floats]) -> list[tuple[Interval, ...]]:
-        """Intervals of jobs in order of submission, each from outcomes that had come by then.
-
-        Parameters
-        ----------
-        submit_s, actual_s : (n_jobs,) seconds; when each was submitted, and how long it took from then
-        futures_s : (n_jobs,) of (n_futures,) what was drawn of that
-        """
-        waiting: list[tuple[float, int]] = []
-        made: list[tuple[Interval, ...]] = []
-        for number, at_s in enumerate(submit_s.tolist()):
-            # Outcomes teach in the order in which they come, not of submission.
-            while waiting and waiting[0][0] <= at_s:
-                _, one = heappop(waiting)
-                self.observe(made[one], float(actual_s[one]))
-            made.append(self.intervals(futures_s[number]))
-            heappush(waiting, (at_s + float(actual_s[number]), number))
-        return made
-
-    def _bounds(self, logs: Floats, level: float) -> tuple[float, float]:
-        low, high = self._tails[level]
-        return float(np.exp(_end(logs, low))), float(np.exp(-_end(-logs, high)))
-
-
-def _end(logs: Floats, tail: float) -> float:
-    """The quantile that leaves `tail` below it; beyond the outermost future where that is less than nothing."""
-    # Beyond the outermost future there is no quantile; the end goes on linearly in logarithms.
-    inside = max(tail, 0.0)
-    return float(np.quantile(logs, inside)) + BEYOND * (tail - inside)
-
-
-BLOCK = 20
-"""Arrivals that are drawn together. Moving block bootstrap: Kuensch, 1989."""
+from jobcast.models.completion.intervals import survival
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,16 +32,12 @@ class Arrivals:
         return len(self.row)
 
 
+PACE = 0.8
+"""Standard deviation of the logarithm of how much faster or slower than in the past jobs arrive in a future."""
+
+
 class ArrivalModel:
-    """Draws arrivals from past ones.
-
-    Parameters
-    ----------
-    block : arrivals that are drawn together
-    """
-
-    def __init__(self, block: int = BLOCK) -> None:
-        self.block = block
+    """Past arrivals, from which those to come are drawn; see `ArrivalDraws`."""
 
     def fit(self, submit_s: Floats) -> "ArrivalModel":
         """Learn from submissions in order, (n_jobs,) seconds. Raises ValueError for fewer than two."""
@@ -151,15 +46,36 @@ class ArrivalModel:
         self.gap_s_ = np.diff(submit_s)
         return self
 
-    def draw(self, count: int, rng: np.random.Generator) -> Arrivals:
-        """At least `count` arrivals, in whole blocks: more asked of the same `rng` go on where fewer end."""
-        past = len(self.gap_s_)
-        length = min(self.block, past)
-        # Blocks begin anywhere, also at the end, and go on at the beginning: every gap is as likely.
-        starts = rng.integers(0, past, size=-(-count // length))
-        rows = (starts[:, None] + np.arange(length)) % past
+
+class ArrivalDraws:
+    """Arrivals of one future, over-dispersed on every scale as queues' bursts are.
+
+    A stretch that comes is the last so many arrivals once more, their number log-uniform between 1 and all: a burst
+    goes on about as long as it has lasted, and may stop or return (self-similar arrivals: Paxson and Floyd, Wide-Area
+    Traffic: The Failure of Poisson Modeling, 1995). All gaps of a future share a factor, whose rate is mixed
+    log-normally. Blocks that lie in one piece keep bursts, widths, models and sizes together (Kuensch, 1989).
+
+    Parameters
+    ----------
+    model : fitted
+    rng : of the future
+    """
+
+    def __init__(self, model: ArrivalModel, rng: np.random.Generator) -> None:
+        self._gap_s, self._rng = model.gap_s_, rng
+        self._slower = float(np.exp(PACE * rng.standard_normal()))
+        self._rows = np.zeros(0, dtype=np.int64)
+
+    def draw(self, count: int) -> Arrivals:
+        """The next `count` arrivals: asking twice goes on where the first stopped."""
+        past, rows = len(self._gap_s), [self._rows]
+        while sum(map(len, rows)) < count:
+            last = min(past, int(np.exp(self._rng.uniform(0.0, np.log(past + 1.0)))))
+            rows.append(np.arange(past - last, past))
+        row = np.concatenate(rows)
+        row, self._rows = row[:count], row[count:]
         # A gap belongs to the later of two submissions.
-        return Arrivals(self.gap_s_[rows].ravel(), rows.ravel() + 1)
+        return Arrivals(self._slower * self._gap_s[row], row + 1)
 
 
 RECENCIES = (10.0, 30.0, 100.0, 1000.0)
@@ -174,8 +90,14 @@ TAIL = 1.0
 """Pareto index of what is left of a job that already ran longer than any seen: its median is as much again ..."""
 MOST_BEYOND = 3.0
 """... and at most so many times as much."""
+CANDIDATES = 16
+"""Sizes of which one is taken where it is known how likely each of some bins is."""
+LEAST_SHARE = 1e-6
+"""Bins are at least so likely."""
 SCORED = 400
 """Jobs at the end of the past that settings are scored on."""
+BLOCK = 20
+"""Jobs whose mean size is compared with what was forecast of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,6 +202,30 @@ class SizeDraws:
             drawn[mine] = self._of_width(one, done_s[mine])
         return drawn
 
+    def draw_in_bins(self, width: Ints, done_s: Floats, edges_s: Floats, odds: Floats) -> Floats:
+        """As `draw`, where it is known how likely sizes are to lie in each of some bins.
+
+        Each is one of `CANDIDATES` draws, taken in proportion to what its bin is worth there over here (sampling,
+        importance resampling: Rubin, 1987).
+
+        Parameters
+        ----------
+        edges_s, odds : (n_bins - 1,) upper edges of all bins but the last, and (n_jobs, n_bins)
+        """
+        drawn = np.array([self.draw(width, done_s) for _ in range(CANDIDATES)])
+        place = np.searchsorted(edges_s, drawn)
+        worth, jobs = np.empty(drawn.shape), np.arange(len(width))
+        for one in np.unique(width).tolist():
+            mine = jobs[width == one]
+            left = self._survival(one)[np.searchsorted(self._sample.size_s, edges_s)]
+            share = -np.diff(np.concatenate([[1.0], left, [0.0]]))
+            worth[:, mine] = odds[mine, place[:, mine]] / np.maximum(share, LEAST_SHARE)[place[:, mine]]
+        # A gamble of Gumbel noise takes each with the probability that it is worth.
+        noise = self._rng.gumbel(size=drawn.shape)
+        taken = np.argmax(np.log(np.maximum(worth, LEAST_SHARE)) + noise, axis=0)
+        chosen: Floats = drawn[taken, jobs]
+        return chosen
+
     def _of_width(self, width: int, done_s: Floats) -> Floats:
         survival, size_s, count = self._survival(width), self._sample.size_s, len(done_s)
         # Around the sizes seen, and a factor that all jobs of this future share.
@@ -301,17 +247,6 @@ class SizeDraws:
             weight = pooled(self._weight, self._sample.width == width)
             self._known[width] = survival(weight, self._sample.ended)
         return self._known[width]
-
-
-def survival(weight: Floats, ended: NDArray[np.bool_]) -> Floats:
-    """Share of jobs that are larger than the sizes before the i-th, (n + 1,), from (n,) by ascending size.
-
-    Kaplan and Meier (1958) with weights: a job that has not ended counts as long as it may be.
-    """
-    at_risk = np.cumsum(weight[::-1])[::-1]
-    # Who has not ended only leaves those at risk.
-    hazard = np.where(ended, weight / at_risk, 0.0)
-    return np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
 
 
 def pooled(weight: Floats, alike: NDArray[np.bool_]) -> Floats:

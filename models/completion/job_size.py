@@ -7,7 +7,8 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.questions import Question
-from jobcast.models.completion.job_completions import SPREAD, SizeForecaster, pooled, survival
+from jobcast.models.completion.intervals import survival
+from jobcast.models.completion.job_completions import SPREAD, SizeForecaster, pooled
 from jobcast.models.completion.known_jobs import ALIKE, Key, KnownJobs
 from jobcast.models.metadata import JsonModel
 from jobcast.models.predictor import ServedModel

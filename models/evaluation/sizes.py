@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.job_completions import Interval
+from jobcast.models.completion.intervals import Interval
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import keys_of
 from jobcast.models.scores import Figure, mean

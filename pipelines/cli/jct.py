@@ -11,13 +11,14 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
+from jobcast.models.completion.intervals import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.completion_by_copies import score_by_copies
-from jobcast.pipelines.experiments.elastic.conformal_intervals import Progress, forecast_run, interval_figures, track
-from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
+from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NOISY
+from jobcast.pipelines.experiments.elastic.conformal_intervals import Progress, figures_of, forecast_run, track
+from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of, warmed
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -79,15 +80,17 @@ def evaluate_jct(asked: Mapping[str, Any], learned: Registered | None, console: 
     model = None if learned is None else learned.model
     place, every = place_of(trace, asked, from_s), asked["every"]
     drawn: dict[str, Any] = {"futures": asked["futures"] or SCORE_FUTURES, "seed": asked["seed"]}
-    declared = asked["sizes"] == "declared"
+    spread = spread_of(asked["sizes"])
     with console.progress(f"evaluate jct under {rule.name}") as step:
         if rule.kind == ELASTIC:
             refuse_of_elastic(rule.name, asked, "pools", "forecasts")
-            drawn["declared"] = declared
+            drawn |= {"spread": spread, "sizes": asked["sizes"] or FORECAST}
             result = score_jct(trace, place, rule.name, settings, (from_s, until_s), drawn, every, step, model)
         else:
-            if declared:
-                raise ConfigError(f"--sizes declared: run times under {rule.name} are forecast; see --forecasts")
+            if spread is not None:
+                raise ConfigError(
+                    f"--sizes {asked['sizes']}: run times under {rule.name} are forecast; see --forecasts"
+                )
             window: dict[str, Any] = {"from_s": from_s, "until_s": until_s, "drop_wide": True, "only_pools": True}
             experiment = Experiment(trace=trace, cluster=place, **window)
             how = {"home": find_home(), "spec": source_of(asked), "every": every, "scored": SCORED, "learned": model}
@@ -127,8 +130,10 @@ def score_jct(
     Raises TraceError for a window without jobs, or one before which no job has ended.
     """
     from_s, until_s = window
-    facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
+    spread, how = drawn["spread"], {name: drawn[name] for name in ("futures", "seed")}
+    facts = {**split_settings(find_of_kind(policy, ELASTIC), settings).files.given(), "spread": spread or 0.0}
     scored = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
+    how["declared"] = spread is not None
     earlier = earlier_of(scored, facts, None if learned is None else learned.past_)
     given: dict[str, Any] = {} if learned is None else {"sizes": learned.settings_}
     # Every job, where there are fewer than are scored.
@@ -136,18 +141,21 @@ def score_jct(
     try:
         # From the middle of the first stretch: neither end counts for more.
         jobs = np.arange(every // 2, len(scored), every).tolist() or [0]
-        found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **given, **drawn)
+        found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **given, **how)
     except ValueError as error:
         raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
     submit_s = scored.workload.jobs.submit_s[found.job]
-    # A tracker that never moves its levels: the futures by themselves.
-    bare = track(found, submit_s, IntervalTracker(step=0.0))
+    tracker = tracker_of(learned, warmed(scored, policy, settings, facts, **how))
+    # A tracker that trusts nothing but the futures: these by themselves.
+    bare = track(found, submit_s, IntervalTracker(trust=np.inf))
     return {
         "predictor": "jct",
         "policy": policy,
-        "sizes": "declared" if drawn["declared"] else "forecast",
-        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
-        "bare": interval_figures(found, bare),
+        "gpus": scored.workload.cluster.gpus,
+        "sizes": drawn["sizes"],
+        "warmed": len(tracker.known),
+        **figures_of(found, track(found, submit_s, tracker)),
+        "bare": figures_of(found, bare),
         "futures": drawn["futures"],
         "seed": drawn["seed"],
         "inputs": scored.provenance(),
@@ -157,18 +165,41 @@ def score_jct(
     }
 
 
+def spread_of(sizes: str | None) -> float | None:
+    """Standard deviation of the logarithm of what declared sizes are wrong by; None where sizes are forecast.
+
+    Raises ConfigError for what names none of these.
+
+    >>> spread_of("forecast"), spread_of("declared"), spread_of("noisy:0.4")
+    (None, 0.0, 0.4)
+    """
+    name, _, spread = (sizes or FORECAST).partition(":")
+    if name == NOISY:
+        try:
+            if 0.0 <= float(spread) < np.inf:
+                return float(spread)
+        except ValueError:
+            pass
+    elif not spread and name in (FORECAST, DECLARED):
+        return None if name == FORECAST else 0.0
+    raise ConfigError(f"--sizes {sizes}: pass {FORECAST}, {DECLARED} or {NOISY}:S, S the errors' standard deviation")
+
+
 def _table(result: Mapping[str, Any]) -> str:
     lines = [
         f"{result['jobs']} jobs under {result['policy']}, sizes {result['sizes']}",
-        f"{'interval':<10} {'held %':>8} {'below %':>8} {'above %':>8} {'width / median':>15} {'bare: held %':>13}",
+        f"{'interval':<10} {'held %':>8} {'width / median':>15} {'bare: held %':>13}",
     ]
     for level in LEVELS:
         name, bare = f"{100 * level:g}", result["bare"]
         lines.append(
-            f"{name + ' %':<10} {result[f'coverage_{name}_pct']:>8.1f} {result[f'below_{name}_pct']:>8.1f} "
-            f"{result[f'above_{name}_pct']:>8.1f} {result[f'width_{name}_p50']:>15.2f} "
-            f"{bare[f'coverage_{name}_pct']:>13.1f}"
+            f"{name + ' %':<10} {100 * result[f'coverage_{name}']:>8.1f} {result[f'width_{name}_p50']:>15.2f} "
+            f"{100 * bare[f'coverage_{name}']:>13.1f}"
         )
+    lines.append(
+        f"90 %: {result['below_90_pct']:.1f} % below, {result['above_90_pct']:.1f} % above; the upper end is "
+        f"{result['ratio_median']:.3g} times the lower in the median; pinball loss {result['pinball']:.4f}"
+    )
     lines.append(
         f"median error: {result['median_err_p50_pct']:.1f} % of the median of the futures, "
         f"{result['point_err_p50_pct']:.1f} % of the point, which knows the sizes"

@@ -8,7 +8,7 @@ from typing import Any
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.pairs import settings_of
-from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.promise_ledger import END
 from jobcast.models.promise_record import Calibration
 from jobcast.models.registry.home import find_home

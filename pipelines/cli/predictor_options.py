@@ -51,7 +51,12 @@ place_options = options.several(
     _of(JCT, "--gpus", type=click.IntRange(min=1), help="a flat cluster of N GPUs."),
     _of(JCT, "--cluster", "cluster_path", type=options.FILE, help="a cluster file."),
     _of(JCT, "--futures", type=click.IntRange(min=2), help="futures drawn for a job; default 200."),
-    _of(JCT, "--sizes", type=click.Choice(["forecast", "declared"]), help="default forecast."),
+    _of(
+        JCT,
+        "--sizes",
+        metavar="forecast|declared|noisy:S",
+        help="default forecast; noisy: as declared, but for log-normal errors with standard deviation S (evaluate).",
+    ),
 )
 score_options = options.several(
     _of(JCT, "--every-job", "every", type=click.IntRange(min=1), help="score each Nth job; default some 300."),

@@ -1,7 +1,7 @@
 """`jobcast predict jct` and `evaluate jct` of all but elastic policies: whole jobs under quotas, rounds, tasks, nodes.
 
 The point is what the run's source of forecasts makes of it; futures draw the run times of all active jobs from those of
-jobs that ended before. Nobody else arrives in them.
+jobs that ended before, or as a version of job-duration has it, and who arrives where such jobs can delay others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, Completion, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
@@ -27,9 +27,9 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     Question,
     refuse_what_if,
 )
-from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, interval_figures, track
+from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, figures_of, track
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.queue_completions import QueueAtInstant, WidthAtInstant, at_width
 from jobcast.pipelines.experiments.settings import settings_apart
@@ -72,7 +72,7 @@ def answer_by_copies(
         asked = replace(asked, given=facts)
         if told["sizes"] == FORECAST:
             earlier = earlier_jobs(asked.scenario(rule.kind, rule.scope))
-            watch.draws = RunTimeDraws(earlier, question.futures, question.seed, learned)
+            watch.draws = RunTimeDraws(earlier, question.futures, question.seed, learned, _probable(spec))
         ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=question.seed, watching=(watch,))
         ran = run(asked, ask)
         told.update(forecasts=ran.forecasts, future=ran.future, **fidelity_told(ran.log, by_s=question.at_s))
@@ -136,6 +136,11 @@ def _answer(stands: Mapping[str, Any], point: Completion, futures: Sequence[Comp
     """Without draws the point is the only future."""
     drawn = np.array([(one.start_s, one.end_s) for one in futures or [point]])
     return Answer(stands["gpus"], point.start_s, point.end_s, drawn[:, 0], drawn[:, 1])
+
+
+def _probable(spec: ForecastSpec | None) -> bool:
+    """Whether a registered version of job-duration is asked, which knows how likely run times are."""
+    return spec is not None and spec.kind == REGISTRY.kind
 
 
 def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None) -> None:
@@ -207,7 +212,8 @@ def score_by_copies(
     # Evenly along the run, from the middle of the first stretch on.
     every = every or max(1, len(scenario) // scored)
     chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
-    watch = AtSubmission(chosen, RunTimeDraws(earlier_jobs(scenario), futures, seed, learned))
+    draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
+    watch = AtSubmission(chosen, draws)
     ran = run(
         asked, Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,)), progress
     )
@@ -223,9 +229,9 @@ def score_by_copies(
         "sizes": FORECAST,
         "forecasts": ran.forecasts,
         "future": ran.future,
-        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
-        # A tracker that takes no step leaves the futures as drawn.
-        "bare": interval_figures(found, track(found, submit_s, IntervalTracker(step=0.0))),
+        **figures_of(found, track(found, submit_s, tracker_of(learned))),
+        # A tracker that trusts nothing but them leaves the futures as drawn.
+        "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
         "futures": futures,
         "seed": seed,
         "inputs": scenario.provenance(),

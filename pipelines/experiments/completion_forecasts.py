@@ -1,24 +1,35 @@
 """When jobs will be done: a copy of the run is played forward with what is believed in the place of the truth.
 
 Run times are as the run's source of forecasts has them; epochs, iterations, sizes and samples are as jobs declare them.
-Nobody else arrives in the copy. The compiled twin does the same for elastic jobs (`simulator.elastic`).
+Of points nobody else arrives; in futures who does is drawn, where such jobs can delay others. The compiled twin does
+the same for elastic jobs (`simulator.elastic`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from math import isnan, nan
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from math import inf, isnan, nan
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import RUNTIME
 from jobcast.domain.policy import Grant
 from jobcast.domain.rounds import ActiveJob
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.job_completions import IntervalTracker, SizeDraws, SizeForecaster
+from jobcast.models.completion.intervals import LEAST_S, IntervalTracker
+from jobcast.models.completion.job_completions import (
+    SPREAD,
+    ArrivalDraws,
+    ArrivalModel,
+    SizeDraws,
+    SizeForecaster,
+    SizeSample,
+)
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import Simulation, Standing
@@ -65,12 +76,33 @@ class Completion:
     end_s: float = nan
 
 
-def completions(run: Simulation, seqs: list[int], believed_s: Believed) -> dict[int, Completion]:
+@dataclass(frozen=True, slots=True)
+class Future:
+    """What may be. Called with an active job it tells its run time alone, as `Believed`.
+
+    Attributes
+    ----------
+    seconds : that run time by seq
+    coming : who arrives, by submission, and how long each runs; None for nobody. It can be read once
+    """
+
+    seconds: Mapping[int, float]
+    coming: Iterator[tuple[Job, float]] | None = None
+
+    def __call__(self, job: Job) -> float:
+        """Its run time, seconds."""
+        return self.seconds[job.seq]
+
+
+def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> dict[int, Completion]:
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
-    fork = run.fork(believed_s)
+    # Points have nobody come: only futures say who may.
+    fork = run.fork(believed_s, believed_s.coming if isinstance(believed_s, Future) else None)
     # No further than needed: a copy is as dear as the run itself.
-    while not fork.over and any(isnan(fork.end_s(seq)) for seq in seqs):
+    left = set(seqs)
+    while left and not fork.over:
         fork.step()
+        left = {seq for seq in left if seq in fork.cluster.active}
     return {seq: Completion(fork.start_s(seq), fork.end_s(seq)) for seq in seqs}
 
 
@@ -93,63 +125,140 @@ class Watcher:
         raise NotImplementedError
 
 
-Draws = Callable[[Simulation, int], Iterable[Believed]]
-"""Of a run and an active job: what may be believed of run times in each of some futures."""
+Draws = Callable[[Simulation, int], Iterable[Future]]
+"""Of a run, and a number that seeds the draws (the job that is asked about): what may be, once a future."""
 
 
 @dataclass(eq=False)
 class RunTimeDraws:
-    """Draws run times of active jobs from those of jobs that ended before.
+    """Draws run times of active jobs, and who arrives, from the jobs that came before.
+
+    Run times are drawn as those of jobs that ended, of the same pool and width first; where a version of job-duration
+    forecasts how likely each bin is, from each bin as often as that says. In either case a job runs longer than it has.
 
     Attributes
     ----------
     earlier : jobs before the run, as the trace ran them
     futures, seed : how many draws of each job that is asked about; draws depend on (seed, job, number) alone
     learned : how jobs of the past count, and those where none has ended yet; None: as did best when first asked
+    probable : whether the run's source of forecasts says how likely bins of run times are
     """
 
     earlier: EarlierJobs
     futures: int
     seed: int
     learned: CompletionTime | None = None
+    probable: bool = False
     _fitted: SizeForecaster | None = field(default=None, init=False)
+    _kinds: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
+    _before: "Known | None" = field(default=None, init=False)
 
-    def __call__(self, run: Simulation, seq: int) -> Iterator[Believed]:
-        """What may be believed of run times in each future. Raises TraceError where no job has ended."""
+    def __call__(self, run: Simulation, seq: int) -> Iterator[Future]:
+        """Raises TraceError where no job has ended."""
         active = list(run.cluster.active.values())
         done_s = np.array([run.law.service(run, job).run_s for job in active])
-        width = np.array([job.gpus for job in active])
-        known_s, ended, known_width = self._known(run, active, done_s, width)
+        limit_s = np.array([inf if job.requirements is None else job.requirements.time_limit_s for job in active])
+        known, kind = self._known(run, active, done_s), self._kinds_of(active)
+        sample = self._sample(run, known)
+        odds = self._odds(run, active) if self.probable else None
+        model = self._arrivals(run, known)
+        for number in range(self.futures):
+            # A generator of its own for each future: asking for more of them changes none.
+            rng = np.random.default_rng((self.seed, seq, number))
+            draws = SizeDraws(sample, rng)
+            drawn_s = draws.draw(kind, done_s) if odds is None else draws.draw_in_bins(kind, done_s, *odds)
+            # Limits end whoever has not ended by then.
+            drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
+            seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
+            coming = None if model is None else self._coming(run, known, draws, ArrivalDraws(model, rng), rng)
+            yield Future(seconds, coming)
+
+    def _sample(self, run: Simulation, known: "Known") -> SizeSample:
+        run_s, ended, kind = known.run_s, known.ended, known.kind
         if self.learned is not None:
             self._fitted = self.learned.settings_
             if not ended.any():
                 past, mine = self.learned.past_, self.learned.past_.ended
-                known_s, known_width = np.append(past.run_s[mine], known_s), np.append(past.most[mine], known_width)
+                run_s, kind = np.append(past.run_s[mine], run_s), np.append(past.most[mine], kind)
                 # The version's jobs lie in front, and they all ended.
-                ended = np.arange(len(known_s)) < mine.sum()
+                ended = np.arange(len(run_s)) < mine.sum()
         if self._fitted is None:
             if not ended.any():
                 raise TraceError(f"--sizes forecast at {iso(run.now_s)}: no job has ended; ask later")
-            self._fitted = SizeForecaster().fit(known_s[ended], known_width[ended])
-        sample = self._fitted.sample(known_s, ended, known_width)
-        for number in range(self.futures):
-            # A generator of its own for each future: asking for more of them changes none.
-            draws = SizeDraws(sample, np.random.default_rng((self.seed, seq, number)))
-            seconds = dict(zip((job.seq for job in active), draws.draw(width, done_s).tolist(), strict=True))
-            # Bound as a default: the next future must not change what this one believes.
-            yield lambda job, seconds=seconds: seconds[job.seq]  # type: ignore[misc]
+            self._fitted = SizeForecaster().fit(run_s[ended], kind[ended])
+        return self._fitted.sample(run_s, ended, kind)
 
-    def _known(self, run: Simulation, active: Sequence[Any], done_s: Any, width: Any) -> tuple[Any, Any, Any]:
-        """Run times of jobs that ended by now and of those that did not as far as they ran, and widths."""
-        before = self.earlier
-        # Only what has ended by now may be learnt from.
-        gone = before.known_s <= run.now_s
-        over = [job for job in run.jobs if not np.isnan(run.end_s(job.seq))]
-        over_s = [run.stream.outcomes[job.seq].duration_s for job in over]
-        known_s = np.concatenate([before.duration_s[gone], over_s, done_s])
-        widths = np.array([one.gpus for one, is_gone in zip(before.jobs, gone, strict=True) if is_gone], dtype=np.int64)
-        known_width = np.concatenate([widths, [job.gpus for job in over], width]).astype(np.int64)
-        return known_s, np.arange(len(known_s)) < len(known_s) - len(active), known_width
+    def _known(self, run: Simulation, active: Sequence[Job], done_s: Floats) -> "Known":
+        """The last jobs that were submitted by now, run times of those that have not ended as far as they ran."""
+        if self._before is None:
+            jobs = self.earlier.jobs
+            self._before = Known(jobs, self.earlier.duration_s, np.zeros(len(jobs), np.bool_), self._kinds_of(jobs))
+        before, mine = self._before, run.jobs[: run.stream.arrived]
+        over = np.array([not isnan(run.end_s(job.seq)) for job in mine], dtype=np.bool_)
+        ran_s = np.array([one.duration_s for one in run.stream.outcomes[: len(mine)]])
+        # What has not ended must not be read.
+        ran_s[[job.seq for job in active]] = done_s
+        # Only what has ended by now may be learnt from; others of before the run are no part of it.
+        gone = np.flatnonzero(self.earlier.known_s <= run.now_s)[-KEPT:]
+        jobs = [*(before.jobs[place] for place in gone.tolist()), *mine]
+        run_s = np.concatenate([before.run_s[gone], ran_s])
+        kind = np.concatenate([before.kind[gone], self._kinds_of(mine)])
+        ended = np.concatenate([np.ones(len(gone), np.bool_), over])
+        # All that have not ended, and the last ones of those that have.
+        kept = np.sort(np.concatenate([np.flatnonzero(~ended), np.flatnonzero(ended)[-KEPT:]]))
+        return Known([jobs[place] for place in kept.tolist()], run_s[kept], ended[kept], kind[kept])
+
+    def _kinds_of(self, jobs: Sequence[Job]) -> Ints:
+        """Jobs of the same pool and width are of one kind; where a version is asked, of the same width."""
+        if self.learned is not None:
+            return np.array([job.gpus for job in jobs], dtype=np.int64)
+        kinds = self._kinds
+        return np.array([kinds.setdefault((job.pool, job.gpus), len(kinds)) for job in jobs], dtype=np.int64)
+
+    def _odds(self, run: Simulation, active: Sequence[Job]) -> tuple[Floats, Floats]:
+        """Upper edges of the bins of run times, seconds, and how likely each is for each job."""
+        source: Any = Standing(run.source)  # type: ignore[arg-type]
+        edges_s = 60.0 * np.array(source.horizons_min, dtype=np.float64)
+        return edges_s, np.array([source.duration_probabilities(job) for job in active])
+
+    def _arrivals(self, run: Simulation, known: "Known") -> ArrivalModel | None:
+        """None where nobody can be delayed by who comes later, or too few came, or jobs report regimes."""
+        overtaken = getattr(run.policy, "overtakes", True)
+        if not overtaken or len(known.jobs) < 2 or any(job.training is not None for job in run.cluster.active.values()):
+            return None
+        return ArrivalModel().fit(np.array([job.submit_s for job in known.jobs]))
+
+    def _coming(
+        self, run: Simulation, known: "Known", draws: SizeDraws, arrivals: ArrivalDraws, rng: np.random.Generator
+    ) -> Iterator[tuple[Job, float]]:
+        """Jobs like those of the past, and their run times, one after the other."""
+        at_s, quotas = run.now_s, {name: pool.quota for name, pool in run.cluster.pools.items()}
+        while True:
+            lot = arrivals.draw(LOT)
+            run_s = known.run_s[lot.row] * np.exp(SPREAD * rng.standard_normal(LOT))
+            # Drawn from jobs that have not ended: how long they run is not known either.
+            unknown = np.flatnonzero(~known.ended[lot.row])
+            run_s[unknown] = draws.draw(known.kind[lot.row[unknown]], known.run_s[lot.row[unknown]])
+            for gap_s, row, seconds in zip(lot.gap_s.tolist(), lot.row.tolist(), run_s.tolist(), strict=True):
+                at_s += gap_s
+                job = known.jobs[row]
+                if job.gpus <= quotas.get(job.pool, 0):
+                    yield replace(job, submit_s=at_s), max(seconds, LEAST_S)
+
+
+class Known(NamedTuple):
+    """Jobs in order of submission, columns (n_jobs,): run times (of those not ended as far as they ran), kinds."""
+
+    jobs: Sequence[Job]
+    run_s: Floats
+    ended: NDArray[np.bool_]
+    kind: Ints
+
+
+KEPT = 4_000
+"""Jobs that have ended and are drawn from, at most: the last ones."""
+LOT = 64
+"""Arrivals that are drawn at a time."""
 
 
 @dataclass(eq=False)
@@ -205,13 +314,15 @@ class AtSubmission(Watcher):
         return {"columns": ends_s if self.tracker is None else {**ends_s, **self._intervals(run, self.tracker)}}
 
     def _intervals(self, run: Simulation, tracker: IntervalTracker) -> dict[str, Any]:
-        """Ends of the widest interval of each job's completion time, seconds from its submission."""
+        """Ends of the widest interval of each job's completion time, seconds, each from what was known by then."""
         ends_s = np.full((len(run.jobs), 2), nan)
-        for row, job in enumerate(run.jobs):
-            if futures := self.futures_s.get(job.seq):
-                # An interval needs a length: a job that would end at once is given a second.
-                widest = tracker.intervals(np.maximum(np.array(futures) - job.submit_s, 1.0))[-1]
-                ends_s[row] = widest.low_s, widest.high_s
+        rows = [row for row, job in enumerate(run.jobs) if self.futures_s.get(job.seq)]
+        submit_s = np.array([run.jobs[row].submit_s for row in rows])
+        jct_s = np.array([run.end_s(run.jobs[row].seq) for row in rows]) - submit_s
+        futures = [np.array(self.futures_s[run.jobs[row].seq]) - at_s for row, at_s in zip(rows, submit_s, strict=True)]
+        # An interval needs a length: a job that would end at once is given a second.
+        made = tracker.track(submit_s, jct_s, [np.maximum(one, 1.0) for one in futures])
+        ends_s[rows] = [(one[-1].low_s, one[-1].high_s) for one in made] or np.empty((0, 2))
         return {"predicted_jct_low_s": ends_s[:, 0], "predicted_jct_high_s": ends_s[:, 1]}
 
     def notes(self) -> tuple[str, ...]:
@@ -272,6 +383,8 @@ class AtInstant(Watcher):
         return completions(run, [job.seq], told)[job.seq]
 
     def _declaring(self, job: Job, believed_s: Believed) -> Believed:
+        if isinstance(believed_s, Future):
+            return replace(believed_s, seconds={**believed_s.seconds, job.seq: self.work_s})
         return lambda one: self.work_s if one.seq == job.seq else believed_s(one)
 
     def _stands(self, run: Simulation, job: Job) -> dict[str, Any]:

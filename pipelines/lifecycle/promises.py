@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, LedgerError
-from jobcast.models.completion.job_completions import LEVELS
+from jobcast.models.completion.intervals import LEVELS
 from jobcast.models.promise_ledger import END, LOOK, START, Outcome, Promise, PromiseLedger
 from jobcast.models.promise_record import (
     SHARES,

@@ -188,6 +188,13 @@ class Separable:
         if self.rate[seq]:
             self.expect(seq)
 
+    def make_room(self, count: int) -> None:
+        """Jobs are numbered up to `count` from now on, beyond those of the workload."""
+        empty = {"at_s": inf}
+        for name in (*COLUMNS, *COUNTS):
+            one = getattr(self, name)
+            one.extend([empty.get(name, 0)] * (count - len(one)))
+
     def fork(self) -> Self:
         """A copy that goes its own way."""
         # Without `__init__`: parameters are shared, columns are copied below.

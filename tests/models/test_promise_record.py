@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.promise_ledger import END, LOOK, START, Outcome, Promise
 from jobcast.models.promise_record import (
     ENOUGH,

@@ -11,7 +11,7 @@ from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.promise_ledger import END, START
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier, fit_sizes_at, knowledge
 from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
@@ -31,7 +31,7 @@ NEW = "new"
 HOUR_S = 3600.0
 QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """Ends of the 90 % and the 50 % interval, and the median."""
-FORECAST, DECLARED = "forecast", "declared"
+FORECAST, DECLARED, NOISY = "forecast", "declared", "noisy"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain.elastic import Floats, Ints
-from jobcast.models.completion.job_completions import ArrivalModel, Interval, IntervalTracker, SizeForecaster
-from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, play_futures
+from jobcast.models.completion.declared_sizes import DeclaredSizes
+from jobcast.models.completion.intervals import LEAST_S, Interval, IntervalTracker, Position, interval_figures
+from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
+from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_futures
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT
 
@@ -31,6 +32,9 @@ class Earlier:
 
     def __len__(self) -> int:
         return len(self.end_s)
+
+
+NOBODY = Earlier(NO_PAST, np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,13 +81,14 @@ def forecast_run(
     sizes = None if declared else sizes or fit_sizes_at(run, earlier)
     drawn = []
     for number, job in enumerate(jobs):
+        run.submit(job)
         # Up to its submission and no further: later jobs are not known by then.
         run.forecast(job + 1)
         drawn.append(play_futures(run, job, knowledge(run, earlier, sizes), futures=futures, seed=seed))
         if progress is not None:
             progress(number + 1, len(jobs))
     # On to the end, for what the jobs came to.
-    run.forecast(len(run.size_s))
+    run.submit(len(run.size_s))
     run.finish()
     at = np.array(jobs, dtype=np.int64)
     submit_s = run.jobs.submit_s[at]
@@ -129,44 +134,79 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
     )
     arrivals = ArrivalModel().fit(seen.submit_s)
     if sizes is None:
-        return Forecasters(None, arrivals, seen)
+        told_s = np.concatenate([past.size_s if past.declared_s is None else past.declared_s, jobs.size_s[:arrived]])
+        return Forecasters(None, arrivals, seen, declared=DeclaredSizes.of(told_s, seen.size_s, seen.most))
     sample = sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64))
     return Forecasters(sample, arrivals, seen, sizes)
 
 
+def replayed_positions(
+    run: ElasticReplay, until_s: float, *, futures: int, seed: int, declared: bool = False
+) -> list[Position]:
+    """Where jobs of the past stand among futures, had each been asked about: what a tracker of a policy begins with.
+
+    Parameters
+    ----------
+    run : of the past alone, at its beginning
+    until_s : when what is asked now begins, seconds from the run's beginning: no later end is known
+    futures, seed, declared : as of `forecast_run`
+
+    None where too little of the past had ended for forecasts.
+    """
+    count = len(run.size_s)
+    first = int(UNWARMED * count)
+    jobs = np.arange(first, count, max(1, (count - first) // WARMED))
+    run.submit(first)
+    try:
+        sizes = None if declared else fit_sizes_at(run, NOBODY)
+        # A position needs fewer futures than an interval's ends.
+        drawn = [_asked(run, job, knowledge(run, NOBODY, sizes), min(futures, ROUGH), seed) for job in jobs.tolist()]
+    except ValueError:
+        return []
+    run.submit(count)
+    run.advance(until_s)
+    submit_s, end_s = run.jobs.submit_s[jobs], run.state.end_s[jobs]
+    jct_s = np.where(np.isnan(end_s), np.inf, end_s - submit_s)
+    futures_s = list(_lengths(np.array(drawn) - submit_s[:, None]))
+    told = IntervalTracker().positions(submit_s, jct_s, futures_s, until_s)
+    # Who starved in another load says that futures were too short, not by how much they are now.
+    return [one.within(PAST_REACH) for one in told]
+
+
+def _asked(run: ElasticReplay, job: int, known: Forecasters, futures: int, seed: int) -> Floats:
+    run.submit(job + 1)
+    return play_futures(run, job, known, futures=futures, seed=seed)
+
+
+def _lengths(times_s: Floats) -> Floats:
+    """Intervals are of logarithms: a job that would end at once is given a moment."""
+    return np.maximum(times_s, LEAST_S)
+
+
 def track(forecast: Forecast, submit_s: Floats, tracker: IntervalTracker) -> list[tuple[Interval, ...]]:
     """Intervals of the jobs of a run; `submit_s`: (n,) when they were submitted, seconds."""
-    return tracker.track(submit_s, forecast.actual_s, list(forecast.futures_s))
+    return tracker.track(submit_s, forecast.actual_s, list(_lengths(forecast.futures_s)))
 
 
-def interval_figures(forecast: Forecast, made: Sequence[tuple[Interval, ...]]) -> dict[str, Any]:
-    """Coverage of intervals in %, on which side actual times fell, their median ratio of ends, errors of points.
-
-    `width_NN_p50` is the median of (upper - lower end) / median of the futures.
-    """
-    median_s = np.median(forecast.futures_s, axis=1)
-    figures: dict[str, Any] = {
-        "jobs": len(forecast.job),
+def figures_of(forecast: Forecast, made: Sequence[tuple[Interval, ...]]) -> dict[str, Any]:
+    """How good intervals are, see `interval_figures`, and median errors of points, %."""
+    futures_s = _lengths(forecast.futures_s)
+    return {
+        **interval_figures(made, forecast.actual_s, futures_s),
         "point_err_p50_pct": _median_error(forecast.predicted_s, forecast.actual_s),
-        "median_err_p50_pct": _median_error(median_s, forecast.actual_s),
+        "median_err_p50_pct": _median_error(np.median(futures_s, axis=1), forecast.actual_s),
     }
-    for place, level in enumerate(one.level for one in made[0]):
-        low = np.array([row[place].low_s for row in made])
-        high = np.array([row[place].high_s for row in made])
-        name = f"{100 * level:g}"
-        figures |= {
-            f"coverage_{name}_pct": _pct((low <= forecast.actual_s) & (forecast.actual_s <= high)),
-            f"below_{name}_pct": _pct(forecast.actual_s < low),
-            f"above_{name}_pct": _pct(forecast.actual_s > high),
-            f"width_{name}_p50": float(np.median((high - low) / median_s)),
-            f"ratio_{name}_p50": float(np.median(high / low)),
-        }
-    return figures
-
-
-def _pct(held: NDArray[np.bool_]) -> float:
-    return 100.0 * float(held.mean())
 
 
 def _median_error(predicted_s: Floats, actual_s: Floats) -> float:
     return float(np.median(100.0 * np.abs(actual_s - predicted_s) / predicted_s))
+
+
+WARMED = 50
+"""Jobs of the past that are asked about, to begin with."""
+PAST_REACH = 0.1
+"""How far beyond their futures they count at most."""
+ROUGH = 20
+"""Futures drawn of each."""
+UNWARMED = 0.3
+"""Share of the past that is known before the first of them."""

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import TraceError
+from jobcast.models.completion.intervals import Position
 from jobcast.models.completion.known_jobs import KnownJobs
-from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier
+from jobcast.pipelines.experiments.elastic.conformal_intervals import NOBODY, Earlier, replayed_positions
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of
-from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Past
+from jobcast.pipelines.experiments.elastic.rollouts import Past
+from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
-
-NOBODY = Earlier(NO_PAST, np.zeros(0))
 
 
 def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJobs | None = None) -> Earlier:
@@ -22,10 +22,8 @@ def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJ
 
     `learned`: jobs in their place, where the trace holds none before the window.
     """
-    try:
-        # On the same cluster and tables: widths and sizes must be comparable.
-        of_earlier = elastic_jobs(cut_scenario(scenario.earlier, scenario.place), **facts)
-    except TraceError:
+    of_earlier = history_of(scenario, facts)
+    if of_earlier is None:
         return NOBODY if learned is None else _as_earlier(learned, scenario)
     earlier, before = of_earlier.trace, of_earlier.workload
     origin_s, jobs = scenario.workload.origin_s, before.jobs
@@ -39,8 +37,27 @@ def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJ
         told = earlier.end_s - origin_s
         # Jobs that ran on have no end yet: they are taken to run alone.
         end_s = np.where(np.isfinite(told), told, end_s)
-    past = Past(submit_s, before.size_s, jobs.least, jobs.most, model)
+    past = Past(submit_s, before.size_s, jobs.least, jobs.most, model, jobs.size_s)
     return Earlier(past, end_s)
+
+
+def history_of(scenario: ElasticScene, facts: Mapping[str, Any]) -> ElasticScene | None:
+    """Jobs submitted before a window, on the same cluster and tables: widths and sizes must be comparable."""
+    try:
+        return elastic_jobs(cut_scenario(scenario.earlier, scenario.place), **facts)
+    except TraceError:
+        return None
+
+
+def warmed(
+    scenario: ElasticScene, policy: str, settings: Mapping[str, str], facts: Mapping[str, Any], **how: Any
+) -> list[Position]:
+    """What a tracker of a policy begins with: a replay of the jobs before a window; `how`: see `replayed_positions`."""
+    past = history_of(scenario, facts)
+    if past is None:
+        return []
+    until_s = scenario.workload.origin_s - past.workload.origin_s
+    return replayed_positions(prepare(past, policy, settings), until_s, **how)
 
 
 def _as_earlier(learned: KnownJobs, scenario: ElasticScene) -> Earlier:

@@ -44,7 +44,9 @@ class ElasticWorkload:
 ElasticScene = Scenario[ElasticWorkload, None]
 
 
-def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0, noise_seed: int = 0) -> ElasticScene:
+def elastic_jobs(
+    cut: Bare, *, speedups: Path | None = None, noise: float = 0.0, noise_seed: int = 0, spread: float = 0.0
+) -> ElasticScene:
     """The jobs of a window over a speedup table, listed with their work as duration.
 
     Jobs without `min_gpus` are rigid: they hold all their GPUs or none. Work is duration x the speedup on the GPUs that
@@ -56,6 +58,7 @@ def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0,
     speedups : a table as `traces.speedups` reads it; without one every model is g times as fast on g GPUs
     noise : p of Figure 10: declared sizes are the true ones times a factor drawn for each in 1 -+ p
     noise_seed : of that draw
+    spread : standard deviation of the logarithm of another factor, by which they are wrong, too
 
     Raises TraceError when a job can never run, ConfigError for a table that does not fit.
     """
@@ -64,9 +67,9 @@ def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0,
     place, window = cut.place, cut.trace
     table, table_notes = _demand(window, speedups)
     jobs, size_s, rigid = _columns(window, table, place)
-    if noise:
+    if noise or spread:
         # Only what is declared is wrong: the true sizes stay as they are.
-        jobs = jobs._replace(size_s=size_s * _factors(len(size_s), noise, noise_seed))
+        jobs = jobs._replace(size_s=size_s * _factors(len(size_s), noise, noise_seed, spread))
     return cut.of(
         ElasticWorkload(jobs, size_s, elastic_cluster(place), float(window.submit_s[0])),
         None,
@@ -74,6 +77,7 @@ def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0,
         *table_notes,
         f"{rigid} jobs without min_gpus hold all their GPUs or none" if rigid else "",
         f"declared sizes are wrong by up to {noise:.0%}" if noise else "",
+        f"declared sizes are wrong by a log-normal factor of {spread:g}" if spread else "",
         listed=window.jobs.with_columns(duration=pl.Series(size_s)),
     )
 
@@ -170,8 +174,9 @@ def _speeds(table: Speedups, place: Cluster) -> Floats:
     return table.speeds(place.gpu_types)
 
 
-def _factors(count: int, noise: float, seed: int) -> Floats:
+def _factors(count: int, noise: float, seed: int, spread: float) -> Floats:
     if not 0.0 <= noise < np.inf:
         raise ConfigError(f"setting noise: must be a share >= 0, got {noise}")
-    drawn = np.random.default_rng(seed).uniform(-1.0, 1.0, count)
-    return np.maximum(LEAST_FACTOR, 1.0 + noise * drawn)
+    rng = np.random.default_rng(seed)
+    drawn = np.maximum(LEAST_FACTOR, 1.0 + noise * rng.uniform(-1.0, 1.0, count))
+    return drawn * np.exp(spread * rng.standard_normal(count)) if spread else drawn

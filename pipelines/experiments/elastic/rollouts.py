@@ -2,14 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
 from jobcast.domain.errors import DecisionError
-from jobcast.models.completion.job_completions import ArrivalModel, SizeDraws, SizeForecaster, SizeSample
+from jobcast.models.completion.declared_sizes import DeclaredSizes
+from jobcast.models.completion.job_completions import (
+    SPREAD,
+    ArrivalDraws,
+    ArrivalModel,
+    SizeDraws,
+    SizeForecaster,
+    SizeSample,
+)
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
 
@@ -89,6 +97,7 @@ class Past:
     submit_s : may be less than 0, before the run began
     size_s : work in seconds on one GPU, NaN where the job has not finished
     least, most, model : as in `ElasticJobs`
+    declared_s : work as declared, known from the submission on; None: as it turned out
     """
 
     submit_s: Floats
@@ -96,6 +105,7 @@ class Past:
     least: Floats
     most: Floats
     model: Ints
+    declared_s: Floats | None = None
 
 
 NO_PAST = Past(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
@@ -111,12 +121,14 @@ class Forecasters:
     arrivals : of jobs submitted before; None where nothing more is to arrive
     past : the jobs that arrivals are drawn from
     learned : what made `sizes`; with it a future that agrees with the rule learns from what it drew of running jobs
+    declared : how declared sizes err, in the order of `past`; None where they are not declared
     """
 
     sizes: SizeSample | None
     arrivals: ArrivalModel | None
     past: Past
     learned: SizeForecaster | None = None
+    declared: DeclaredSizes | None = None
 
 
 def play_futures(run: ElasticReplay, job: int, forecasters: Forecasters, **how: Any) -> Floats:
@@ -155,11 +167,23 @@ def play_starts_and_ends(
     count = int(run.state.count[COUNT.active])
     active = run.state.active[:count].copy()
     awaited = int(np.flatnonzero(active == job)[0])
-    found = np.empty((futures, 2))
-    for number in range(futures):
-        agrees = agreeing and number % AGREEING == 0
-        found[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agrees)
-    return found
+    if not run.policy.preemptive:
+        # Without preemption later arrivals delay nobody who is here.
+        forecasters = replace(forecasters, arrivals=None)
+    known = forecasters.declared is None or forecasters.declared.exact
+    certain = forecasters.sizes is None and forecasters.arrivals is None and known
+    found = [
+        _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agreeing and number % AGREEING == 0)
+        for number in range(1 if certain else futures)
+    ]
+    return np.array(found * futures if certain else found)
+
+
+class _Sizes(NamedTuple):
+    """Sizes of jobs, (n_jobs,) seconds on one GPU: what the scheduler is told, and what they are."""
+
+    told: Floats
+    true: Floats
 
 
 def _play_one(
@@ -173,27 +197,30 @@ def _play_one(
 ) -> tuple[float, float]:
     # A generator a future: more of them change none that were drawn.
     rng = np.random.default_rng(key)
-    done_s = run.state.done_s[active]
     if forecasters.sizes is None:
-        # Declared sizes that have already passed end a moment later.
-        draws, sizes = None, np.where(done_s >= run.jobs.size_s[active], done_s + OVERDUE_S, run.jobs.size_s[active])
+        told, done_s = run.jobs.size_s[active], run.state.done_s[active]
+        draws, sizes = None, _Sizes(told, np.where(done_s >= told, done_s + OVERDUE_S, told))
+        if forecasters.declared is not None:
+            row = len(forecasters.past.size_s) - int(run.state.count[COUNT.arrived]) + active
+            sizes = _Sizes(told, forecasters.declared.draw(row, done_s, rng))
     else:
         draws = SizeDraws(forecasters.sizes, rng)
-        sizes, corrected = _drawn(run, active, draws, declared, agrees)
+        drawn, corrected = _drawn(run, active, draws, declared, agrees)
         # What agreed says who is short: others are then drawn as if those had ended so.
         if corrected and forecasters.learned is not None:
-            known = _with_active(forecasters.past, run, active, sizes)
+            known = _with_active(forecasters.past, run, active, drawn)
             draws = SizeDraws(_sample(forecasters.learned, known), rng)
-            sizes, _ = _drawn(run, active, draws, declared, agrees)
-    forecasters = replace(forecasters, past=_with_active(forecasters.past, run, active, sizes))
-    comes = forecasters.arrivals is not None and run.policy.preemptive
-    # Without preemption later arrivals delay nobody who is here.
-    wanted = ARRIVALS_AT_FIRST if comes else 0
+            drawn, _ = _drawn(run, active, draws, declared, agrees)
+        sizes = _Sizes(drawn, drawn)
+    forecasters = replace(forecasters, past=_with_active(forecasters.past, run, active, sizes.true))
+    wanted = 0 if forecasters.arrivals is None else ARRIVALS_AT_FIRST
     to_come = _Arriving(forecasters, float(run.state.clock[CLOCK.now]), draws, rng)
     # Four times as many arrivals each time: few futures need more than the first lot.
     while True:
-        jobs = _world(run.jobs, active, sizes, to_come.first(wanted), forecasters.past)
-        start_s, end_s, arrived = _played(run, jobs, active, awaited)
+        come = to_come.first(wanted)
+        jobs = _world(run.jobs, active, sizes.told, come, forecasters.past)
+        true_s = np.concatenate([sizes.true, come.sizes.true])
+        start_s, end_s, arrived = _played(run, jobs, true_s, active, awaited)
         if arrived < len(jobs.size_s) or wanted == 0 or wanted >= MOST_ARRIVALS:
             return start_s, end_s
         wanted *= 4
@@ -213,7 +240,7 @@ def _drawn(
     sizes = draw(np.arange(len(active)))
     if not agrees:
         return sizes, False
-    alone = _world(run.jobs, active, sizes, (np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0)), NO_PAST)
+    alone = _world(run.jobs, active, sizes, NOBODY_ELSE, NO_PAST)
     agreed = agreeing_sizes(run, alone, active, sizes, draw)
     return agreed, agreed is not sizes
 
@@ -232,6 +259,17 @@ def _with_active(past: Past, run: ElasticReplay, active: Ints, sizes: Floats) ->
     return replace(past, size_s=size_s)
 
 
+class _Come(NamedTuple):
+    """Who arrives in a future, arrays (n,): when, the rows of the past jobs that they are drawn from, their sizes."""
+
+    submit_s: Floats
+    row: Ints
+    sizes: _Sizes
+
+
+NOBODY_ELSE = _Come(np.zeros(0), np.zeros(0, dtype=np.int64), _Sizes(np.zeros(0), np.zeros(0)))
+
+
 class _Arriving:
     """Arrivals of one future, drawn as far as they are needed."""
 
@@ -239,41 +277,42 @@ class _Arriving:
         self, forecasters: Forecasters, now_s: float, draws: SizeDraws | None, rng: np.random.Generator
     ) -> None:
         self._forecasters, self._draws, self._rng = forecasters, draws, rng
-        self._at_s = now_s
-        self._submit_s, self._row, self._size_s = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0)
+        self._arrivals = None if forecasters.arrivals is None else ArrivalDraws(forecasters.arrivals, rng)
+        self._at_s, self._come = now_s, NOBODY_ELSE
 
-    def first(self, count: int) -> tuple[Floats, Ints, Floats]:
-        """Submissions, past jobs that they are drawn from, sizes; at least `count` of each."""
-        # Whole blocks in one order: a longer future begins like the shorter one.
-        while len(self._row) < count:
-            self._draw()
-        return self._submit_s, self._row, self._size_s
+    def first(self, count: int) -> _Come:
+        """At least `count` of them, none where none are forecast."""
+        # Whole lots in one order: a longer future begins like the shorter one.
+        while self._arrivals is not None and len(self._come.row) < count:
+            drawn, before = self._arrivals.draw(ARRIVAL_BLOCKS), self._come
+            submit_s = self._at_s + np.cumsum(drawn.gap_s)
+            self._at_s = float(submit_s[-1])
+            sizes = _Sizes(*(np.concatenate(both) for both in zip(before.sizes, self._sizes(drawn.row), strict=True)))
+            self._come = _Come(
+                np.concatenate([before.submit_s, submit_s]), np.concatenate([before.row, drawn.row]), sizes
+            )
+        return self._come
 
-    def _draw(self) -> None:
-        model, past = self._forecasters.arrivals, self._forecasters.past
-        if model is None:
-            return
-        drawn = model.draw(ARRIVAL_BLOCKS, self._rng)
-        submit_s = self._at_s + np.cumsum(drawn.gap_s)
-        self._at_s = float(submit_s[-1])
-        size_s = past.size_s[drawn.row].copy()
+    def _sizes(self, row: Ints) -> _Sizes:
+        """Around those of the past jobs that they are drawn from: no two jobs are quite the same."""
+        past, forecasters = self._forecasters.past, self._forecasters
+        noise = np.exp(SPREAD * self._rng.standard_normal(len(row)))
+        if forecasters.declared is not None:
+            true = forecasters.declared.draw(row, np.zeros(len(row)), self._rng)
+            return _Sizes(forecasters.declared.told_s[row] * noise, true * noise)
+        size_s = past.size_s[row] * noise
         # Drawn from jobs that have not ended: their sizes are not known either.
         unknown = np.isnan(size_s)
-        if unknown.any() and self._draws is None:  # sizes are declared, but these jobs ran before the run
+        if unknown.any() and self._draws is not None:
+            size_s[unknown] = self._draws.draw(past.most[row][unknown].astype(np.int64), np.zeros(int(unknown.sum())))
+        elif unknown.any():
             size_s[unknown] = self._rng.choice(past.size_s[~np.isnan(past.size_s)], int(unknown.sum()))
-        elif unknown.any() and self._draws is not None:
-            widths = past.most[drawn.row][unknown].astype(np.int64)
-            size_s[unknown] = self._draws.draw(widths, np.zeros(len(widths)))
-        self._submit_s = np.concatenate([self._submit_s, submit_s])
-        self._row = np.concatenate([self._row, drawn.row])
-        self._size_s = np.concatenate([self._size_s, size_s])
+        return _Sizes(size_s, size_s)
 
 
-def _world(
-    jobs: ElasticJobs, active: Ints, sizes: Floats, to_come: tuple[Floats, Ints, Floats], past: Past
-) -> ElasticJobs:
-    """Active jobs first, then those to come, which have one stage."""
-    submit_s, row, size_s = to_come
+def _world(jobs: ElasticJobs, active: Ints, told_s: Floats, to_come: _Come, past: Past) -> ElasticJobs:
+    """Active jobs first, with their sizes as told, then those to come, which have one stage."""
+    submit_s, row, sizes = to_come
     first, length = jobs.stage_of[active], jobs.stage_of[active + 1] - jobs.stage_of[active]
     stage_of = np.concatenate([[0], np.cumsum(length)])
     # Stages of the active jobs, moved together in their new order.
@@ -282,7 +321,7 @@ def _world(
     behind = stage_of[-1] + np.arange(1, len(row) + 1)
     return ElasticJobs(
         submit_s=np.concatenate([jobs.submit_s[active], submit_s]),
-        size_s=np.concatenate([sizes, size_s]),
+        size_s=np.concatenate([told_s, sizes.told]),
         least=np.concatenate([jobs.least[active], past.least[row]]),
         most=np.concatenate([jobs.most[active], past.most[row]]),
         model=np.concatenate([jobs.model[active], past.model[row]]),
@@ -294,13 +333,15 @@ def _world(
     )
 
 
-def _played(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> tuple[float, float, int]:
+def _played(
+    run: ElasticReplay, jobs: ElasticJobs, size_s: Floats, active: Ints, awaited: int
+) -> tuple[float, float, int]:
     """Play a world until the awaited job ends: its start and end, and how many jobs had come by then."""
     # Here, since it compiles when it is first imported.
     from jobcast.simulator.elastic.kernel import play
 
     state, policy = _state(run, jobs, active), run.policy
-    status = play(policy.rule, run.world(jobs, jobs.size_s), state, len(jobs.size_s), awaited, np.inf)
+    status = play(policy.rule, run.world(jobs, size_s), state, len(size_s), awaited, np.inf)
     if status:
         raise DecisionError(f"policy {policy.name}: cannot be played forward (status {status})")
     return float(state.start_s[awaited]), float(state.end_s[awaited]), int(state.count[COUNT.arrived])

@@ -3,17 +3,17 @@
 import numpy as np
 
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
+from jobcast.models.completion.intervals import Position
 from tests.models.completion.test_job_size import trace_of
 
 
 def test_intervals_go_on_from_where_training_left_them():
     model = CompletionTime().fit(trace_of(np.random.default_rng(0).uniform(90, 110, 80)), 0.0, 1e4)
-    assert set(model.tails_) == {0.5, 0.9}
-    assert all(tail <= (1.0 - level) / 2 for level, ends in model.tails_.items() for tail in ends)
+    assert all(one.ended for one in model.known_)
+    assert 60 < len(model.known_) <= 78  # those before whom others had ended
     futures_s = np.linspace(50.0, 150.0, 101)
-    model.tails_ = {0.5: (0.25, 0.25), 0.9: (0.05, -0.01)}
+    model.known_ = [Position(1.05, True)] * 30
     mine, bare = (tracker_of(one).intervals(futures_s)[-1] for one in (model, None))
-    assert mine.low_s == bare.low_s
     assert mine.high_s > 150.0 > bare.high_s
 
 

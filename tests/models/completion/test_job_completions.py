@@ -5,72 +5,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.completion.job_completions import ArrivalModel, IntervalTracker, SizeDraws, SizeForecaster
+from jobcast.models.completion.job_completions import ArrivalDraws, ArrivalModel, SizeDraws, SizeForecaster
 
 
-def test_gaps_and_jobs_stay_together():
+def drawer_of(submit_s, seed=0):
+    return ArrivalDraws(ArrivalModel().fit(submit_s), np.random.default_rng(seed))
+
+
+def test_gaps_and_jobs_stay_together_but_for_the_pace_of_the_future():
     submit_s = np.array([0.0, 1.0, 3.0, 7.0, 15.0])
-    drawn = ArrivalModel(block=2).fit(submit_s).draw(50, np.random.default_rng(0))
-    assert (drawn.gap_s == np.diff(submit_s)[drawn.row - 1]).all()
-    following = drawn.row[1::2] - drawn.row[::2]
-    assert set(following.tolist()) <= {1, -3}  # the last is followed by the first
+    drawn = drawer_of(submit_s).draw(50)
+    pace = drawn.gap_s / np.diff(submit_s)[drawn.row - 1]
+    assert pace == pytest.approx(np.full(50, pace[0]))
+    assert set(drawn.row[:-1][np.diff(drawn.row) != 1].tolist()) == {4}  # a stretch ends with the last job
+    assert pace[0] != pytest.approx(drawer_of(submit_s, seed=1).draw(1).gap_s[0] / 8.0)
 
 
 @given(st.integers(1, 80), st.integers(1, 80), st.integers(0, 9))
 def test_more_draws_go_on_where_fewer_end(count, more, seed):
-    model = ArrivalModel(block=5).fit(np.arange(30.0) ** 1.5)
-    rng = np.random.default_rng(seed)
-    first, second = model.draw(count, rng), model.draw(more, rng)
-    assert len(first) >= count
-    assert len(second) >= more
-    again = np.random.default_rng(seed)
-    assert (model.draw(count, again).row == first.row).all()
+    times = np.arange(30.0) ** 1.5
+    one, whole = drawer_of(times, seed), drawer_of(times, seed).draw(count + more)
+    parts = [one.draw(count), one.draw(more)]
+    assert [len(part) for part in parts] == [count, more]
+    assert (np.concatenate([part.row for part in parts]) == whole.row).all()
+
+
+def test_a_burst_goes_on_about_as_long_as_it_has_lasted():
+    """100 jobs an hour apart, then 30 within a minute: half of the futures begin with a stretch of the burst alone."""
+    submit_s = np.concatenate([3600.0 * np.arange(100), 3600.0 * 99 + 2.0 * np.arange(1, 31)])
+    first = [drawer_of(submit_s, seed).draw(1).row[0] for seed in range(400)]
+    share = np.mean([row >= 100 for row in first])
+    assert share == pytest.approx(np.log(31) / np.log(130), abs=0.07)  # log-uniform between 1 and all
+
+
+def test_counts_of_arrivals_are_over_dispersed():
+    """Steady arrivals of the past: those of an hour differ between futures by more than a Poisson process's would."""
+    counts = [(np.cumsum(drawer_of(60.0 * np.arange(500), seed).draw(400).gap_s) <= 3600).sum() for seed in range(200)]
+    assert np.var(counts) > 5 * np.mean(counts)
 
 
 def test_one_submission_says_nothing_of_gaps():
     with pytest.raises(ValueError, match="at least two submissions"):
         ArrivalModel().fit(np.zeros(1))
-
-
-FUTURES = np.exp(np.linspace(0.0, 4.0, 101))
-"""Quantile q of their logarithms is 4 q."""
-
-
-def test_bare_intervals_are_quantiles_of_the_futures():
-    half, most = IntervalTracker().intervals(FUTURES)
-    assert (half.level, most.level) == (0.5, 0.9)
-    assert np.log([half.low_s, half.high_s]) == pytest.approx([1.0, 3.0])
-    assert np.log([most.low_s, most.high_s]) == pytest.approx([0.2, 3.8])
-    assert most.holds(10.0)
-    assert not most.holds(50.0)
-
-
-def test_an_outcome_beyond_an_end_moves_it_outwards_and_one_within_back_but_not_inside_the_futures():
-    tracker = IntervalTracker(levels=(0.9,), step=0.02)
-    tracker.observe(tracker.intervals(FUTURES), 1e6)
-    assert tracker.tails[0.9] == pytest.approx((0.05, 0.05 + 0.02 * (0.05 - 1)))
-    for _ in range(10):
-        tracker.observe(tracker.intervals(FUTURES), 10.0)
-    assert tracker.tails[0.9] == pytest.approx((0.05, 0.05 - 0.02 * 0.95 + 10 * 0.02 * 0.05))
-    for _ in range(20):
-        tracker.observe(tracker.intervals(FUTURES), 10.0)
-    assert tracker.tails[0.9] == pytest.approx((0.05, 0.05))
-
-
-@pytest.mark.parametrize("shift", [-6.0, 0.0, 3.0])
-def test_in_the_long_run_intervals_hold_what_they_promise(shift):
-    """Actual times are off by a factor, to either side; the last 2,000 of 4,000 outcomes are held at least so often."""
-    rng = np.random.default_rng(0)
-    tracker = IntervalTracker(step=0.02)
-    held = []
-    for _ in range(4000):
-        made = tracker.intervals(FUTURES)
-        actual = float(np.exp(rng.uniform(0.0, 4.0) + shift))
-        held.append([one.holds(actual) for one in made])
-        tracker.observe(made, actual)
-    half, most = np.mean(held[2000:], axis=0)
-    assert half >= 0.47
-    assert most >= 0.87
 
 
 def sample_of(sizes, ended=None, widths=None):
@@ -130,3 +106,22 @@ def test_a_burst_of_long_jobs_is_noticed():
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(ValueError, match="of which there are none"):
         SizeForecaster().fit(np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
+def test_bins_that_are_known_to_be_likely_are_drawn_so_often():
+    """Half of the past ran 100 s, half 10,000 s; of two jobs it is said that one is short and one long, nine in ten."""
+    sample = sample_of([100.0, 10_000.0] * 100)
+    odds = np.array([[0.9, 0.1], [0.1, 0.9]])
+    width, done_s = np.ones(2, dtype=np.int64), np.zeros(2)
+    drawn = [
+        SizeDraws(sample, np.random.default_rng(seed)).draw_in_bins(width, done_s, np.array([1000.0]), odds)
+        for seed in range(400)
+    ]
+    assert (np.array(drawn) < 1000.0).mean(axis=0) == pytest.approx([0.9, 0.1], abs=0.06)
+
+
+def test_a_bin_that_a_job_has_left_behind_is_not_drawn():
+    draws = SizeDraws(sample_of([100.0, 10_000.0] * 100), np.random.default_rng(0))
+    odds = np.tile([0.9, 0.1], (50, 1))
+    drawn = draws.draw_in_bins(np.ones(50, dtype=np.int64), np.full(50, 2000.0), np.array([1000.0]), odds)
+    assert (drawn > 2000.0).all()

@@ -93,7 +93,7 @@ def test_a_declared_job_among_drawn_ones_keeps_its_size():
 def test_later_arrivals_delay_jobs_under_a_preemptive_policy_alone():
     """A stream of short jobs goes before the long one under SRSF; FIFO lets it run."""
     past = Past(np.arange(40.0) * 10 - 400, np.full(40, 9.0), np.zeros(40), np.ones(40), np.zeros(40, dtype=np.int64))
-    for policy, least in (("srsf", 500.0), ("elastic_fifo", 100.0)):
+    for policy, least in (("srsf", 105.0), ("elastic_fifo", 100.0)):
         run = run_of(elastic_jobs_of([0.0], [100.0], [1]), policy, gpus=1.0)
         run.submit(1)
         known = Forecasters(None, ArrivalModel().fit(past.submit_s), past)

@@ -1,0 +1,169 @@
+"""Intervals of completion times, scored: traces x policies x how sizes are known, one line a cell.
+
+Traces are those of TuftsNATLab/PCS (`pcs/trace_NAME.csv` in the folder JOBCAST_DATA), on as many GPUs as make a load
+of 0.9, down to whole nodes of eight; the last 60 % of the jobs are scored, every n-th so that 350 are. PCS goes by
+the balanced configuration that is published for the cluster, else by that for 0e4a51.
+
+    JOBCAST_DATA=DIR python benchmarks/bench_intervals.py [--traces 0e4a51,2869ce] [--against CHECKOUT] [--json FILE]
+
+`--against` scores the code of another checkout too, and tells the pinball loss over its loss.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+GPUS = {"0e4a51": 64, "2869ce": 32, "ee9e8c": 176, "b436b2": 152}
+POLICIES = ("elastic_fifo", "srsf", "pcs")
+SIZES = ("declared", "noisy:0.4", "forecast")
+SCORED = 350
+HISTORY = 0.4
+FUTURES = 40
+COLUMNS = (
+    *("n", "coverage_50", "coverage_90", "first_half", "second_half", "wide_share", "coverage_90_wide"),
+    *("ratio_median", "pinball", "pinball_s", "cpu_s"),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--traces", default=",".join(GPUS))
+    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--futures", type=int, default=FUTURES)
+    parser.add_argument("--scored", type=int, default=SCORED)
+    parser.add_argument("--against", type=Path, help="another checkout")
+    parser.add_argument("--json", type=Path, help="where figures are added, one JSON object a line")
+    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        print(json.dumps(cell(*options.cell, options.futures, options.scored)))
+        return
+    print(f"{'trace':<7} {'GPUs':>4} {'policy':<12} {'sizes':<10}", *(f"{one:>11.11}" for one in COLUMNS), "over old")
+    for sizes in options.sizes.split(","):
+        for trace in options.traces.split(","):
+            for policy in options.policies.split(","):
+                mine = asked(None, (trace, policy, sizes), options)
+                old = asked(options.against, (trace, policy, sizes), options) if options.against else {}
+                ratios = [f"{mine[name] / old[name]:.2f}" for name in ("pinball", "pinball_s") if old.get(name)]
+                print(
+                    f"{trace:<7} {GPUS[trace]:>4} {policy:<12} {sizes:<10}",
+                    *(f"{mine[one]:>11.4g}" if mine[one] is not None else f"{'-':>11}" for one in COLUMNS),
+                    *ratios,
+                    flush=True,
+                )
+                if options.json:
+                    with options.json.open("a", encoding="utf-8") as file:
+                        told = {"trace": trace, "gpus": GPUS[trace], "policy": policy, "sizes": sizes}
+                        file.write(json.dumps({**told, **mine, "old": old}) + "\n")
+
+
+def asked(checkout, key, options):
+    """One cell, in a process of its own: the code of another checkout must not meet ours."""
+    root = checkout or Path(__file__).resolve().parents[1]
+    words = [
+        sys.executable,
+        __file__,
+        "--cell",
+        *key,
+        "--futures",
+        str(options.futures),
+        "--scored",
+        str(options.scored),
+    ]
+    told = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(root / "src")}, stdout=subprocess.PIPE, check=True, text=True
+    )
+    return json.loads(told.stdout.splitlines()[-1])
+
+
+def cell(name, policy, sizes, futures, scored):
+    """Figures of a cell, by whatever version of the package is imported."""
+    import numpy as np
+
+    from jobcast.models.completion.completion_time import tracker_of
+    from jobcast.pipelines.experiments.clusters import cluster_of
+    from jobcast.pipelines.experiments.elastic import conformal_intervals, earlier_jobs
+    from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
+    from jobcast.pipelines.experiments.elastic.simulation import prepare, with_sizes
+    from jobcast.pipelines.experiments.scenarios import cut_scenario
+    from jobcast.traces.readers import read_trace
+
+    trace, settings = read_trace(converted(name)), settings_of(policy, name)
+    facts = {"speedups": Path(settings["speedups"])}
+    spread = float(sizes.partition(":")[2] or 0.0)
+    from_s = float(trace.submit_s[int(HISTORY * len(trace))])
+    place = cluster_of(trace, pools=None, gpus=GPUS[name], cluster=None, from_s=from_s)
+    scene = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s), **facts)
+    rng = np.random.default_rng(0)
+    rng.uniform(size=len(scene))
+    wrong = np.exp(spread * rng.standard_normal(len(scene)))
+    how = {"futures": futures, "seed": 0, "declared": sizes != "forecast"}
+    known = []
+    began_s = time.process_time()
+    if hasattr(earlier_jobs, "warmed"):
+        facts["spread"] = spread
+        known = [earlier_jobs.warmed(scene, policy, settings, facts, **how)]
+    scene = with_sizes(scene, scene.workload.size_s * wrong)
+    every = max(1, len(scene) // scored)
+    jobs = np.arange(every // 2, len(scene), every).tolist()
+    earlier = earlier_jobs.earlier_of(scene, facts)
+    found = conformal_intervals.forecast_run(prepare(scene, policy, settings), earlier, jobs, **how)
+    made = conformal_intervals.track(found, scene.workload.jobs.submit_s[found.job], tracker_of(None, *known))
+    cpu_s = time.process_time() - began_s
+    return {**figures(found, made), "cpu_s": cpu_s}
+
+
+def figures(found, made):
+    """One way of counting for both: this checkout's."""
+    import importlib.util
+
+    import numpy as np
+
+    try:
+        from jobcast.models.completion import intervals
+    except ImportError:
+        path = Path(__file__).resolve().parents[1] / "models/completion/intervals.py"
+        spec = importlib.util.spec_from_file_location("intervals", path)
+        intervals = importlib.util.module_from_spec(spec)
+        sys.modules["intervals"] = intervals
+        spec.loader.exec_module(intervals)
+    rows = [[intervals.Interval(one.level, one.low_s, one.high_s) for one in row] for row in made]
+    return intervals.interval_figures(rows, found.actual_s, np.maximum(found.futures_s, intervals.LEAST_S))
+
+
+def converted(name):
+    """The trace in the package's own format, written once."""
+    from tempfile import gettempdir
+
+    path = Path(gettempdir()) / f"bench_intervals_{name}.parquet"
+    if not path.exists():
+        source = data() / f"trace_{name}.csv"
+        words = (sys.executable, "-m", "jobcast", "trace", "convert", "pcs", source, "--out", path)
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def settings_of(policy, name):
+    """Speedups, and the configuration of PCS."""
+    settings = {"speedups": str(data() / "speedups.csv")}
+    if policy == "pcs":
+        published = data() / f"configs_{name}.json"
+        told = json.loads((published if published.exists() else data() / "configs_0e4a51.json").read_text())
+        path = converted(name).with_suffix(".json")
+        path.write_text(json.dumps(next(one for key, one in told.items() if "bal" in key)))
+        settings["config"] = str(path)
+    return settings
+
+
+def data():
+    """Where the traces are."""
+    return Path(os.environ["JOBCAST_DATA"]) / "pcs"
+
+
+if __name__ == "__main__":
+    main()

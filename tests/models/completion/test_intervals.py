@@ -1,0 +1,112 @@
+"""Intervals from futures: calibrated by where outcomes fell, by what was known when, points left alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.models.completion.intervals import (
+    Interval,
+    IntervalTracker,
+    Position,
+    interval_figures,
+    pinball,
+    survival,
+)
+
+FUTURES = np.exp(np.arange(1, 100) / 25.0)
+"""Quantile q of their logarithms is 4 q: the k-th of 99 lies at k / 100."""
+
+
+def test_bare_intervals_are_quantiles_of_the_futures():
+    half, most = IntervalTracker().intervals(FUTURES)
+    assert (half.level, most.level) == (0.5, 0.9)
+    assert np.log([half.low_s, half.high_s]) == pytest.approx([1.0, 3.0], abs=1e-6)
+    assert np.log([most.low_s, most.high_s]) == pytest.approx([0.2, 3.8], abs=1e-6)
+
+
+def test_a_time_that_is_an_end_but_for_rounding_is_held():
+    point = Interval(0.9, 1e6, 1e6)
+    assert point.holds(1e6 + 1e-7)
+    assert not point.holds(1e6 + 1.0)
+    assert not point.wide
+    assert Interval(0.9, 1e6, 1e6 + 1.0).wide
+
+
+def test_futures_that_all_agree_are_a_point_whatever_happened_to_others():
+    tracker = IntervalTracker(known=[Position(3.0, True)] * 100)
+    assert [(one.low_s, one.high_s) for one in tracker.intervals(np.full(20, 500.0))] == [
+        pytest.approx((500.0,) * 2)
+    ] * 2
+
+
+def test_where_futures_agree_on_the_low_end_the_level_is_spent_above():
+    """Nine in ten futures are 100 s: no job can end before, so that a 90 % interval needs no more than those."""
+    half, most = IntervalTracker().intervals(np.array([100.0] * 90 + list(np.linspace(200.0, 300.0, 9))))
+    assert half.high_s == pytest.approx(100.0)
+    assert most.high_s < 250.0  # the 95 % quantile of the futures
+
+
+@pytest.mark.parametrize("shift", [-6.0, 0.0, 3.0])
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.0])
+def test_in_the_long_run_intervals_hold_what_they_promise(shift, factor):
+    """Outcomes are off by a factor, and spread less or more than the futures; each is known before the next job."""
+    rng = np.random.default_rng(0)
+    actual_s = np.exp(2.0 + factor * rng.uniform(-2.0, 2.0, 1500) + shift)
+    made = IntervalTracker().track(1e9 * np.arange(1500.0), actual_s, [FUTURES] * 1500)
+    held = np.array([[one.holds(at) for one in row] for row, at in zip(made, actual_s.tolist(), strict=True)])[500:]
+    assert held.mean(axis=0) == pytest.approx([0.5, 0.9], abs=0.09)
+
+
+def test_a_miss_counts_from_when_a_job_outlives_its_futures_on_not_from_its_end():
+    """Thirty jobs of which none has ended: asked at once they say nothing, after e^6 s that futures are too short."""
+    tracker, never = IntervalTracker(), np.full(30, np.inf)
+    soon = tracker.positions(np.zeros(30), never, [FUTURES] * 30, now_s=0.5)
+    late = tracker.positions(np.zeros(30), never, [FUTURES] * 30, now_s=np.exp(6.0))
+    bare, early, wide = (tracker.intervals(FUTURES, told)[1].high_s for told in ((), soon, late))
+    assert early == pytest.approx(bare, rel=0.1)
+    assert wide > 2.0 * bare
+
+
+@given(st.lists(st.floats(0.1, 1e4), min_size=5, max_size=20), st.integers(1, 4), st.integers(0, 99))
+def test_nothing_is_learnt_before_it_is_known(jct_s, changed, seed):
+    """Outcomes that come after the last submission change no interval."""
+    rng, count = np.random.default_rng(seed), len(jct_s)
+    submit_s, jct = np.sort(rng.uniform(0.0, 100.0, count)), np.array(jct_s)
+    futures = [rng.lognormal(3.0, 1.0, 19) for _ in range(count)]
+    other = np.where(submit_s + jct > submit_s[-1], jct + 1e3 * changed, jct)
+    one, two = (IntervalTracker().track(submit_s, actual, futures) for actual in (jct, other))
+    assert one == two
+
+
+def test_positions_know_atoms_and_leave_points_out():
+    tracker = IntervalTracker()
+    ends, futures = np.array([100.0, 100.0]), [np.full(9, 100.0), np.array([100.0] * 8 + [1e4])]
+    found = tracker.positions(np.zeros(2), ends, futures, now_s=1e6)
+    assert len(found) == 1  # of the second alone: the first says nothing of others
+    assert found[0].ended
+    assert found[0].place <= 0.8 + 1e-6  # somewhere among the eight that agree with it
+
+
+def test_figures_by_hand():
+    """Three jobs; the 90 % interval misses the last one by a factor of e above; the first is a point."""
+    made = [[Interval(0.9, 10.0, 10.0)], [Interval(0.9, 1.0, 10.0)], [Interval(0.9, 1.0, 10.0)]]
+    told = interval_figures(made, np.array([10.0, 5.0, 10.0 * np.e]), np.full((3, 2), 5.0))
+    assert (told["n"], told["coverage_90"], told["above_90_pct"]) == (3, pytest.approx(2 / 3), pytest.approx(100 / 3))
+    assert (told["first_half"], told["second_half"]) == (1.0, 0.5)
+    assert (told["wide_share"], told["coverage_90_wide"], told["ratio_median"]) == (pytest.approx(2 / 3), 0.5, 10.0)
+    low = (0.05 * np.log(5.0) + 0.05 * np.log(10.0 * np.e)) / 3
+    high = (0.05 * np.log(2.0) + 0.95 * 1.0) / 3
+    assert told["pinball"] == pytest.approx((low + high) / 2)
+
+
+def test_pinball_loss_is_least_at_the_quantile():
+    values = np.arange(1000.0)
+    losses = [pinball(values, np.full(1000, at), 0.9) for at in (800.0, 899.5, 990.0)]
+    assert np.argmin(losses) == 1
+
+
+def test_survival_by_hand():
+    """Of three jobs of equal weight the middle one is lost: the last stands for two thirds."""
+    found = survival(np.ones(3), np.array([True, False, True]))
+    assert found == pytest.approx([1.0, 2 / 3, 2 / 3, 0.0])
