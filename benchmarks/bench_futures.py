@@ -38,7 +38,7 @@ def queue(pending):
             f"p{at % QUOTAS:02}",
             at / 1000,
             int(gpus),
-            requirements=Requirements(time_limit_s=2 * seconds),
+            requirements=Requirements(time_limit_s=2 * run),
         )
         for at, (gpus, run) in enumerate(zip(widths, run_s, strict=True))
     ]

@@ -16,7 +16,7 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.intervals import IntervalTracker
+from jobcast.models.completion.intervals import IntervalTracker, Position
 from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, Completion, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
@@ -27,7 +27,14 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     Question,
     refuse_what_if,
 )
-from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, figures_of, track
+from jobcast.pipelines.experiments.elastic.conformal_intervals import (
+    ROUGH,
+    WARMED,
+    Forecast,
+    figures_of,
+    past_positions,
+    track,
+)
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
@@ -37,6 +44,7 @@ from jobcast.pipelines.experiments.simulation import fidelity_told
 from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
+from jobcast.simulator.log import RunLog
 from jobcast.traces.table import Trace
 
 WHOLE = (POOLS, ROUNDS)
@@ -209,27 +217,30 @@ def score_by_copies(
     facts, decide = settings_apart(settings, rule)
     asked = replace(experiment, given=facts)
     scenario = asked.scenario(rule.kind, rule.scope)
-    # Evenly along the run, from the middle of the first stretch on.
     every = every or max(1, len(scenario) // scored)
-    chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
-    draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
-    watch = AtSubmission(chosen, draws)
-    ran = run(
-        asked, Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,)), progress
-    )
-    jobs = np.array(sorted(watch.futures_s), dtype=np.int64)
-    submit_s = ran.log.submit_s[jobs]
-    # From instants to completion times: intervals are of these.
-    futures_s = np.array([watch.futures_s[job] for job in jobs.tolist()]) - submit_s[:, None]
-    predicted_s = np.array([watch.end_s[job] for job in jobs.tolist()]) - submit_s
-    found = Forecast(jobs, predicted_s, futures_s, ran.log.end_s[jobs] - submit_s)
+
+    def forecast(experiment: Experiment, every: int, futures: int, progress: Any = None) -> tuple[Forecast, Any]:
+        """Of every so manieth job of a window, and the run."""
+        scenario = experiment.scenario(rule.kind, rule.scope)
+        # Evenly along the run, from the middle of the first stretch on.
+        chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
+        draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
+        watch = AtSubmission(chosen, draws)
+        ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,))
+        ran = run(experiment, ask, progress)
+        return _forecast(watch, ran.log), ran
+
+    found, ran = forecast(asked, every, futures, progress)
+    submit_s = ran.log.submit_s[found.job]
+    known = _warmed(asked, len(scenario), forecast)
     return {
         "predictor": "jct",
         "policy": rule.name,
         "sizes": FORECAST,
         "forecasts": ran.forecasts,
         "future": ran.future,
-        **figures_of(found, track(found, submit_s, tracker_of(learned))),
+        "warmed": len(known),
+        **figures_of(found, track(found, submit_s, tracker_of(learned, known))),
         # A tracker that trusts nothing but them leaves the futures as drawn.
         "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
         "futures": futures,
@@ -239,3 +250,30 @@ def score_by_copies(
         "simulated": True,
         "jobcast": __version__,
     }
+
+
+def _forecast(watch: AtSubmission, log: RunLog) -> Forecast:
+    """What was forecast at submissions, from instants to completion times: intervals are of these."""
+    jobs = np.array(sorted(watch.futures_s), dtype=np.int64)
+    submit_s = log.submit_s[jobs]
+    futures_s = np.array([watch.futures_s[job] for job in jobs.tolist()]) - submit_s[:, None]
+    predicted_s = np.array([watch.end_s[job] for job in jobs.tolist()]) - submit_s
+    return Forecast(jobs, predicted_s, futures_s, log.end_s[jobs] - submit_s)
+
+
+def _warmed(experiment: Experiment, count: int, forecast: Callable[..., tuple[Forecast, Any]]) -> list[Position]:
+    """What a tracker of a policy begins with: as it is, had the last jobs before the window been asked about.
+
+    `count`: jobs of the window; half as many are replayed, where the trace holds them.
+    """
+    before = np.flatnonzero(experiment.trace.submit_s < (experiment.from_s or -np.inf))[-count // 2 :]
+    if len(before) < WARMED:
+        return []
+    begin_s = float(experiment.trace.submit_s[before[0]])
+    try:
+        past = replace(experiment, from_s=begin_s, until_s=experiment.from_s)
+        found, ran = forecast(past, max(1, len(before) // WARMED), ROUGH)
+    except TraceError:
+        # No job of these had ended before, or none of them meets the cluster.
+        return []
+    return past_positions(found, ran.log.submit_s[found.job], float(experiment.from_s or np.inf))

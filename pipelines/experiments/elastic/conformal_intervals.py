@@ -167,8 +167,13 @@ def replayed_positions(
     run.advance(until_s)
     submit_s, end_s = run.jobs.submit_s[jobs], run.state.end_s[jobs]
     jct_s = np.where(np.isnan(end_s), np.inf, end_s - submit_s)
-    futures_s = list(_lengths(np.array(drawn) - submit_s[:, None]))
-    told = IntervalTracker().positions(submit_s, jct_s, futures_s, until_s)
+    found = Forecast(jobs, jct_s, np.array(drawn) - submit_s[:, None], jct_s)
+    return past_positions(found, submit_s, until_s)
+
+
+def past_positions(forecast: Forecast, submit_s: Floats, until_s: float) -> list[Position]:
+    """Positions, as of an instant, of jobs that were submitted at `submit_s`, (n,) seconds."""
+    told = IntervalTracker().positions(submit_s, forecast.actual_s, list(_lengths(forecast.futures_s)), until_s)
     # Who starved in another load says that futures were too short, not by how much they are now.
     return [one.within(PAST_REACH) for one in told]
 
