@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.completion.intervals import LEVELS, IntervalTracker, Position
 from jobcast.models.promise_ledger import END, START, Event, Outcome, Outcomes, Promise
 from jobcast.traces.table import Trace
@@ -16,6 +17,8 @@ RECORDED_S = 1.0
 """An event so near to an end of an interval is within: accounting tells whole seconds."""
 SHARES = tuple(number / 20 for number in range(21))
 """Of futures, even ones, whose quantiles are kept with a promise."""
+FUTURES = 100
+"""Equally likely events that stand for kept quantiles."""
 KEPT, LOW, HIGH, OPEN = "kept", "broken_low", "broken_high", "open"
 """What a promise can be: the event came within the interval, before it, not by its upper end, or may still come."""
 ENOUGH, LAST = 50, 500
@@ -150,10 +153,18 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     due.sort(key=lambda one: one.at_s)
     at = np.array([one.at_s for one in due])
     came_s = np.array([math.inf if (event_s := outcomes[one.event].event_s) is None else event_s for one in due])
-    left_s = [np.maximum(np.array(one.futures_s) - one.at_s, 1.0) for one in due]
+    left_s = [_futures(one) for one in due]
     known = IntervalTracker().positions(at, np.maximum(came_s - at, 1.0), left_s, as_of_s)
     kept = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
     return Calibration(len(due), kept, known)
+
+
+def _futures(promise: Promise) -> Floats:
+    """Waits of equally likely futures, seconds, from the quantiles that were kept of them."""
+    logs = np.log(np.maximum(np.array(promise.futures_s) - promise.at_s, 1.0))
+    shares = np.arange(1, FUTURES + 1) / (FUTURES + 1.0)
+    waits_s: Floats = np.exp(np.interp(shares, SHARES, logs))
+    return waits_s
 
 
 def _is_due(promise: Promise, level: float, as_of_s: float) -> bool:

@@ -212,14 +212,14 @@ def _unit(logs: Floats) -> float:
 def _place(logs: Floats, at: float) -> float:
     """Position of a logarithm among ascending ones; see `Position`."""
     ranks = _ranks(len(logs))
-    beyond = min(at - logs[0], 0.0) + max(at - logs[-1], 0.0)
+    beyond = float(min(at - logs[0], 0.0) + max(at - logs[-1], 0.0))
     return float(np.interp(at, logs, ranks)) + beyond / _unit(logs)
 
 
 def _end(logs: Floats, place: float) -> float:
     """The logarithm at a position."""
     ranks = _ranks(len(logs))
-    beyond = min(place - ranks[0], 0.0) + max(place - ranks[-1], 0.0)
+    beyond = float(min(place - ranks[0], 0.0) + max(place - ranks[-1], 0.0))
     return float(np.interp(place, ranks, logs)) + beyond * _unit(logs)
 
 

@@ -160,8 +160,7 @@ def test_calibrated_intervals_hold_what_they_promise(factor):
     for _ in range(1000):
         futures_s = np.exp(rng.normal(5.0, 0.5, 200))
         held += found.tracker().intervals(futures_s)[-1].holds(factor * float(np.exp(rng.normal(5.0, 0.5))))
-    # Where the futures err to one side the other end stays where it was: up to half of the misses do not come.
-    assert 870 <= held <= (940 if factor == 1.0 else 975)
+    assert 860 <= held <= 960
     assert isinstance(found.tracker(), IntervalTracker)
 
 
@@ -191,11 +190,12 @@ def test_jobs_that_outlive_their_upper_end_count_though_they_have_not_ended():
     found = calibrate(promises, waits, 20_000.0)
     assert (bare.due, found.due) == (100, 100)
     assert found.kept < bare.kept
-    assert found.tails[0.9][1] < 0.0 < bare.tails[0.9][1]  # beyond the outermost future
+    highs = [one.tracker().intervals(np.exp(np.linspace(4.0, 6.0, 50)))[-1].high_s for one in (bare, found)]
+    assert highs[1] > highs[0]
 
 
 def test_where_all_futures_agree_the_share_is_counted_from_either_side():
-    """Half of the futures at once, the event too: neither end need move, and none moves inwards."""
+    """Half of the futures at once, the event too: intervals go on holding it."""
     at_s = 1000.0
     quantiles = tuple(at_s + (1.0 if share <= 0.5 else 100.0 * share) for share in SHARES)
     promises = [
@@ -207,5 +207,4 @@ def test_where_all_futures_agree_the_share_is_counted_from_either_side():
         {one.event: Outcome(at_s + 1.0, at_s + 1.0 if number else 5000.0) for number, one in enumerate(promises)},
         1e9,
     )
-    assert found.tails == IntervalTracker().tails
     assert found.tracker().intervals(np.array(quantiles) - at_s)[-1].holds(1.0)
