@@ -185,8 +185,9 @@ class ForeseenArrivals:
     most : how many of them at most
     """
 
-    def __init__(self, stream: ArrivalStream, coming: Iterable[tuple[Job, float]], most: int) -> None:
-        self.jobs, self.outcomes = list(stream.jobs[: stream.arrived]), list(stream.outcomes[: stream.arrived])
+    def __init__(self, stream: "AnyArrivals", coming: Iterable[tuple[Job, float]], most: int) -> None:
+        self.jobs: list[Job] = list(stream.jobs[: stream.arrived])
+        self.outcomes: list[Outcome] = list(stream.outcomes[: stream.arrived])
         self.waits_for_ends = False
         self.first = len(self.jobs)
         self._coming = islice(coming, most)
@@ -222,6 +223,9 @@ class ForeseenArrivals:
     def fork(self) -> "ForeseenArrivals":
         """Futures have no futures of their own. Raises TypeError."""
         raise TypeError("a future of a run is played once, not copied")
+
+
+AnyArrivals = OpenArrivals | ClosedArrivals | ForeseenArrivals
 
 
 def arrivals_of(workload: Workload) -> OpenArrivals | ClosedArrivals:

@@ -20,7 +20,7 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
-from jobcast.simulator.arrival_streams import ClosedArrivals, ForeseenArrivals, arrivals_of
+from jobcast.simulator.arrival_streams import AnyArrivals, ClosedArrivals, ForeseenArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
@@ -101,7 +101,7 @@ class Simulation:
         self.trigger: Trigger = getattr(policy, "trigger", EVENTS)
         # Plug-ins need bring no more than `decide`.
         self.name: str = getattr(policy, "name", type(policy).__name__)
-        self.stream = arrivals_of(workload)
+        self.stream: AnyArrivals = arrivals_of(workload)
         self.jobs = self.stream.jobs
         self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)
@@ -600,7 +600,7 @@ class Foreseeing(Standing):
         """Its run time, seconds."""
         if job.seq < self._stream.first:
             return float(self._source.duration_s(job))
-        return self._stream.outcomes[job.seq].duration_s
+        return float(self._stream.outcomes[job.seq].duration_s)
 
     def duration_bin(self, job: Job) -> int:
         """The bin of its run time."""
