@@ -185,9 +185,7 @@ class ForeseenArrivals:
     most : how many of them at most
     """
 
-    def __init__(
-        self, stream: "OpenArrivals | ClosedArrivals | ForeseenArrivals", coming: Iterable[tuple[Job, float]], most: int
-    ) -> None:
+    def __init__(self, stream: "AnyArrivals", coming: Iterable[tuple[Job, float]], most: int) -> None:
         self.jobs: list[Job] = list(stream.jobs[: stream.arrived])
         self.outcomes: list[Outcome] = list(stream.outcomes[: stream.arrived])
         self.waits_for_ends = False
@@ -225,6 +223,9 @@ class ForeseenArrivals:
     def fork(self) -> "ForeseenArrivals":
         """Futures have no futures of their own. Raises TypeError."""
         raise TypeError("a future of a run is played once, not copied")
+
+
+AnyArrivals = OpenArrivals | ClosedArrivals | ForeseenArrivals
 
 
 def arrivals_of(workload: Workload) -> OpenArrivals | ClosedArrivals:

@@ -21,7 +21,7 @@ from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.domain.scheduling_rules import SchedulingRules
-from jobcast.simulator.arrival_streams import ClosedArrivals, ForeseenArrivals, OpenArrivals, arrivals_of
+from jobcast.simulator.arrival_streams import AnyArrivals, ClosedArrivals, ForeseenArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
@@ -102,7 +102,7 @@ class Simulation:
         self.trigger: Trigger = getattr(policy, "trigger", EVENTS)
         # Plug-ins need bring no more than `decide`.
         self.name: str = getattr(policy, "name", type(policy).__name__)
-        self.stream: OpenArrivals | ClosedArrivals | ForeseenArrivals = arrivals_of(workload)
+        self.stream: AnyArrivals = arrivals_of(workload)
         self.jobs = self.stream.jobs
         self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)

@@ -90,7 +90,7 @@ def _shrunk(told: Floats, width: Floats, variance: float) -> tuple[Floats, Float
 def _around(told: Floats, near: Floats, there: NDArray[np.bool_], variance: float) -> tuple[Floats, Floats, Floats]:
     """The same of some jobs, (n,), each with its neighbours, (n, n_near), as far as these are there."""
     reach = REACH**2 * variance
-    weight: Floats = np.where(there, np.exp(-0.5 * np.square(near - told[:, None]) / reach), 0.0)
+    weight = np.where(there, np.exp(-0.5 * np.square(near - told[:, None]) / reach), 0.0)
     weight /= weight.sum(axis=1, keepdims=True)
     mean = (weight * near).sum(axis=1)
     # What the kernel itself adds to the precision, and pulls towards the job, is taken off.

@@ -212,15 +212,15 @@ def _unit(logs: Floats) -> float:
 def _place(logs: Floats, at: float) -> float:
     """Position of a logarithm among ascending ones; see `Position`."""
     ranks = _ranks(len(logs))
-    beyond = float(min(at - logs[0], 0.0) + max(at - logs[-1], 0.0))
-    return float(np.interp(at, logs, ranks)) + beyond / _unit(logs)
+    beyond = min(at - logs[0], 0.0) + max(at - logs[-1], 0.0)
+    return float(np.interp(at, logs, ranks) + beyond / _unit(logs))
 
 
 def _end(logs: Floats, place: float) -> float:
     """The logarithm at a position."""
     ranks = _ranks(len(logs))
-    beyond = float(min(place - ranks[0], 0.0) + max(place - ranks[-1], 0.0))
-    return float(np.interp(place, ranks, logs)) + beyond * _unit(logs)
+    beyond = min(place - ranks[0], 0.0) + max(place - ranks[-1], 0.0)
+    return float(np.interp(place, ranks, logs) + beyond * _unit(logs))
 
 
 def interval_figures(made: Sequence[Sequence[Interval]], actual_s: Floats, futures_s: Floats) -> dict[str, Any]:
@@ -265,6 +265,12 @@ def interval_figures(made: Sequence[Sequence[Interval]], actual_s: Floats, futur
         "pinball": float(np.mean(losses)),
         "pinball_s": float(np.mean([pinball(actual_s, end_s, share) for end_s, share in tails])),
     }
+
+
+def quantiles(intervals: Sequence[Interval]) -> list[tuple[float, float]]:
+    """Ends of intervals, seconds, and the shares of outcomes that are to lie below each."""
+    ends = [(one, one.low_s, -1.0) for one in intervals] + [(one, one.high_s, 1.0) for one in intervals]
+    return [(end_s, (1.0 + side * one.level) / 2.0) for one, end_s, side in ends]
 
 
 def pinball(actual: Floats, quantile: Floats, share: float) -> float:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.intervals import Interval
+from jobcast.models.completion.intervals import Interval, pinball, quantiles
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import keys_of
 from jobcast.models.scores import Figure, mean
@@ -19,11 +19,15 @@ LEVEL = 0.9
 
 
 class LogErrors(NamedTuple):
-    """Of jobs, (n,) each: distance of log10 from the truth, that of the median of all, whether 90 % intervals held."""
+    """Of jobs, (n,) each: distance of log10 from the truth, that of the median of all, whether 90 % intervals held.
+
+    `pinball`: mean loss of the ends of intervals, of natural logarithms, where it is told.
+    """
 
     error: Floats
     rule_error: Floats
     covered: NDArray[np.bool_]
+    pinball: Floats | None = None
 
 
 def size_errors(model: JobSize, jobs: Trace) -> LogErrors:
@@ -39,7 +43,12 @@ def run_time_errors(model: CompletionTime, jobs: Trace) -> LogErrors:
     told = model.running(model.sample(), jobs.gpus, np.zeros(len(jobs)))
     median_s = np.array([median for median, _ in told])
     held = [_of_level(ends).holds(one) for (_, ends), one in zip(told, true_s.tolist(), strict=True)]
-    return _errors(true_s, median_s, float(np.median(past.run_s[past.ended])), np.array(held, dtype=bool))
+    losses = [
+        np.mean([pinball(np.log([one]), np.log([end_s]), share) for end_s, share in quantiles(ends)])
+        for (_, ends), one in zip(told, true_s.tolist(), strict=True)
+    ]
+    errors = _errors(true_s, median_s, float(np.median(past.run_s[past.ended])), np.array(held, dtype=bool))
+    return errors._replace(pinball=np.array(losses))
 
 
 def _of_level(intervals: tuple[Interval, ...]) -> Interval:
@@ -52,7 +61,10 @@ def _errors(true_s: Floats, told_s: Floats, rule_s: float, covered: NDArray[np.b
 
 
 def log_figures(errors: LogErrors) -> Mapping[str, Any]:
-    """`mae_log10`, the rule's, `skill` (the share of that which is saved), `within_2x`, `coverage_90`; None of none."""
+    """`mae_log10`, the rule's, `skill` (the share of that which is saved), `within_2x`, `coverage_90`; None of none.
+
+    Of intervals `pinball`, too.
+    """
     mine, rule = mean(errors.error), mean(errors.rule_error)
     figures: dict[str, Figure] = {
         "n": len(errors.error),
@@ -62,4 +74,4 @@ def log_figures(errors: LogErrors) -> Mapping[str, Any]:
         "within_2x": mean(errors.error <= DOUBLE),
         "coverage_90": mean(errors.covered),
     }
-    return figures
+    return figures if errors.pinball is None else {**figures, "pinball": mean(errors.pinball)}

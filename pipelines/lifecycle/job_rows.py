@@ -146,6 +146,27 @@ class LogRows(ErrorRows):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class IntervalRows(LogRows):
+    """The same by intervals: versions are compared by the mean pinball loss of their ends, of natural logarithms."""
+
+    MAIN: ClassVar[str] = "pinball"
+    ERROR: ClassVar[str] = "pinball"
+    pinball: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """As `LogRows`, and `pinball`."""
+        mine, rule = scores.mean(self.error), scores.mean(self.rule_error)
+        return {
+            "n": len(self),
+            "pinball": scores.mean(self.pinball),
+            "mae_log10": mine,
+            "rule_mae_log10": rule,
+            "skill": skill(mine, rule),
+            "coverage_90": scores.mean(self.covered),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GainRows(Rows):
     """A job replayed under a learned policy and under the one whose place that takes; completion times, seconds."""
 
@@ -304,7 +325,10 @@ def size_rows(model: JobSize, sample: Sample) -> Blocks:
 
 def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
     """Jobs that were over, by their run times: what completions are made of, whatever the policy."""
-    return _log_rows(run_time_errors(model, sample.over), sample.over)
+    over = sample.over
+    errors = run_time_errors(model, over)
+    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
+    return {ALL_JOBS: IntervalRows(*when, errors.error, errors.rule_error, covered, np.asarray(errors.pinball))}
 
 
 def _log_rows(errors: LogErrors, over: Trace) -> Blocks:

@@ -84,11 +84,17 @@ def compare(
         "figures": figures,
         "backtests": {policy: one.told for policy, one in replays.items()},
         "rules": RULES,
-        "reasons": [*why_worse(figures), *_worse_replays(replays)],
+        "reasons": [*why_worse(figures), *out_of_bounds(life, figures), *_worse_replays(replays)],
         "overlap_allowed": any([*overlap, *(one.overlap for one in replays.values())]),
         "simulated": bool(replays),
         **made_from(trace.source, (*trace.notes, *_left_out(contest, life)), trace.dropped),
     }
+
+
+def out_of_bounds(life: Standards, figures: Mapping[str, Any]) -> list[str]:
+    """In which ways a candidate's other figures lose more than they may, of `compare_rows`."""
+    blocks = figures["blocks"].values()
+    return [why for bound in life.bounds for one in blocks for why in bound.broken(one[CANDIDATE], one[CHAMPION])]
 
 
 def compare_tables(

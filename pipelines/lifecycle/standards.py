@@ -55,6 +55,7 @@ class Standards:
     rows : forecasts beside what came; None: what its policy gained in a replay over its judge's baseline
     judges : policies that ask for it
     no_gate : why versions are not compared, where they are not
+    bounds : of what a candidate's other figures of rows may lose
     limits : of drift
     nominal : (model, figures of its training) -> what a version promises, by figure
     columns : figures that a comparison shows
@@ -76,6 +77,7 @@ class Standards:
     by_pools: bool = False
     table: Table | None = None
     no_gate: str = ""
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def settings(self) -> frozenset[str]:
@@ -133,6 +135,14 @@ UNFAIR = Bound(
 )
 MAKESPAN = Bound("makespan_s", "makespan (s)", "makespan {} s against {}", share=0.05)
 JCT = Bound("mean_jct_s", "mean completion time (s)", "mean completion time {} s against {}", share=0.05)
+HELD = Bound(
+    "coverage_90",
+    "run times within the 90 % interval (share)",
+    "90 % intervals hold {} of the run times against {}",
+    points=0.03,
+    more_is_worse=False,
+    show=share,
+)
 COST = Bound("total_eur", "energy and tardiness (EUR)", "costs {} EUR against {}", share=0.05)
 DEADLINES = Bound(
     "deadline_ratio",
@@ -274,10 +284,7 @@ LIVES: Mapping[Question, Standards] = {
         table=PROFILES,
     ),
     Question.COMPLETIONS: Standards(
-        rows=job_rows.run_time_rows,
-        judges=(),
-        no_gate="no policy asks for it, and nothing compares its versions yet",
-        **TIMES,
+        rows=job_rows.run_time_rows, judges=(), bounds=(HELD,), **{**TIMES, "columns": ("pinball", *TIMES["columns"])}
     ),
     Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
     Question.WAITS: Standards(rows=job_rows.wait_rows, judges=(), every_job=True, **TIMES),

@@ -115,5 +115,5 @@ def test_a_week_of_each_predictor_is_judged(predictor, figures, nominal, verdict
 
 def test_each_predictor_is_judged_by_policies_that_ask_for_it():
     for question, life in LIVES.items():
-        assert life.judges or life.no_gate
+        assert life.judges or life.bounds
         assert all(ours_for(question) in judge.asks for judge in life.judges)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.hardware import flat_cluster
+from jobcast.domain.questions import Question
 from jobcast.models.goodput import Throughput
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
@@ -11,6 +12,8 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.lifecycle.promotion import out_of_bounds
+from jobcast.pipelines.lifecycle.standards import LIVES
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import Shell
 
@@ -170,12 +173,21 @@ def test_a_trace_without_a_past_has_the_versions(trained, words):
     assert told["answers"][0]["p50_h"] > 0
 
 
-def test_completions_have_no_gate_yet(trained, words):
-    line = words.refuses("models", "promote", "completion-time:2", "--trace", trained / "jobs.csv", "--gpus", 1)
-    assert line.startswith("completion-time has no gate: ")
-    assert "promote without --trace" in line
-    words.works("models", "promote", "completion-time:2")
+def test_completions_are_gated_by_coverage_and_pinball_loss(trained, words):
+    asked = ("--trace", trained / "jobs.csv", "--gpus", 1, "--allow-overlap", "--force")
+    gate = words.json("models", "promote", "completion-time:2", *asked)
+    (block,) = gate["figures"]["blocks"].values()
+    assert gate["figures"]["figure"] == "pinball"
+    assert {"pinball", "coverage_90", "mae_log10"} <= set(block["candidate"])
     words.works("models", "rollback", "completion-time")
+
+
+def test_a_version_whose_intervals_hold_fewer_is_refused():
+    told = {"blocks": {"jobs": {"candidate": {"coverage_90": 0.80}, "champion": {"coverage_90": 0.90}}}}
+    life = LIVES[Question.COMPLETIONS]
+    assert out_of_bounds(life, told) == ["90 % intervals hold 80.0 % of the run times against 90.0 %"]
+    told["blocks"]["jobs"]["candidate"]["coverage_90"] = 0.88
+    assert out_of_bounds(life, told) == []
 
 
 def test_goodput_by_a_version(trained, words):

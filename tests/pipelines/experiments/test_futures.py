@@ -1,0 +1,125 @@
+"""Futures of a queue: one copy a future, answers with their age, arrivals that overtake, what was known when."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
+from jobcast.pipelines.experiments.completion_forecasts import Future, RunTimeDraws, completions
+from jobcast.pipelines.experiments.futures import Futures
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.forecast_sources import Oracle
+from jobcast.simulator.history import EarlierJobs
+from jobcast.simulator.workload import Workload
+
+
+def run_of(rows, policy="fcfs", gpus=1):
+    """Of (submission, run time) a job of one GPU each, gone to the last submission."""
+    jobs = [Job(at, f"j{at}", "p", submit_s, 1) for at, (submit_s, _) in enumerate(rows)]
+    workload = Workload(jobs, [Outcome(run_s) for _, run_s in rows], [Pool("p", gpus)])
+    source = Oracle(workload)
+    return Simulation(workload, make_policy(policy, source, {}), source).run(rows[-1][0])
+
+
+def earlier(run_s, **rest):
+    """Jobs that ended before, one every 10 s until the run begins."""
+    count = len(run_s)
+    jobs = [Job(at, f"e{at}", "p", 10.0 * (at - count), 1, **rest) for at in range(count)]
+    at_s = np.array([job.submit_s for job in jobs])
+    return EarlierJobs(jobs, at_s, at_s + 1.0, np.array(run_s))
+
+
+QUEUE = [(0.0, 100.0), (1.0, 50.0), (2.0, 30.0)]
+
+
+def believing(run, seconds, coming=None):
+    return completions(run, [0, 1, 2], Future(seconds, coming))
+
+
+def test_who_comes_later_overtakes_where_the_rule_has_it_so():
+    """Under ssf a job of 10 s that comes at 5 s starts before those of 50 s and 30 s; under fcfs after them."""
+    coming = (Job(0, "new", "p", 5.0, 1), 10.0)
+    seconds = {0: 100.0, 1: 50.0, 2: 30.0}
+    found = {policy: believing(run_of(QUEUE, policy), seconds, iter([coming])) for policy in ("ssf", "fcfs")}
+    assert [found["ssf"][seq].end_s for seq in range(3)] == [100.0, 190.0, 140.0]
+    assert [found["fcfs"][seq].end_s for seq in range(3)] == [100.0, 150.0, 180.0]
+
+
+def test_the_run_does_not_hear_of_who_may_come():
+    run = run_of([*QUEUE[:2], (2.0, 30.0)], "ssf")
+    believing(run, {0: 9.0, 1: 9.0, 2: 9.0}, iter([(Job(0, "new", "p", 5.0, 1), 10.0)]))
+    run.run()
+    assert [run.end_s(seq) for seq in range(3)] == [100.0, 180.0, 130.0]
+    assert len(run.jobs) == 3
+
+
+def test_a_future_may_have_more_jobs_than_the_workload():
+    coming = ((Job(0, f"n{at}", "p", 3.0 + at, 1), 1.0) for at in range(50))
+    found = believing(run_of(QUEUE, "ssf"), {0: 100.0, 1: 50.0, 2: 30.0}, coming)
+    assert found[2].end_s == 180.0  # the fifty of a second each go first
+
+
+def test_answers_are_of_the_last_futures_and_tell_their_age():
+    run, past = run_of(QUEUE), earlier([100.0] * 60)
+    futures = Futures(RunTimeDraws(past, futures=20, seed=0))
+    assert np.isnan(futures.age_s(0.0))
+    with pytest.raises(TraceError, match="no futures of it were played yet"):
+        futures.answer("j1", 2.0)
+    futures.refresh(run)
+    told = futures.answer("j1", 12.0)
+    assert told.age_s == 10.0
+    assert told.start[1].low_s <= told.end[1].low_s
+    assert 100.0 < told.median_s < 400.0  # two jobs of about 100 s
+    assert futures.answer("j0", 2.0).start == ()  # it runs already
+    later = futures.answer("j0", 2.0 + told.end[1].high_s)
+    assert 0.0 < later.end[1].high_s < told.end[1].high_s
+    with pytest.raises(TraceError, match="job j9: no futures of it were played at"):
+        futures.answer("j9", 12.0)
+
+
+def test_all_ends_of_a_future_are_read_off_one_copy():
+    """Under fcfs on one GPU each future's jobs end one after the other."""
+    futures = Futures(RunTimeDraws(earlier([60.0, 140.0] * 30), futures=8, seed=1))
+    futures.refresh(run_of(QUEUE))
+    ends_s = np.array([futures._played.end_s[name] for name in ("j0", "j1", "j2")])
+    assert (np.diff(ends_s, axis=0) > 0).all()
+    assert np.diff(ends_s, axis=0) == pytest.approx(ends_s[1:] - np.array([ends_s[0], ends_s[1]]))
+
+
+def test_outcomes_teach_the_tracker_when_the_next_futures_are_played():
+    run = run_of(QUEUE)
+    futures = Futures(RunTimeDraws(earlier([20.0] * 60), futures=20, seed=0))
+    futures.refresh(run)
+    assert futures.tracker.known == []
+    run.wait(140.0)
+    futures.refresh(run)
+    (ended,) = futures.tracker.known  # job 0 took 100 s, where others took 20
+    assert ended.ended
+    assert ended.place > 0.9
+
+
+def test_no_draw_runs_beyond_its_limit_nor_knows_what_has_not_ended():
+    jobs = [Job(0, "a", "p", 0.0, 1, requirements=Requirements(time_limit_s=40.0))]
+    workload = Workload(jobs, [Outcome(30.0)], [Pool("p", 1)])
+    run = Simulation(workload, make_policy("fcfs", None, {})).run(0.0)
+    found = [one(jobs[0]) for one in RunTimeDraws(earlier([10.0, 1000.0] * 20), futures=30, seed=0)(run, 0)]
+    assert max(found) == 40.0
+    assert min(found) < 20.0
+
+
+class Odds(Oracle):
+    """Of whom it is known that all run long."""
+
+    def duration_probabilities(self, job):
+        return (0.0, 1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("probable", "least", "most"), [(True, 0.97, 1.0), (False, 0.2, 0.8)])
+def test_run_times_lie_in_bins_as_often_as_job_duration_says(probable, least, most):
+    """Half of the past took 60 s, half 1,200 s, which lies in the second bin (5 to 60 minutes)."""
+    run = run_of(QUEUE)
+    run.source = Odds(run.workload)
+    draws = RunTimeDraws(earlier([60.0, 1200.0] * 60), futures=40, seed=0, probable=probable)
+    long = np.mean([[one(job) > 300.0 for job in run.jobs] for one in draws(run, 0)])
+    assert least <= long <= most
