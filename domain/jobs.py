@@ -1,6 +1,6 @@
 """Jobs: what is visible of them at submission, and the truth that only the engine holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, nan
 
 from jobcast.domain.training import Regime, Training
@@ -81,7 +81,8 @@ class Outcome:
 
     duration_s: float
     regimes: tuple[Regime, ...] = ()
-    start_s: float = nan
+    # Not compared: what is not known is unequal even to itself.
+    start_s: float = field(default=nan, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

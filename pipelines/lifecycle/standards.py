@@ -287,7 +287,7 @@ LIVES: Mapping[Question, Standards] = {
         rows=job_rows.run_time_rows, judges=(), bounds=(HELD,), **{**TIMES, "columns": ("pinball", *TIMES["columns"])}
     ),
     Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
-    Question.WAITS: Standards(rows=job_rows.wait_rows, judges=(), every_job=True, **TIMES),
+    Question.WAITS: Standards(rows=job_rows.wait_rows, judges=(), bounds=(HELD,), every_job=True, **TIMES),
     Question.GOODPUT: Standards(
         rows=job_rows.step_rows,
         judges=(Judge("pollux", (JCT,)),),
