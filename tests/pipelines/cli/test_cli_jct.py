@@ -67,6 +67,31 @@ def test_declared_sizes_are_an_option(shell, stream):
     assert answer["p5_h"] == pytest.approx(answer["point_h"], rel=0.2)
 
 
+@pytest.mark.parametrize("policy", ["srsf", "elastic_fifo"])
+def test_declared_sizes_that_are_wrong_make_intervals_that_hold(shell, stream, policy):
+    words = ("evaluate", "jct", *stream[:-1], policy, "--futures", "30", "--every-job", "2", "--from", "8000")
+    noisy, exact = (shell.json(*words, "--sizes", sizes) for sizes in ("noisy:0.4", "declared"))
+    assert (noisy["sizes"], noisy["gpus"], noisy["n"], noisy["policy"]) == ("noisy:0.4", 2.0, 60, policy)
+    assert 0.8 <= noisy["coverage_90"] <= 1.0
+    assert noisy["coverage_90"] == pytest.approx((noisy["first_half"] + noisy["second_half"]) / 2)
+    assert noisy["ratio_median"] > exact["ratio_median"] >= 1.0
+    assert noisy["pinball"] > exact["pinball"] >= 0.0
+    if policy == "elastic_fifo":
+        # Nothing can delay whose size and queue are known: a point, and right but for rounding.
+        assert (exact["coverage_90"], exact["wide_share"], exact["coverage_90_wide"]) == (1.0, 0.0, None)
+
+
+@pytest.mark.parametrize("sizes", ["noisy", "noisy:x", "noisy:-1", "noisy:inf", "declared:2", "guessed"])
+def test_sizes_that_name_nothing(shell, stream, sizes):
+    line = shell.refuses("evaluate", "jct", *stream, "--sizes", sizes)
+    assert f"--sizes {sizes}: pass forecast, declared or noisy:S" in line
+
+
+def test_who_is_asked_about_declares_no_noise(shell, stream):
+    line = shell.refuses("predict", "jct", *stream, "--at", "10010", "--job", "100", "--sizes", "noisy:0.4")
+    assert "forecast or declared" in line
+
+
 def test_intervals_are_scored_on_later_jobs(shell, stream):
     told = shell.json("evaluate", "jct", *stream, "--futures", "30", "--every-job", "2", "--from", "8000")
     assert told["jobs"] == 60
