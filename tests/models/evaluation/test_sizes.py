@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from jobcast.models.completion.intervals import Interval
 from jobcast.models.evaluation import sizes
 from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
 
@@ -53,7 +54,7 @@ def test_run_times_are_held_by_their_intervals_of_90_percent():
     """The rule of runs below a second says one."""
 
     def interval(level, held):
-        return SimpleNamespace(level=level, holds=lambda true_s: held and true_s >= 1.0)
+        return Interval(level, *((1.0, 1000.0) if held else (2000.0, 3000.0)))
 
     told = [(1.0, (interval(0.5, False), interval(0.9, True))), (10.0, (interval(0.9, False), interval(0.5, True)))]
     asked = []
@@ -63,5 +64,8 @@ def test_run_times_are_held_by_their_intervals_of_90_percent():
     assert found.error.tolist() == [0.0, 1.0]
     assert found.rule_error.tolist() == [0.0, 2.0]
     assert found.covered.tolist() == [True, False]
+    # Of 100 s: ends at 2000 and 3000 for .05 and .95, at 1 and 1000 for .25 and .75.
+    losses = [0.95 * np.log(20.0), 0.05 * np.log(30.0), 0.25 * np.log(100.0), 0.25 * np.log(10.0)]
+    assert found.pinball[1] == pytest.approx(np.mean(losses))
     ((_, gpus, ran_s),) = asked
     assert (gpus.tolist(), ran_s.tolist()) == ([1, 2], [0.0, 0.0])
