@@ -32,7 +32,9 @@ NO_TIME = ("milp", "exact")
 """Solve a programme for minutes, or ask for whole minutes."""
 UNTRAINED = ("mlf_rl", "device_rl")
 """Live in tasks once they are registered."""
-FACTS = "speedups,training,goodput,tasks,epochs,due"
+RECORDED = ("as_recorded",)
+"""Lives where the trace has starts."""
+FACTS = "speedups,training,goodput,tasks,epochs,limits,due"
 
 
 def frame(count=24, seed=0, pools=("a", "b"), widths=(1, 1, 2, 3, 4, 6)):
@@ -67,7 +69,7 @@ def ran(experiment, policy, home, **chosen):
 
 
 def living(law):
-    return [name for name, rule in BUILT_IN.items() if lives(rule, law) and name not in (*NO_TIME, *UNTRAINED)]
+    return [name for name, rule in BUILT_IN.items() if lives(rule, law) and name not in (*NO_TIME, *UNTRAINED, *RECORDED)]
 
 
 def check_same_jobs_within_the_nodes(folder, law, policies, home):
