@@ -12,6 +12,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.intervals import IntervalTracker
+from jobcast.models.forecast_combination import combined_quantiles
 from jobcast.models.promise_ledger import END, START
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier, fit_sizes_at, knowledge
 from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
@@ -268,8 +269,8 @@ def combined_starts(starts_s: Floats, second_s: Floats | None, at_s: float, weig
     if second_s is None:
         return starts_s
     shares = (np.arange(len(starts_s)) + 0.5) / len(starts_s)
-    mine, other = (np.log(np.maximum(np.quantile(one, shares) - at_s, 1.0)) for one in (starts_s, second_s))
-    combined: Floats = at_s + np.exp((1.0 - weight) * mine + weight * other)
+    logs = [np.log(np.maximum(np.quantile(one, shares) - at_s, 1.0))[None] for one in (starts_s, second_s)]
+    combined: Floats = at_s + np.exp(combined_quantiles(logs, np.array([1.0 - weight, weight]))[0])
     return combined
 
 
