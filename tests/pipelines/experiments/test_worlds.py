@@ -69,7 +69,8 @@ def ran(experiment, policy, home, **chosen):
 
 
 def living(law):
-    return [name for name, rule in BUILT_IN.items() if lives(rule, law) and name not in (*NO_TIME, *UNTRAINED, *RECORDED)]
+    barred = {*NO_TIME, *UNTRAINED, *RECORDED}
+    return [name for name, rule in BUILT_IN.items() if lives(rule, law) and name not in barred]
 
 
 def check_same_jobs_within_the_nodes(folder, law, policies, home):
