@@ -55,8 +55,8 @@ CHOICES = (
 
 def row(name: str, seen: float, figures: dict[str, Any]) -> str:
     """One line of a table."""
-    told = figures | {"best_family": min(figures["families"].values())}
-    return f"{name:<34} {seen:>5.0%} " + " ".join(f"{told[one]:>15.4f}" for one in FIGURES)
+    result = figures | {"best_family": min(figures["families"].values())}
+    return f"{name:<34} {seen:>5.0%} " + " ".join(f"{result[one]:>15.4f}" for one in FIGURES)
 
 
 def choices(data: Path) -> None:

@@ -184,20 +184,20 @@ def measured(cut: Cut) -> dict[str, Any]:
     }
 
 
-def line(name: str, told: Mapping[str, Any]) -> str:
+def line(name: str, values: Mapping[str, Any]) -> str:
     """Ours beside the best rule of each figure, and the signs of what is reached."""
-    ours, rules, long = told["ours"], told["rules"].values(), told["long"]
+    ours, rules, long = values["ours"], values["rules"].values(), values["long"]
     accuracy, loss = max(rule["accuracy"] for rule in rules), min(rule["log_loss"] for rule in rules)
     gain = ours["accuracy"] - accuracy
     reached = f"{'A+' if gain >= 0.02 else 'A ' if gain >= 0 else '- '} {'L' if ours['log_loss'] < loss else '-'} "
     reached += "E" if ours["ece"] <= 0.05 else "-"
-    calibration = f"{ours['ece']:.3f} {told['ece_if_right']:.3f}"
+    calibration = f"{ours['ece']:.3f} {values['ece_if_right']:.3f}"
     figures = (
         f"{ours['accuracy']:.3f} {accuracy:.3f} {gain:+.3f} | {ours['log_loss']:.3f} {loss:.3f} | {calibration}",
         f"{long['auc']:.3f} {long['ap']:.3f} {long['share']:.3f}",
         reached,
     )
-    return f"{name:24} {told['algorithm']:15} {told['jobs']:7} {told['train_s']:6.1f} | " + " | ".join(figures)
+    return f"{name:24} {values['algorithm']:15} {values['jobs']:7} {values['train_s']:6.1f} | " + " | ".join(figures)
 
 
 def main() -> None:
@@ -211,12 +211,12 @@ def main() -> None:
         wanted = [name for name in wanted if name in GENERATED]
     told_of = "accuracy, rule's | log loss, rule's | ece, if right | long"
     print(f"{'set':24} {'algorithm':15} {'jobs':>7} {'cpu s':>6} | {told_of}")
-    told = {}
+    result = {}
     for name in wanted:
-        told[name] = measured(SETS[name])
-        print(line(name, told[name]), flush=True)
+        result[name] = measured(SETS[name])
+        print(line(name, result[name]), flush=True)
     if args.json:
-        args.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        args.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ def read_jobs(folder: Path, count: int) -> ElasticJobs:
 
 def read_policies(folder: Path) -> dict[str, ElasticPolicy]:
     """All policies; PCS as configured there."""
-    told = json.loads((folder / "configs_0e4a51.json").read_text())["PCS_config_0e4a51_bal"]
+    result = json.loads((folder / "configs_0e4a51.json").read_text())["PCS_config_0e4a51_bal"]
     found = {name: make_policy(name) for name in names_of(ELASTIC)}
-    return found | {"pcs": parse_config(told, "balanced").policy()}
+    return found | {"pcs": parse_config(result, "balanced").policy()}
 
 
 def cpu_s(jobs: ElasticJobs, policy: ElasticPolicy, *, predict: bool) -> float:
@@ -112,8 +112,8 @@ def main() -> None:
             growth.setdefault(name, []).append((count, cpu_s(jobs, policies[name], predict=False)))
         if count <= FORECAST_UNTIL:
             growth.setdefault("pcs, with forecasts", []).append((count, cpu_s(jobs, policies["pcs"], predict=True)))
-        told = (f"{name} {points[-1][1]:.2f}" for name, points in growth.items() if points[-1][0] == count)
-        print(f"{count:6d}", *told, flush=True)
+        result = (f"{name} {points[-1][1]:.2f}" for name, points in growth.items() if points[-1][0] == count)
+        print(f"{count:6d}", *result, flush=True)
     plot(growth, given.growth)
 
 

@@ -91,8 +91,8 @@ def cpu_s(case: str, data: str, folder: Path, env: dict[str, str]) -> float:
         script = "import json, sys, bench_growth as b; print(json.dumps(b.one_run(sys.argv[1], 1_000_000, 16, 0)))"
         path = f"{env['PYTHONPATH']}:{env['PYTHONPATH'].split(':')[1]}/benchmarks"
         command = [sys.executable, "-c", script, GROWTH[case]]
-        told = subprocess.run(command, env=env | {"PYTHONPATH": path}, check=True, capture_output=True, text=True)
-        found = json.loads(told.stdout)
+        result = subprocess.run(command, env=env | {"PYTHONPATH": path}, check=True, capture_output=True, text=True)
+        found = json.loads(result.stdout)
     else:
         typed(f"simulate {CASES[case].words} --baseline none --json told.json", data, folder, env)
         found = json.loads((folder / "told.json").read_text())

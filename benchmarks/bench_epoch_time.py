@@ -54,21 +54,21 @@ def twins_of(table: ProfileTable) -> Callable[[str], EpochTime]:
     return lru_cache(whole.twin_without)
 
 
-def line(name: str, told: dict[str, Any]) -> str:
+def line(name: str, figures: dict[str, Any]) -> str:
     """A row of the table."""
     cells: Sequence[Any] = (
-        told["jobs"],
-        told["points"],
-        told["configurations"],
-        f"{told['mape']:.2%}",
-        f"{told['p90_ape']:.2%}",
-        f"{told['coverage_90']:.1%}",
-        f"{told['baselines']['linear']:.1%}",
-        f"{told['baselines']['nearest']:.1%}",
+        figures["jobs"],
+        figures["points"],
+        figures["configurations"],
+        f"{figures['mape']:.2%}",
+        f"{figures['p90_ape']:.2%}",
+        f"{figures['coverage_90']:.1%}",
+        f"{figures['baselines']['linear']:.1%}",
+        f"{figures['baselines']['nearest']:.1%}",
     )
-    drawn = told["random_points"]
+    drawn = figures["random_points"]
     at_random = f"  drawn {drawn['mape']:.1%} ({drawn['mape_p5']:.1%} to {drawn['mape_p95']:.1%})" if drawn else ""
-    return LINE.format(name, *cells[:7], f"{cells[7]}  {' '.join(told['plans'])}{at_random}")
+    return LINE.format(name, *cells[:7], f"{cells[7]}  {' '.join(figures['plans'])}{at_random}")
 
 
 def main() -> None:
@@ -89,16 +89,16 @@ def main() -> None:
     pooled = 0.0
     for name, table in found.items():
         twins, jobs = twins_of(table), jobs_of(table)
-        told = score_epoch_times(jobs, twins, plan=DEFAULT_PLAN, draws=asked.draws)
-        print(line(name, told), flush=True)
-        print("    by model", {key: f"{share:.1%}" for key, share in told["mape_by_model"].items()})
-        print("    by GPU type", {key: f"{share:.1%}" for key, share in told["mape_by_gpu_type"].items()})
+        result = score_epoch_times(jobs, twins, plan=DEFAULT_PLAN, draws=asked.draws)
+        print(line(name, result), flush=True)
+        print("    by model", {key: f"{share:.1%}" for key, share in result["mape_by_model"].items()})
+        print("    by GPU type", {key: f"{share:.1%}" for key, share in result["mape_by_gpu_type"].items()})
         for plan in [plan for plan in PLANS if plan != DEFAULT_PLAN]:
             print(line("    other points", score_epoch_times(jobs, twins, plan=plan)), flush=True)
         if name.startswith("throughputs"):
             told_by_size = score_epoch_times(jobs_of(table, by_batch_size=True), twins, plan=DEFAULT_PLAN)
             print(line("    job: model and batch size", told_by_size), flush=True)
-        pooled = told["mape"]
+        pooled = result["mape"]
     print(f"bar: mape of all three <= {BAR:.0%}: {pooled:.2%}, {'met' if pooled <= BAR else 'MISSED'}")
     print(f"{time.perf_counter() - began:.0f} s")
 

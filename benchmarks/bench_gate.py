@@ -51,9 +51,9 @@ def campus(jobs: int, pools: int, weeks: int, seed: int) -> Row:
         for stage, item in steps():
             if stage.name not in LEFT_OUT:
                 stage.work(context, item)
-        told = read_json(context.root / "processed/promotion.json")
+        result = read_json(context.root / "processed/promotion.json")
         split = read_json(context.root / "interim/split.json")
-    return {"jobs": split["jobs"], "asked": [jobs, pools, weeks, seed], **told}
+    return {"jobs": split["jobs"], "asked": [jobs, pools, weeks, seed], **result}
 
 
 def campuses(seeds: int, first_seed: int) -> list[tuple[int, int, int, int]]:

@@ -59,8 +59,8 @@ def one_run(policy: str, size: int, queue_gpus: int, seed: int) -> dict[str, flo
 def in_own_process(policy: str, size: int, queue_gpus: int, seed: int) -> dict[str, float]:
     """The same in a fresh process."""
     command = [sys.executable, __file__, "--one", policy, str(size), "--queue-gpus", str(queue_gpus)]
-    told = subprocess.run([*command, "--seed", str(seed)], check=True, capture_output=True, text=True).stdout
-    result: dict[str, float] = json.loads(told)
+    found = subprocess.run([*command, "--seed", str(seed)], check=True, capture_output=True, text=True).stdout
+    result: dict[str, float] = json.loads(found)
     return result
 
 
@@ -79,7 +79,7 @@ def plot(rows: dict[str, list[tuple[int, dict[str, float]]]], path: Path) -> Non
 
     figure, axes = plt.subplots(figsize=(7, 4.5))
     for policy, runs in rows.items():
-        sizes, cpu_s = [size for size, _ in runs], [told["cpu_s"] for _, told in runs]
+        sizes, cpu_s = [size for size, _ in runs], [described["cpu_s"] for _, described in runs]
         axes.loglog(sizes, cpu_s, marker="o", label=f"{policy} (slope {slope(sizes, cpu_s):.2f})")
     axes.set(xlabel="jobs", ylabel="CPU seconds of the replay", title="Growth with the number of jobs, 60 pools")
     axes.grid(True, which="both", alpha=0.3)
@@ -92,11 +92,14 @@ def verdicts(rows: dict[str, list[tuple[int, dict[str, float]]]]) -> bool:
     """Print which bars are met; whether all are."""
     fine = True
     for policy, runs in rows.items():
-        for size, told in runs:
+        for size, described in runs:
             limit_s = BARS_S.get((policy, size))
             if limit_s is None:
                 continue
-            for what, value, limit in (("CPU s", told["cpu_s"], limit_s), ("peak MB", told["peak_mb"], BAR_MB)):
+            for what, value, limit in (
+                ("CPU s", described["cpu_s"], limit_s),
+                ("peak MB", described["peak_mb"], BAR_MB),
+            ):
                 met = value < limit
                 fine &= met
                 print(
@@ -126,15 +129,15 @@ def main() -> int:
     rows: dict[str, list[tuple[int, dict[str, float]]]] = {}
     for policy in asked.policies:
         for size in asked.sizes:
-            told = in_own_process(policy, size, asked.queue_gpus, asked.seed)
-            rows.setdefault(policy, []).append((size, told))
+            result = in_own_process(policy, size, asked.queue_gpus, asked.seed)
+            rows.setdefault(policy, []).append((size, result))
             print(
-                f"{policy:<6} {size:>10,} {told['cpu_s']:>9.2f} {1e6 * told['cpu_s'] / size:>8.1f} "
-                f"{told['peak_mb']:>9.0f} {told['drawing_s']:>10.1f}",
+                f"{policy:<6} {size:>10,} {result['cpu_s']:>9.2f} {1e6 * result['cpu_s'] / size:>8.1f} "
+                f"{result['peak_mb']:>9.0f} {result['drawing_s']:>10.1f}",
                 flush=True,
             )
     for policy, runs in rows.items():
-        exponent = slope([size for size, _ in runs], [told["cpu_s"] for _, told in runs])
+        exponent = slope([size for size, _ in runs], [result["cpu_s"] for _, result in runs])
         print(f"{policy:<6} grows as jobs ^ {exponent:.2f}")
     plot(rows, asked.plot)
     print(f"plot: {asked.plot}")

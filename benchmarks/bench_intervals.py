@@ -58,8 +58,8 @@ def main():
                 )
                 if options.json:
                     with options.json.open("a", encoding="utf-8") as file:
-                        told = {"trace": trace, "gpus": GPUS[trace], "policy": policy, "sizes": sizes}
-                        file.write(json.dumps({**told, **mine, "old": old}) + "\n")
+                        result = {"trace": trace, "gpus": GPUS[trace], "policy": policy, "sizes": sizes}
+                        file.write(json.dumps({**result, **mine, "old": old}) + "\n")
 
 
 def asked(checkout, key, options):
@@ -75,10 +75,10 @@ def asked(checkout, key, options):
         "--scored",
         str(options.scored),
     ]
-    told = subprocess.run(
+    result = subprocess.run(
         words, env={**os.environ, "PYTHONPATH": str(root / "src")}, stdout=subprocess.PIPE, check=True, text=True
     )
-    return json.loads(told.stdout.splitlines()[-1])
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def cell(name, policy, sizes, futures, scored):
@@ -153,9 +153,9 @@ def settings_of(policy, name):
     settings = {"speedups": str(data() / "speedups.csv")}
     if policy == "pcs":
         published = data() / f"configs_{name}.json"
-        told = json.loads((published if published.exists() else data() / "configs_0e4a51.json").read_text())
+        saved = json.loads((published if published.exists() else data() / "configs_0e4a51.json").read_text())
         path = converted(name).with_suffix(".json")
-        path.write_text(json.dumps(next(one for key, one in told.items() if "bal" in key)))
+        path.write_text(json.dumps(next(one for key, one in saved.items() if "bal" in key)))
         settings["config"] = str(path)
     return settings
 

@@ -81,20 +81,20 @@ def told_by(tree: Path, home: Path) -> Figures:
     """Figures of a store, by a checkout's package in a process of its own."""
     env = os.environ | {"PYTHONPATH": f"{tree / 'src'}:{tree}"}
     command = [sys.executable, __file__, "--home", str(home)]
-    told = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
-    found: Figures = json.loads(told.stdout.splitlines()[-1])
+    result = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
+    found: Figures = json.loads(result.stdout.splitlines()[-1])
     return found
 
 
 def shown(algorithm: str, runs: Mapping[str, list[Figures]]) -> bool:
     """Print the best run of each tree; whether the bar was missed."""
     for what in (FORECAST, ARRIVALS, LOOK_UP, LOADING):
-        best = {name: np.min([told[what] for told in of], axis=0) for name, of in runs.items()}
+        best = {name: np.min([described[what] for described in of], axis=0) for name, of in runs.items()}
         line = "".join(f"   {name}" + "".join(f" {ms:7.3f}" for ms in four) for name, four in best.items())
         print(f"{f'{algorithm}: {what}':<58}{line}", flush=True)
-    answers = {told["answers"] for of in runs.values() for told in of}
+    answers = {described["answers"] for of in runs.values() for described in of}
     print(f"{algorithm}: answers {'are equal' if len(answers) == 1 else 'DIFFER'} ({', '.join(sorted(answers))})")
-    return bool(min(told[FORECAST][1] for told in runs["here"]) > BAR_MS or len(answers) > 1)
+    return bool(min(described[FORECAST][1] for described in runs["here"]) > BAR_MS or len(answers) > 1)
 
 
 def the_trace() -> Trace:
@@ -161,10 +161,10 @@ def measured(registry: Registry) -> Figures:
     history = live_history(trace, pools)
     span_s = GRID_S * (INSTANTS + WARM_UP)  # a history only moves on, so each measurement takes the next span
     answers: list[object] = []
-    forecast = forecast_ms(history, predictors, pools, split_s, loads=True, told=answers)
-    arrivals = forecast_ms(history, predictors, pools, split_s + span_s, loads=False, told=answers)
-    told = {FORECAST: forecast, ARRIVALS: arrivals, LOOK_UP: look_up, LOADING: load}
-    found: Figures = {name: [*np.median(took, axis=0), *took.min(axis=0)] for name, took in told.items()}
+    forecast = forecast_ms(history, predictors, pools, split_s, loads=True, value=answers)
+    arrivals = forecast_ms(history, predictors, pools, split_s + span_s, loads=False, value=answers)
+    result = {FORECAST: forecast, ARRIVALS: arrivals, LOOK_UP: look_up, LOADING: load}
+    found: Figures = {name: [*np.median(took, axis=0), *took.min(axis=0)] for name, took in result.items()}
     return found | {"answers": hashlib.sha256(repr(answers).encode()).hexdigest()[:12]}
 
 
@@ -180,7 +180,7 @@ def forecast_ms(
     from_s: float,
     *,
     loads: bool,
-    told: list[object],
+    value: list[object],
 ) -> np.ndarray:
     """Each grid instant: advance, then ask every pool and horizon for arrivals, and for the load if `loads`."""
     source = RegistryForecasts(history, *predictors.values())
@@ -189,9 +189,9 @@ def forecast_ms(
         source.advance(now_s)
         for pool in pools:
             for horizon_s in HORIZONS_S.tolist():
-                told.append(source.will_jobs_arrive(pool, horizon_s))
+                value.append(source.will_jobs_arrive(pool, horizon_s))
                 if loads:
-                    told.append(source.new_load(pool, horizon_s))
+                    value.append(source.new_load(pool, horizon_s))
 
     return timed(ask, from_s + GRID_S * np.arange(INSTANTS + WARM_UP), before=history.advance)[WARM_UP:]
 

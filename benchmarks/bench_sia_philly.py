@@ -206,10 +206,10 @@ def main() -> int:
         measured = measure(list(experiments.values()), home, asked.seeds, asked.jobs, console)
         six_weeks = exact(trace, home)
     found = dict(zip(experiments, measured, strict=True))
-    told = page(asked.window, found, asked.seeds)
+    result = page(asked.window, found, asked.seeds)
     asked.table.parent.mkdir(parents=True, exist_ok=True)
-    asked.table.write_text(told, encoding="utf-8")
-    print(told)
+    asked.table.write_text(result, encoding="utf-8")
+    print(result)
     bars = {f"{name}: {bar}": met for name, rows in found.items() for bar, met in bars_of(rows).items()}
     bars[f"six weeks, exact forecasts slow nobody: {six_weeks.slowed_pct:.3f} %"] = six_weeks.slowed_pct == 0.0
     bars[f"six weeks, exact forecasts speed up by more than 13: {six_weeks.speedup:.2f}"] = (

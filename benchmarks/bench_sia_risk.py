@@ -222,8 +222,8 @@ def main() -> int:
         found = figures_of(run, *scenes[run.scene], given.home)
         known[run.key] = {}
         write_row(path, run, found)
-        told = "  ".join(f"{name} {found[name]:.4g}" for name in COLUMNS[4:])
-        print(f"{'  '.join(run.key):<40}{told}", flush=True)
+        text = "  ".join(f"{name} {found[name]:.4g}" for name in COLUMNS[4:])
+        print(f"{'  '.join(run.key):<40}{text}", flush=True)
     rows = rows_of(path)
     (given.out / "frontier.svg").write_text(paint(rows), encoding="utf-8")
     (given.out / "frontier.md").write_text(PAGE + table(rows), encoding="utf-8")

@@ -57,11 +57,11 @@ def compare(scenario: RigidScenario, data: TrainingData) -> None:
         history = RunHistory([pool.name for pool in scenario.workload.pools], earlier_jobs(scenario))
         source = RegistryForecasts(history, arrivals, loads, durations)
         log = replay(scenario.workload, make_policy("sia", source, {}), source, history)
-        told = figures(log) | against(log, base)
+        result = figures(log) | against(log, base)
         print(
             f"{iso(scenario.from_s)} to {iso(scenario.until_s)}  {algorithm:<12} coverage {coverage:<5}"
-            f" speedup {told['speedup_gmean']:.3f}  slowed {told['slowed_pct']:.3f} %"
-            f"  mean JCT {told['mean_jct_s']:,.0f} s",
+            f" speedup {result['speedup_gmean']:.3f}  slowed {result['slowed_pct']:.3f} %"
+            f"  mean JCT {result['mean_jct_s']:,.0f} s",
             flush=True,
         )
 

@@ -66,8 +66,8 @@ class Heard:
 
     def duration_bin(self, job: Job) -> int:
         """See `domain.forecasts.Forecasts`."""
-        self.bins[job.job_id] = told = self.source.duration_bin(job)
-        return int(told)
+        self.bins[job.job_id] = result = self.source.duration_bin(job)
+        return int(result)
 
 
 def train(home: Path, file: Path, until: str, costs: Sequence[float]) -> dict[float, int]:
@@ -78,13 +78,13 @@ def train(home: Path, file: Path, until: str, costs: Sequence[float]) -> dict[fl
     return dict(zip(costs, sorted(one.version for one in open_registry(home).list()), strict=True))
 
 
-def served_short(scenario: RigidScenario, told: Mapping[str, int]) -> dict[str, float]:
+def served_short(scenario: RigidScenario, figures: Mapping[str, int]) -> dict[str, float]:
     """Jobs beyond the last horizon, those of them told shorter, and GPU-hours by pool: of these, and of all jobs."""
     jobs = scenario.workload.jobs
     long = np.array([outcome.duration_s for outcome in scenario.workload.outcomes])
     gpu_h = np.array([job.gpus for job in jobs]) * long / 3600.0
     long = long > LONG_S
-    short = long & (np.array([told.get(job.job_id, 0) for job in jobs]) < len(DEFAULT_HORIZONS_MIN))
+    short = long & (np.array([figures.get(job.job_id, 0) for job in jobs]) < len(DEFAULT_HORIZONS_MIN))
     pools = np.array([job.pool for job in jobs])
     found = {"long": int(long.sum()), "short": int(short.sum())}
     for pool in np.unique(pools).tolist():
@@ -124,12 +124,12 @@ def line(name: str, rows: Sequence[Row], theirs: Mapping[int, float]) -> str:
     speedup = np.median([row["speedup_gmean"] for row in rows])
     less = times_text(times_less(total.mean(), limits.mean()))
     worse = int((total > limits).sum())
-    told = (
+    text = (
         f"{name:<10} speedup {speedup:6.2f}  slowed {total.mean():,.0f} min, less than mmfs by {less}, nobody in "
         f"{np.mean(total == 0.0):.0%} of {len(rows)} draws, more than mmfs in {worse}{kept}"
     )
     if "long" not in rows[0]:
-        return told
+        return text
     jobs = sum(row["short"] for row in rows) / sum(row["long"] for row in rows)
     hours = {what: {pool: 0.0 for row in rows for pool in _pools(row)} for what in ("short_gpu_h", "gpu_h")}
     for row in rows:
@@ -139,7 +139,7 @@ def line(name: str, rows: Sequence[Row], theirs: Mapping[int, float]) -> str:
     shares = {pool: hours["short_gpu_h"][pool] / hours["gpu_h"][pool] for pool in hours["gpu_h"]}
     worst = max(shares, key=lambda pool: shares[pool])
     whole = sum(hours["short_gpu_h"].values()) / sum(hours["gpu_h"].values())
-    return told + (
+    return text + (
         f"\n{'':<10} of the jobs over 12 h {jobs:.1%} told short: {whole:.1%} of all GPU-hours, {shares[worst]:.1%} in "
         f"{worst}, the worst pool"
     )

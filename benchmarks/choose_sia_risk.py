@@ -56,9 +56,9 @@ def main() -> int:
         pools = [pool for pool in derived if pool.name in names]
         scenario = rigid_jobs(cut_scenario(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
         base = replay(scenario.workload, Fcfs())
-        told = [Run("october", "registry", "sia", under_cost) for under_cost in UNDER_COSTS]
-        told += [Run("october", "registry", "sia_risk", budget_min, relief_min) for relief_min, budget_min in PAIRS]
-        for run in told:
+        rows = [Run("october", "registry", "sia", under_cost) for under_cost in UNDER_COSTS]
+        rows += [Run("october", "registry", "sia_risk", budget_min, relief_min) for relief_min, budget_min in PAIRS]
+        for run in rows:
             found = figures_of(run, scenario, base, given.home)
             print(
                 f"load {load:g}  {run.policy} {run.setting:g}  relief {run.relief_min:g}"

@@ -134,8 +134,8 @@ class Bench:
 
     def used(self) -> int:
         """Bytes that the device holds."""
-        told = os.statvfs(self.place)
-        return (told.f_blocks - told.f_bfree) * told.f_frsize
+        result = os.statvfs(self.place)
+        return (result.f_blocks - result.f_bfree) * result.f_frsize
 
     def start(self, stage: str) -> subprocess.Popen[bytes]:
         """One of the commands, in a process group of its own; what it says goes to files off the device."""
@@ -167,8 +167,8 @@ def prepare(bench: Bench) -> dict[str, float]:
     """Make the trace and the template, then every command's outputs and seconds undisturbed, once."""
     work, kept = bench.work, bench.work / "reference.json"
     if kept.exists():
-        told: dict[str, float] = json.loads(kept.read_text())
-        return told
+        saved: dict[str, float] = json.loads(kept.read_text())
+        return saved
     work.mkdir(parents=True, exist_ok=True)
     (work / "params.yaml").write_text(PARAMS)
     jobcast = [sys.executable, "-m", "jobcast", "--quiet"]
@@ -223,8 +223,8 @@ def check_store(bench: Bench, stage: str, ended: bool) -> Iterator[str]:
     from jobcast.domain.errors import JobcastError
     from jobcast.models.registry import open_registry
 
-    if (told := database(bench.home, "PRAGMA integrity_check")) != [("ok",)]:
-        yield f"integrity: {told}"
+    if (result := database(bench.home, "PRAGMA integrity_check")) != [("ok",)]:
+        yield f"integrity: {result}"
     registry = open_registry(bench.home)
     versions = registry.list()
     if lost := {str(version) for version in open_registry(bench.work / "template").list()} - set(map(str, versions)):

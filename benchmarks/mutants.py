@@ -72,7 +72,7 @@ class Mutant:
     file: Path
     line: int
     number: int
-    told: str
+    change: str
 
 
 def mutants_of(area: str, file: Path) -> Iterator[Mutant]:
@@ -82,8 +82,8 @@ def mutants_of(area: str, file: Path) -> Iterator[Mutant]:
     ties = {id(node) for node in ast.walk(tree) if isinstance(node, ast.Compare) and is_blind_to_ties(node)}
     ties |= {id(node.test) for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp) and is_extreme(node)}
     for number, node in enumerate(ast.walk(tree)):
-        if id(node) not in left | ties and (told := changed(node)):
-            yield Mutant(area, file, node.lineno, number, told)  # type: ignore[attr-defined]
+        if id(node) not in left | ties and (result := changed(node)):
+            yield Mutant(area, file, node.lineno, number, result)  # type: ignore[attr-defined]
 
 
 def untouched(node: ast.AST) -> Sequence[ast.AST]:
@@ -151,9 +151,9 @@ def changed(node: ast.AST) -> str:
         node.value = not node.value
         return f"-> {node.value}"
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        told = f"{node.value} -> {node.value + 1}"
+        text = f"{node.value} -> {node.value + 1}"
         node.value += 1
-        return told
+        return text
     return ""
 
 
@@ -250,8 +250,8 @@ def _failing(copy: Path, tests: Sequence[str]) -> str:
         return f"too long: {tests[0]} ..."
     if done.returncode in (0, 5):  # 5: nothing was collected
         return ""
-    told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return told[0] if told else f"exit {done.returncode}: {done.stdout[-200:]}"
+    rows = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return rows[0] if rows else f"exit {done.returncode}: {done.stdout[-200:]}"
 
 
 def _run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -279,7 +279,7 @@ def main() -> int:
         results = Parallel(given.jobs, return_as="generator", batch_size=1)(tries)
         for mutant, found in zip(mutants, results, strict=True):
             caught += bool(found)
-            where = f"{mutant.area:<9} {mutant.file}:{mutant.line}  {mutant.told}"
+            where = f"{mutant.area:<9} {mutant.file}:{mutant.line}  {mutant.change}"
             print(f"{where:<75} {found[:110] or 'NOT CAUGHT'}", flush=True)
     print(f"{caught} of {len(mutants)} caught, seed {given.seed}")
     return 0

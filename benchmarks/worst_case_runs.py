@@ -165,13 +165,13 @@ def _promised(jobs: ElasticJobs, cluster: ElasticCluster, policy: ElasticPolicy,
 def _count(run: ElasticReplay, victim: int, queues: int, tally: Tally, what: str) -> None:
     end_s, submit_s, numbers = run.state.end_s, run.jobs.submit_s, run.policy.numbers
     tally.runs += 1
-    for one, told in run.worst_cases.items():
-        if not isfinite(told.end_s):
-            tally.refused[told.reason] += 1
+    for one, described in run.worst_cases.items():
+        if not isfinite(described.end_s):
+            tally.refused[described.reason] += 1
             continue
         tally.promises += 1
-        if not end_s[one] <= told.end_s:
-            tally.broken.append(f"job {one} of {len(end_s)} ended {end_s[one]}, promised {told.end_s}: {what}")
+        if not end_s[one] <= described.end_s:
+            tally.broken.append(f"job {one} of {len(end_s)} ended {end_s[one]}, promised {described.end_s}: {what}")
     queue = [queue_at(numbers, size_s) for size_s in run.jobs.size_s[: victim + 1]]
     ahead = any(queue[one] == queue[victim] and not end_s[one] <= submit_s[victim] for one in range(victim))
     told_s = run.worst_cases[victim].end_s - submit_s[victim]
@@ -192,8 +192,8 @@ def tallied(runs: int, seed: int) -> Tally:
 def tightness(folder: Path) -> dict[str, np.ndarray]:
     """Shares of their bounds that jobs of the trace take when all other queues are flooded, by configuration."""
     jobs, found = read_jobs(folder, FIRST_JOBS), {}
-    for name, told in json.loads((folder / "configs_0e4a51.json").read_text(encoding="utf-8")).items():
-        own = parse_config(told, name)
+    for name, described in json.loads((folder / "configs_0e4a51.json").read_text(encoding="utf-8")).items():
+        own = parse_config(described, name)
         run = ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([float(GPUS)])), own.policy())
         found[name] = np.array([_flooded(run, job, own) for job in range(0, FIRST_JOBS, 3)])
     return found

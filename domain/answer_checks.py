@@ -54,10 +54,10 @@ def flag(value: Any) -> bool:
         return value
     if isinstance(value, np.bool_):
         return bool(value)
-    told = number(value)
-    if told not in (0.0, 1.0):
-        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{told:g} in place of yes or no")
-    return bool(told)
+    result = number(value)
+    if result not in (0.0, 1.0):
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{result:g} in place of yes or no")
+    return bool(result)
 
 
 def probability(value: Any) -> float:
@@ -72,11 +72,11 @@ def load_gpus(value: Any) -> float:
 
 def run_time_s(value: Any) -> float:
     """Seconds, more than 0."""
-    told = _within(number(value), 0.0, MOST_SECONDS, "a run time")
+    result = _within(number(value), 0.0, MOST_SECONDS, "a run time")
     # Policies divide by run times.
-    if told == 0.0:
+    if result == 0.0:
         raise BadAnswerError(Reason.OUT_OF_RANGE, "a run time of 0 s")
-    return told
+    return result
 
 
 def bin_index(value: Any, bins: int) -> int:
@@ -84,18 +84,18 @@ def bin_index(value: Any, bins: int) -> int:
     # The way of nearly every answer, without the detour over floats.
     if type(value) is int and 0 <= value < bins:
         return value
-    told = _within(number(value), 0.0, bins - 1.0, "a duration bin")
-    if not told.is_integer():
-        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{told:g} is no duration bin")
-    return int(told)
+    result = _within(number(value), 0.0, bins - 1.0, "a duration bin")
+    if not result.is_integer():
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{result:g} is no duration bin")
+    return int(result)
 
 
 def bin_probabilities(value: Any, bins: int) -> tuple[float, ...]:
     """A probability a bin, adding up to 1."""
-    told = tuple(probability(one) for one in each_row(value, bins))
-    if abs(sum(told) - 1.0) > tolerance.PROBABILITIES:
-        raise BadAnswerError(Reason.INCONSISTENT, f"probabilities of bins add up to {sum(told):g}")
-    return told
+    result = tuple(probability(one) for one in each_row(value, bins))
+    if abs(sum(result) - 1.0) > tolerance.PROBABILITIES:
+        raise BadAnswerError(Reason.INCONSISTENT, f"probabilities of bins add up to {sum(result):g}")
+    return result
 
 
 def rising_loads(value: Any, levels: Sequence[float]) -> tuple[float, ...]:
@@ -104,11 +104,11 @@ def rising_loads(value: Any, levels: Sequence[float]) -> tuple[float, ...]:
     >>> rising_loads((2.0, 1.0), (0.9, 0.5))
     (2.0, 1.0)
     """
-    told = tuple(load_gpus(one) for one in each_row(value, len(levels)))
-    ascending = [gpus for _, gpus in sorted(zip(levels, told, strict=True))]
+    result = tuple(load_gpus(one) for one in each_row(value, len(levels)))
+    ascending = [gpus for _, gpus in sorted(zip(levels, result, strict=True))]
     if any(later < sooner for sooner, later in pairwise(ascending)):
-        raise BadAnswerError(Reason.NOT_MONOTONE, f"quantiles {shown(str(told))} fall where levels ascend")
-    return told
+        raise BadAnswerError(Reason.NOT_MONOTONE, f"quantiles {shown(str(result))} fall where levels ascend")
+    return result
 
 
 def checked(check: Callable[..., Any], value: Any, *given: Any) -> Any:
@@ -136,10 +136,10 @@ def floats_of(answer: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
         return numbers.astype(np.float64)
 
 
-def failed(told: BadAnswers, kind: str, error: Exception, where: str = "", answers: int = 1) -> None:
+def failed(tally: BadAnswers, kind: str, error: Exception, where: str = "", answers: int = 1) -> None:
     """Count answers of a kind that `BadAnswerError` says are bad, or in whose place anything else was raised."""
     reason, what = (error.reason, error.what) if isinstance(error, BadAnswerError) else (Reason.RAISED, shown(error))
-    told.bad(kind, reason, f"{where}{what}", answers)
+    tally.bad(kind, reason, f"{where}{what}", answers)
 
 
 def shown(answer: object) -> str:
@@ -171,7 +171,7 @@ def each_row(value: Any, length: int) -> list[Any]:
     return list(value)
 
 
-def _within(told: float, least: float, most: float, what: str) -> float:
-    if not least <= told <= most:
-        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{told:g} is no value of {what}")
-    return told
+def _within(value: float, least: float, most: float, what: str) -> float:
+    if not least <= value <= most:
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{value:g} is no value of {what}")
+    return value

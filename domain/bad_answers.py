@@ -55,12 +55,12 @@ class BadAnswers:
 
     Examples
     --------
-    >>> told = BadAnswers()
-    >>> told.checked(ARRIVALS, 3)
-    >>> told.bad(ARRIVALS, Reason.NOT_FINITE, "pool a, 60 min: nan")
-    >>> told.figures()["arrivals"]["reasons"]
+    >>> tally = BadAnswers()
+    >>> tally.checked(ARRIVALS, 3)
+    >>> tally.bad(ARRIVALS, Reason.NOT_FINITE, "pool a, 60 min: nan")
+    >>> tally.figures()["arrivals"]["reasons"]
     {'not finite': 1}
-    >>> told.lines()
+    >>> tally.lines()
     ['arrivals: 1 of 3 answers were bad and took the conservative value (not finite 1; first: pool a, 60 min: nan)']
     """
 
@@ -107,7 +107,7 @@ class BadAnswers:
 def bad_lines(figures: Mapping[str, Any]) -> list[str]:
     """What `BadAnswers.figures` tells, a line a kind for people."""
     return [
-        f"{kind}: {told['bad']:,} of {told['checked']:,} answers were bad and took the conservative value "
-        f"({', '.join(f'{reason} {count:,}' for reason, count in told['reasons'].items())}; first: {told['first']})"
-        for kind, told in figures.items()
+        f"{kind}: {seen['bad']:,} of {seen['checked']:,} answers were bad and took the conservative value "
+        f"({', '.join(f'{reason} {count:,}' for reason, count in seen['reasons'].items())}; first: {seen['first']})"
+        for kind, seen in figures.items()
     ]

@@ -176,8 +176,8 @@ class Cluster:
         """The same where all jobs share all GPUs, for policies that ignore quotas; the origin says so."""
         if self.flat:
             return self
-        told = f"{self.gpus} GPUs in all, {self.origin}; quotas are ignored"
-        return replace(self, quotas=NO_QUOTAS, number=self.gpus, origin=told)
+        text = f"{self.gpus} GPUs in all, {self.origin}; quotas are ignored"
+        return replace(self, quotas=NO_QUOTAS, number=self.gpus, origin=text)
 
     @property
     def nodes(self) -> tuple[tuple[int, int], ...]:

@@ -68,11 +68,11 @@ def need_memory(size: float, what: str, remedy: str = REMEDY) -> None:
 def _default() -> int | None:
     """Half of what is free; None where the system does not tell."""
     try:
-        told = re.search(r"^MemAvailable:\s+(\d+) kB", MEMINFO.read_text(), re.MULTILINE)
+        match = re.search(r"^MemAvailable:\s+(\d+) kB", MEMINFO.read_text(), re.MULTILINE)
     # Only Linux has this file; elsewhere nothing is refused.
     except OSError:
         return None
-    return int(SHARE_OF_FREE * 1024 * int(told[1])) if told else None
+    return int(SHARE_OF_FREE * 1024 * int(match[1])) if match else None
 
 
 def _shown(size: float) -> str:

@@ -236,13 +236,13 @@ def _quiet(rows: Floats, column: int, times: Floats, ticks_s: Floats) -> None:
 
 
 @njit
-def _describe_gaps(arrival_s: Floats, n: int, told: Floats) -> None:
+def _describe_gaps(arrival_s: Floats, n: int, value: Floats) -> None:
     """Write log1p of mean, median and last gap, and the coefficient of variation, of the last gaps before n."""
     # N arrivals have n - 1 gaps between them.
     count = min(n - 1, RECENT_GAPS)
     if count < 1:
-        told[0] = told[1] = told[3] = math.log1p(LONGEST_QUIET_S)
-        told[2] = 0.0
+        value[0] = value[1] = value[3] = math.log1p(LONGEST_QUIET_S)
+        value[2] = 0.0
         return
     gaps = np.empty(count)
     for j in range(count):
@@ -251,27 +251,27 @@ def _describe_gaps(arrival_s: Floats, n: int, told: Floats) -> None:
     squares = 0.0
     for gap in gaps:
         squares += (gap - mean) ** 2
-    told[0] = math.log1p(mean)
-    told[3] = math.log1p(gaps[count - 1])
+    value[0] = math.log1p(mean)
+    value[3] = math.log1p(gaps[count - 1])
     # Last: the figures above need their order in time.
     gaps.sort()
-    told[1] = math.log1p((gaps[(count - 1) // 2] + gaps[count // 2]) / 2.0)
-    told[2] = math.sqrt(squares / count) / mean if mean > 0.0 else 0.0
+    value[1] = math.log1p((gaps[(count - 1) // 2] + gaps[count // 2]) / 2.0)
+    value[2] = math.sqrt(squares / count) / mean if mean > 0.0 else 0.0
 
 
 @njit
 def _gaps(rows: Floats, arrival_s: Floats, ticks_s: Floats) -> None:
     """Statistics of the last gaps; those of many instants between two arrivals are computed once."""
-    told = np.empty(4)
+    result = np.empty(4)
     n, known = 0, -1
     for i in range(ticks_s.size):
         n = _until(arrival_s, n, ticks_s[i])
         # Instants lie closer than arrivals: most rows repeat the one before.
         if n != known:
             known = n
-            _describe_gaps(arrival_s, n, told)
+            _describe_gaps(arrival_s, n, result)
         for column in range(4):
-            rows[i, :, GAPS + column] = told[column]
+            rows[i, :, GAPS + column] = result[column]
 
 
 @njit

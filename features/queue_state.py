@@ -152,8 +152,8 @@ def _groups(trace: Trace, asked: Sequence[Floats]) -> Ints:
 def _told(trace: Trace, names: Sequence[str]) -> Floats:
     """Columns of a trace, (n, names); what is no finite number is not told."""
     columns = [trace.numbers(name, np.nan) for name in names]
-    told = np.column_stack(columns) if columns else np.empty((len(trace), 0))
-    return np.where(np.isfinite(told), told, np.nan)
+    result = np.column_stack(columns) if columns else np.empty((len(trace), 0))
+    return np.where(np.isfinite(result), result, np.nan)
 
 
 def queue_rows(queue: Queue, at_s: float, asked: Ints) -> NDArray[np.float32]:
@@ -171,13 +171,15 @@ def queue_rows(queue: Queue, at_s: float, asked: Ints) -> NDArray[np.float32]:
     with np.errstate(divide="ignore", invalid="ignore"):
         ahead, groups = moment.ahead(which), [moment.of_group(group)[which] for group in range(len(GROUPS))]
         drains = [
-            np.log10((ahead[:, AHEAD.index(f"q_{whose}jobs_above")] + 1.0) / (told[:, OF_GROUP.index(STARTS)] + DRAIN))
-            for whose, told in zip(WHOSE[1:], groups, strict=False)
+            np.log10(
+                (ahead[:, AHEAD.index(f"q_{whose}jobs_above")] + 1.0) / (result[:, OF_GROUP.index(STARTS)] + DRAIN)
+            )
+            for whose, result in zip(WHOSE[1:], groups, strict=False)
         ]
         parts = [moment.job(which), ahead, moment.expected(which), moment.queue.shares[which], *groups]
-    told = np.column_stack([*parts, *drains])
+    result = np.column_stack([*parts, *drains])
     # Of a job without cores memory a core is infinite, which trees do not split.
-    return np.where(np.isfinite(told), told, np.nan).astype(np.float32)
+    return np.where(np.isfinite(result), result, np.nan).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,9 +263,9 @@ class Moment:
 
     def _of_waiting(self, values: Floats) -> Floats:
         """Values of pending jobs in their order, at their places among all jobs."""
-        told = np.full((len(self.queue), values.shape[1]), np.nan)
-        told[self.waiting] = values
-        return told
+        result = np.full((len(self.queue), values.shape[1]), np.nan)
+        result[self.waiting] = values
+        return result
 
     def _mean_of(self, codes: Ints, jobs: Ints, values: Floats, weight: Floats | None = None) -> Floats:
         """(n,) mean over some jobs of each job's group."""
@@ -303,7 +305,7 @@ class Moment:
             hazards.append(np.where(seconds > 0.0, np.log10((seconds + HOUR_S) / (starts + HALF)), np.nan))
             # Kept of the first lag alone.
             more = more or [
-                self._mean_of(codes, waited, told) for told in (np.log10(np.maximum(since_s, LEAST_S)), waits)
+                self._mean_of(codes, waited, described) for described in (np.log10(np.maximum(since_s, LEAST_S)), waits)
             ]
         return [*hazards, *more]
 
@@ -317,9 +319,9 @@ def sums_before(codes: Ints, values: Floats) -> Floats:
     order = np.argsort(codes, kind="stable")
     sorted_codes, rows = codes[order], values[order]
     before = np.cumsum(rows, axis=0) - rows
-    told = np.empty_like(before)
-    told[order] = before - before[np.searchsorted(sorted_codes, sorted_codes)]
-    return told
+    result = np.empty_like(before)
+    result[order] = before - before[np.searchsorted(sorted_codes, sorted_codes)]
+    return result
 
 
 def _counted(codes: Ints, jobs: Ints, weight: Floats | None = None) -> Floats:

@@ -50,11 +50,11 @@ class Average:
 
     def fit(self, X: Matrix, y: NDArray[np.bool_]) -> Self:
         """Train all members; see `Classifier`."""
-        told = self.settings
+        result = self.settings
         self.members_ = (
-            LightGbm(told.lightgbm, self.seed).fit(X, y),
-            Logistic(told.logistic, self.seed).fit(X, y),
-            ExtraTrees(told.extra_trees, self.seed).fit(X, y),
+            LightGbm(result.lightgbm, self.seed).fit(X, y),
+            Logistic(result.logistic, self.seed).fit(X, y),
+            ExtraTrees(result.extra_trees, self.seed).fit(X, y),
         )
         return self
 
@@ -176,19 +176,21 @@ def read_classifier(name: str, folder: Path, stem: str) -> Classifier:
     return classifier
 
 
-def settings_from_dict(name: str, told: Mapping[str, Any]) -> Settings:
+def settings_from_dict(name: str, figures: Mapping[str, Any]) -> Settings:
     """Settings of an algorithm from what `asdict` gave.
 
     >>> settings_from_dict("logistic", {"inverse_l2": 1.0})
     LogisticSettings(inverse_l2=1.0)
     """
-    made: Settings = _rebuilt(algorithm_named(name).settings, told)
+    made: Settings = _rebuilt(algorithm_named(name).settings, figures)
     return made
 
 
-def _rebuilt(kind: type, told: Mapping[str, Any]) -> Any:
+def _rebuilt(kind: type, figures: Mapping[str, Any]) -> Any:
     """A dataclass and the dataclasses in it."""
     default = kind()
     values = {f.name: getattr(default, f.name) for f in fields(kind)}
     # Nested settings are dictionaries in JSON.
-    return kind(**{key: _rebuilt(type(values[key]), v) if is_dataclass(values[key]) else v for key, v in told.items()})
+    return kind(
+        **{key: _rebuilt(type(values[key]), v) if is_dataclass(values[key]) else v for key, v in figures.items()}
+    )

@@ -143,17 +143,17 @@ def out_of_fold(
 
     A window that crosses from a fold's training time into what it forecasts is neither learnt from nor forecast.
     """
-    told = []
+    rows = []
     for horizon in range(len(corpus.horizons_min)):
         parts = []
         for number, known, later in folds_of(corpus, horizon, from_s, until_s):
             X, arrives = corpus.horizon_matrix(horizon, later)
             probability = learner.fitted(corpus, horizon, known).predict_proba(learner.read(X))
             parts.append(OutOfFold(np.flatnonzero(later), np.full(len(arrives), number), arrives, probability))
-        told.append(joined(parts))
+        rows.append(joined(parts))
         if done is not None:
             done()
-    return told
+    return rows
 
 
 def averaged(members: Sequence[Sequence[OutOfFold]]) -> list[OutOfFold]:

@@ -50,7 +50,7 @@ class Selection:
 
     def _mean_loss(self, parts: Sequence[OutOfFold], folds: int | None) -> float | None:
         # Horizons without a fold of both classes say nothing of any algorithm.
-        losses = [relative_log_loss(cut_to(told, folds)) for told in parts]
+        losses = [relative_log_loss(cut_to(described, folds)) for described in parts]
         return scores.mean(np.array([loss for loss in losses if loss is not None]))
 
     def table(self) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ class Selection:
         rank: dict[str, float] = {}
         for name, parts in self.forecasts.items():
             named = zip(self.horizons_min, parts, strict=True)
-            figures = {horizon_label(k): _figures(told) for k, told in named if len(told)}
+            figures = {horizon_label(k): _figures(described) for k, described in named if len(described)}
             if figures:
                 blocks = list(figures.values())
                 figures["all"] = {key: _mean([block[key] for block in blocks]) for key in blocks[0]}
@@ -88,14 +88,14 @@ def select(
     done : called as each algorithm's horizon is done
     """
     chosen = dict(settings or {})
-    told: dict[str, list[OutOfFold]] = {}
+    rows: dict[str, list[OutOfFold]] = {}
     for name in ALGORITHMS:
         # Its members were just forecast on the same folds: their mean spares training them again.
         if name == "average" and averages_the_others(chosen):
-            told[name] = averaged([told[member] for member in MEMBERS])
+            rows[name] = averaged([rows[member] for member in MEMBERS])
         else:
-            told[name] = out_of_fold(Learner(name, seed, chosen.get(name)), corpus, from_s, until_s, done)
-    return Selection(told, tuple(corpus.horizons_min))
+            rows[name] = out_of_fold(Learner(name, seed, chosen.get(name)), corpus, from_s, until_s, done)
+    return Selection(rows, tuple(corpus.horizons_min))
 
 
 def averages_the_others(settings: Mapping[str, Settings]) -> bool:
@@ -106,42 +106,42 @@ def averages_the_others(settings: Mapping[str, Settings]) -> bool:
     )
 
 
-def cut_to(told: OutOfFold, folds: int | None) -> OutOfFold:
+def cut_to(predicted: OutOfFold, folds: int | None) -> OutOfFold:
     """Forecasts of the first so many folds."""
-    return told if folds is None else told.picked(told.fold < folds)
+    return predicted if folds is None else predicted.picked(predicted.fold < folds)
 
 
-def relative_log_loss(told: OutOfFold) -> float | None:
+def relative_log_loss(predicted: OutOfFold) -> float | None:
     """Mean over folds of the log loss divided by that of the fold's share; None without a fold of both classes."""
     # A fold of one class has no entropy to divide by.
-    return _mean([_log_loss(part) / _entropy(part) for part in _folds(told) if _entropy(part) > SMALLEST_LOSS])
+    return _mean([_log_loss(part) / _entropy(part) for part in _folds(predicted) if _entropy(part) > SMALLEST_LOSS])
 
 
-def _figures(told: OutOfFold) -> dict[str, float | None]:
-    parts = _folds(told)
+def _figures(predicted: OutOfFold) -> dict[str, float | None]:
+    parts = _folds(predicted)
     return {
-        "relative_log_loss": relative_log_loss(told),
+        "relative_log_loss": relative_log_loss(predicted),
         "log_loss": _mean([_log_loss(part) for part in parts]),
         "pr_auc": _mean([scores.pr_auc(part.arrives, part.probability) for part in parts]),
         "ece": _mean([scores.ece(part.arrives, part.probability) for part in parts]),
         "folds": float(len(parts)),
-        "rows": float(len(told)),
+        "rows": float(len(predicted)),
     }
 
 
-def _folds(told: OutOfFold) -> list[OutOfFold]:
-    return [told.picked(told.fold == number) for number in np.unique(told.fold)]
+def _folds(predicted: OutOfFold) -> list[OutOfFold]:
+    return [predicted.picked(predicted.fold == number) for number in np.unique(predicted.fold)]
 
 
-def _log_loss(told: OutOfFold) -> float:
+def _log_loss(predicted: OutOfFold) -> float:
     # Bounded: one forecast of 0 that came true would decide everything.
-    of_truth = np.where(told.arrives, told.probability, 1.0 - told.probability)
+    of_truth = np.where(predicted.arrives, predicted.probability, 1.0 - predicted.probability)
     return float(-np.log(np.maximum(of_truth, SMALLEST_LOSS)).mean())
 
 
-def _entropy(told: OutOfFold) -> float:
-    share = np.full(len(told), told.arrives.mean())
-    return _log_loss(OutOfFold(told.row, told.fold, told.arrives, share))
+def _entropy(predicted: OutOfFold) -> float:
+    share = np.full(len(predicted), predicted.arrives.mean())
+    return _log_loss(OutOfFold(predicted.row, predicted.fold, predicted.arrives, share))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -213,8 +213,8 @@ def _by_fold(corpus: Corpus, from_s: float, until_s: float) -> list[list[tuple[i
 def _loss(learner: Learner, corpus: Corpus, horizon: int, known: Any, later: Any) -> float:
     X, arrives = corpus.horizon_matrix(horizon, later)
     probability = learner.fitted(corpus, horizon, known).predict_proba(X)
-    told = OutOfFold(np.flatnonzero(later), np.zeros(len(arrives), np.int64), arrives, probability)
-    loss = relative_log_loss(told)
+    result = OutOfFold(np.flatnonzero(later), np.zeros(len(arrives), np.int64), arrives, probability)
+    loss = relative_log_loss(result)
     assert loss is not None  # both classes are there
     return loss
 
@@ -261,7 +261,7 @@ def flat(settings: Settings) -> dict[str, Any]:
     >>> flat(LogisticSettings(inverse_l2=0.5))
     {'inverse_l2': 0.5}
     """
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in asdict(settings).items():
-        told |= {f"{name}_{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
-    return told
+        result |= {f"{name}_{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return result

@@ -120,12 +120,12 @@ def ewma_arrivals(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) ->
 
 def of_rows(rule: LoadRule, corpus: Corpus, histories: Mapping[str, PoolHistory]) -> Floats:
     """What a rule says for the rows of a corpus, shape (N, H)."""
-    told = np.empty(corpus.arrives.shape)
+    result = np.empty(corpus.arrives.shape)
     for index, pool in enumerate(corpus.pools):
         rows = corpus.pool_index == index
         for column, horizon_min in enumerate(corpus.horizons_min):
-            told[rows, column] = rule(histories[pool], corpus.tick_s[rows], MINUTE_S * horizon_min)
-    return told
+            result[rows, column] = rule(histories[pool], corpus.tick_s[rows], MINUTE_S * horizon_min)
+    return result
 
 
 def ewma_load(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:

@@ -76,8 +76,8 @@ class Constant:
 
     def files(self, stem: str) -> dict[str, bytes]:
         """Two numbers."""
-        told = {"n_features": self.n_features, "probability": self.probability}
-        return {f"{stem}.{self.suffix}": json_bytes(told)}
+        result = {"n_features": self.n_features, "probability": self.probability}
+        return {f"{stem}.{self.suffix}": json_bytes(result)}
 
     @classmethod
     def from_files(cls, stem: str, read: ReadFile) -> Self:
@@ -125,6 +125,6 @@ def from_logit(z: NDArray[Any]) -> NDArray[np.float64]:
     return probability
 
 
-def json_bytes(told: dict[str, Any]) -> bytes:
+def json_bytes(figures: dict[str, Any]) -> bytes:
     """JSON whose floats read back to the last bit, the same bytes for the same content."""
-    return (json.dumps(told, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    return (json.dumps(figures, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

@@ -103,16 +103,16 @@ class Logistic:
 
     def files(self, stem: str) -> dict[str, bytes]:
         """The numbers."""
-        told = {name: array.tolist() for name, array in self.arrays_.items()}
-        return {f"{stem}.{self.suffix}": json_bytes({**told, "intercept": self.intercept_})}
+        result = {name: array.tolist() for name, array in self.arrays_.items()}
+        return {f"{stem}.{self.suffix}": json_bytes({**result, "intercept": self.intercept_})}
 
     @classmethod
     def from_files(cls, stem: str, read: ReadFile) -> Self:
         """Read the numbers."""
-        told = json.loads(read(f"{stem}.{cls.suffix}"))
+        saved = json.loads(read(f"{stem}.{cls.suffix}"))
         model = cls()
-        model.arrays_ = {name: np.array(told[name], np.float64) for name in _LINEAR_ARRAYS}
-        model.intercept_ = told["intercept"]
+        model.arrays_ = {name: np.array(saved[name], np.float64) for name in _LINEAR_ARRAYS}
+        model.intercept_ = saved["intercept"]
         return model
 
 
@@ -214,9 +214,9 @@ class ExtraTrees:
         # Sizes are read from the archive's directory, before anything is unpacked.
         with ZipFile(packed) as archive:  # a few bytes may unpack to any number
             need_memory(sum(part.file_size for part in archive.infolist()), f"{stem}.{cls.suffix}", REMEDY)
-        with np.load(packed, allow_pickle=False) as told:
-            model.arrays_ = {name: told[name] for name in _TREE_ARRAYS}
-            model.gain_ = told["gain"]
+        with np.load(packed, allow_pickle=False) as result:
+            model.arrays_ = {name: result[name] for name in _TREE_ARRAYS}
+            model.gain_ = result["gain"]
         return model
 
 
@@ -299,8 +299,8 @@ class LightGbm:
         if self.trees_ is None:
             # Laid out once; a copy of LightGBM's own predictor would be asked for each few rows.
             self.trees_ = SmallTrees.of(self.model_)
-        told: Floats = sigmoids(self.trees_(plain(X))[0])
-        return told
+        result: Floats = sigmoids(self.trees_(plain(X))[0])
+        return result
 
     @property
     def gain(self) -> Floats:

@@ -99,26 +99,26 @@ def tree_sums(
 @njit([_OUT(types.Array(types.float64, 1, "A", readonly=True))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def sigmoids(z: Floats) -> Floats:
     """1 / (1 + exp(-z)) of each, as LightGBM computes it, (n,)."""
-    told = np.empty(z.size)
+    result = np.empty(z.size)
     for i in range(z.size):
-        told[i] = 1.0 / (1.0 + math.exp(-z[i]))
-    return told
+        result[i] = 1.0 / (1.0 + math.exp(-z[i]))
+    return result
 
 
 @njit([_SUMS(types.Array(types.float64, 2, "C"))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def softmaxes(z: Floats) -> Floats:
     """Shares of classes (n, B) from raw scores (B, n), as LightGBM computes them."""
-    told = np.empty((z.shape[1], z.shape[0]))
+    result = np.empty((z.shape[1], z.shape[0]))
     for i in range(z.shape[1]):
         # Less the largest, so that no exponential overflows; LightGBM does the same.
         most = z[:, i].max()
         total = 0.0
         for k in range(z.shape[0]):
-            told[i, k] = math.exp(z[k, i] - most)
-            total += told[i, k]
+            result[i, k] = math.exp(z[k, i] - most)
+            total += result[i, k]
         for k in range(z.shape[0]):
-            told[i, k] /= total
-    return told
+            result[i, k] /= total
+    return result
 
 
 def rounded_down(thresholds: Floats) -> NDArray[np.float32]:

@@ -453,8 +453,8 @@ def left_out_errors(
             for fit in FITS:
                 demand = fit_steps(fit, seen, batch_size, most_gpus, gpus_per_node)
                 seconds[fit] += (100 * np.abs(demand.predict(out.gpus, out.nodes) / out.seconds - 1)).tolist()
-                told = demand.speedup(out.gpus, out.nodes) * out.seconds / alone
-                speedups[fit] += (100 * np.abs(told - 1)).tolist()
+                result = demand.speedup(out.gpus, out.nodes) * out.seconds / alone
+                speedups[fit] += (100 * np.abs(result - 1)).tolist()
     return {
         fit: {
             "n": len(its),

@@ -95,12 +95,12 @@ def cheapest_bin(proba: Floats, overstay_h: Floats, cost: ArrayLike) -> Ints:
     >>> cheapest_bin(np.array([[0.6, 0.35, 0.05], [0.6, 0.35, 0.05]]), hours, [0.1, 1.0]).tolist()
     [0, 2]
     """
-    told = np.arange(proba.shape[1])
+    result = np.arange(proba.shape[1])
     # Cost matrix of (told, true): bins by which the told one is too long.
-    too_long = proba @ np.maximum(np.subtract.outer(told, told), 0).T.astype(np.float64)
+    too_long = proba @ np.maximum(np.subtract.outer(result, result), 0).T.astype(np.float64)
     expected = too_long + np.asarray(cost, np.float64)[..., None] * (proba @ overstay_h.T)
     # Turned round, so that of equal costs the longer bin wins; rounded, so that machines agree on equals.
-    chosen: Ints = len(told) - 1 - np.round(expected, DIGITS)[:, ::-1].argmin(axis=1)
+    chosen: Ints = len(result) - 1 - np.round(expected, DIGITS)[:, ::-1].argmin(axis=1)
     return chosen
 
 
@@ -269,8 +269,8 @@ class DurationBooster:
 
         if self.trees_ is None:
             self.trees_ = SmallTrees.of_classes(self.model_, self.n_bins)
-        told: Floats = softmaxes(self.trees_(self._matrix(rows)))
-        return told
+        result: Floats = softmaxes(self.trees_(self._matrix(rows)))
+        return result
 
     def _matrix(self, rows: Floats) -> NDArray[np.float32]:
         """Rows as the trees read them: counts as shares, float32 so that batch and live rows round alike."""

@@ -102,18 +102,18 @@ def select(
     learnt = JobDuration(data.horizons_min, BLENDED, use_tags=use_tags, settings=settings, seed=seed)
     last_n = JobDuration(data.horizons_min, "last-n")
     known = data.known(until_s)
-    told = out_of_fold(known, until_s, {"parts": learnt.parts_forecast, "last-n": last_n.rule_forecast})
+    result = out_of_fold(known, until_s, {"parts": learnt.parts_forecast, "last-n": last_n.rule_forecast})
     calibration = Calibration.untaught(data.n_bins)
-    if not len(told.bins):
+    if not len(result.bins):
         return Selection(FALLBACK, calibration, [])
     # (n_jobs, K, B), in the order of FORECASTS.
-    parts = told.proba["parts"]
+    parts = result.proba["parts"]
     by_name = {
         # Learns as it goes; afterwards it is the state that the chosen model begins with.
-        BLENDED: calibration.taught(parts, known.among(told.job), until_s),
+        BLENDED: calibration.taught(parts, known.among(result.job), until_s),
         "lightgbm": parts[:, FORECASTS.index("booster")],
         "tag-pool-width": parts[:, FORECASTS.index("tag_pool_width")],
-        "last-n": told.proba["last-n"],
+        "last-n": result.proba["last-n"],
     }
-    table = selection_table(OutOfFold(by_name, told.bins, told.fold), data.horizons_min)
+    table = selection_table(OutOfFold(by_name, result.bins, result.fold), data.horizons_min)
     return Selection(BLENDED, calibration, table)

@@ -125,7 +125,7 @@ class FittedGoodput(JsonModel):
             self._twins[key] = _fitted(seen.at(~out))
         return self._twins[key]
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
         return {
             "throughputs": {app: asdict(one) for app, one in self.throughputs_.items()},
@@ -134,12 +134,12 @@ class FittedGoodput(JsonModel):
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
         model = cls()
-        model.throughputs_ = {app: Throughput(**one) for app, one in told["throughputs"].items()}
-        model.trained_ = {app: StepTimes(*map(np.array, columns)) for app, columns in told["trained"].items()}
-        model.width_ = told["width"]
+        model.throughputs_ = {app: Throughput(**one) for app, one in saved["throughputs"].items()}
+        model.trained_ = {app: StepTimes(*map(np.array, columns)) for app, columns in saved["trained"].items()}
+        model.width_ = saved["width"]
         return model
 
 
@@ -189,9 +189,9 @@ class ServedGoodput(ServedModel):
         """See `models.pyfunc.Served`."""
         import pandas as pd
 
-        told = np.empty((len(frame), len(self.outputs)))
+        result = np.empty((len(frame), len(self.outputs)))
         for app in frame["app"].unique():
             mine = (frame["app"] == app).to_numpy()
             part = (frame.loc[mine, name].to_numpy(np.float64) for name in ("nodes", "gpus", "local_batch_size"))
-            told[mine] = np.transpose(self.predictor.forecast(str(app), *part))
-        return pd.DataFrame(told, columns=list(self.outputs), index=frame.index)
+            result[mine] = np.transpose(self.predictor.forecast(str(app), *part))
+        return pd.DataFrame(result, columns=list(self.outputs), index=frame.index)

@@ -55,12 +55,12 @@ def combined_quantiles(quantiles: Sequence[Floats], weights: Floats) -> Floats:
     >>> combined_quantiles([one, two], np.array([0.75, 0.25])).tolist()
     [[1.5, 3.0], [1.0, 2.0]]
     """
-    told = np.stack(quantiles)
+    result = np.stack(quantiles)
     # A predictor speaks of a row as a whole.
-    speaks = np.isfinite(told).all(axis=2, keepdims=True)
+    speaks = np.isfinite(result).all(axis=2, keepdims=True)
     share = np.where(speaks, weights[:, None, None], 0.0)
     total = share.sum(axis=0)
-    mixed = (share * np.where(speaks, told, 0.0)).sum(axis=0) / np.where(total > 0.0, total, np.nan)
+    mixed = (share * np.where(speaks, result, 0.0)).sum(axis=0) / np.where(total > 0.0, total, np.nan)
     return np.asarray(np.maximum.accumulate(mixed, axis=1))
 
 

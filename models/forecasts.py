@@ -132,9 +132,9 @@ class RegistryForecasts:
         column = self._columns.get(horizon_s)
         if column is None or self._arrivals is None:
             raise _cannot_say("arrivals", self._arrivals, horizon_s)
-        told: float = _sound(self._probability(pool, column))
+        result: float = _sound(self._probability(pool, column))
         gate: float = _sound(self._gates[column])
-        return told >= gate
+        return result >= gate
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs that the pool is estimated to be asked for at most."""
@@ -145,16 +145,16 @@ class RegistryForecasts:
         if answer.load_gpus is None:
             self._compute_loads(self._loads)
         assert answer.load_gpus is not None
-        told: float = _sound(answer.load_gpus[column])
-        return told
+        result: float = _sound(answer.load_gpus[column])
+        return result
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """Probability that any job arrives, as the gate's classifier tells it."""
         column = self._columns.get(horizon_s)
         if column is None or self._arrivals is None:
             raise _cannot_say("arrivals", self._arrivals, horizon_s)
-        told: float = _sound(self._probability(pool, column))
-        return told
+        result: float = _sound(self._probability(pool, column))
+        return result
 
     def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
         """GPUs that the load stays within with a probability of `level`, as `load_spread` tells it."""
@@ -169,8 +169,8 @@ class RegistryForecasts:
         # Policies ask with the same levels throughout: the last ones are enough to hold.
         if answer.levels != levels:
             self._compute_quantiles(self._loads, levels)
-        told: tuple[float, ...] = _sound(answer.quantiles[column])
-        return told
+        result: tuple[float, ...] = _sound(answer.quantiles[column])
+        return result
 
     def duration_bin(self, job: Job) -> int:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
@@ -178,24 +178,24 @@ class RegistryForecasts:
         known = self._bins.get(job.seq)
         if known is None:
             lenders = self._lenders_gpus.get(job.pool, LENDERS_GPUS)
-            (told,) = each_row(self._of_jobs().choose(self._row(job), lenders), 1)
-            known = self._bins[job.seq] = bin_index(told, len(self._horizons_s) + 1)
+            (result,) = each_row(self._of_jobs().choose(self._row(job), lenders), 1)
+            known = self._bins[job.seq] = bin_index(result, len(self._horizons_s) + 1)
         return known
 
     def duration_probabilities(self, job: Job) -> tuple[float, ...]:
         """Probabilities of its bins, from what had happened when they were first asked for."""
         known = self._chances.get(job.seq)
         if known is None:
-            (told,) = each_row(self._of_jobs().predict_proba(self._row(job)), 1)
-            known = self._chances[job.seq] = bin_probabilities(told, len(self._horizons_s) + 1)
+            (result,) = each_row(self._of_jobs().predict_proba(self._row(job)), 1)
+            known = self._chances[job.seq] = bin_probabilities(result, len(self._horizons_s) + 1)
         return known
 
     def duration_s(self, job: Job) -> float:
         """The run time that stands for the job's likeliest bin, seconds, as of when it was first asked for."""
         known = self.durations_s.get(job.seq)
         if known is None:
-            (told,) = each_row(self._of_jobs().predict_duration_s(self._row(job)), 1)
-            known = self.durations_s[job.seq] = run_time_s(told)
+            (result,) = each_row(self._of_jobs().predict_duration_s(self._row(job)), 1)
+            known = self.durations_s[job.seq] = run_time_s(result)
         return known
 
     def _of_jobs(self) -> JobDuration:
@@ -251,9 +251,9 @@ class RegistryForecasts:
         if answer.probability[column] is None:
             assert self._arrivals is not None
             self._compute_arrivals(self._arrivals, column)
-        told = answer.probability[column]
-        assert told is not None
-        return told
+        result = answer.probability[column]
+        assert result is not None
+        return result
 
     def _compute_arrivals(self, arrivals: WillJobsArrive, column: int) -> None:
         """Probabilities of a horizon, of all pools that lack it."""
@@ -264,13 +264,13 @@ class RegistryForecasts:
             return arrivals.horizon_proba(rows, column)
 
         pools = [pool for pool, answer in self._answers.items() if answer.probability[column] is None]
-        told = _asked(pools, ask)
+        result = _asked(pools, ask)
         # The usual case, checked at once for all pools.
-        if _within(told, (len(pools),), 1.0):
-            for pool, value in zip(pools, told.tolist(), strict=True):
+        if _within(result, (len(pools),), 1.0):
+            for pool, value in zip(pools, result.tolist(), strict=True):
                 self._answers[pool].probability[column] = value
             return
-        for pool, row in _by_pool(pools, told, ask):
+        for pool, row in _by_pool(pools, result, ask):
             self._answers[pool].probability[column] = _kept(probability, row)
 
     def _rows(self, pools: list[str]) -> Floats:
@@ -296,12 +296,12 @@ class RegistryForecasts:
             return loads.lend_rows(self._load_rows(loads, pools))
 
         pools = [pool for pool, answer in self._answers.items() if answer.load_gpus is None]
-        told = _asked(pools, ask)
-        if _within(told, (len(pools), len(self._horizons_s)), MOST_GPUS):
-            for pool, gpus in zip(pools, told.tolist(), strict=True):
+        result = _asked(pools, ask)
+        if _within(result, (len(pools), len(self._horizons_s)), MOST_GPUS):
+            for pool, gpus in zip(pools, result.tolist(), strict=True):
                 self._answers[pool].load_gpus = gpus
             return
-        for pool, row in _by_pool(pools, told, ask):
+        for pool, row in _by_pool(pools, result, ask):
             self._answers[pool].load_gpus = [_kept(load_gpus, gpus) for gpus in self._each_horizon(row)]
 
     def _compute_quantiles(self, loads: NewLoad, levels: tuple[float, ...]) -> None:
@@ -312,9 +312,9 @@ class RegistryForecasts:
 
         pools = [pool for pool, answer in self._answers.items() if answer.levels != levels]
         for pool, row in _by_pool(pools, _asked(pools, ask), ask):
-            told = self._answers[pool]
-            told.levels = levels
-            told.quantiles = [_kept(rising_loads, gpus, levels) for gpus in self._each_horizon(row)]
+            result = self._answers[pool]
+            result.levels = levels
+            result.quantiles = [_kept(rising_loads, gpus, levels) for gpus in self._each_horizon(row)]
 
     def _load_rows(self, loads: NewLoad, pools: list[str]) -> Floats:
         instants_s = [self._answers[pool].at_s for pool in pools]
@@ -324,8 +324,8 @@ class RegistryForecasts:
 
     def _each_horizon(self, row: Any) -> list[Any]:
         """What is said of each horizon, or for all of them why nothing is."""
-        told = _kept(each_row, row, len(self._horizons_s))
-        return [told] * len(self._horizons_s) if isinstance(told, BadAnswerError) else told
+        result = _kept(each_row, row, len(self._horizons_s))
+        return [result] * len(self._horizons_s) if isinstance(result, BadAnswerError) else result
 
 
 def lenders_gpus(pools: Sequence[Pool]) -> dict[str, float]:
@@ -375,16 +375,16 @@ def _asked(pools: list[str], ask: Callable[[list[str]], Any]) -> Any:
         return BadAnswerError(Reason.RAISED, " ".join(f"{type(error).__name__}: {error}".split()))
 
 
-def _within(told: Any, shape: tuple[int, ...], most: float) -> bool:
+def _within(value: Any, shape: tuple[int, ...], most: float) -> bool:
     """Whether these are numbers from 0 on, all good: looked at one by one they would take longer than the predictor."""
     # Exactly an array: subclasses may answer comparisons in ways of their own. NaN fails both.
-    fits = type(told) is np.ndarray and told.dtype == np.float64 and told.shape == shape
-    return fits and bool(told.min() >= 0.0 and told.max() <= most)
+    fits = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape
+    return fits and bool(value.min() >= 0.0 and value.max() <= most)
 
 
-def _by_pool(pools: list[str], told: Any, ask: Callable[[list[str]], Any]) -> list[tuple[str, Any]]:
+def _by_pool(pools: list[str], value: Any, ask: Callable[[list[str]], Any]) -> list[tuple[str, Any]]:
     """What a predictor said of each pool; where it failed on all together, each is asked alone."""
-    rows = told if isinstance(told, BadAnswerError) else checked(each_row, told, len(pools))
+    rows = value if isinstance(value, BadAnswerError) else checked(each_row, value, len(pools))
     if not isinstance(rows, BadAnswerError):
         return list(zip(pools, rows, strict=True))
     # Nobody else to blame.
@@ -442,6 +442,6 @@ def _shared_horizons(
     if durations is not None:
         horizons[durations.name] = tuple(durations.horizons_min)
     if len(set(horizons.values())) > 1:
-        told = "; ".join(f"{name}: {', '.join(map(horizon_label, of))}" for name, of in horizons.items())
-        raise RegistryError(f"the predictors were trained for different horizons ({told}); train them with the same")
+        text = "; ".join(f"{name}: {', '.join(map(horizon_label, of))}" for name, of in horizons.items())
+        raise RegistryError(f"the predictors were trained for different horizons ({text}); train them with the same")
     return next(iter(horizons.values()))

@@ -182,9 +182,9 @@ class JobDuration:
     def _calibration(self, known: DurationData, until_s: float) -> Calibration:
         """Learnt from later jobs as the parts of `blended` forecast them, having learnt from earlier ones."""
         calibration = Calibration.untaught(known.n_bins)
-        told = out_of_fold(known, until_s, {"parts": self.parts_forecast})
-        if len(told.bins):
-            calibration.taught(told.proba["parts"], known.among(told.job), until_s)
+        result = out_of_fold(known, until_s, {"parts": self.parts_forecast})
+        if len(result.bins):
+            calibration.taught(result.proba["parts"], known.among(result.job), until_s)
         return calibration
 
     def take(self, care: Care) -> None:
@@ -350,7 +350,7 @@ class JobDuration:
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json`, and the booster as LightGBM's text."""
-        told = {
+        result = {
             "horizons_min": list(self.horizons_min),
             "bins": bin_labels(self.horizons_min),
             "algorithm": self.algorithm,
@@ -365,7 +365,7 @@ class JobDuration:
             "learnt_in_queues": self.queue_booster_ is not None,
             **kept(self, (*KEPT, *KEPT_ARRAYS)),
         }
-        write_metadata(folder, self.name, told)
+        write_metadata(folder, self.name, result)
         for file, booster in ((MODEL, self.booster_), (QUEUE_MODEL, self.queue_booster_)):
             if booster is not None:
                 (folder / file).write_text(booster.to_text(), encoding="utf-8", newline="")
@@ -373,21 +373,21 @@ class JobDuration:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder does not hold such a model."""
-        told = read_metadata(folder, cls.name)
+        saved = read_metadata(folder, cls.name)
         # Later keys have defaults; without these two no answer could be given.
-        if not {"calibration", "overstay_h"} <= set(told):
+        if not {"calibration", "overstay_h"} <= set(saved):
             raise RegistryError(f"{folder}: a job-duration model of an older version of jobcast; train it again")
-        settings = None if told["settings"] is None else DurationSettings(**told["settings"])
-        how = (told["under_cost"], told["use_tags"], settings, told["seed"], told["prior_weight"])
-        model = cls(told["horizons_min"], told["algorithm"], *how)
-        take_up(model, told, KEPT, KEPT_ARRAYS)
+        settings = None if saved["settings"] is None else DurationSettings(**saved["settings"])
+        how = (saved["under_cost"], saved["use_tags"], settings, saved["seed"], saved["prior_weight"])
+        model = cls(saved["horizons_min"], saved["algorithm"], *how)
+        take_up(model, saved, KEPT, KEPT_ARRAYS)
         model.booster_ = model.queue_booster_ = None
-        shifts = {pool: np.array(values) for pool, values in told["shifts"].items()}
-        model.calibration_ = Calibration(np.array(told["calibration"]), shifts)
-        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
+        shifts = {pool: np.array(values) for pool, values in saved["shifts"].items()}
+        model.calibration_ = Calibration(np.array(saved["calibration"]), shifts)
+        model.feature_spans_ = saved.get("feature_spans", {})  # versions of before have none
         if model.algorithm in LEARNT:
             model.booster_ = model._read_booster(folder / MODEL)
-        if told.get("learnt_in_queues", (folder / QUEUE_MODEL).is_file()):  # some versions of before do not say so
+        if saved.get("learnt_in_queues", (folder / QUEUE_MODEL).is_file()):  # some versions of before do not say so
             model.queue_booster_ = model._read_booster(folder / QUEUE_MODEL)
         return model
 
@@ -445,8 +445,8 @@ class CalibratedTracker(DurationTracker):
         if not due:
             return
         # All due jobs in one call: trees cost little more for many rows.
-        told = self._model.mixed_parts(np.array([DurationTracker.row(self, job) for job, _ in due]))
-        for (job, which), parts in zip(due, told, strict=True):
+        result = self._model.mixed_parts(np.array([DurationTracker.row(self, job) for job, _ in due]))
+        for (job, which), parts in zip(due, result, strict=True):
             asks = job.requirements
             who = job.user or (asks.account if asks else "")
             key = burst_key(job.pool, job.gpus, who, job.submit_s)

@@ -41,7 +41,7 @@ class KeptLearner(Protocol):
         ...
 
     @classmethod
-    def from_bytes(cls, told: bytes) -> Self:
+    def from_bytes(cls, value: bytes) -> Self:
         """Read what `to_bytes` gave."""
         ...
 
@@ -143,7 +143,7 @@ class LearnedArrivals(WillJobsArrive):
         return {}
 
     @classmethod
-    def read_settings(cls, algorithm: str, told: Mapping[str, Any]) -> None:
+    def read_settings(cls, algorithm: str, saved: Mapping[str, Any]) -> None:
         """None of ours."""
 
     @classmethod
@@ -191,17 +191,17 @@ class LearnedLoad(LevelledLoad):
     def quantiles(self, X: NDArray[Any], levels: Floats) -> Floats:
         """GPUs at each level, (n, H, L), from rows (n, H, F)."""
         wanted = tuple(levels.tolist())
-        told = [_rising(one.predict_quantiles(plain(X[:, h]), wanted)) for h, one in enumerate(self.distributions_)]
-        return np.stack(told, axis=1)
+        rows = [_rising(one.predict_quantiles(plain(X[:, h]), wanted)) for h, one in enumerate(self.distributions_)]
+        return np.stack(rows, axis=1)
 
     def write(self, folder: Path) -> None:
         """A file a horizon."""
         for label, learner in zip(self.labels_, self.distributions_, strict=True):
             (folder / f"{label}.{FILE}").write_bytes(learner.to_bytes())
 
-    def read(self, told: Mapping[str, Any], folder: Path) -> Self:
+    def read(self, saved: Mapping[str, Any], folder: Path) -> Self:
         """Read what `told` and `write` gave."""
-        self.take_up(told)
+        self.take_up(saved)
         files = (folder / f"{label}.{FILE}" for label in self.labels_)
         self.distributions_ = [self.make.from_bytes(_bytes(file)) for file in files]
         return self
@@ -218,9 +218,9 @@ class LearnedLoads(NewLoad):
         return LearnedLoad(self.learner)
 
     @classmethod
-    def read_rule(cls, algorithm: str, told: dict[str, Any], folder: Path) -> Any:
+    def read_rule(cls, algorithm: str, saved: dict[str, Any], folder: Path) -> Any:
         """What `LearnedLoad` wrote."""
-        return LearnedLoad(cls.learner).read(told, folder)
+        return LearnedLoad(cls.learner).read(saved, folder)
 
 
 class LearnedDurations(JobDuration):
@@ -263,8 +263,8 @@ class LearnedDurations(JobDuration):
 def _rising(quantiles: Any) -> Floats:
     """No quantile below one of a lower level, none below 0."""
     # Learners of packages are not trusted to rise.
-    told: Floats = np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
-    return told
+    result: Floats = np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
+    return result
 
 
 def _bytes(path: Path) -> bytes:

@@ -230,7 +230,7 @@ class LevelledLoad:
         """What `rows` gives of several pools, each at its instant, (n_pools, H, F): these features are it."""
         return features
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
             "horizons": list(self.labels_),
@@ -238,10 +238,10 @@ class LevelledLoad:
             **kept(self, KEPT),
         }
 
-    def take_up(self, told: Mapping[str, Any]) -> Self:
+    def take_up(self, figures: Mapping[str, Any]) -> Self:
         """Read what `told` gave."""
-        self.labels_ = tuple(told["horizons"])
-        take_up(self, told, KEPT)
+        self.labels_ = tuple(figures["horizons"])
+        take_up(self, figures, KEPT)
         return self
 
 
@@ -307,12 +307,12 @@ class QuantileLoad(LevelledLoad):
         gpus = quantile_of(np.repeat(share, len(levels)), np.repeat(amounts, len(levels), axis=0), each)
         return gpus.reshape(*X.shape[:2], len(levels))
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
             "seed": self.seed,
             "settings": asdict(self.settings),
-            **super().told(),
+            **super().as_dict(),
             "shares": [one.share_ for one in self.distributions_],
             "amounts": [one.amounts_.tolist() for one in self.distributions_],
             "boosters": [sorted(one.texts()) for one in self.distributions_],
@@ -325,15 +325,15 @@ class QuantileLoad(LevelledLoad):
                 (folder / f"{label}-{name}.txt").write_text(text, encoding="utf-8", newline="")
 
     @classmethod
-    def read(cls, told: dict[str, Any], folder: Path) -> Self:
+    def read(cls, saved: dict[str, Any], folder: Path) -> Self:
         """From what `told` and `write` gave."""
-        rule = cls(told["seed"], QuantileSettings(**told["settings"])).take_up(told)
+        rule = cls(saved["seed"], QuantileSettings(**saved["settings"])).take_up(saved)
         rule.distributions_ = [
             LoadDistribution.of_texts(
                 {name: read_text(folder / f"{label}-{name}.txt") for name in names}, share, amounts
             )
             for label, names, share, amounts in zip(
-                rule.labels_, told["boosters"], told["shares"], told["amounts"], strict=True
+                rule.labels_, saved["boosters"], saved["shares"], saved["amounts"], strict=True
             )
         ]
         return rule

@@ -50,13 +50,13 @@ def scored(data: LoadData, rule: QuantileLoad | SlidingMax, demands: Demands) ->
     # The same rows of an earlier end: `learnt` leaves out all windows that reach it.
     earlier = LoadData(data.from_s, begin_s, data.horizons_min, data.tick_s, data.X, data.past, data.load)
     rule.fit(earlier, demands)
-    told = []
+    lines = []
     for horizon, rows in enumerate(later):
         load = data.load[rows, horizon]
         X = data.past[rows, horizon] if isinstance(rule, SlidingMax) else data.X[rows, horizon]
         estimate = rule.estimate(X, horizon)
-        told.append((float((load <= estimate).mean()), rule.demands_[horizon], over_estimation(load, estimate)))
-    coverages, demanded, overs = zip(*told, strict=True)
+        lines.append((float((load <= estimate).mean()), rule.demands_[horizon], over_estimation(load, estimate)))
+    coverages, demanded, overs = zip(*lines, strict=True)
     return Scored(rule.algorithm, coverages, demanded, overs)
 
 

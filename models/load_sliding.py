@@ -93,7 +93,7 @@ class SlidingMax:
         largest: Floats = X[:, :windows].max(axis=1).astype(np.float64)
         return largest
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return kept(self, KEPT)
 
@@ -101,15 +101,15 @@ class SlidingMax:
         """Nothing beside what `told` tells."""
 
     @classmethod
-    def read(cls, told: dict[str, Any], folder: Path) -> Self:
+    def read(cls, saved: dict[str, Any], folder: Path) -> Self:
         """From what `told` and `write` gave; RegistryError where more windows are declared than `fit` chooses from."""
         rule = cls()
         # A file from elsewhere could ask for windows without end, each of which is computed.
-        for windows in (*told["windows"], *told["lending_windows"]):
+        for windows in (*saved["windows"], *saved["lending_windows"]):
             if not (isinstance(windows, int) and 1 <= windows <= MOST_WINDOWS):
                 what = f"{windows!r} windows of load where 1 to {MOST_WINDOWS} can be"
                 raise RegistryError(f"{folder}: declares {what}; train the model again")
-        take_up(rule, told, KEPT)
+        take_up(rule, saved, KEPT)
         return rule
 
 

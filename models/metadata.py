@@ -22,10 +22,10 @@ REMEDY = "train the model again, or allow more with --memory"
 _COUNTS = re.compile(r"^num_(?:leaves|cat)=(\d+)", re.MULTILINE)
 
 
-def write_metadata(folder: Path, predictor: str, told: dict[str, Any]) -> None:
+def write_metadata(folder: Path, predictor: str, figures: dict[str, Any]) -> None:
     """Write `metadata.json` with sorted keys, so that equal models are equal bytes; makes the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"format": FORMAT, "predictor": predictor, **told}, indent=1, sort_keys=True, allow_nan=False)
+    text = json.dumps({"format": FORMAT, "predictor": predictor, **figures}, indent=1, sort_keys=True, allow_nan=False)
     (folder / METADATA).write_text(text + "\n", encoding="utf-8")
 
 
@@ -44,15 +44,15 @@ def read_metadata(folder: Path, predictor: str) -> dict[str, Any]:
         # A file of gigabytes would be read whole before anything in it can be checked.
         need_memory(JSON_BYTES * path.stat().st_size, f"{path}", REMEDY)
     try:
-        told: dict[str, Any] = json.loads(read_text(path))
+        saved: dict[str, Any] = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise RegistryError(f"{path}: not valid JSON ({error}); export or train the model again") from error
     # The predictor comes first: another one's format number says nothing.
-    if told.get("predictor") != predictor:
-        raise RegistryError(f"{path}: holds {told.get('predictor')!r}, not {predictor!r}; give its folder")
-    if told.get("format") != FORMAT:
-        raise RegistryError(f"{path}: format {told.get('format')}, this version reads {FORMAT}; train it again")
-    return told
+    if saved.get("predictor") != predictor:
+        raise RegistryError(f"{path}: holds {saved.get('predictor')!r}, not {predictor!r}; give its folder")
+    if saved.get("format") != FORMAT:
+        raise RegistryError(f"{path}: format {saved.get('format')}, this version reads {FORMAT}; train it again")
+    return saved
 
 
 def kept(model: object, names: Iterable[str]) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def kept(model: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
 
 
-def take_up(model: object, told: Mapping[str, Any], names: Iterable[str], arrays: Iterable[str] = ()) -> None:
+def take_up(model: object, figures: Mapping[str, Any], names: Iterable[str], arrays: Iterable[str] = ()) -> None:
     """Set fitted attributes from what `kept` gave: lists become tuples, or arrays where they were."""
     for name in names:
-        value = told[name.rstrip("_")]
+        value = figures[name.rstrip("_")]
         # Tuples, so that nobody changes a loaded model by changing a list that it handed out.
         setattr(model, name, tuple(value) if isinstance(value, list) else value)
     for name in arrays:
-        setattr(model, name, np.array(told[name.rstrip("_")]))
+        setattr(model, name, np.array(figures[name.rstrip("_")]))
 
 
 class JsonModel:
@@ -85,26 +85,26 @@ class JsonModel:
     trained_from_s_: float
     trained_until_s_: float
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """What was learned, as JSON can hold it."""
         raise NotImplementedError
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """A model from what `told` gave, and the window that it has seen beside it."""
         raise NotImplementedError
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json`; makes the folder."""
         window = {"trained_from_s": self.trained_from_s_, "trained_until_s": self.trained_until_s_}
-        write_metadata(folder, self.name, {**self.told(), **window})
+        write_metadata(folder, self.name, {**self.as_dict(), **window})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told = read_metadata(folder, cls.name)
-        model = cls.read(told)
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        saved = read_metadata(folder, cls.name)
+        model = cls.read(saved)
+        model.trained_from_s_, model.trained_until_s_ = saved["trained_from_s"], saved["trained_until_s"]
         return model
 
 

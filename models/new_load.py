@@ -173,23 +173,23 @@ class NewLoad:
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json` and what the algorithm keeps beside it; equal models, equal bytes."""
-        told = {
+        result = {
             "algorithm": self.algorithm,
             "coverage": self.coverage,
             "loaded_coverage": self.loaded_coverage,
             "lending_coverage": self.lending_coverage,
             "seed": self.seed if self.algorithm == QuantileLoad.algorithm else 0,  # rules draw nothing
-            "rule": self.rule_.told(),
+            "rule": self.rule_.as_dict(),
             "feature_spans": self.feature_spans_,
             **kept(self, KEPT),
         }
-        write_metadata(folder, self.name, told)
+        write_metadata(folder, self.name, result)
         self.rule_.write(folder)
 
     @classmethod
-    def read_rule(cls, algorithm: str, told: dict[str, Any], folder: Path) -> Any:
+    def read_rule(cls, algorithm: str, saved: dict[str, Any], folder: Path) -> Any:
         """The fitted estimate of an algorithm from what it told and wrote."""
-        return ALGORITHMS[algorithm].read(told, folder)
+        return ALGORITHMS[algorithm].read(saved, folder)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -200,20 +200,20 @@ class NewLoad:
         RegistryError
             The folder does not hold such a model, or one that reads other features than this version builds.
         """
-        told = read_metadata(folder, cls.name)
+        saved = read_metadata(folder, cls.name)
         # Versions of before named other algorithms; what they kept cannot be read.
-        if told.get("algorithm") not in cls.algorithms:
+        if saved.get("algorithm") not in cls.algorithms:
             raise RegistryError(f"{folder}: a model of an older version of {cls.name}; train it again")
         model = cls(
-            told["algorithm"], told["coverage"], told["loaded_coverage"], told["lending_coverage"], told["seed"]
+            saved["algorithm"], saved["coverage"], saved["loaded_coverage"], saved["lending_coverage"], saved["seed"]
         )
-        rule = cls.read_rule(model.algorithm, told["rule"], folder)
+        rule = cls.read_rule(model.algorithm, saved["rule"], folder)
         # A sliding maximum keeps no columns: they follow from its windows.
-        if tuple(told["rule"].get("columns", rule.columns)) != rule.columns:
+        if tuple(saved["rule"].get("columns", rule.columns)) != rule.columns:
             raise RegistryError(f"{folder}: {cls.name} reads other features than this version builds; train it again")
         model.rule_, model.settings = rule, getattr(rule, "settings", None)
-        take_up(model, told, KEPT)
-        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
+        take_up(model, saved, KEPT)
+        model.feature_spans_ = saved.get("feature_spans", {})  # versions of before have none
         return model
 
 

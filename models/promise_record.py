@@ -103,13 +103,13 @@ def counts(
 
 def _counted(promises: Sequence[Promise], outcomes: Outcomes, as_of_s: float) -> dict[str, Any]:
     states = [state(one, LEVELS[-1], outcomes[one.event], as_of_s) for one in promises]
-    told: dict[str, Any] = {"made": len(promises), **{name: states.count(name) for name in (KEPT, LOW, HIGH, OPEN)}}
+    result: dict[str, Any] = {"made": len(promises), **{name: states.count(name) for name in (KEPT, LOW, HIGH, OPEN)}}
     for level in LEVELS:
         due = [one for one in promised(promises, level) if _is_due(one, level, as_of_s)]
         held = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
         name = f"{100 * level:g}"
-        told |= {f"due_{name}": len(due), f"coverage_{name}_pct": 100.0 * held / len(due) if due else None}
-    return told
+        result |= {f"due_{name}": len(due), f"coverage_{name}_pct": 100.0 * held / len(due) if due else None}
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     outcomes : that were known by the instant
     """
     level = LEVELS[-1]
-    told = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
+    rows = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
     # Of what came after the last look only what was early would count.
     as_of_s = min(at_s, last_look_s(outcomes))
-    due = sorted((one for one in told if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
+    due = sorted((one for one in rows if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
     if len(due) < ENOUGH:
         return None
     due.sort(key=lambda one: one.at_s)

@@ -125,8 +125,8 @@ class ServedOfPools(ServedEvents):
     def _asked(self, params: Mapping[str, Any] | None) -> tuple[list[float], list[int]]:
         """Horizons that are asked about, and their positions among the predictor's."""
         position = {float(k): index for index, k in enumerate(self.predictor.horizons_min_)}
-        told = (params or {}).get("horizons")
-        asked = list(position) if told is None else [float(k) for k in told]
+        result = (params or {}).get("horizons")
+        asked = list(position) if result is None else [float(k) for k in result]
         unknown = sorted(set(asked) - set(position))
         if unknown:
             have = ", ".join(horizon_label(k) for k in self.predictor.horizons_min_)

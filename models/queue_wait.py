@@ -44,7 +44,7 @@ class Fold:
     """Rows of a part of the training time, (n,) each, and what had been forecast of them, (n, levels) log10 s."""
 
     rows: WaitRows
-    told: Floats
+    forecast: Floats
 
 
 class QueueWait:
@@ -117,8 +117,8 @@ class QueueWait:
 
     def forecast(self, X: NDArray[np.float32]) -> Floats:
         """Quantiles of the wait from the instant of a row on, (n, levels) s, ascending; levels are `LEVELS`."""
-        told: Floats = 10.0 ** moved(self.hazard_.quantiles(X, LEVELS), self.shifts_)
-        return told
+        result: Floats = 10.0 ** moved(self.hazard_.quantiles(X, LEVELS), self.shifts_)
+        return result
 
     def pool_medians(self, pools: NDArray[Any]) -> Floats:
         """The median wait of each pool that was known in training, (n,) s: the rule without a model."""
@@ -134,28 +134,30 @@ class QueueWait:
     @property
     def conservative_s(self) -> Floats:
         """(levels,) s: what is told in place of an answer that cannot be one."""
-        told: Floats = 10.0**self.prior_
-        return told
+        result: Floats = 10.0**self.prior_
+        return result
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json`, and the trees as LightGBM's text."""
-        told = {"columns": list(self.columns), "settings": asdict(self.settings), "seed": self.seed}
-        write_metadata(folder, self.name, {**told, "hazard": self.hazard_.told(), **kept(self, (*KEPT, *KEPT_ARRAYS))})
+        result = {"columns": list(self.columns), "settings": asdict(self.settings), "seed": self.seed}
+        write_metadata(
+            folder, self.name, {**result, "hazard": self.hazard_.as_dict(), **kept(self, (*KEPT, *KEPT_ARRAYS))}
+        )
         if self.hazard_.booster is not None:
             (folder / MODEL).write_text(self.hazard_.booster.model_to_string(), encoding="utf-8", newline="")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder does not hold such a model, or one of other columns."""
-        told = read_metadata(folder, cls.name)
-        if tuple(told["columns"]) != queue_columns():
+        saved = read_metadata(folder, cls.name)
+        if tuple(saved["columns"]) != queue_columns():
             raise RegistryError(
                 f"{folder}: reads other columns of the queue than this version of jobcast; train it again"
             )
-        model = cls(HazardSettings(**told["settings"]), told["seed"])
-        take_up(model, told, KEPT, KEPT_ARRAYS)
-        text = read_text(folder / MODEL) if told["hazard"]["trees"] else ""
-        model.hazard_, model.folds_ = WaitHazard.read(told["hazard"], text), []
+        model = cls(HazardSettings(**saved["settings"]), saved["seed"])
+        take_up(model, saved, KEPT, KEPT_ARRAYS)
+        text = read_text(folder / MODEL) if saved["hazard"]["trees"] else ""
+        model.hazard_, model.folds_ = WaitHazard.read(saved["hazard"], text), []
         return model
 
 
@@ -168,44 +170,44 @@ def shifts_of(folds: Sequence[Fold], known_s: float) -> Floats:
     logs, known = (
         np.concatenate(one) for one in zip(*((r.log_wait(known_s), r.started(known_s)) for r in rows), strict=True)
     )
-    told, weight = np.concatenate([fold.told for fold in folds]), np.concatenate([part.weight for part in rows])
+    result, weight = np.concatenate([fold.forecast for fold in folds]), np.concatenate([part.weight for part in rows])
     for place, level in enumerate(LEVELS):
         if place != MEDIAN:
-            shifts[place] = known_quantile(logs - told[:, place], known, weight, level)
+            shifts[place] = known_quantile(logs - result[:, place], known, weight, level)
     return shifts
 
 
-def moved(told: Floats, shifts: Floats) -> Floats:
+def moved(value: Floats, shifts: Floats) -> Floats:
     """Quantiles (n, levels) moved by shifts (levels,), in order around the median, which stays."""
-    there, median = told + shifts, told[:, MEDIAN : MEDIAN + 1]
+    there, median = value + shifts, value[:, MEDIAN : MEDIAN + 1]
     low, high = np.minimum(there[:, :MEDIAN], median), np.maximum(there[:, MEDIAN + 1 :], median)
     return np.maximum.accumulate(np.hstack([low, median, high]), axis=1)
 
 
-def guarded_waits(model: QueueWait, X: NDArray[np.float32], told: BadAnswers) -> Floats:
+def guarded_waits(model: QueueWait, X: NDArray[np.float32], tally: BadAnswers) -> Floats:
     """What a model answers, (n, levels) s; what cannot be a wait is replaced by the conservative answer and counted."""
-    told.checked(WAITS, len(X))
+    tally.checked(WAITS, len(X))
     answers = np.tile(model.conservative_s, (len(X), 1))
     try:
         asked = floats_of(model.forecast(X), answers.shape)
     except Exception as error:  # a damaged model may fail in any way
-        failed(told, WAITS, error, answers=len(X))
+        failed(tally, WAITS, error, answers=len(X))
         return answers
     fits = waits_that_can_be(asked)
     if not fits.all():
-        told.bad(WAITS, Reason.OUT_OF_RANGE, f"{asked[~fits][0].tolist()}", int((~fits).sum()))
+        tally.bad(WAITS, Reason.OUT_OF_RANGE, f"{asked[~fits][0].tolist()}", int((~fits).sum()))
     answers[fits] = asked[fits]
     return answers
 
 
-def waits_that_can_be(told: Floats) -> Bools:
+def waits_that_can_be(value: Floats) -> Bools:
     """(n,) which answers (n, levels) s can be waits: not negative, no longer than a century, ascending.
 
     >>> waits_that_can_be(np.array([[1.0, 2.0], [2.0, 1.0], [np.nan, 1.0]])).tolist()
     [True, False, False]
     """
     # NaN fails every comparison.
-    within, rising = ((told >= 0.0) & (told <= MOST_SECONDS)).all(axis=1), (np.diff(told, axis=1) >= 0.0).all(axis=1)
+    within, rising = ((value >= 0.0) & (value <= MOST_SECONDS)).all(axis=1), (np.diff(value, axis=1) >= 0.0).all(axis=1)
     return np.asarray(within & rising)
 
 
@@ -221,5 +223,5 @@ class ServedQueueWait(ServedModel):
         """See `models.pyfunc.Served`."""
         import pandas as pd
 
-        told = self.predictor.forecast(frame[list(self.inputs)].to_numpy(np.float32))
-        return pd.DataFrame(dict(zip(self.outputs, told.T, strict=True)), index=frame.index)
+        result = self.predictor.forecast(frame[list(self.inputs)].to_numpy(np.float32))
+        return pd.DataFrame(dict(zip(self.outputs, result.T, strict=True)), index=frame.index)

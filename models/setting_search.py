@@ -137,13 +137,13 @@ def search_settings(
                 raise optuna.TrialPruned
         return loss
 
-    def told(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+    def report(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if progress is not None:
             progress(trial.number + 1, trials)
 
     # The defaults first: the best of the search is at least as good as they.
     study.enqueue_trial(dict(first))
-    study.optimize(value, n_trials=trials, callbacks=[told])
+    study.optimize(value, n_trials=trials, callbacks=[report])
     return {name: study.best_params[name] for name in ranges}, [_row(trial, ranges) for trial in study.trials]
 
 

@@ -93,38 +93,38 @@ class WaitHazard:
     def below(self, X: NDArray[np.float32]) -> Floats:
         """Probability that a job has started by the end of each stretch, (n, K + 1), from 0 to 1."""
         inner = len(self.ends) - 2
-        told, left = np.zeros((len(X), inner + 2)), np.ones(len(X))
-        told[:, -1] = 1.0
+        result, left = np.zeros((len(X), inner + 2)), np.ones(len(X))
+        result[:, -1] = 1.0
         if self.booster is None or not len(X):
-            told[:, 1:-1] = np.arange(1, inner + 1) / (inner + 1)
-            return told
+            result[:, 1:-1] = np.arange(1, inner + 1) / (inner + 1)
+            return result
         rows = np.column_stack([X, np.zeros(len(X), np.float32)])
         for stretch in range(inner):
             rows[:, -1] = stretch
             left = left * (1.0 - self.booster.predict(rows, num_threads=THREADS))
-            told[:, stretch + 1] = 1.0 - left
-        return told
+            result[:, stretch + 1] = 1.0 - left
+        return result
 
     def quantiles(self, X: NDArray[np.float32], levels: Sequence[float]) -> Floats:
         """log10 of the seconds by which shares of such jobs have started, (n, levels), linear within a stretch."""
         below = self.below(X)
-        told = np.empty((len(X), len(levels)))
+        result = np.empty((len(X), len(levels)))
         for place, level in enumerate(levels):
             # The stretch that the level falls into: the last that begins below it.
             after = np.clip((below < level).sum(axis=1), 1, len(self.ends) - 1)
             start, end = (np.take_along_axis(below, one[:, None], axis=1)[:, 0] for one in (after - 1, after))
             share = (level - start) / np.maximum(end - start, np.finfo(np.float64).tiny)
-            told[:, place] = self.ends[after - 1] + np.clip(share, 0.0, 1.0) * np.diff(self.ends)[after - 1]
-        return told
+            result[:, place] = self.ends[after - 1] + np.clip(share, 0.0, 1.0) * np.diff(self.ends)[after - 1]
+        return result
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """What JSON holds of it; the trees are beside."""
         return {"ends": self.ends.tolist(), "trees": self.booster is not None}
 
     @classmethod
-    def read(cls, told: Mapping[str, Any], text: str) -> Self:
+    def read(cls, saved: Mapping[str, Any], text: str) -> Self:
         """From what `told` gave, and the text of the trees."""
-        return cls(np.array(told["ends"]), booster_of(text) if told["trees"] else None)
+        return cls(np.array(saved["ends"]), booster_of(text) if saved["trees"] else None)
 
 
 def passed(last: Ints, started: Bools, inner: int) -> tuple[Ints, Ints, Bools]:

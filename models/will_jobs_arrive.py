@@ -323,23 +323,28 @@ class WillJobsArrive:
     def _choose_thresholds(self, corpus: Corpus, forecasts: Sequence[OutOfFold]) -> None:
         # A bot is forecast nearly perfectly and would raise the threshold for people's pools.
         bots = [i for i, pool in enumerate(corpus.pools) if pool in self.bot_pools_]
-        human = [told.picked(~np.isin(corpus.pool_index[told.row], bots)) for told in forecasts]
-        best = [best_f1_threshold(told.arrives, told.probability) for told in forecasts]
-        others = [best_f1_threshold(told.arrives, told.probability) for told in human]
+        human = [described.picked(~np.isin(corpus.pool_index[described.row], bots)) for described in forecasts]
+        best = [best_f1_threshold(described.arrives, described.probability) for described in forecasts]
+        others = [best_f1_threshold(described.arrives, described.probability) for described in human]
         self.thresholds_f1_ = np.array(best)
         # With bots alone there is nothing to choose by; the other threshold stands in.
-        self.thresholds_f1_others_ = np.where([len(told) > 0 for told in human], others, best)
+        self.thresholds_f1_others_ = np.where([len(described) > 0 for described in human], others, best)
         if self.threshold is not None:
             self.thresholds_f1_ = self.thresholds_f1_others_ = np.full(len(best), self.threshold)
         # Kept for `take`, which chooses anew with other care; not saved.
-        self._of_folds = [(told.arrives, told.probability, half_week(corpus.tick_s[told.row])) for told in forecasts]
+        self._of_folds = [
+            (described.arrives, described.probability, half_week(corpus.tick_s[described.row]))
+            for described in forecasts
+        ]
         self.take(Care(miss_share=self.miss_share))
-        self.unfolded_ = tuple(k for k, told in zip(self.horizons_min_, forecasts, strict=True) if not len(told))
+        self.unfolded_ = tuple(
+            k for k, described in zip(self.horizons_min_, forecasts, strict=True) if not len(described)
+        )
 
     def take(self, care: Care) -> None:
         """Choose the gate's thresholds anew. Only after `fit`: what `load` reads does not hold what they come from."""
         self.miss_share = care.miss_share
-        lasting = np.array([lasting_gate(*told, self.miss_share) for told in self._of_folds])
+        lasting = np.array([lasting_gate(*described, self.miss_share) for described in self._of_folds])
         self.thresholds_gate_ = lasting if self.threshold is None else np.full(len(lasting), self.threshold)
 
     def _training_rows(self, corpus: Corpus, horizon: int) -> Mask:
@@ -415,9 +420,9 @@ class WillJobsArrive:
         return asdict(self.settings or algorithm_named(self.algorithm).settings())
 
     @classmethod
-    def read_settings(cls, algorithm: str, told: Mapping[str, Any]) -> Settings | None:
+    def read_settings(cls, algorithm: str, saved: Mapping[str, Any]) -> Settings | None:
         """What `told_settings` told."""
-        return settings_from_dict(algorithm, told)
+        return settings_from_dict(algorithm, saved)
 
     @classmethod
     def read_classifier(cls, algorithm: str, folder: Path, stem: str) -> Classifier:
@@ -426,7 +431,7 @@ class WillJobsArrive:
 
     def save(self, folder: Path) -> None:
         """Write `metadata.json` and files a horizon in the algorithms' own formats; equal models, equal bytes."""
-        told = {
+        result = {
             "algorithm": self.algorithm,
             "miss_share": self.miss_share,
             "seed": self.seed,
@@ -436,7 +441,7 @@ class WillJobsArrive:
             "feature_spans": self.feature_spans_,
             **kept(self, (*KEPT, *KEPT_ARRAYS)),
         }
-        write_metadata(folder, self.name, told)
+        write_metadata(folder, self.name, result)
         for horizon_min, classifier in zip(self.horizons_min_, self.classifiers_, strict=True):
             for name, content in classifier.files(horizon_label(horizon_min)).items():
                 (folder / name).write_bytes(content)
@@ -450,13 +455,13 @@ class WillJobsArrive:
         RegistryError
             The folder does not hold such a model. Whether its features are today's is `check_features`' to say.
         """
-        told = read_metadata(folder, cls.name)
-        algorithm = told["algorithm"]
+        saved = read_metadata(folder, cls.name)
+        algorithm = saved["algorithm"]
         # Through the class, since learners that packages bring keep settings of their own.
-        settings = cls.read_settings(algorithm, told["settings"])
-        model = cls(algorithm, told["miss_share"], told["seed"], settings, told["columns"], told.get("threshold"))
-        take_up(model, told, KEPT, KEPT_ARRAYS)
-        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
+        settings = cls.read_settings(algorithm, saved["settings"])
+        model = cls(algorithm, saved["miss_share"], saved["seed"], settings, saved["columns"], saved.get("threshold"))
+        take_up(model, saved, KEPT, KEPT_ARRAYS)
+        model.feature_spans_ = saved.get("feature_spans", {})  # versions of before have none
         stems = [horizon_label(horizon_min) for horizon_min in model.horizons_min_]
         model.classifiers_ = [cls.read_classifier(algorithm, folder, stem) for stem in stems]
         return model

@@ -546,16 +546,16 @@ def verdict(gain: dict | None, old: str, new: str) -> str:
         return "There is one version only, so nothing was compared."
     slowed = gain["slowed_change_pct_low"], gain["slowed_change_pct_high"]
     faster, slows_fewer = -side(gain["low"], gain["high"], 1.0), side(*slowed, 0.0)  # signs are those of `old`
-    told = (
+    text = (
         f"Over {gain['days']} days, {old} is {number(gain['ratio'])} times as fast as {new} (95 % interval "
         f"{between(gain['low'], gain['high'])}) and slows {more(gain['slowed_change_pct'])} "
         f"({between(*slowed, signed)})."
     )
     if min(faster, slows_fewer) < 0:
-        return f"{told} **Keep {old}**: {new} is clearly worse in at least one respect."
+        return f"{text} **Keep {old}**: {new} is clearly worse in at least one respect."
     if max(faster, slows_fewer) > 0:
-        return f"{told} **Promote {new}**: `jobcast models promote will-jobs-arrive:{versions[ALGORITHMS[-1]]}`."
-    return f"{told} **Keep {old}**: these days do not tell the two apart."
+        return f"{text} **Promote {new}**: `jobcast models promote will-jobs-arrive:{versions[ALGORITHMS[-1]]}`."
+    return f"{text} **Keep {old}**: these days do not tell the two apart."
 
 
 def outcome(label: str) -> str:

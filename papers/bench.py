@@ -45,7 +45,7 @@ class Row:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """What else tells it from others, in keys of runs."""
         return {}
 
@@ -61,7 +61,7 @@ class Unit:
     @property
     def key(self) -> str:
         """Tells runs apart whose results may differ; titles do not count."""
-        run = {"seed": self.seed, "policy": self.row.policy, "set": dict(self.row.settings), **self.row.told}
+        run = {"seed": self.seed, "policy": self.row.policy, "set": dict(self.row.settings), **self.row.facts}
         # Sorted: the order in which settings are written makes no other run.
         return json.dumps({**self.workload.drawn, **run}, sort_keys=True)
 
@@ -100,16 +100,16 @@ class RunFile:
         self._lines = _whole_lines(path) if resume and path.is_file() else []
         self._begun = False
         for line in self._lines:
-            told = json.loads(line)
-            figures = {name: NAN if value is None else value for name, value in told["figures"].items()}
-            self.outcomes[told["key"]] = Outcome(figures, tuple(told["jct_s"]))
+            saved = json.loads(line)
+            figures = {name: NAN if value is None else value for name, value in saved["figures"].items()}
+            self.outcomes[saved["key"]] = Outcome(figures, tuple(saved["jct_s"]))
 
     def add(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome; the first one replaces the file by what counts of it."""
         self.outcomes[key] = outcome
-        told = {"key": key, "figures": finite_or_none(dict(outcome.figures)), "jct_s": outcome.jct_s}
+        result = {"key": key, "figures": finite_or_none(dict(outcome.figures)), "jct_s": outcome.jct_s}
         # Not before there is something new: a command that stops at once loses nothing.
-        lines = [json.dumps(told)] if self._begun else [*self._lines, json.dumps(told)]
+        lines = [json.dumps(result)] if self._begun else [*self._lines, json.dumps(result)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a" if self._begun else "w", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in lines))

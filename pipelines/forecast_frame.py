@@ -56,13 +56,13 @@ class ForecastFrame(pd.DataFrame):
         return axes
 
 
-def forecast_frame(answers: Sequence[tuple[float, pl.DataFrame]], told: Mapping[str, Any]) -> ForecastFrame:
+def forecast_frame(answers: Sequence[tuple[float, pl.DataFrame]], figures: Mapping[str, Any]) -> ForecastFrame:
     """Answers at one instant or several as one frame.
 
     Parameters
     ----------
     answers : instant, seconds from the epoch, and what a predictor's `predict` answered then
-    told : kept in `attrs`
+    figures : kept in `attrs`
 
     >>> rows = pl.DataFrame({"pool": ["a"], "horizon_min": [5.0], "gpus": [3.0]})
     >>> frame = forecast_frame([(0.0, rows)], {"predictor": "new-load"})
@@ -70,7 +70,7 @@ def forecast_frame(answers: Sequence[tuple[float, pl.DataFrame]], told: Mapping[
     (['unique_id', 'cutoff', 'ds', 'horizon_min', 'y_pred'], '1970-01-01T00:05:00+00:00')
     """
     frame = ForecastFrame(pl.concat([_renamed(at_s, rows) for at_s, rows in answers]).to_dict(as_series=False))
-    frame.attrs.update(told)
+    frame.attrs.update(figures)
     return frame
 
 

@@ -99,9 +99,9 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a job waited, was helped or was slowed: `told` as `jobcast explain --json`, `text` for a person."""
+    """Why a job waited, was helped or was slowed: `figures` as `jobcast explain --json`, `text` for a person."""
 
-    told: Mapping[str, Any]
+    figures: Mapping[str, Any]
     text: str
 
     def __repr__(self) -> str:
@@ -167,9 +167,9 @@ def train(
     one = untrained(predictor, algorithm, {**settings, "given": given})
     span = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
     # A trace in memory goes as it is; its file is not read again.
-    told = train_version(one, known_of(life, TRAIN, trace, folder, given, **span), home=folder)
+    result = train_version(one, known_of(life, TRAIN, trace, folder, given, **span), home=folder)
     # By its number: another process may have registered one since.
-    return open_registry(folder).resolve(predictor, told["version"])
+    return open_registry(folder).resolve(predictor, result["version"])
 
 
 def evaluate(
@@ -308,8 +308,15 @@ def simulate(
     """
     read, given, from_s = trace_of(trace), texts(set), seconds(start, "start")
     spec = None if forecasts is None else parse_forecasts(forecasts)
-    told = {"policy": policy, "baseline": baseline, "spec": spec, "settings": given, "named": named(cluster), **request}
-    wanted = made(SimulateRequest, "simulate", told)
+    result = {
+        "policy": policy,
+        "baseline": baseline,
+        "spec": spec,
+        "settings": given,
+        "named": named(cluster),
+        **request,
+    }
+    wanted = made(SimulateRequest, "simulate", result)
     check_number("limit", limit)
     # As the command: what needs no trace comes first.
     check_law(law, given, None)
@@ -368,10 +375,10 @@ def backtest(
     sources = tuple(split_forecasts(forecasts) if isinstance(forecasts, str) else map(parse_forecasts, forecasts))
     asked = {"policies": several(policies), "forecasts": sources, "baseline": baseline}
     span = {"from_s": from_s, "until_s": seconds(until, "until"), "place": cluster_meant(cluster, read, from_s)}
-    told: dict[str, Any] = {**USUAL, **asked, **span, "settings": texts(set), **request}
+    found: dict[str, Any] = {**USUAL, **asked, **span, "settings": texts(set), **request}
     if {*several(policies), baseline} & DECLARED.keys():
-        told["jobs"] = 1  # other processes do not know what was declared in this one
-    wanted = made(BacktestRequest, "backtest", told)
+        found["jobs"] = 1  # other processes do not know what was declared in this one
+    wanted = made(BacktestRequest, "backtest", found)
     folder = None if out is None else Path(out)
     result = run_backtest(wanted, read, out=folder, home=home_of(home), console=console)
     # Figures beside the keys, for a frame has no nested columns.
@@ -404,8 +411,8 @@ def explain(run: Finished | PathName, job_id: str) -> Explanation:
         with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
             run.write(Path(room) / "jobs.parquet")
             return explain(Path(room) / "jobs.parquet", job_id)
-    told = explain_job(read_run_table(Path(run), None), job_id)
-    return Explanation(told, tell(told))
+    result = explain_job(read_run_table(Path(run), None), job_id)
+    return Explanation(result, tell(result))
 
 
 def workload(trace: Traced, cluster: Place = None, *, start: Instant = None, until: Instant = None) -> Workload:
@@ -518,9 +525,9 @@ def promote(
         read, from_s = trace_of(trace), seconds(start, "start")
         place = cluster_meant(cluster, read, from_s)
         act = partial(compare, window=Window(read, from_s, seconds(until, "until"), named=place))
-    told = promote_version(name, ref, alias, act, force=force, home=home_of(home))
-    refuse(told)
-    return told
+    result = promote_version(name, ref, alias, act, force=force, home=home_of(home))
+    refuse(result)
+    return result
 
 
 def rollback(name: str, home: PathName | None = None) -> ModelVersion:

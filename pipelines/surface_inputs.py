@@ -157,14 +157,14 @@ def several(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in (names.split(",") if isinstance(names, str) else names))
 
 
-def made(kind: type[T], who: str, told: Mapping[str, Any]) -> T:
+def made(kind: type[T], who: str, figures: Mapping[str, Any]) -> T:
     """A dataclass of keywords. Raises ConfigError for one that it does not have, or a number that cannot be."""
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    for name, value in told.items():
+    for name, value in figures.items():
         if name not in known:
             raise ConfigError(f"{who}: there is no {name!r}; choose from {', '.join(known)}")
         check_number(name, value)
-    return kind(**told)
+    return kind(**figures)
 
 
 def check_number(name: str, value: Any) -> None:
@@ -188,9 +188,9 @@ def check_number(name: str, value: Any) -> None:
         raise ConfigError(f"{name}: must be a {whole} of at least {least:g}, got {value!r}")
 
 
-def untrained(predictor: str, algorithm: str | None, told: Mapping[str, Any]) -> Life[Any]:
+def untrained(predictor: str, algorithm: str | None, figures: Mapping[str, Any]) -> Life[Any]:
     """A predictor to be trained. Raises ConfigError for settings that cannot be."""
-    settings = made(TrainSettings, f"train {predictor}", told)
+    settings = made(TrainSettings, f"train {predictor}", figures)
     horizons = list(settings.horizons_min)
     if not horizons or horizons != sorted({*horizons}) or horizons[0] <= 0:
         raise ConfigError(f"horizons_min: minutes above 0, ascending, are needed, got {horizons}")
@@ -242,7 +242,7 @@ def _blocks(result: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Mapping
     name = f"{result['predictor']}:{result['version']}"
     if "regimes" in result:
         for group, block in result["regimes"].items():
-            yield from (({"group": group, "model": rule}, told) for rule, told in block["rules"].items())
+            yield from (({"group": group, "model": rule}, described) for rule, described in block["rules"].items())
         return
     # Predictors without horizons have their figures at the top.
     by_horizon: Mapping[str, Any] = result.get("horizons") or {"": result}

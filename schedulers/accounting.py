@@ -165,8 +165,8 @@ class Accounting:
 
     def _tree(self, account: str) -> Association:
         """An account, the users in it that are known, and the accounts below it."""
-        accounts, told = self.rules.accounts, self.rules.accounts.get(account)
-        users = {} if told is None else dict(told.users)
+        accounts, result = self.rules.accounts, self.rules.accounts.get(account)
+        users = {} if result is None else dict(result.users)
         users |= {one.user: users.get(one.user, 1.0) for one in self._numbers if one.account == account}
         # Accounts that nobody named stand below the root, with one share.
         names = dict.fromkeys([*accounts, *(one.account for one in self._numbers)])
@@ -175,5 +175,5 @@ class Accounting:
             *(Association((account, user), shares, self._use[account, user]) for user, shares in users.items()),
             *(self._tree(name) for name in below),
         )
-        shares = 1.0 if told is None else told.shares
+        shares = 1.0 if result is None else result.shares
         return Association((account, ""), shares, sum(one.use for one in children), children)

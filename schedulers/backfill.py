@@ -106,8 +106,8 @@ class Queue:
         self.jobs, self.now_s, self.free, self._books = jobs, now_s, free, books
         rows = jobs.rows
         if books.ranked:
-            told = books.priorities(rows["submit_s"], rows["own_points"], rows["whose"], now_s)
-            self.order: Ints = np.argsort(-told, kind="stable")
+            result = books.priorities(rows["submit_s"], rows["own_points"], rows["whose"], now_s)
+            self.order: Ints = np.argsort(-result, kind="stable")
         else:
             self.order = np.arange(len(rows))
         self.rows = rows[self.order]

@@ -282,7 +282,10 @@ def of_class(place: str, *, given: bool = True, without: Iterable[str] = ()) -> 
     """
 
     def make(asked: Any, own: Settings) -> Any:
-        made, rest = resolve_name(f"jobcast.schedulers.{place}"), {key: told for key, told in own if key not in without}
+        made, rest = (
+            resolve_name(f"jobcast.schedulers.{place}"),
+            {key: described for key, described in own if key not in without},
+        )
         return made(asked, **rest) if given else made(**rest)
 
     return make

@@ -128,9 +128,9 @@ SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)
 
 
 def _spec(name: str, place: str, summary: str, settings: type[Settings] = Settings, **rest: Any) -> PolicySpec:
-    told: dict[str, Any] = {"paper": "SIA", "scope": POOL, "preempts": False, **rest}
+    result: dict[str, Any] = {"paper": "SIA", "scope": POOL, "preempts": False, **rest}
     make = of_class(place, given="asks" in rest, without=("preemptible_share",))
-    return PolicySpec(name=name, kind=POOLS, make=make, summary=summary, settings=settings, **told)
+    return PolicySpec(name=name, kind=POOLS, make=make, summary=summary, settings=settings, **result)
 
 
 CELLS = Local("cells.placer:CellPlacer")

@@ -360,11 +360,11 @@ class SiaRisk(Sia):
                 self._known.pop((pool, horizon_s), None)
                 self._loads[number, i] = inf
                 continue
-            told = self._uncertain.load_quantiles(pool, horizon_s, LEVELS)
+            result = self._uncertain.load_quantiles(pool, horizon_s, LEVELS)
             # Forecasts hand out the same tuple until it changes: identity saves the copy.
-            if told is not self._known.get((pool, horizon_s)):
-                self._known[pool, horizon_s] = told
-                self._loads[number, i] = told
+            if result is not self._known.get((pool, horizon_s)):
+                self._known[pool, horizon_s] = result
+                self._loads[number, i] = result
 
 
 def median_bin(chances: Sequence[float]) -> int:

@@ -48,7 +48,7 @@ class Meter(Protocol):
         """A job holds something else from now on."""
         ...
 
-    def told(self, run: "Simulation") -> Mapping[str, Any]:
+    def report(self, run: "Simulation") -> Mapping[str, Any]:
         """`columns` and `totals` of the log."""
         ...
 
@@ -566,11 +566,11 @@ class Simulation:
 
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
-        told = [self.law.told(self), *(meter.told(self) for meter in self.meters)]
+        rows = [self.law.report(self), *(meter.report(self) for meter in self.meters)]
         # Later ones win: a meter may know better than the law.
-        fields: dict[str, Any] = {key: value for one in told for key, value in one.items()}
-        fields["columns"] = {key: value for one in told for key, value in one.get("columns", {}).items()}
-        fields["totals"] = {key: value for one in told for key, value in one.get("totals", {}).items()}
+        fields: dict[str, Any] = {key: value for one in rows for key, value in one.items()}
+        fields["columns"] = {key: value for one in rows for key, value in one.get("columns", {}).items()}
+        fields["totals"] = {key: value for one in rows for key, value in one.get("totals", {}).items()}
         log = RunLog(
             **{
                 "policy": self.name,
@@ -635,8 +635,8 @@ class Foreseeing(Standing):
         """1 for that bin."""
         if job.seq < self._stream.first:
             return tuple(self._source.duration_probabilities(job))
-        told = self.duration_bin(job)
-        return tuple(float(one == told) for one in range(len(self._source.horizons_min) + 1))
+        result = self.duration_bin(job)
+        return tuple(float(one == result) for one in range(len(self._source.horizons_min) + 1))
 
 
 def replay(
@@ -671,7 +671,7 @@ def replay(
         The policy asked for what the cluster cannot do, or leaves jobs pending for ever.
     """
     workload.check()
-    run, count, told = Simulation(workload, policy, source, history, law, meters), len(workload.jobs), 0
+    run, count, result = Simulation(workload, policy, source, history, law, meters), len(workload.jobs), 0
     if workload.begin is not None:
         stands = ((job, *workload.begin.running[job.job_id]) for job in workload.running)
         known = {job.seq: Stand(done, Grant(job.gpus), since_s) for job, since_s, done in stands}
@@ -682,11 +682,11 @@ def replay(
             return run.run().log()
         while not run.over:
             run.step()
-            if run.completed >= told + PROGRESS_EVERY:
-                told = run.completed
-                progress(told, count)
+            if run.completed >= result + PROGRESS_EVERY:
+                result = run.completed
+                progress(result, count)
     finally:
         gc.unfreeze()
-    if told < count:
+    if result < count:
         progress(count, count)
     return run.log()

@@ -153,8 +153,8 @@ class Certain:
 
     def duration_probabilities(self, job: Job) -> tuple[float, ...]:
         """1 for the bin of its run time."""
-        told = self.duration_bin(job)
-        return tuple(float(number == told) for number in range(len(self.horizons_min) + 1))
+        result = self.duration_bin(job)
+        return tuple(float(number == result) for number in range(len(self.horizons_min) + 1))
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """1 or 0."""
@@ -286,8 +286,8 @@ class _Drawing(Certain):
         bins = len(self.horizons_min) + 1
         # A draw may hit the told bin as well.
         spread = self._drawn / bins
-        told = self.duration_bin(job)
-        return tuple(1.0 - self._drawn + spread if number == told else spread for number in range(bins))
+        result = self.duration_bin(job)
+        return tuple(1.0 - self._drawn + spread if number == result else spread for number in range(bins))
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """What the told answer is worth: the share of answers that are right, or wrong where it is no.

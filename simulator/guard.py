@@ -92,7 +92,7 @@ class GuardedForecasts:
     ----------
     source : answers; it need not have what it is not asked for
     workload : what is replayed; its quotas are all that is read
-    told : the tally
+    tally : of bad answers
     unseen : kind -> pools that the source has not seen in training and is not asked about
 
     Attributes
@@ -109,10 +109,10 @@ class GuardedForecasts:
         self,
         source: ForecastSource,
         workload: Workload,
-        told: BadAnswers,
+        tally: BadAnswers,
         unseen: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
-        self._source, self._told = source, told
+        self._source, self._tally = source, tally
         self.horizons_min = _horizons(source)
         # Run times are judged by the policies' own horizons, whatever the source's are.
         self._safe, self._longest = Conservative(workload, self.horizons_min), Conservative(workload)
@@ -166,11 +166,11 @@ class GuardedForecasts:
             # Sources that hold an answer give the same object: it was looked at before.
             if answer is seen and of_levels == levels:
                 return seen
-            told = rising_loads(answer, levels)
-            if type(answer) is tuple and answer == told:  # cannot change any more: not looked at while it comes back
-                told = answer
-                self._quantiles[pool, horizon_s] = (told, levels)
-            return told
+            saved = rising_loads(answer, levels)
+            if type(answer) is tuple and answer == saved:  # cannot change any more: not looked at while it comes back
+                saved = answer
+                self._quantiles[pool, horizon_s] = (saved, levels)
+            return saved
 
         return self._ask("load_quantiles", LOADS, (pool, horizon_s, levels), check)
 
@@ -189,7 +189,7 @@ class GuardedForecasts:
     def _ask(self, question: str, kind: str, given: tuple[Any, ...], check: Callable[[Any], Answer]) -> Answer:
         """What the source answers, or `Conservative` in its place; `given`: a job, or a pool, a horizon and more."""
         key: Key = (kind, given[0].pool, 0.0) if kind == DURATIONS else (kind, given[0], given[1])
-        self._told.checked(kind)
+        self._tally.checked(kind)
         try:
             # Most runs have no breaker: they pay for two tests.
             if self._breakers or self._lost is not None:
@@ -220,7 +220,7 @@ class GuardedForecasts:
         kind, pool, horizon_s = key
         job = about if isinstance(about, Job) else None
         where = f"pool {pool}, {f'{horizon_s / 60:g} min' if job is None else f'job {job.job_id}'}"
-        self._told.bad(kind, bad.reason, f"{where}: {bad.what}")
+        self._tally.bad(kind, bad.reason, f"{where}: {bad.what}")
         # Of arrivals and loads only a change is kept, of durations every job.
         if job is not None or self._marks.get(key) is not bad.reason:
             self._keep(key, job, bad.reason, bad.what)
@@ -243,7 +243,7 @@ class GuardedForecasts:
             # On the grid of steps, so that it does not depend on when in a step it was asked.
             breaker.until_s = (step + REST_STEPS) * STEP_S
             kind, pool, horizon_s = key
-            self._told.opened(kind, f"pool {pool}" if kind == DURATIONS else f"pool {pool}, {horizon_s / 60:g} min")
+            self._tally.opened(kind, f"pool {pool}" if kind == DURATIONS else f"pool {pool}, {horizon_s / 60:g} min")
 
     def _close(self, key: Key) -> None:
         """A good answer: what was before it counts no more."""
@@ -253,8 +253,8 @@ class GuardedForecasts:
             self._keep(key, None, None, "")
 
     def _keep(self, key: Key, job: Job | None, reason: Reason | None, what: str) -> None:
-        told = None if reason is None else str(reason)
-        self.replaced.append(Replaced(self._now_s, *key, None if job is None else job.job_id, told, what))
+        result = None if reason is None else str(reason)
+        self.replaced.append(Replaced(self._now_s, *key, None if job is None else job.job_id, result, what))
 
 
 class Nobody:

@@ -81,7 +81,7 @@ class Law(Protocol):
         """Facts of all jobs by column; raises LookupError where there are none of that kind."""
         ...
 
-    def told(self, run: "Simulation") -> Mapping[str, Any]:
+    def report(self, run: "Simulation") -> Mapping[str, Any]:
         """Fields of the log that this law knows better, and `columns`, `totals`."""
         ...
 

@@ -81,7 +81,7 @@ class EnergyMeter:
         if used:
             self._a_gpu[node] += amount / used
 
-    def told(self, run: "Simulation") -> dict[str, Any]:
+    def report(self, run: "Simulation") -> dict[str, Any]:
         """Energy of jobs, and of all nodes from the first submission until now, idle ones too."""
         for node in range(len(self.used)):
             self._settle(run, node)
@@ -129,7 +129,7 @@ class Timed:
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """Nothing is counted."""
 
-    def told(self, run: "Simulation") -> dict[str, Any]:
+    def report(self, run: "Simulation") -> dict[str, Any]:
         """How many decisions, and seconds of CPU that they took."""
         totals = {"decisions": run.decisions, "decision_s": sum(self._taken_s), "decision_max_s": max(self._taken_s)}
         return {"totals": totals}

@@ -70,11 +70,11 @@ def figures(log: RunLog, warmup_until_s: float | None = None) -> Figures:
     take the mean of.
     """
     counted = after_warmup(log, warmup_until_s)
-    told: Figures = {}
+    result: Figures = {}
     for group in GROUPS.values():
         if group.known(log):
-            told |= group.of(log, counted)
-    return told
+            result |= group.of(log, counted)
+    return result
 
 
 def after_warmup(log: RunLog, warmup_until_s: float | None) -> Bools:
@@ -232,13 +232,13 @@ def fairness(log: RunLog, counted: Bools) -> Figures:
 
     By the static contention factor, and with the suffix `_lifetime` by each job's own.
     """
-    told: Figures = {}
+    result: Figures = {}
     for suffix, contention in (("", static_contention(log)), ("_lifetime", lifetime_contention(log))):
         rho = finish_time_fairness(log, contention)
         rho = rho[counted & np.isfinite(rho)]
-        told |= {f"worst_ftf{suffix}": float(rho.max()) if len(rho) else np.nan, f"mean_ftf{suffix}": _mean(rho)}
-        told |= {f"unfair_pct_{round(100 * limit)}{suffix}": 100.0 * _mean(rho > limit) for limit in UNFAIR_ABOVE}
-    return told
+        result |= {f"worst_ftf{suffix}": float(rho.max()) if len(rho) else np.nan, f"mean_ftf{suffix}": _mean(rho)}
+        result |= {f"unfair_pct_{round(100 * limit)}{suffix}": 100.0 * _mean(rho > limit) for limit in UNFAIR_ABOVE}
+    return result
 
 
 def fair_finish_s(log: RunLog, *, over_time: bool = False) -> Floats:
@@ -459,11 +459,11 @@ def overloads(log: RunLog, counted: Bools) -> Figures:
 def decisions(log: RunLog, counted: Bools) -> Figures:
     """How many decisions were asked for, and milliseconds of CPU for one."""
     asked = log.totals["decisions"]
-    told = {"decisions": int(asked), "decision_ms_mean": _share(MS_PER_S * log.totals["decision_s"], asked)}
+    result = {"decisions": int(asked), "decision_ms_mean": _share(MS_PER_S * log.totals["decision_s"], asked)}
     # Laws of tasks time their decisions themselves, and keep no longest one.
     if "decision_max_s" in log.totals:
-        told["decision_ms_max"] = MS_PER_S * log.totals["decision_max_s"]
-    return told
+        result["decision_ms_max"] = MS_PER_S * log.totals["decision_max_s"]
+    return result
 
 
 # Against another run
@@ -486,13 +486,13 @@ def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> F
     """
     # By this run's submissions; `same_jobs` has made sure that the other's are the same.
     counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
-    told = _speedups(log.jct_s[counted], base.jct_s[counted])
+    result = _speedups(log.jct_s[counted], base.jct_s[counted])
     if log.trace_submit_s is not None:
-        told |= ends_against_baseline(log, base, warmup_until_s)
+        result |= ends_against_baseline(log, base, warmup_until_s)
     if GROUPS["total_cost"].known(log) and GROUPS["total_cost"].known(base):
         cost, before = (total_cost(one, after_warmup(one, warmup_until_s))["total_eur"] for one in (log, base))
-        told["saving_pct"] = saving_pct(cost, before)
-    return told
+        result["saving_pct"] = saving_pct(cost, before)
+    return result
 
 
 def _speedups(jct_s: Floats, base_s: Floats) -> Figures:

@@ -166,9 +166,9 @@ def _quotas(raw: Any, path: Path) -> PoolsTable:
     if not isinstance(raw, dict):
         raise PoolsError(f"{path}, pools: {{name: gpus}} are expected, got {raw!r}; correct it")
     found: dict[tuple[str, float], Quota] = {}
-    for name, told in raw.items():
+    for name, described in raw.items():
         # three spellings: a number, a mapping, a list where the quota changes
-        for one in told if isinstance(told, list) else [told]:
+        for one in described if isinstance(described, list) else [described]:
             quota = _quota(str(name), one if isinstance(one, dict) else {"gpus": one}, f"{path}, pool {name}")
             if (quota.pool, quota.from_s) in found:
                 raise PoolsError(f"{path}: a pool is given twice; keep one quota a pool")
@@ -176,10 +176,10 @@ def _quotas(raw: Any, path: Path) -> PoolsTable:
     return PoolsTable(tuple(found[key] for key in sorted(found)))
 
 
-def _quota(name: str, told: dict[str, Any], where: str) -> Quota:
-    refuse_unknown(told, POOL_KEYS, where)
-    gpus = whole(told.get("gpus"), where)
-    cells, since = (text(told.get(key), f"{where}, {key}") for key in ("cells", "from"))
+def _quota(name: str, figures: dict[str, Any], where: str) -> Quota:
+    refuse_unknown(figures, POOL_KEYS, where)
+    gpus = whole(figures.get("gpus"), where)
+    cells, since = (text(figures.get(key), f"{where}, {key}") for key in ("cells", "from"))
     return Quota(name, gpus, parse_from_s(since, f"{where}, from"), parse_cells(cells, gpus, f"{where}, cells"))
 
 
@@ -230,8 +230,8 @@ def write_cluster(cluster: Cluster, path: Path) -> None:
     energy: dict[str, Any] = {"price_eur_kwh": cluster.tariff[0][1]} if len(tariff) == 1 else {"tariff": tariff}
     pools: dict[str, list[dict[str, Any]]] = {}
     for quota in cluster.quotas.quotas:
-        told = {"gpus": quota.gpus, "cells": cells_text(quota.cells), "from": from_text(quota.from_s)}
-        pools.setdefault(quota.pool, []).append({key: value for key, value in told.items() if value})
+        result = {"gpus": quota.gpus, "cells": cells_text(quota.cells), "from": from_text(quota.from_s)}
+        pools.setdefault(quota.pool, []).append({key: value for key, value in result.items() if value})
     raw: dict[str, Any] = {"nodes": rows} | ({"pools": pools} if pools else {})
     raw |= {"energy": {"pue": cluster.pue, **energy}, **rules_values(cluster.rules)}
     with replacing(path) as draft:
@@ -239,9 +239,9 @@ def write_cluster(cluster: Cluster, path: Path) -> None:
 
 
 def _rows(group: NodeGroup, before: int) -> list[dict[str, Any]]:
-    told = {"gpus": group.gpus, "gpu_type": group.gpu_type, "power_w": list(group.told_w)}
-    told |= {key: getattr(group, key) for key in HOST_KEYS}
-    shared = {key: value for key, value in told.items() if value}
+    result = {"gpus": group.gpus, "gpu_type": group.gpu_type, "power_w": list(group.told_w)}
+    result |= {key: getattr(group, key) for key in HOST_KEYS}
+    shared = {key: value for key, value in result.items() if value}
     # numbered nodes go without names, so that a file of thousands stays short
     if group.names == numbered(group.count, before):
         return [{"count": group.count, **shared}]

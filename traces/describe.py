@@ -70,8 +70,8 @@ class Shares:
 def shares_of(trace: Trace) -> Mapping[str, Shares]:
     """Shares by each of `GROUPS` that the trace tells; jobs that do not tell it count together as one."""
     hours = pl.Series("gpu_hours", trace.gpu_time_s / HOUR_S)
-    told = [name for name in GROUPS if name in trace.jobs.columns and trace.jobs[name].null_count() < len(trace)]
-    return {name: _shares(trace.jobs[name], hours) for name in told}
+    rows = [name for name in GROUPS if name in trace.jobs.columns and trace.jobs[name].null_count() < len(trace)]
+    return {name: _shares(trace.jobs[name], hours) for name in rows}
 
 
 def _shares(values: pl.Series, hours: pl.Series) -> Shares:
@@ -191,9 +191,9 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
 
 def _columns(trace: Trace) -> JobColumns:
     submit_s, start_s = trace.submit_s, trace.start_s
-    told = trace.jobs["start_time"].is_not_null().to_numpy() if "start_time" in trace.jobs.columns else False
+    result = trace.jobs["start_time"].is_not_null().to_numpy() if "start_time" in trace.jobs.columns else False
     # start_s falls back to the submission, which would show as waits of 0
-    wait_s = np.where(told, start_s - submit_s, np.nan)
+    wait_s = np.where(result, start_s - submit_s, np.nan)
     gpus = trace.gpus.astype(np.float64)
     return JobColumns(submit_s, start_s, _end_s(trace), gpus, trace.duration_s, trace.gpu_time_s, wait_s)
 
@@ -229,12 +229,12 @@ def _endless_notes(trace: Trace) -> tuple[str, ...]:
 def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: Mapping[str, Any]) -> dict[str, Floats]:
     """Quotas by pool, hour by hour, of the pools that have jobs; 0 before a pool's first quota."""
     if isinstance(pools, PoolsTable):
-        told = [quota for quota in pools.quotas if quota.pool in known]
+        rows = [quota for quota in pools.quotas if quota.pool in known]
     else:
-        told = [Quota(pool.name, pool.quota) for pool in pools or () if pool.name in known]
+        rows = [Quota(pool.name, pool.quota) for pool in pools or () if pool.name in known]
     series: dict[str, Floats] = {}
     # later quotas overwrite earlier ones from their instant on
-    for quota in sorted(told, key=lambda quota: quota.from_s):
+    for quota in sorted(rows, key=lambda quota: quota.from_s):
         its = series.setdefault(quota.pool, np.zeros(len(edges_s) - 1))
         its[edges_s[:-1] >= quota.from_s] = quota.gpus
     return {name: its for name, its in sorted(series.items()) if its.any()}

@@ -35,17 +35,17 @@ def facts_beside(trace: PathLike, names: Collection[str] = tuple(FILES)) -> dict
     """
     folder = Path(trace).parent
     found = {}
-    for name, told in (assumptions_beside(trace) or {}).get("files", {}).items():
+    for name, described in (assumptions_beside(trace) or {}).get("files", {}).items():
         if name not in names:
             continue
-        file = read_file(folder / told["file"])
+        file = read_file(folder / described["file"])
         # a table changed by hand would quietly contradict the assumptions
-        if file.sha256 != told["sha256"]:
+        if file.sha256 != described["sha256"]:
             raise TraceError(
                 f"{file.path}: is not the table that {folder / ASSUMPTIONS} names; run jobcast trace enrich again, or "
                 f"name your own by --set {name}=FILE"
             )
-        found[name] = folder / told["file"]
+        found[name] = folder / described["file"]
     return found
 
 
@@ -81,17 +81,17 @@ def sentences(assumptions: Mapping[str, Any], names: set[str] | None = None) -> 
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        told = json.loads(read_file(path).data)
-        if told["kind"] != KIND:
-            raise ValueError(f"of {told['kind']}")
-        for name, one in told["files"].items():
+        saved = json.loads(read_file(path).data)
+        if saved["kind"] != KIND:
+            raise ValueError(f"of {saved['kind']}")
+        for name, one in saved["files"].items():
             if one["file"] != FILES[name] or not isinstance(one["sha256"], str):
                 raise ValueError(f"the file of {name} is not {FILES[name]}")
-        if not all(fact["says"] and isinstance(fact["tables"], list) for fact in told["facts"].values()):
+        if not all(fact["says"] and isinstance(fact["tables"], list) for fact in saved["facts"].values()):
             raise ValueError("a fact without words")
     # whatever JSON holds instead of the expected mapping
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(
             f"{path}: not what jobcast trace enrich wrote ({error}); run it again, or move the trace away from it"
         ) from None
-    return dict(told)
+    return dict(saved)

@@ -379,8 +379,8 @@ def check(file: PublicFile, path: Path, say: Say) -> None:
         raise TraceError(f"{path}: not the file of SHA-256 {file.sha256}, got {digest}; {elsewhere}")
     if file.size is not None and size != file.size:
         raise TraceError(f"{path}: not the file of {file.size} bytes, got {size}; {elsewhere}")
-    told = "as published" if file.sha256 else "no digest is published to compare with"
-    say(f"{path}: {size:,} bytes, SHA-256 {digest}, {told}")
+    result = "as published" if file.sha256 else "no digest is published to compare with"
+    say(f"{path}: {size:,} bytes, SHA-256 {digest}, {result}")
 
 
 def convert_command(trace: PublicTrace, folder: Path) -> str:

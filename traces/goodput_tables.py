@@ -133,16 +133,16 @@ def read_noise_curves(path: Path) -> Mapping[str, Mapping[int, NoiseCurve]]:
 
 
 def _check_epoch(values: list[float], before: list[float] | None, path: Path, line: int) -> None:
-    told = dict(zip(CURVE_COLUMNS, values, strict=True))
+    result = dict(zip(CURVE_COLUMNS, values, strict=True))
     done = 0.0 if before is None else dict(zip(CURVE_COLUMNS, before, strict=True))["progress"]
-    if told["progress"] <= done:
+    if result["progress"] <= done:
         raise TraceError(
-            f"{path}, row {line}: progress must be more than {done:g}, got {told['progress']:g}; sort each curve's "
+            f"{path}, row {line}: progress must be more than {done:g}, got {result['progress']:g}; sort each curve's "
             "rows by epoch, each curve once"
         )
     for name in ("grad_sqr", "grad_var"):
-        if told[name] < 0:
-            raise TraceError(f"{path}, row {line}: {name} must be >= 0, got {told[name]:g}; mend or drop the row")
+        if result[name] < 0:
+            raise TraceError(f"{path}, row {line}: {name} must be >= 0, got {result[name]:g}; mend or drop the row")
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Mapping[str, str], int]]:

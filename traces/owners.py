@@ -161,10 +161,10 @@ def _owner(found: re.Match[str]) -> Owner:
 def _start_of(pid: int) -> str:
     """When a process started, in clock ticks from the machine's start."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        result = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:  # no such table on this system, or another user's processes are hidden in it
         return UNTOLD
-    state, *fields = told.rpartition(")")[2].split()  # the name before it may hold anything
+    state, *fields = result.rpartition(")")[2].split()  # the name before it may hold anything
     return GONE if state in "ZX" else fields[18]
 
 

@@ -58,8 +58,8 @@ def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
     writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for quota in sorted(quotas, key=lambda quota: (quota.pool, quota.from_s)):
-        told = {"from": from_text(quota.from_s), "cells": cells_text(quota.cells)}
-        writer.writerow({"pool": quota.pool, "gpus": quota.gpus, **told})
+        result = {"from": from_text(quota.from_s), "cells": cells_text(quota.cells)}
+        writer.writerow({"pool": quota.pool, "gpus": quota.gpus, **result})
     with replacing(path) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
 
@@ -142,14 +142,14 @@ def parse_cells(text: str, gpus: int, where: str) -> tuple[int, ...]:
     if not text:
         return ()
     found = [CELLS.fullmatch(part) for part in text.split("+")]
-    told = [(int(part["count"]), int(part["gpus"])) for part in found if part]
-    if not all(found) or 0 in [size for _, size in told]:
+    rows = [(int(part["count"]), int(part["gpus"])) for part in found if part]
+    if not all(found) or 0 in [size for _, size in rows]:
         raise PoolsError(f"{where}: must be COUNTxGPUS, joined by +, such as 2x8+1x4, got {text!r}")
-    if sum(count * size for count, size in told) != gpus:
+    if sum(count * size for count, size in rows) != gpus:
         raise PoolsError(f"{where}: {text} are not the {gpus} GPUs of the pool; make them agree")
-    if sum(count for count, _ in told) > MOST_CELLS:
+    if sum(count for count, _ in rows) > MOST_CELLS:
         raise PoolsError(f"{where}: {text} are more than {MOST_CELLS:,} cells; correct it")
-    return tuple(sorted((size for count, size in told for _ in range(count)), reverse=True))
+    return tuple(sorted((size for count, size in rows for _ in range(count)), reverse=True))
 
 
 def cells_text(cells: tuple[int, ...]) -> str:

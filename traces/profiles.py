@@ -90,7 +90,7 @@ def merge_sqlite(frame: pl.DataFrame, path: PathLike) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(place: PathLike, told: PathLike) -> Iterator[sqlite3.Connection]:
+def _opened(place: PathLike, value: PathLike) -> Iterator[sqlite3.Connection]:
     """A transaction over a file with the table; errors name `told`."""
     try:
         with closing(sqlite3.connect(place, isolation_level=None)) as opened:
@@ -106,7 +106,7 @@ def _opened(place: PathLike, told: PathLike) -> Iterator[sqlite3.Connection]:
                 raise
             opened.execute("COMMIT")
     except sqlite3.Error as error:
-        raise ConfigError(f"{told}: cannot be written ({reason(error)}); check the file and its folder") from None
+        raise ConfigError(f"{value}: cannot be written ({reason(error)}); check the file and its folder") from None
 
 
 PROFILE_SCHEMA = {

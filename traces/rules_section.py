@@ -31,14 +31,16 @@ def read_rules(raw: Mapping[str, Any], where: str) -> SchedulingRules:
 
 
 def _weights(raw: Any, where: str) -> PriorityWeights:
-    told = {} if raw is None else raw
-    refuse_unknown(told, WEIGHTS, where)
-    favor_small = told.get("favor_small", False)
+    result = {} if raw is None else raw
+    refuse_unknown(result, WEIGHTS, where)
+    favor_small = result.get("favor_small", False)
     if not isinstance(favor_small, bool):
         raise PoolsError(f"{where}, favor_small: must be true or false, got {favor_small!r}; correct it")
     above = {"max_age_s": 0.0, "period_s": 0.0}
     numbers = {
-        name: number(told[name], f"{where}, {name}", above=above.get(name)) for name in told if name != "favor_small"
+        name: number(result[name], f"{where}, {name}", above=above.get(name))
+        for name in result
+        if name != "favor_small"
     }
     if numbers.get("half_life_s") == NEVER_S:
         numbers["half_life_s"] = inf
@@ -47,44 +49,46 @@ def _weights(raw: Any, where: str) -> PriorityWeights:
 
 def _read_accounts(raw: Any, parent: str, found: dict[str, Account], where: str) -> None:
     """Accounts below one, and those below them, into `found`."""
-    for name, told in _named(raw, where, lambda told, _: {} if told is None else told).items():
+    for name, saved in _named(raw, where, lambda saved, _: {} if saved is None else saved).items():
         mine = f"{where}, {name}"
-        refuse_unknown(told, ACCOUNT_KEYS, mine)
+        refuse_unknown(saved, ACCOUNT_KEYS, mine)
         if name in found:
             raise PoolsError(f"{mine}: there are two accounts of that name; give each a name of its own")
-        shares = number(told.get("shares", 1.0), f"{mine}, shares")
-        found[name] = Account(parent, shares, _named(told.get("users"), f"{mine}, users", number), _limits(told, mine))
-        _read_accounts(told.get("accounts"), name, found, f"{mine}, accounts")
+        shares = number(saved.get("shares", 1.0), f"{mine}, shares")
+        found[name] = Account(
+            parent, shares, _named(saved.get("users"), f"{mine}, users", number), _limits(saved, mine)
+        )
+        _read_accounts(saved.get("accounts"), name, found, f"{mine}, accounts")
 
 
 def _named(raw: Any, where: str, read: Callable[[Any, str], T]) -> dict[str, T]:
     """What stands under each name."""
-    told = {} if raw is None else raw
-    if not isinstance(told, dict) or not all(isinstance(name, str) and name for name in told):
+    result = {} if raw is None else raw
+    if not isinstance(result, dict) or not all(isinstance(name, str) and name for name in result):
         raise PoolsError(f"{where}: names with what each is are expected, got {raw!r}; put names of digits in quotes")
-    return {name: read(value, f"{where}, {name}") for name, value in told.items()}
+    return {name: read(value, f"{where}, {name}") for name, value in result.items()}
 
 
-def _qos(told: Any, where: str) -> Qos:
-    told = {} if told is None else told
-    refuse_unknown(told, ("priority", *LIMITS), where)
-    return Qos(number(told.get("priority", 0.0), f"{where}, priority"), _limits(told, where))
+def _qos(value: Any, where: str) -> Qos:
+    value = {} if value is None else value
+    refuse_unknown(value, ("priority", *LIMITS), where)
+    return Qos(number(value.get("priority", 0.0), f"{where}, priority"), _limits(value, where))
 
 
-def _limits(told: Mapping[str, Any], where: str) -> Limits:
-    return Limits(**{name: number(told[name], f"{where}, {name}") for name in LIMITS if name in told})
+def _limits(figures: Mapping[str, Any], where: str) -> Limits:
+    return Limits(**{name: number(figures[name], f"{where}, {name}") for name in LIMITS if name in figures})
 
 
 def rules_values(rules: SchedulingRules) -> dict[str, Any]:
     """The sections as `read_rules` reads them back; what is as by default is left out."""
     weights = replace(rules.weights, half_life_s=NEVER_S) if rules.weights.half_life_s == inf else rules.weights
-    told = {
+    result = {
         "priority": _told(weights, PriorityWeights()),
         "accounts": _accounts_below(rules, ROOT),
         "qos": {name: {"priority": one.priority, **_told(one.limits, Limits())} for name, one in rules.qos.items()},
         "partitions": dict(rules.partitions),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in result.items() if value}
 
 
 def _accounts_below(rules: SchedulingRules, parent: str) -> dict[str, Any]:
@@ -92,8 +96,8 @@ def _accounts_below(rules: SchedulingRules, parent: str) -> dict[str, Any]:
     for name, one in rules.accounts.items():
         if one.parent == parent:
             beside = {"users": dict(one.users), "accounts": _accounts_below(rules, name)}
-            told = {"shares": one.shares, **_told(one.limits, Limits())}
-            found[name] = told | {key: value for key, value in beside.items() if value}
+            result = {"shares": one.shares, **_told(one.limits, Limits())}
+            found[name] = result | {key: value for key, value in beside.items() if value}
     return found
 
 

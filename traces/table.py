@@ -232,8 +232,8 @@ class Trace:
     @property
     def last_known_s(self) -> float:
         """The last instant that the trace tells of, seconds from the epoch: a submission, a start, a known end."""
-        told = np.concatenate([self.submit_s, self.start_s, self.known_s])
-        return float(told[np.isfinite(told)].max())
+        result = np.concatenate([self.submit_s, self.start_s, self.known_s])
+        return float(result[np.isfinite(result)].max())
 
     @property
     def due_s(self) -> Floats:
@@ -280,8 +280,8 @@ class Trace:
         """The trace without the ends that were not known at an instant: their jobs have not ended."""
         # all three columns go together: an end without a duration contradicts
         runs = pl.Series(self.known_s > at_s)
-        told = [name for name in ("duration", "end_time", "known_time") if name in self.jobs.columns]
-        return replace(self, jobs=self.jobs.with_columns(pl.when(~runs).then(name).alias(name) for name in told))
+        rows = [name for name in ("duration", "end_time", "known_time") if name in self.jobs.columns]
+        return replace(self, jobs=self.jobs.with_columns(pl.when(~runs).then(name).alias(name) for name in rows))
 
     def without(self, rows: Bools, reason: str) -> "Trace":
         """The trace without the jobs of some rows, (n_jobs,), which are counted under a reason."""
@@ -344,10 +344,10 @@ class Trace:
         `nodes` of a job that started are those where it ran: what came of its request, which nobody knew.
         """
         # columns that are empty throughout cost nothing
-        told = [name for name in ASKED if self._names(name).any()]
-        if not told:
+        rows = [name for name in ASKED if self._names(name).any()]
+        if not rows:
             return repeat(None)
-        untold = [pl.lit(None).alias(name) for name in ASKED if name not in told]
+        untold = [pl.lit(None).alias(name) for name in ASKED if name not in rows]
         asked = (
             self.jobs.with_columns(untold)
             .select(ASKED)

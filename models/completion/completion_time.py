@@ -105,20 +105,20 @@ class CompletionTime(JsonModel):
         left_s = np.maximum(left_s, 1.0)
         return [(float(np.median(row)), tracker.intervals(row)) for row in left_s]
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
         return {
-            "settings": self.settings_.told(),
-            "past": self.past_.told(),
+            "settings": self.settings_.as_dict(),
+            "past": self.past_.as_dict(),
             "known": [list(one) for one in self.known_],
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
         model = cls()
-        model.settings_, model.past_ = SizeForecaster.read(told["settings"]), KnownJobs.read(told["past"])
-        model.known_ = [Position(*one) for one in told["known"]]
+        model.settings_, model.past_ = SizeForecaster.read(saved["settings"]), KnownJobs.read(saved["past"])
+        model.known_ = [Position(*one) for one in saved["known"]]
         return model
 
 
@@ -152,6 +152,6 @@ class ServedCompletionTime(ServedModel):
 
         model = self.predictor
         width, done_s = frame["gpus"].to_numpy(np.int64), frame["done_s"].to_numpy(np.float64)
-        told = model.running(model.sample(), width, done_s)
-        rows = [(median, *(end for one in ends for end in (one.low_s, one.high_s))) for median, ends in told]
+        result = model.running(model.sample(), width, done_s)
+        rows = [(median, *(end for one in ends for end in (one.low_s, one.high_s))) for median, ends in result]
         return pd.DataFrame(rows, columns=list(self.outputs), index=frame.index)

@@ -45,13 +45,13 @@ class DeclaredSizes:
     @classmethod
     def of(cls, told_s: Floats, size_s: Floats, width: Floats) -> "DeclaredSizes":
         """From what jobs declared, came to (NaN where they have not ended), and how wide they are; (n_jobs,)."""
-        told = np.log(told_s)
-        error = np.log(np.maximum(size_s, LEAST_S)) - told
+        result = np.log(told_s)
+        error = np.log(np.maximum(size_s, LEAST_S)) - result
         error = error[np.isfinite(error)]
         if not (np.abs(error) > RELATIVE).any():
-            return cls(told_s, told, np.ones(len(told)), np.zeros(len(told)), np.zeros(0))
+            return cls(told_s, result, np.ones(len(result)), np.zeros(len(result)), np.zeros(0))
         # Users may ask for too much on the whole.
-        unbiased, error = told + error.mean(), np.sort(error - error.mean())
+        unbiased, error = result + error.mean(), np.sort(error - error.mean())
         return cls(told_s, *_shrunk(unbiased, width, float(error.var())), error)
 
     @property
@@ -75,22 +75,22 @@ class DeclaredSizes:
         return np.where(at < len(error), np.maximum(drawn, least_s), beyond)
 
 
-def _shrunk(told: Floats, width: Floats, variance: float) -> tuple[Floats, Floats, Floats]:
+def _shrunk(value: Floats, width: Floats, variance: float) -> tuple[Floats, Floats, Floats]:
     """`centre`, `scale` and `shared` of jobs, from what they declared, without bias, and their neighbours did."""
-    found = np.array([told, np.ones(len(told)), np.zeros(len(told))])
+    found = np.array([value, np.ones(len(value)), np.zeros(len(value))])
     for one in np.unique(width):
         mine = np.flatnonzero(width == one)
         near = np.arange(len(mine))[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1)
         there = (near >= 0) & (near < len(mine))
-        found[:, mine] = _around(told[mine], told[mine[np.clip(near, 0, len(mine) - 1)]], there, variance)
+        found[:, mine] = _around(value[mine], value[mine[np.clip(near, 0, len(mine) - 1)]], there, variance)
     centre, scale, shared = found
     return centre, scale, shared
 
 
-def _around(told: Floats, near: Floats, there: NDArray[np.bool_], variance: float) -> tuple[Floats, Floats, Floats]:
+def _around(value: Floats, near: Floats, there: NDArray[np.bool_], variance: float) -> tuple[Floats, Floats, Floats]:
     """The same of some jobs, (n,), each with its neighbours, (n, n_near), as far as these are there."""
     reach = REACH**2 * variance
-    weight = np.where(there, np.exp(-0.5 * np.square(near - told[:, None]) / reach), 0.0)
+    weight = np.where(there, np.exp(-0.5 * np.square(near - value[:, None]) / reach), 0.0)
     weight /= weight.sum(axis=1, keepdims=True)
     mean = (weight * near).sum(axis=1)
     # What the kernel itself adds to the precision, and pulls towards the job, is taken off.
@@ -98,5 +98,5 @@ def _around(told: Floats, near: Floats, there: NDArray[np.bool_], variance: floa
     count = 1.0 / np.square(weight).sum(axis=1)
     # At most as alike as if they were all of one size, which their mean tells as well as they are many.
     share = np.clip(variance * precision, 0.0, np.minimum(MOST_ALIKE, 1.0 - 1.0 / count))
-    around = np.where(precision > 0.0, mean + (mean - told) / np.maximum(reach * precision, RELATIVE), told)
-    return told + share * (around - told), np.sqrt(1.0 - share), share * np.sqrt(variance / count)
+    around = np.where(precision > 0.0, mean + (mean - value) / np.maximum(reach * precision, RELATIVE), value)
+    return value + share * (around - value), np.sqrt(1.0 - share), share * np.sqrt(variance / count)

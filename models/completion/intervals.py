@@ -114,8 +114,8 @@ class IntervalTracker:
         """
         made, final = [], dict[int, Position | None]()
         for number, at_s in enumerate(submit_s.tolist()):
-            told = self.positions(submit_s[:number], actual_s[:number], futures_s[:number], at_s, final)
-            made.append(self.intervals(futures_s[number], told))
+            result = self.positions(submit_s[:number], actual_s[:number], futures_s[:number], at_s, final)
+            made.append(self.intervals(futures_s[number], result))
         self.known += self.positions(submit_s, actual_s, futures_s, np.inf, final)
         return made
 

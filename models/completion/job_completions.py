@@ -149,15 +149,15 @@ class SizeForecaster:
         self.shift_ = _shift(logs, self.recency_, self.recent_share_)
         return self
 
-    def told(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float]:
         """What it has chosen, as JSON can hold it."""
         return {"recency": self.recency_, "recent_share": self.recent_share_, "shift": self.shift_}
 
     @classmethod
-    def read(cls, told: Mapping[str, float]) -> "SizeForecaster":
+    def read(cls, saved: Mapping[str, float]) -> "SizeForecaster":
         """From what `told` gave."""
         made = cls()
-        made.recency_, made.recent_share_, made.shift_ = told["recency"], told["recent_share"], told["shift"]
+        made.recency_, made.recent_share_, made.shift_ = saved["recency"], saved["recent_share"], saved["shift"]
         return made
 
     def sample(self, size_s: Floats, ended: NDArray[np.bool_], width: Ints) -> SizeSample:

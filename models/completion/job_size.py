@@ -99,14 +99,14 @@ class JobSize(JsonModel):
             self._known[key] = survival(weight, self._ended)
         return self._known[key]
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
-        return {"settings": self.settings_.told(), "past": self.past_.told()}
+        return {"settings": self.settings_.as_dict(), "past": self.past_.as_dict()}
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
-        settings, past = SizeForecaster.read(told["settings"]), KnownJobs.read(told["past"])
+        settings, past = SizeForecaster.read(saved["settings"]), KnownJobs.read(saved["past"])
         return cls()._of(settings, past)
 
 
@@ -125,5 +125,5 @@ class ServedJobSize(ServedModel):
 
         names = (frame[name].fillna("").astype(str).tolist() for name in ALIKE)
         keys = list(zip(frame["gpus"].astype(int).tolist(), *names, strict=True))
-        told = self.predictor.forecast(keys, frame["done_s"].to_numpy(np.float64))
-        return pd.DataFrame(dict(zip(self.outputs, told.T, strict=True)), index=frame.index)
+        result = self.predictor.forecast(keys, frame["done_s"].to_numpy(np.float64))
+        return pd.DataFrame(dict(zip(self.outputs, result.T, strict=True)), index=frame.index)

@@ -76,8 +76,8 @@ class KnownJobs:
         """`of`. Raises TrainingError where fewer than two had ended."""
         past = cls.of(trace, from_s, until_s)
         if past.ended.sum() < FEWEST:
-            told = f"{trace.source.path}: {past.ended.sum()} jobs had ended"
-            raise TrainingError(f"{told}; run times are learnt from two on, take a longer window")
+            text = f"{trace.source.path}: {past.ended.sum()} jobs had ended"
+            raise TrainingError(f"{text}; run times are learnt from two on, take a longer window")
         return past
 
     @property
@@ -91,21 +91,23 @@ class KnownJobs:
         work: Floats = self.run_s * self.run_gpus
         return work
 
-    def told(self) -> dict[str, list[Any]]:
+    def as_dict(self) -> dict[str, list[Any]]:
         """Columns as JSON can hold them."""
         columns = {one.name: getattr(self, one.name) for one in fields(self)[:-1]}
-        told = {name: values.tolist() for name, values in columns.items()}
+        result = {name: values.tolist() for name, values in columns.items()}
         # JSON has no infinity.
-        told["known_s"] = [value if np.isfinite(value) else None for value in told["known_s"]]
+        result["known_s"] = [value if np.isfinite(value) else None for value in result["known_s"]]
         names = {name: [key[place] for key in self.keys] for place, name in enumerate(ALIKE, 1)}
-        return {**told, **names}
+        return {**result, **names}
 
     @classmethod
-    def read(cls, told: Mapping[str, list[Any]]) -> Self:
+    def read(cls, saved: Mapping[str, list[Any]]) -> Self:
         """From what `told` gave."""
-        submit_s, known_s, run_s = (np.array(told[name], dtype=np.float64) for name in ("submit_s", "known_s", "run_s"))
-        least, most, run_gpus = (np.array(told[name], dtype=np.int64) for name in ("least", "most", "run_gpus"))
-        keys = zip(told["most"], *(told[name] for name in ALIKE), strict=True)
+        submit_s, known_s, run_s = (
+            np.array(saved[name], dtype=np.float64) for name in ("submit_s", "known_s", "run_s")
+        )
+        least, most, run_gpus = (np.array(saved[name], dtype=np.int64) for name in ("least", "most", "run_gpus"))
+        keys = zip(saved["most"], *(saved[name] for name in ALIKE), strict=True)
         # null becomes NaN in an array of floats.
         known_s = np.where(np.isnan(known_s), np.inf, known_s)
         return cls(submit_s, known_s, run_s, least, most, run_gpus, tuple(keys))

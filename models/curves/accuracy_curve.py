@@ -128,12 +128,12 @@ class AccuracyCurve(JsonModel):
         table, now, whole = _checked(metric, seen, epochs)
         n = len(now)
         schedules: Sequence[Sequence[int]] = lr_milestones if lr_milestones is not None else ((),) * n
-        told = np.zeros(n) if direction is None else np.sign(np.asarray(direction, np.float64))
+        result = np.zeros(n) if direction is None else np.sign(np.asarray(direction, np.float64))
         # Where nobody says, what is seen tells; one value tells nothing and both ways stay open.
-        told = np.where(told == 0, prefix_directions(table), told)
-        sure = told != 0
+        result = np.where(result == 0, prefix_directions(table), result)
+        sure = result != 0
         # Where unknown it is computed as rising and mirrored later, see `CurveForecast._either_way`.
-        ways = np.where(sure, told, 1.0)
+        ways = np.where(sure, result, 1.0)
         bound = bounds(table, ways)
         begin, until = _stretches(table, now, whole, schedules)
         stretches = Stretches(table, begin, now, until, ways, bound)
@@ -164,21 +164,21 @@ class AccuracyCurve(JsonModel):
             numbers, fits, weights, stretches.seen, epochs, stretches.direction, sure, low, high, cuts, known
         )  # fmt: skip
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
         return {
-            "prior": None if self.prior is None else self.prior.told(),
-            "numbers": self.numbers_.told(),
+            "prior": None if self.prior is None else self.prior.as_dict(),
+            "numbers": self.numbers_.as_dict(),
             "apps": list(self.apps_),
             "curves": self.curves_,
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
-        model = cls(None if told["prior"] is None else CurvePrior.read(told["prior"]))
-        model.numbers_ = CurveNumbers.read(told["numbers"])
-        model.apps_, model.curves_ = tuple(told["apps"]), told["curves"]
+        model = cls(None if saved["prior"] is None else CurvePrior.read(saved["prior"]))
+        model.numbers_ = CurveNumbers.read(saved["numbers"])
+        model.apps_, model.curves_ = tuple(saved["apps"]), saved["curves"]
         return model
 
 

@@ -71,19 +71,19 @@ class CurveNumbers:
         """What is assumed before any curve is seen."""
         return cls(CurvePrior.default(), USUAL_RATE, ANNEALING, (1.0,) * len(SPREAD_SHARES))
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {**asdict(self), "prior": self.prior.told()}
+        return {**asdict(self), "prior": self.prior.as_dict()}
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """What `told` gave."""
         apps = {
             name: AppCurve(app["direction"], app["curves"], tuple(app["mean"]), tuple(app["sd"]))
-            for name, app in told["apps"].items()
+            for name, app in saved["apps"].items()
         }
-        several = {name: tuple(told[name]) for name in ("spread", "cut_sizes", "cut_sds")}
-        return cls(**{**told, **several, "prior": CurvePrior.read(told["prior"]), "apps": apps})
+        several = {name: tuple(saved[name]) for name in ("spread", "cut_sizes", "cut_sds")}
+        return cls(**{**saved, **several, "prior": CurvePrior.read(saved["prior"]), "apps": apps})
 
 
 PLACES = 101

@@ -132,8 +132,8 @@ def learn_annealing(by_app: ByApp, numbers: CurveNumbers) -> float:
 def _annealing_ratios(runs: Sequence[LearningCurve], scale: Floats) -> list[float]:
     final = (np.array([run.metric[-1] for run in runs]) - scale[:, BASE]) / scale[:, PER_V]
     noise = scale[:, ANNEALED] * np.sqrt(1 - scale[:, SHARE])
-    told = noise > 0
-    return list((final - scale[:, LEVEL])[told] / noise[told])
+    result = noise > 0
+    return list((final - scale[:, LEVEL])[result] / noise[result])
 
 
 def learn_cuts(by_app: ByApp) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -129,7 +129,7 @@ class CurvePrior:
             log_weight = np.log(np.array([self.weight[name] for name in FAMILIES]))
         return mean, precision, log_weight - np.log(sum(self.weight.values()))
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {
             name: {"mean": list(self.mean[name]), "sd": list(self.sd[name]), "weight": self.weight[name]}
@@ -137,10 +137,10 @@ class CurvePrior:
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """What `told` gave."""
         return cls(
-            {name: tuple(one["mean"]) for name, one in told.items()},
-            {name: tuple(one["sd"]) for name, one in told.items()},
-            {name: one["weight"] for name, one in told.items()},
+            {name: tuple(one["mean"]) for name, one in saved.items()},
+            {name: tuple(one["sd"]) for name, one in saved.items()},
+            {name: one["weight"] for name, one in saved.items()},
         )

@@ -121,9 +121,9 @@ def scale_prefixes(
         # Second differences need three values.
         if count >= 3:
             found = noise_variance(values, steps, count)
-        told = max(count - 2, 0)
+        result = max(count - 2, 0)
         # A prior of so many values, then what was measured.
-        noise = math.sqrt((NOISE_POINTS * prior + told * found) / (NOISE_POINTS + told)) / rise
+        noise = math.sqrt((NOISE_POINTS * prior + result * found) / (NOISE_POINTS + result)) / rise
         scale[row, BASE], scale[row, PER_V] = first - sign * rise, sign * rise
         scale[row, NOISE_SD], scale[row, LAST] = noise, values[count - 1]
         scale[row, LEVEL], scale[row, REACHED] = 1.0 + gained / rise, reached

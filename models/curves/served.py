@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Sequence[str] = ()) -> AccuracyForecast:
+def guarded_accuracies(forecast: AccuracyForecast, tally: BadAnswers, job_ids: Sequence[str] = ()) -> AccuracyForecast:
     """The same forecasts, but none (not a number, so that the job does not stop) where they cannot be.
 
     Means and standard deviations must be finite, no deviation below 0; a metric of which all seen values lie in 0 to 1,
@@ -33,18 +33,18 @@ def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Se
     Parameters
     ----------
     forecast : asked
-    told : where bad answers are counted, one a job and question
+    tally : where bad answers are counted, one a job and question
     job_ids : names of jobs, where they are known
     """
 
     def answers(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
         count = len(jobs)
-        told.checked(CURVES, count)
+        tally.checked(CURVES, count)
         try:
             # Copies: a model could write into what it is shown.
             mean, spread = _columns(forecast(jobs.copy(), seen.copy(), at.copy(), epochs.copy()), count)
         except Exception as error:  # whatever a model does wrong, the run goes on without it
-            failed(told, CURVES, error, answers=count)
+            failed(tally, CURVES, error, answers=count)
             return np.full(count, np.nan), np.full(count, np.nan)
         bad = np.zeros(count, dtype=np.bool_)
         for reason, rows in _faults(mean, spread, seen):
@@ -53,7 +53,7 @@ def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Se
                 row = int(new[0])
                 name = job_ids[jobs[row]] if len(job_ids) else f"number {jobs[row]}"
                 what = f"job {name} after {at[row]} epochs: {mean[row]:g}, deviating by {spread[row]:g}"
-                told.bad(CURVES, reason, what, len(new))
+                tally.bad(CURVES, reason, what, len(new))
             # An answer counts once, for the first reason that holds.
             bad |= rows
         return np.where(bad, np.nan, mean), np.where(bad, np.nan, spread)

@@ -143,11 +143,11 @@ class EpochTime(JsonModel):
             answers[:, part["row"].to_numpy()] = np.exp([mean, mean - off, mean + off])
         return EpochForecast(*answers)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
         return {
             "residual": asdict(self.residual),
-            "prior": self.prior_.told(),
+            "prior": self.prior_.as_dict(),
             "counts": self.counts_,
             "plan": self.plan_,
             "widening": self.widening_,
@@ -156,12 +156,12 @@ class EpochTime(JsonModel):
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
-        model = cls(Residual(**told["residual"]))
-        model.prior_, model.counts_ = StepPrior.read(told["prior"]), dict(told["counts"])
-        model.plan_, model.widening_, model.validation_ = told["plan"], told["widening"], dict(told["validation"])
-        model.trained_ = pl.DataFrame(told["trained"], schema=PROFILE_SCHEMA, orient="row")
+        model = cls(Residual(**saved["residual"]))
+        model.prior_, model.counts_ = StepPrior.read(saved["prior"]), dict(saved["counts"])
+        model.plan_, model.widening_, model.validation_ = saved["plan"], saved["widening"], dict(saved["validation"])
+        model.trained_ = pl.DataFrame(saved["trained"], schema=PROFILE_SCHEMA, orient="row")
         return model
 
 

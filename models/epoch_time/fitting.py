@@ -270,27 +270,27 @@ def _trial(
 
 def _updated(prior: StepPrior, guess: StepPrior, fits: Sequence[Fit]) -> StepPrior:
     """One step of expectation and maximisation."""
-    told = [_shares(fit) for fit in fits]
+    rows = [_shares(fit) for fit in fits]
     n = len(fits)
-    job = np.array([one.job for one in told])
+    job = np.array([one.job for one in rows])
     mean = (n * (prior.mean + job.mean(axis=0)) + GUESS * guess.mean) / (n + GUESS)
     # Speeds differ freely, see ANY_SCALE; their mean means nothing.
     mean[SCALE] = 0.0
-    spread = (job - (mean - prior.mean)) ** 2 + np.array([one.job_variance for one in told])
+    spread = (job - (mean - prior.mean)) ** 2 + np.array([one.job_variance for one in rows])
     sd_job = np.sqrt((GUESS * guess.sd_job**2 + spread.sum(axis=0)) / (GUESS + n))
     sd_job[SCALE] = ANY_SCALE
-    types = np.concatenate([one.types for one in told])
-    variances = np.concatenate([one.types_variance for one in told])
+    types = np.concatenate([one.types for one in rows])
+    variances = np.concatenate([one.types_variance for one in rows])
     sd_type = np.sqrt((GUESS * guess.sd_type**2 + (types**2 + variances).sum(axis=0)) / (GUESS + len(types)))
     return replace(
-        prior, mean=mean, sd_job=sd_job, sd_type=sd_type, log_slower=_slower(prior, fits, told)
+        prior, mean=mean, sd_job=sd_job, sd_type=sd_type, log_slower=_slower(prior, fits, rows)
     )  # fmt: skip
 
 
-def _slower(prior: StepPrior, fits: Sequence[Fit], told: Sequence[Shares]) -> dict[str, float]:
+def _slower(prior: StepPrior, fits: Sequence[Fit], value: Sequence[Shares]) -> dict[str, float]:
     """How much longer steps take on each type, from jobs that were measured on several; one more is taken for 0."""
     found: dict[str, list[float]] = {}
-    for fit, one in zip(fits, told, strict=True):
+    for fit, one in zip(fits, value, strict=True):
         if len(fit.gpu_types) > 1:
             for name, departure in zip(fit.gpu_types, one.types[:, SCALE], strict=True):
                 found.setdefault(name, []).append(float(departure))

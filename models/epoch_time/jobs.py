@@ -282,7 +282,7 @@ class StepPrior:
         whole: Floats = shared + np.kron(np.eye(n_types), np.diag(self.sd_type**2))
         return whole
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
             "mean": self.mean.tolist(),
@@ -292,10 +292,10 @@ class StepPrior:
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """What `told` wrote."""
-        arrays = {name: np.array(told[name], np.float64) for name in ("mean", "sd_job", "sd_type")}
-        return cls(**arrays, log_slower=dict(told["log_slower"]))
+        arrays = {name: np.array(saved[name], np.float64) for name in ("mean", "sd_job", "sd_type")}
+        return cls(**arrays, log_slower=dict(saved["log_slower"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def slowest_s(profiled_s: Floats) -> Floats:
 
 
 def guarded_epoch_s(
-    forecast: Callable[[], object], profiled_s: Floats, told: BadAnswers, job_ids: Sequence[str]
+    forecast: Callable[[], object], profiled_s: Floats, tally: BadAnswers, job_ids: Sequence[str]
 ) -> Floats:
     """(n_jobs, n_kinds, most_gpus) what is forecast, the job's slowest profile where that cannot be.
 
@@ -54,16 +54,16 @@ def guarded_epoch_s(
     ----------
     forecast : asked once, for an array of the shape of `profiled_s`
     profiled_s : true seconds an epoch, infinite where a job cannot run
-    told : where bad answers are counted, one a job and configuration
+    tally : where bad answers are counted, one a job and configuration
     job_ids : (n_jobs,)
     """
     runs, slowest = np.isfinite(profiled_s), slowest_s(profiled_s)
     # Counted before it is asked, so that an answer that raises counts too.
-    told.checked(EPOCHS, int(runs.sum()))
+    tally.checked(EPOCHS, int(runs.sum()))
     try:
         epoch_s = floats_of(forecast(), profiled_s.shape)
     except Exception as error:  # whatever a model does wrong, the run goes on without it
-        failed(told, EPOCHS, error, answers=int(runs.sum()))
+        failed(tally, EPOCHS, error, answers=int(runs.sum()))
         return slowest
     # Where a job cannot run nothing was asked.
     bad = ~runs
@@ -72,7 +72,7 @@ def guarded_epoch_s(
         if len(found):
             job, kind, column = found[0].tolist()
             what = f"job {job_ids[job]} on {column + 1} GPUs of kind {kind}: {epoch_s[job, kind, column]:g} s"
-            told.bad(EPOCHS, reason, what, len(found))
+            tally.bad(EPOCHS, reason, what, len(found))
         bad |= wrong
     return np.where(bad, slowest, epoch_s)
 

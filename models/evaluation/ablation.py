@@ -186,9 +186,9 @@ class _Bench:
         # The same days are drawn for both, so that what they share cancels out.
         pair = [one[self.rows, self.horizon] for one in (probability, before)]
         now, then = (scores.pr_auc(self.arrives, one) for one in pair)
-        told: dict[str, Any] = {"pr_auc_gain": None if now is None or then is None else now - then}
-        told["pr_auc_gain_interval"] = None
+        result: dict[str, Any] = {"pr_auc_gain": None if now is None or then is None else now - then}
+        result["pr_auc_gain_interval"] = None
         if self.days is not None:
             drawn, drawn_before = (self.days.pr_auc(self.arrives, one) for one in pair)
-            told["pr_auc_gain_interval"] = self.days.interval(drawn - drawn_before)
-        return told
+            result["pr_auc_gain_interval"] = self.days.interval(drawn - drawn_before)
+        return result

@@ -146,14 +146,14 @@ def evaluate_arrivals(
         each = (_horizon_block(picked, h, mean_min or {}, draws, seed) for h in range(len(model.horizons_min_)))
         return checked(dict(zip(labels, each, strict=True)))
 
-    told: dict[str, Any] = {"horizons": blocks(())}
+    result: dict[str, Any] = {"horizons": blocks(())}
     if without:
-        told["without"] = {"pools": list(without), "horizons": blocks(without)}
+        result["without"] = {"pools": list(without), "horizons": blocks(without)}
     # Those among the scored pools; where all of these are bots, nothing would be left without them.
     bots = tuple(pool for pool in model.bot_pools_ if pool in corpus.pools)
     if bots and len(bots) < len(corpus.pools):
-        told["without_bots"] = {"pools": list(bots), "horizons": blocks(bots)}
-    return told
+        result["without_bots"] = {"pools": list(bots), "horizons": blocks(bots)}
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

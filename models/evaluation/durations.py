@@ -36,15 +36,15 @@ def baseline_figures(
     truth : (n_jobs,) true bins
     prior : (B,) the training data's shares
     """
-    told = {}
+    result = {}
     for name, rule in DURATION_RULES.items():
         votes = rule(rows, horizons_min)
         forecast = scores.likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, prior))
         probability = shares(votes, prior, PRIOR_WEIGHT)
-        told[name] = scores.bin_scores(truth, forecast, probability, bin_labels(horizons_min))
+        result[name] = scores.bin_scores(truth, forecast, probability, bin_labels(horizons_min))
         # Rules to beat are compared as a whole.
-        del told[name]["by_bin"]
-    return told
+        del result[name]["by_bin"]
+    return result
 
 
 def duration_intervals(
@@ -198,7 +198,7 @@ def tag_ablation(
     TrainingError
         No job of the trace ended in the model's training time, or there is nothing to score.
     """
-    told = {}
+    result = {}
     for use_tags in (True, False):
         figures = []
         # Both trained anew with the same tags, so that only tags differ.
@@ -207,8 +207,8 @@ def tag_ablation(
             other.fit(trace, model.trained_until_s_, model.trained_from_s_)
             scored = scored_jobs(other, trace, from_s, until_s, pools)
             figures.append(_figures(other, scored))
-        told["with tags" if use_tags else "without tags"] = {**figures[0], "rule": figures[1]}
-    return told
+        result["with tags" if use_tags else "without tags"] = {**figures[0], "rule": figures[1]}
+    return result
 
 
 def _figures(model: JobDuration, scored: Scored) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def evaluate_loads(
         said = {pool: of[: len(at_s), horizon] for pool, of in estimates.items()}
         block = _load_block(loads, said)
         block["stated_coverage"] = model.coverages_[horizon]
-        of_horizon = ({pool: of[: len(at_s), horizon] for pool, of in told.items()} for told in (lent, gates))
+        of_horizon = ({pool: of[: len(at_s), horizon] for pool, of in described.items()} for described in (lent, gates))
         block["lent"] = _lent_block(loads, *of_horizon)
         block["intervals"] = _intervals(loads, said, at_s, draws, seed)
         block["baselines"] = {
@@ -127,8 +127,8 @@ def evaluate_loads(
             for name, rule in beside.items()
         }
         # Pools are told of the model alone.
-        for told in block["baselines"].values():
-            del told["by_pool"]
+        for described in block["baselines"].values():
+            del described["by_pool"]
         if chosen_max is not None:
             block["baselines"][MAX_OF_N]["windows"] = chosen_max.windows[horizon_s]
         blocks[horizon_label(horizon_min)] = block

@@ -69,7 +69,7 @@ class WaitScores:
     def among(self, mask: Bools) -> Self:
         """Some of the rows."""
         plain = {one.name: getattr(self, one.name)[mask] for one in fields(self) if one.name != "rules"}
-        return replace(self, **plain, rules={name: told[mask] for name, told in self.rules.items()})
+        return replace(self, **plain, rules={name: described[mask] for name, described in self.rules.items()})
 
 
 def wait_figures(scores: WaitScores, from_s: float, draws: int = DRAWS, seed: int = 0) -> dict[str, Any]:
@@ -99,10 +99,10 @@ def wait_figures(scores: WaitScores, from_s: float, draws: int = DRAWS, seed: in
         ],
         "baselines": {
             name: {
-                **points(told, known.wait_s),
+                **points(described, known.wait_s),
                 "groups": {key: points(one.rules[name], one.wait_s) for key, one in groups.items()},
             }
-            for name, told in known.rules.items()
+            for name, described in known.rules.items()
         },
         **(_intervals({"all": known, **groups}, draws, seed) if draws else {}),
     }
@@ -138,16 +138,16 @@ def _block(scores: WaitScores) -> dict[str, Any]:
 
 def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[str, Any]:
     """`intervals` of figures, and `against` rules, by group: the error less theirs, with its interval."""
-    told: dict[str, Any] = {"intervals": {}, "against": {}}
+    result: dict[str, Any] = {"intervals": {}, "against": {}}
     for group, scores in groups.items():
         off = _squared(scores.told_s[:, MEDIAN], scores.wait_s)
         columns = {"mse_log10": off, "coverage_90": scores.wait_s <= scores.told_s[:, BOUND]}
-        told["intervals"][group] = {name: _drawn(scores.block, one, draws, seed) for name, one in columns.items()}
+        result["intervals"][group] = {name: _drawn(scores.block, one, draws, seed) for name, one in columns.items()}
         for name, rule in scores.rules.items():
             less = off - _squared(rule, scores.wait_s)
             figures = {"mse_log10": mean(less), "interval": _drawn(scores.block, less, draws, seed)}
-            told["against"].setdefault(name, {})[group] = figures
-    return told
+            result["against"].setdefault(name, {})[group] = figures
+    return result
 
 
 def _squared(told_s: Floats, wait_s: Floats) -> Floats:
@@ -172,8 +172,8 @@ def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) ->
     more = {"objective": "l1", "bagging_fraction": 0.7, "bagging_freq": 1}
     y, settings = rows.log_wait(), PLAIN_SETTINGS
     booster = trained_booster(rows.X[:, PLAIN], y, settings, settings.trees, seed, THREADS, more)
-    told: Floats = 10.0 ** booster.predict(asked.X[:, PLAIN], num_threads=THREADS)
-    return told
+    result: Floats = 10.0 ** booster.predict(asked.X[:, PLAIN], num_threads=THREADS)
+    return result
 
 
 def fold_figures(folds: Sequence[Fold], until_s: float) -> dict[str, Figure]:
@@ -185,12 +185,12 @@ def fold_figures(folds: Sequence[Fold], until_s: float) -> dict[str, Figure]:
     if len(folds) < 2:
         return {}
     last = folds[-1]
-    told, logs, known = (
-        moved(last.told, shifts_of(folds[:-1], until_s)),
+    result, logs, known = (
+        moved(last.forecast, shifts_of(folds[:-1], until_s)),
         last.rows.log_wait(until_s),
         last.rows.started(until_s),
     )
-    off = np.abs(told[:, MEDIAN] - logs)[known]
-    decided = known | (logs > told[:, BOUND])
-    figures = points(10.0 ** told[known, MEDIAN], 10.0 ** logs[known])
-    return {**figures, "n": len(off), "mae_log10": mean(off), "coverage_90": mean((logs <= told[:, BOUND])[decided])}
+    off = np.abs(result[:, MEDIAN] - logs)[known]
+    decided = known | (logs > result[:, BOUND])
+    figures = points(10.0 ** result[known, MEDIAN], 10.0 ** logs[known])
+    return {**figures, "n": len(off), "mae_log10": mean(off), "coverage_90": mean((logs <= result[:, BOUND])[decided])}

@@ -56,7 +56,7 @@ class Scores:
 
     def figures(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
         """Means over jobs and points."""
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "regime_error": float(self.regime_error[rows].mean()),
             "misplaced": float(self.misplaced[rows].mean()),
             "total_accuracy": float(self.total[rows].mean()),
@@ -67,10 +67,10 @@ class Scores:
         }
         if np.isfinite(self.covered).all():
             covered, opened = self.covered[rows], self.width[rows] > 100 * TINY
-            told["coverage"] = float(100 * covered.mean())
-            told["open"] = float(100 * opened.mean())
-            told["coverage_open"] = float(100 * covered[opened].mean()) if opened.any() else None
-        return told
+            result["coverage"] = float(100 * covered.mean())
+            result["open"] = float(100 * opened.mean())
+            result["coverage_open"] = float(100 * covered[opened].mean()) if opened.any() else None
+        return result
 
     def by_point(self, rows: NDArray[np.bool_]) -> dict[str, list[float]]:
         """Means over jobs at each point of progress."""

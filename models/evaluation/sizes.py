@@ -40,12 +40,12 @@ def size_errors(model: JobSize, jobs: Trace) -> LogErrors:
 def run_time_errors(model: CompletionTime, jobs: Trace) -> LogErrors:
     """Of the run times of jobs that were over, forecast at their submissions."""
     past, true_s = model.past_, np.maximum(jobs.duration_s, 1.0)
-    told = model.running(model.sample(), jobs.gpus, np.zeros(len(jobs)))
-    median_s = np.array([median for median, _ in told])
-    held = [_of_level(ends).holds(one) for (_, ends), one in zip(told, true_s.tolist(), strict=True)]
+    result = model.running(model.sample(), jobs.gpus, np.zeros(len(jobs)))
+    median_s = np.array([median for median, _ in result])
+    held = [_of_level(ends).holds(one) for (_, ends), one in zip(result, true_s.tolist(), strict=True)]
     losses = [
         np.mean([pinball(np.log([one]), np.log([end_s]), share) for end_s, share in quantiles(ends)])
-        for (_, ends), one in zip(told, true_s.tolist(), strict=True)
+        for (_, ends), one in zip(result, true_s.tolist(), strict=True)
     ]
     errors = _errors(true_s, median_s, float(np.median(past.run_s[past.ended])), np.array(held, dtype=bool))
     return errors._replace(pinball=np.array(losses))

@@ -139,8 +139,8 @@ class _Series:
             level, spread = (counts.mean(), counts.var()) if len(counts) else (0.0, 0.0)
             return np.full(steps, level), float(spread)
         if kind.carries:
-            told = model.forward(counts, h=steps, fitted=True)
-            mean, errors = told["mean"], counts - told["fitted"]
+            result = model.forward(counts, h=steps, fitted=True)
+            mean, errors = result["mean"], counts - result["fitted"]
         else:
             since = hour - fitted_at
             mean = model.predict(h=since + steps)["mean"][since:]

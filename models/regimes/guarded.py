@@ -33,20 +33,20 @@ class GuardedRegimes:
     Parameters
     ----------
     rule : asked first
-    told : where bad answers are counted
+    tally : where bad answers are counted
     """
 
-    def __init__(self, rule: RegimeForecasts, told: BadAnswers) -> None:
-        self._rule, self._told, self._instead = rule, told, Restatement()
+    def __init__(self, rule: RegimeForecasts, tally: BadAnswers) -> None:
+        self._rule, self._tally, self._instead = rule, tally, Restatement()
 
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left; see `domain.forecasts.RegimeForecasts`."""
-        self._told.checked(REGIMES)
+        self._tally.checked(REGIMES)
         try:
             answer = self._rule.regimes(job, progress)
             check_regimes(answer, training_of(job), progress)
         except Exception as error:  # whatever a model does wrong, the run goes on without it
-            failed(self._told, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
+            failed(self._tally, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
             return self._instead.regimes(job, progress)
         return answer
 

@@ -99,12 +99,12 @@ class Numbers:
     pieces: tuple[Piece, ...]
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> "Numbers":
+    def read(cls, saved: Mapping[str, Any]) -> "Numbers":
         """From what `told` gives."""
-        pieces = tuple(Piece(**piece) for piece in told["pieces"])
-        return cls(tuple(told["turn"]), tuple(told["turn_variance"]), told["slope"], told["centre"], pieces)
+        pieces = tuple(Piece(**piece) for piece in saved["pieces"])
+        return cls(tuple(saved["turn"]), tuple(saved["turn_variance"]), saved["slope"], saved["centre"], pieces)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
 

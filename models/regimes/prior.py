@@ -149,11 +149,11 @@ class RegimePrior(JsonModel):
         prior, ahead = self._prior(training), self._ahead(training, progress)
         means = mean_regimes(training, progress, prior, ahead)
         epochs, weights = epoch_nodes(training, progress, prior, ahead)
-        told = []
+        rows = []
         for mean, nodes in zip(means, epochs, strict=False):
             low, high = shortest(nodes, weights, stated(level, self.levels_))
-            told.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
-        return tuple(told)
+            rows.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
+        return tuple(rows)
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """The distribution of the seconds left, as values and weights; see `ahead.time_nodes`."""
@@ -177,7 +177,7 @@ class RegimePrior(JsonModel):
             most = min(most, max(training.max_regimes, len(sizes)))
         return sizes_ahead(training, self.rules.get(training.mode, UNKNOWN), sizes, most)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`. A user's own rules are not kept."""
         return {
             "seed": self.seed,
@@ -185,14 +185,14 @@ class RegimePrior(JsonModel):
             "calibration": self.calibration,
             "jobs": self.jobs_,
             "levels": {str(level): used for level, used in self.levels_.items()},
-            "numbers": {"|".join(key): numbers.told() for key, numbers in self.numbers_.items()},
+            "numbers": {"|".join(key): numbers.as_dict() for key, numbers in self.numbers_.items()},
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
-        model = cls(told["seed"], told["steps"], told["calibration"])
-        model.numbers_ = {tuple(key.split("|")): Numbers.read(numbers) for key, numbers in told["numbers"].items()}
-        model.jobs_ = told["jobs"]
-        model.levels_ = {float(level): used for level, used in told["levels"].items()}
+        model = cls(saved["seed"], saved["steps"], saved["calibration"])
+        model.numbers_ = {tuple(key.split("|")): Numbers.read(numbers) for key, numbers in saved["numbers"].items()}
+        model.jobs_ = saved["jobs"]
+        model.levels_ = {float(level): used for level, used in saved["levels"].items()}
         return model

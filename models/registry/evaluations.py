@@ -108,9 +108,9 @@ def _log_backtest(
         }
         log_numbers(client, run_id, dict(list(figures.items())[:HEADLINES]), facts)
         client.log_dict(run_id, {**facts, "gains": list(gains)}, "gains.json")
-    told = [{key: one.get(key) for key in ("label", "policy", "against", "ratio", "low", "high")} for one in gains]
+    lines = [{key: one.get(key) for key in ("label", "policy", "against", "ratio", "low", "high")} for one in gains]
     # The newest first; the oldest falls out.
-    last = [{**facts, "run_id": run_id, "gains": told[:HEADLINES]}, *last_backtests(version)][:LAST]
+    last = [{**facts, "run_id": run_id, "gains": lines[:HEADLINES]}, *last_backtests(version)][:LAST]
     # The card's table is made anew from all that are kept.
     rows = [{**one, **gain, "policy": gain["label"]} for one in last for gain in one["gains"]]
     number = str(version.version)
@@ -122,8 +122,8 @@ def _log_backtest(
 
 def last_backtests(version: ModelVersion) -> list[dict[str, Any]]:
     """A version's last backtests, newest first: run, trace, window, gains."""
-    told: list[dict[str, Any]] = json.loads(version.tags.get(BACKTESTS_TAG, "[]"))
-    return told
+    rows: list[dict[str, Any]] = json.loads(version.tags.get(BACKTESTS_TAG, "[]"))
+    return rows
 
 
 def _tags(version: ModelVersion, kind: str) -> dict[str, str]:

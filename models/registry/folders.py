@@ -136,9 +136,9 @@ def _point_at_code(folder: Path) -> None:
     import yaml
 
     model = folder / "MLmodel"
-    told = yaml.safe_load(model.read_text(encoding="utf-8"))
-    told["flavors"]["python_function"]["code"] = CODE_FOLDER
-    model.write_text(yaml.safe_dump(told, sort_keys=False), encoding="utf-8")
+    result = yaml.safe_load(model.read_text(encoding="utf-8"))
+    result["flavors"]["python_function"]["code"] = CODE_FOLDER
+    model.write_text(yaml.safe_dump(result, sort_keys=False), encoding="utf-8")
     for name in ("requirements.txt", "conda.yaml"):
         lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
         # The package lies in the folder: pip must not fetch another one.

@@ -76,7 +76,7 @@ def with_gains(text: str, gains: Sequence[Mapping[str, Any]]) -> str:
 
 def _trained_on(card: ModelCard, tags: Mapping[str, str]) -> str:
     window = card.train_from_s < card.train_until_s
-    told = {
+    result = {
         "trace": f"{card.trace_name}, {card.trace_rows:,} rows",
         "sha256": card.trace_sha256,
         "from": _iso(card.train_from_s) if window else None,
@@ -85,21 +85,21 @@ def _trained_on(card: ModelCard, tags: Mapping[str, str]) -> str:
         "code": tags.get("code_sha256"),
         **card.parameters,
     }
-    return _list(f"{name}: {value}" for name, value in told.items() if value is not None)
+    return _list(f"{name}: {value}" for name, value in result.items() if value is not None)
 
 
 def _limits(card: ModelCard, folder: Path) -> str:
     """What the predictor's own file says of where it ends."""
     file = folder / METADATA
-    told = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    pools = told.get("pools") or ()
+    result = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    pools = result.get("pools") or ()
     shown = ", ".join(map(str, pools[:MOST_POOLS])) + (
         f" and {len(pools) - MOST_POOLS} more" * (len(pools) > MOST_POOLS)
     )
-    spans = told.get("feature_spans") or {}
+    spans = result.get("feature_spans") or {}
     lines = {
-        f"horizons: {', '.join(f'{k:g}' for k in told.get('horizons_min', ()))} minutes; no others": "horizons_min"
-        in told,
+        f"horizons: {', '.join(f'{k:g}' for k in result.get('horizons_min', ()))} minutes; no others": "horizons_min"
+        in result,
         f"pools that it has learnt from: {shown}": pools,
         f"it reads {len(card.feature_names)} columns; beyond the values of the training it is counted": spans,
         f"it knows nothing from {_iso(card.train_until_s)} on, and is refused on what it has seen": (

@@ -27,7 +27,7 @@ def provenance(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     environ = os.environ if environ is None else environ
     project = _project()
     commit = _git(project, "rev-parse", "HEAD")
-    told: dict[str, str | None] = {
+    result: dict[str, str | None] = {
         "mlflow.user": _user(),
         "mlflow.source.name": "jobcast",
         "mlflow.source.type": SOURCE_TYPE,
@@ -37,7 +37,7 @@ def provenance(environ: Mapping[str, str] | None = None) -> dict[str, str]:
         **{tag: _sha256(project / name) for tag, name in FILES.items()},
         **{tag: environ.get(variable) for tag, variable in DVC_VARIABLES.items()},
     }
-    return {tag: value for tag, value in told.items() if value}
+    return {tag: value for tag, value in result.items() if value}
 
 
 def run_tags() -> dict[str, str]:

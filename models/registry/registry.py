@@ -87,8 +87,8 @@ class Registry:
 
         file = self.folder(version) / FIGURES
         if file.is_file():
-            told: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
-            return told
+            saved: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
+            return saved
         return dict(self.store.run(version.run_id).metrics)  # versions of before have all of them there
 
     def parameters(self, version: ModelVersion) -> dict[str, str]:
@@ -223,13 +223,13 @@ class Registry:
         stale = self.store.stale
         if stale is None:
             return {}
-        told = {
+        result = {
             "place": self.store.place,
             "seen_s": stale.seen_s,
             "age_s": time.time() - stale.seen_s,
             "why": stale.why,
         }
-        return {"registry": told}
+        return {"registry": result}
 
     def _no_such_model(self, name: str) -> RegistryError:
         have = ", ".join(self.store.names()) or "none yet"

@@ -258,10 +258,10 @@ class RemoteStore:
 
     def _seen(self, file: str) -> dict[str, Any] | None:
         try:
-            told: dict[str, Any] = json.loads((self._room / "seen" / file).read_text(encoding="utf-8"))
+            saved: dict[str, Any] = json.loads((self._room / "seen" / file).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        return told
+        return saved
 
     def _note(self, seen_s: float, error: UnreachableError) -> None:
         """Remember that answers are old, and say it once."""
@@ -365,11 +365,11 @@ def _version_of(one: "MlflowVersion", aliases: dict[str, int]) -> dict[str, Any]
     }
 
 
-def _model_told(told: dict[str, Any] | None) -> RegisteredModel | None:
-    if told is None:
+def _model_told(figures: dict[str, Any] | None) -> RegisteredModel | None:
+    if figures is None:
         return None
-    versions = tuple(ModelVersion(**{**one, "aliases": tuple(one["aliases"])}) for one in told["versions"])
-    return RegisteredModel(**{**told, "versions": versions})
+    versions = tuple(ModelVersion(**{**one, "aliases": tuple(one["aliases"])}) for one in figures["versions"])
+    return RegisteredModel(**{**figures, "versions": versions})
 
 
 def _model_file(name: str) -> str:
@@ -389,9 +389,9 @@ def _unfinished(client: "MlflowClient", run: "Run") -> UnfinishedRun:
     )
 
 
-def _write(file: Path, told: object) -> None:
+def _write(file: Path, value: object) -> None:
     with replacing(file) as draft:
-        draft.write_text(json.dumps(told), encoding="utf-8")
+        draft.write_text(json.dumps(value), encoding="utf-8")
 
 
 def _age(seconds: float) -> str:

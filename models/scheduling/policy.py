@@ -139,7 +139,7 @@ class SchedulingPolicy(JsonModel):
         self.trained_from_s_, self.trained_until_s_ = from_s, until_s
         return self
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""
         return {
             "weights": {name: values.tolist() for name, values in self.arrays_.items()},
@@ -150,17 +150,17 @@ class SchedulingPolicy(JsonModel):
         }
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Self:
+    def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
-        training, measured = told["training"], told["measured"]
+        training, measured = saved["training"], saved["measured"]
         return cls().set(
-            {name: np.array(values) for name, values in told["weights"].items()},
-            {head: tuple(names) for head, names in told["columns"].items()},
+            {name: np.array(values) for name, values in saved["weights"].items()},
+            {head: tuple(names) for head, names in saved["columns"].items()},
             Training(**(training | {"betas": tuple(training["betas"])})),
             None if measured is None else Measured(**measured),
-            told["better"],
-            told["trained_from_s"],
-            told["trained_until_s"],
+            saved["better"],
+            saved["trained_from_s"],
+            saved["trained_until_s"],
         )
 
 

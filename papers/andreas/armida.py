@@ -41,10 +41,10 @@ def expected_eur(view: EnergyView, decided: Deployment) -> float:
 
 def real_eur(log: RunLog, cluster: EnergyCluster, from_s: float, until_s: float) -> float:
     """Energy cost of what happened between two instants."""
-    told = log.spans
-    first_s, last_s = np.maximum(told.from_s, from_s), np.minimum(told.until_s, until_s)
+    result = log.spans
+    first_s, last_s = np.maximum(result.from_s, from_s), np.minimum(result.until_s, until_s)
     kept = last_s > first_s
-    part = Spans(told.job[kept], first_s[kept], last_s[kept], told.gpus[kept], told.node[kept])
+    part = Spans(result.job[kept], first_s[kept], last_s[kept], result.gpus[kept], result.node[kept])
     return float(cost_of_spans(part, cluster).eur.sum())
 
 

@@ -28,7 +28,7 @@ class Row(bench.Row):
     noise: float = 0.0
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Its noise."""
         return {"noise": self.noise}
 

@@ -69,14 +69,14 @@ def write_campaign(bench: Bench, out: Path, one: Scenario) -> None:
 def _saved(one: Scenario, done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
     """What the paper prints of costs beside what came out."""
     total, unprinted = over(TOTAL, done, cases, OTHERS), "plotted, not printed"
-    told = (
+    result = (
         ("total cost reduced on average by", f"{one.total_pct:g} %", TOTAL, OTHERS),
         *((f"total cost below that of {other} by", "-", TOTAL, (other,)) for other in OTHERS),
         ("energy cost below that of the others by", unprinted, ENERGY, OTHERS),
         ("penalties of late jobs reduced by", "not printed", TARDINESS, OTHERS),
         ("time to execute all jobs reduced by", unprinted, MAKESPAN, OTHERS),
     )
-    saved = [(said, paper, over(measure, done, cases, others)) for said, paper, measure, others in told]
+    saved = [(said, paper, over(measure, done, cases, others)) for said, paper, measure, others in result]
     first, *others = [Claim(said, paper, f"{less.text()} %", holds(less)) for said, paper, less in saved]
     bar = Claim("at least, as jobcast's own bar", f"{one.bar_pct:g} %", first.here, total.mean >= one.bar_pct)
     return [first, bar, *others]

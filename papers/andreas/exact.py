@@ -95,8 +95,8 @@ def line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:
     """What `HEAD` names, of a policy."""
     gap, optimal = gaps_pct(cost, found.free), 100.0 * float(np.mean(cost <= found.free + SAME_EUR))
     sums = 100.0 * float(cost.sum() / found.free.sum() - 1.0)
-    told = (number(float(value)) for value in (gap.mean(), np.median(gap), gap.max(), sums))
-    return (title, *told, number(optimal, 0), number(float(gaps_pct(cost, found.forced).mean())))
+    result = (number(float(value)) for value in (gap.mean(), np.median(gap), gap.max(), sums))
+    return (title, *result, number(optimal, 0), number(float(gaps_pct(cost, found.forced).mean())))
 
 
 def constraint(views: Sequence[EnergyView], found: Compared) -> str:

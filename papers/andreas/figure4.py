@@ -52,8 +52,8 @@ def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Float
 
 
 def _segments(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
-    told, begin_s = by_job(log.spans), float(log.submit_s.min())
-    rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
+    found, begin_s = by_job(log.spans), float(log.submit_s.min())
+    rows = zip(found.job.tolist(), found.node.tolist(), found.gpus.tolist(), found.from_s, found.until_s, strict=True)
     jobs, nodes = scenario.job_ids, scenario.place.names
     return [
         (jobs[job], nodes[node], f"{gpus:g}", *(f"{at_s - begin_s:.3f}" for at_s in ends))
@@ -71,9 +71,9 @@ def _jobs(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
             for node, gpus in zip(log.spans.node[its].tolist(), log.spans.gpus[its].tolist(), strict=True)
         )
         times = (log.submit_s, log.start_s, log.end_s, columns["due_s"])
-        told = (number(float(each[job]) - begin_s, 0) for each in times)
+        found = (number(float(each[job]) - begin_s, 0) for each in times)
         moved = (str(int(log.preemptions[job])), str(int(columns["migrations"][job])))
-        rows.append((name, *told, number(float(late_s[job]), 0), ", ".join(where), *moved))
+        rows.append((name, *found, number(float(late_s[job]), 0), ", ".join(where), *moved))
     return rows
 
 
@@ -85,15 +85,15 @@ def _policies(scenario: EnergyScene) -> list[tuple[str, ...]]:
 
 def shared(scenario: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, float]]:
     """Pairs of jobs that held GPUs of a node at the same time, and for how many seconds, by their first meeting."""
-    told = log.spans
-    its = np.flatnonzero(told.node == scenario.place.names.index(node))
-    its = its[np.lexsort((told.job[its], told.from_s[its]))]
+    found = log.spans
+    its = np.flatnonzero(found.node == scenario.place.names.index(node))
+    its = its[np.lexsort((found.job[its], found.from_s[its]))]
     together: dict[tuple[int, int], float] = {}
     for place, one in enumerate(its.tolist()):
         for other in its[place + 1 :].tolist():
-            both_s = min(told.until_s[one], told.until_s[other]) - max(told.from_s[one], told.from_s[other])
+            both_s = min(found.until_s[one], found.until_s[other]) - max(found.from_s[one], found.from_s[other])
             if both_s > 0.0:
-                pair = (int(told.job[one]), int(told.job[other]))
+                pair = (int(found.job[one]), int(found.job[other]))
                 pair = pair if pair[0] < pair[1] else (pair[1], pair[0])
                 together[pair] = together.get(pair, 0.0) + float(both_s)
     return [(scenario.job_ids[one], scenario.job_ids[other], seconds) for (one, other), seconds in together.items()]
@@ -105,9 +105,9 @@ def _pairs(found: Sequence[tuple[str, str, float]]) -> str:
 
 def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str:
     """Node of a job at an instant; empty where it waits."""
-    told = log.spans
-    here = (told.job == scenario.job_ids.index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
-    return scenario.place.names[told.node[here][0]] if here.any() else ""
+    found = log.spans
+    here = (found.job == scenario.job_ids.index(job)) & (found.from_s <= now_s) & (now_s < found.until_s)
+    return scenario.place.names[found.node[here][0]] if here.any() else ""
 
 
 def _found(scenario: EnergyScene, log: RunLog) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ def bars(bench: Bench, out: Path) -> None:
     write_runs(out, "bars", done)
     cases, names = names_of(done)
     pairs = [(better, worse) for better, worse in PAIRS if better in names and worse in names]
-    shown = bench.told | {"draws": draws_text(len(bench.seeds), "one draw, which has no intervals")}
+    shown = bench.facts | {"draws": draws_text(len(bench.seeds), "one draw, which has no intervals")}
     for x, case in zip(SCALES, cases, strict=True):
         shown |= {f"table{x}": _table(done, case, names), f"orders{x}": _orders(done, case, pairs)}
     write_page(__file__, out, **shown, times=_times(done, cases[-1], names))
@@ -47,9 +47,9 @@ def _orders(done: Sequence[Done], case: str, pairs: Sequence[tuple[str, str]]) -
     """How many orders hold, and a row a pair."""
     rows, verdicts = [], []
     for better, worse in pairs:
-        told = [_told(measure, done, case, better, worse) for measure in MEASURES]
-        verdicts += [verdict for _, verdict in told]
-        rows.append((f"{better} better than {worse}", *(cell for pair in told for cell in pair)))
+        lines = [_told(measure, done, case, better, worse) for measure in MEASURES]
+        verdicts += [verdict for _, verdict in lines]
+        rows.append((f"{better} better than {worse}", *(cell for pair in lines for cell in pair)))
     if not rows:
         return "None of the pairs was run."
     hold, are_open, reversed_ = (verdicts.count(one) for one in (HOLDS, OPEN, REVERSED))

@@ -50,7 +50,7 @@ class Bench(bench.Bench):
     made: dict[tuple[Workload, int], Path] = field(default_factory=dict)
 
     @property
-    def told(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """How many draws there are and who is left out, for a page."""
         return {"draws": draws_text(len(self.seeds)), "notes": "\n".join(f"- {note}" for note in self.notes)}
 
@@ -99,8 +99,8 @@ def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> list[tuple[st
     scenario, row = read_workload(unit.workload, files), unit.row
     spec = ForecastSpec("registry", versions=row.versions)
     learned = learned_policy(row.policy, spec, scenario.trace, home=home, allow_overlap=False) if row.versions else None
-    told = _forecast(row, scenario, models, home)
-    made = simulate_tasks(scenario, row.policy, dict(row.settings), told, seed=unit.seed, learned=learned)
+    result = _forecast(row, scenario, models, home)
+    made = simulate_tasks(scenario, row.policy, dict(row.settings), result, seed=unit.seed, learned=learned)
     return [(unit.key, outcome(made.log, made.cpu_s))]
 
 

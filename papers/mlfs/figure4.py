@@ -20,4 +20,4 @@ def figure4(bench: Bench, out: Path) -> None:
     over_x(out, "figure4", "20 servers of 4 GPUs, by x", found, m.SHOWN)
     jct_cdfs(out, "figure4-jct", "Completion times on 20 servers of 4 GPUs", done, (ONE, MOST))
     said = [*m.load_claims(LEAST, MOST, found, real=True), *m.overhead_claims(MOST, m.PRINTED_MS, of_case(found, MOST))]
-    write_page(__file__, out, **bench.told, tables=tables_over_x(found, m.SHOWN), claims=claims(said))
+    write_page(__file__, out, **bench.facts, tables=tables_over_x(found, m.SHOWN), claims=claims(said))

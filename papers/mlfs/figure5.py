@@ -26,4 +26,4 @@ def figure5(bench: Bench, out: Path) -> None:
     jct_cdfs(out, "figure5-jct", "Completion times on 550 servers", done, (MOST,))
     drawn = ", ".join(f"{round(share * A_WEEK):,} (x = {x})" for x, share in SHARES.items())
     tables, said = tables_over_x(found, m.SHOWN), m.load_claims(LEAST, MOST, found, real=False)
-    write_page(__file__, out, week=A_WEEK, drawn=drawn, notes=bench.told["notes"], tables=tables, claims=claims(said))
+    write_page(__file__, out, week=A_WEEK, drawn=drawn, notes=bench.facts["notes"], tables=tables, claims=claims(said))

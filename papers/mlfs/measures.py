@@ -194,16 +194,16 @@ def order_claims(case: str, orders: Mapping[Measure, Groups], found: By) -> list
 
 def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim | None:
     """An order of the paper; None where fewer than two of its groups were run."""
-    told = compare_order(measure, groups, found)
-    if not told.pairs:
+    result = compare_order(measure, groups, found)
+    if not result.pairs:
         return None
-    named = [f"{worse} before {better}" for better, worse in told.reversed[:MOST_PAIRS]]
-    more = len(told.reversed) - len(named)
-    here = f"{told.pairs - len(told.reversed)} of {told.pairs} pairs"
+    named = [f"{worse} before {better}" for better, worse in result.reversed[:MOST_PAIRS]]
+    more = len(result.reversed) - len(named)
+    here = f"{result.pairs - len(result.reversed)} of {result.pairs} pairs"
     if named:
         here += "; not: " + ", ".join(named) + (f" and {more} more" if more > 0 else "")
     said = order_text(measure, groups, list(found))
-    return Claim(f"{case}: order by {measure.word}", said, here, not told.reversed)
+    return Claim(f"{case}: order by {measure.word}", said, here, not result.reversed)
 
 
 def gain_claims(case: str, printed: Iterable[Printed], found: By, *, real: bool) -> list[Claim]:

@@ -43,7 +43,7 @@ def write_parts(
     write_runs(out, name, done)
     over_x(out, name, title, found, measures)
     shown = {"tables": tables_over_x(found, measures), "claims": claims(_claim(one, found, done) for one in effects)}
-    write_page(__file__, out, name, title=title, about=about, draws=bench.told["draws"], **shown)
+    write_page(__file__, out, name, title=title, about=about, draws=bench.facts["draws"], **shown)
 
 
 def _claim(effect: Effect, found: Means, done: Sequence[Done]) -> Claim:

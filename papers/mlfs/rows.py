@@ -35,7 +35,7 @@ class Row(bench.Row):
     versions: tuple[tuple[str, int], ...] = ()
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Its forecasts and versions."""
         return {"forecasts": self.forecasts, "versions": dict(self.versions)}
 

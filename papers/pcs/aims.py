@@ -47,8 +47,8 @@ def aims_table(found: Means, clusters: Sequence[str]) -> str:
         for one, of_row in zip(windows, of_rows, strict=True):
             of_three = _relative(found, one, one)
             count = f"{sum(reaches(pair) for pair in of_row.values())} of {len(of_row)}"
-            told = f"{best}: {_told(of_row[best])}" if best else "none"
-            rows.append((one, *(_told(of_three[name]) for name in NAMES), count, told))
+            result = f"{best}: {_told(of_row[best])}" if best else "none"
+            rows.append((one, *(_told(of_three[name]) for name in NAMES), count, result))
     return grid(("window", *NAMES, "rows that reach it", "best row by hindsight"), rows)
 
 

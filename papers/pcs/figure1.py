@@ -66,8 +66,13 @@ def _found(logs: Mapping[str, RunLog], ends: Ends) -> Mapping[str, str]:
     srsf, themis = (np.diff([found[0] for found in ends[policy]]) for policy in ("srsf", "elastic_themis"))
     fifo, fair = unfair["elastic_fifo"], unfair["elastic_themis"]
     printed = [
-        Claim(f"mean error of {POLICIES[name]}", f"{told} %", f"{errors[name]:.1f} %", round(errors[name]) == told)
-        for name, told in PAPER.items()
+        Claim(
+            f"mean error of {POLICIES[name]}",
+            f"{described} %",
+            f"{errors[name]:.1f} %",
+            round(errors[name]) == described,
+        )
+        for name, described in PAPER.items()
     ]
     return {
         "errors": claims(printed),
@@ -85,8 +90,8 @@ def _plot(out: Path, ends: Ends) -> None:
 
     def panel(axes: "Axes", policy: str) -> None:
         for job, name in enumerate(NAMES):
-            told = [of[job] for of in ends[policy][job:]]
-            axes.plot(range(job, len(NAMES)), told, marker="o", label=name, **style_of(name, NAMES).line)
+            rows = [of[job] for of in ends[policy][job:]]
+            axes.plot(range(job, len(NAMES)), rows, marker="o", label=name, **style_of(name, NAMES).line)
         axes.set_title(POLICIES[policy], loc="left")
         axes.set_xticks(range(len(NAMES)), labels)
         axes.set_xlabel("arrival")

@@ -100,8 +100,8 @@ def _claims(cluster: str, rows: Rows) -> list[Claim]:
     for at, part, said in ((1, 2, "mean JCT above the lowest that halves Tiresias's mean error"),
                            (2, 10, "the same for a tenth of its p99 error")):  # fmt: skip
         enough = values[values[:, at] <= quickest[at] / part, 0]
-        told = f"{share(enough.min() / lowest - 1)} more" if len(enough) else "none"
-        made.append(Claim(f"{cluster}: {said}", "small", told))
+        result = f"{share(enough.min() / lowest - 1)} more" if len(enough) else "none"
+        made.append(Claim(f"{cluster}: {said}", "small", result))
     for name in THEIRS:
         if name in others:
             apart = float(uncovered(others[name][None, :2], front)[0])

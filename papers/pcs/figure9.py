@@ -88,8 +88,8 @@ def _timings(data: Path) -> list[Timed]:
     for jobs in COUNTS:
         for gpus in CLUSTER_GPUS if jobs == SAMPLE_JOBS else (GPUS,):
             alone = _time(workload, config, jobs, gpus, forecast=False)
-            told = _time(workload, config, jobs, gpus, forecast=True) if jobs <= MOST_FORECAST else float("nan")
-            timed.append(Timed(jobs, gpus, alone, told))
+            found = _time(workload, config, jobs, gpus, forecast=True) if jobs <= MOST_FORECAST else float("nan")
+            timed.append(Timed(jobs, gpus, alone, found))
             click.echo(f"  {jobs} jobs, {gpus} GPUs", err=True)
     return timed
 
@@ -122,10 +122,10 @@ def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]],
     panels = figure.subplots(2, 2)
     left, right = panels[0]
     here = [one for one in timed if one.gpus == GPUS]
-    told = [one for one in here if np.isfinite(one.forecast_s)]
-    alone, forecast = [one.alone_s for one in here], [one.forecast_s for one in told]
+    rows = [one for one in here if np.isfinite(one.forecast_s)]
+    alone, forecast = [one.alone_s for one in here], [one.forecast_s for one in rows]
     left.plot([one.jobs for one in here], alone, marker="o", label="completions", color=PALETTE[0])
-    left.plot([one.jobs for one in told], forecast, marker="s", label="with forecasts", color=PALETTE[1])
+    left.plot([one.jobs for one in rows], forecast, marker="s", label="with forecasts", color=PALETTE[1])
     left.set(xscale="log", yscale="log", xlabel="jobs", ylabel="CPU seconds")
     left.set_title("(a) one simulation, 64 GPUs", loc="left")
     left.legend(fontsize=8)

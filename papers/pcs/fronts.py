@@ -200,10 +200,10 @@ def picks(front: Front) -> dict[str, Row]:
 
 def _page(front: Front, tried: int) -> str:
     labels = [one.label for one in front.objectives]
-    told: list[tuple[str, tuple[float, ...] | None, Row | None]]
-    told = [(name, row.test, row) for name, row in picks(front).items()]
-    told += [(name, values, None) for name, values in front.references.items()]
-    rows = [(name, *(_value(value) for value in values or ()), *_parameters(row)) for name, values, row in told]
+    lines: list[tuple[str, tuple[float, ...] | None, Row | None]]
+    lines = [(name, row.test, row) for name, row in picks(front).items()]
+    lines += [(name, values, None) for name, values in front.references.items()]
+    rows = [(name, *(_value(value) for value in values or ()), *_parameters(row)) for name, values, row in lines]
     best = sum(row.pareto for row in front.rows)
     return f"{tried} configurations tried, {best} of them beaten by none on fresh samples.\n\n" + grid(
         ("", *labels, "T", "W", "zeta_min", "thresholds, h on one GPU", "weights"), rows

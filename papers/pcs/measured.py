@@ -29,9 +29,9 @@ HEAD = (
 def published_configs(data: Path) -> dict[str, WfqConfig]:
     """The published configurations for the cluster, by `THEIRS`. Raises ConfigError for a file that holds others."""
     path = data / FOLDER / f"configs_{CONFIGURED}.json"
-    told = json.loads(path.read_text(encoding="utf-8"))
+    saved = json.loads(path.read_text(encoding="utf-8"))
     keys = [f"PCS_config_{CONFIGURED}_{name.removeprefix('PCS-')}" for name in NAMES]
-    return {name: parse_config(told[key], f"{path}, {key}") for name, key in zip(THEIRS, keys, strict=True)}
+    return {name: parse_config(saved[key], f"{path}, {key}") for name, key in zip(THEIRS, keys, strict=True)}
 
 
 def compared(data: Path, done: Sequence[Done]) -> str:

@@ -21,5 +21,5 @@ def figure17(data: Path, out: Path) -> None:
     found, (_, table, better) = write_cases(out, "figure17", "Philly's arrivals and run times", done)
     gain = 100 * (ratio(found, CASE, MAKESPAN) - 1)
     first, last = (iso(scenario.workload.jobs[at].submit_s) for at in (0, -1))
-    told = result(f"{gain:.0f} %", gain > 0)
-    write_page(__file__, out, jobs=JOBS, first=first, last=last, table=table, better=better, gain=told)
+    figures = result(f"{gain:.0f} %", gain > 0)
+    write_page(__file__, out, jobs=JOBS, first=first, last=last, table=table, better=better, gain=figures)

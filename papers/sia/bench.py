@@ -37,7 +37,7 @@ class Row(bench.Row):
     forecasts: str = "oracle"
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Its forecasts."""
         return {"forecasts": self.forecasts}
 
@@ -142,5 +142,5 @@ def figures_of(made: Simulated, base: Simulated, warmup_until_s: float | None) -
     ratio = figures(base.log, warmup_until_s)["mean_jct_s"] / own["mean_jct_s"]
     tails = {f"speedup_p{at:g}": float(np.percentile(speedups, at)) for at in QUANTILES}
     stops = float(made.log.preemptions[counted].sum())
-    told = {"jct_ratio": ratio, "preemptions": stops, "cpu_s": made.cpu_s, **tails, **made.own}
-    return {**own, **against(made.log, base.log, warmup_until_s), **told}
+    result = {"jct_ratio": ratio, "preemptions": stops, "cpu_s": made.cpu_s, **tails, **made.own}
+    return {**own, **against(made.log, base.log, warmup_until_s), **result}

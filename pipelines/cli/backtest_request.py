@@ -128,9 +128,9 @@ def run_backtest(
         raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
     rests_on = assumptions_beside(trace.source.path)
     assumptions = sentences(rests_on) if rests_on else ()
-    told = results_of(results, bases=bases, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped)
+    found = results_of(results, bases=bases, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped)
     result: dict[str, Any] = {
-        **told,
+        **found,
         "rows": [_full_row(one, experiments[one.cell.window]) for one in results],
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
@@ -145,7 +145,7 @@ def run_backtest(
     }
     if out:
         # Results before figures and page, which are made of them.
-        write_results(out, told, results)
+        write_results(out, found, results)
         write_json(out / "inputs.json", _inputs(experiments, result, home))
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest

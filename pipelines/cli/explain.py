@@ -59,18 +59,18 @@ def command(
     console = options.console_of()
     options.check_places(json_to, (log_path, pools_path))
     table = read_run_table(log_path, pools_path)
-    told = explain(table, job_id)
+    result = explain(table, job_id)
     # Replays import all policies; explaining reads two files.
     if asked:
         from jobcast.models.registry.home import find_home
         from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
         from jobcast.pipelines.report.figure_lines import fidelity_line
 
-        told["what_if"] = what_if(table, job_id, asked, find_home())
+        result["what_if"] = what_if(table, job_id, asked, find_home())
         # What other GPUs would change of its run time is assumed there, so it is said.
-        near = told["what_if"][0].get("fidelity")
-        told["notes"] += [f"fidelity by then: {fidelity_line(near)}"] if near else []
-        told["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
-    for note in told["notes"]:
+        near = result["what_if"][0].get("fidelity")
+        result["notes"] += [f"fidelity by then: {fidelity_line(near)}"] if near else []
+        result["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
+    for note in result["notes"]:
         console.note(note)
-    options.table_or_json(told, json_to, tell(told), console)
+    options.table_or_json(result, json_to, tell(result), console)

@@ -130,15 +130,15 @@ def main(arguments: list[str] | None = None) -> Any:
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
             # The first signal is what the user meant; more of them only urge.
             number = heard[0] if heard else signal.SIGINT
-            told, code = ENDED[number], EXIT_SIGNAL + number
+            result, code = ENDED[number], EXIT_SIGNAL + number
             _end_workers()
         # Mistakes of the line have no traceback worth reading.
         elif debug and not isinstance(error, click.ClickException | BrokenPipeError):
             raise
         else:
-            told, code = _told(error, words)
-        if told:
-            click.echo(printable(told), err=True)
+            result, code = _told(error, words)
+        if result:
+            click.echo(printable(result), err=True)
     finally:
         if arguments is None:
             for number in ENDED:
@@ -218,8 +218,8 @@ def _discard_stdout() -> None:
 
 def _line(message: str) -> str:
     # Control characters of a file's content must not reach the terminal.
-    told = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
-    return f"jobcast: {told if len(told) <= MOST_TOLD else f'{told[:MOST_TOLD]}...'}"
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
+    return f"jobcast: {text if len(text) <= MOST_TOLD else f'{text[:MOST_TOLD]}...'}"
 
 
 def _named(words: list[str]) -> str:

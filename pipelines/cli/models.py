@@ -40,8 +40,8 @@ def list_models(json_to: str | None) -> None:
     options.check_places(json_to)
     registry = open_registry(find_home())
     versions = registry.list()
-    told = {"models": [version_row(version) for version in versions], **registry.staleness()}
-    options.table_or_json(told, json_to, versions_table(versions), options.console_of())
+    result = {"models": [version_row(version) for version in versions], **registry.staleness()}
+    options.table_or_json(result, json_to, versions_table(versions), options.console_of())
 
 
 @command.command(name="show")
@@ -61,8 +61,8 @@ def show_model(name: str, json_to: str | None) -> None:
 
     options.check_places(json_to)
     registry = open_registry(find_home())
-    told = version_details(registry, registry.resolve(*parse_reference(name)))
-    options.table_or_json(told, json_to, details(told), options.console_of())
+    result = version_details(registry, registry.resolve(*parse_reference(name)))
+    options.table_or_json(result, json_to, details(result), options.console_of())
 
 
 @command.command(name="promote")
@@ -132,12 +132,12 @@ def promote_model(
             else:
                 window = Window(read_trace(trace_path), given=settings_of(pairs), **of_window)
                 act = partial(compare, window=window, facts=facts, progress=step)
-        told = promote(model, ref, alias, act, force=force, home=options.tidy_home(console))
-    if not told["compared"]:
+        result = promote(model, ref, alias, act, force=force, home=options.tidy_home(console))
+    if not result["compared"]:
         console.note(f"nothing was compared: {'no --trace was given' if act is None else f'it is {alias} already'}")
-    options.table_or_json(told, json_to, promotion_table(told), console)
+    options.table_or_json(result, json_to, promotion_table(result), console)
     # After the table and the JSON: who is refused wants to see why.
-    refuse(told)
+    refuse(result)
 
 
 @command.command(name="rollback")
@@ -177,10 +177,10 @@ def restore_models(folder: Path | None, json_to: str | None) -> None:
     options.check_places(json_to)
     # `[DIR]` is looked for below the home, not below the working folder.
     console, home = options.console_of(), find_home()
-    told = restore(folder or home / "data", options.tidy_home(console))
+    found = restore(folder or home / "data", options.tidy_home(console))
     versions = open_registry(home).list()
-    console.note(", ".join(f"{key}: {len(of)}" for key, of in told.items()))
-    rows = {key: [str(version) for version in of] for key, of in told.items()}
+    console.note(", ".join(f"{key}: {len(of)}" for key, of in found.items()))
+    rows = {key: [str(version) for version in of] for key, of in found.items()}
     result = {**rows, "models": [version_row(version) for version in versions]}
     options.table_or_json(result, json_to, versions_table(versions), console)
 

@@ -119,8 +119,8 @@ reading_options = several(
 
 def trace_option(required: bool = True) -> Callable[[Command], Command]:
     """`--trace FILE`, and how it is read: `reading_options`."""
-    told = "A trace: CSV or Parquet."
-    trace = click.option("--trace", "trace_path", metavar="FILE", required=required, help=told, type=FILE)
+    text = "A trace: CSV or Parquet."
+    trace = click.option("--trace", "trace_path", metavar="FILE", required=required, help=text, type=FILE)
     return several(trace, reading_options)
 
 

@@ -30,8 +30,8 @@ def command(name: str | None, markdown: bool, json_to: str | None) -> None:
     if markdown:
         click.echo(policies_page(), nl=False)
     elif name is not None:
-        told = policy_figures(find_policy(name))
-        options.table_or_json(told, json_to, policy_table(told), options.console_of())
+        result = policy_figures(find_policy(name))
+        options.table_or_json(result, json_to, policy_table(result), options.console_of())
     else:
         rows = all_policies()
         options.table_or_json({"policies": rows}, json_to, policies_table(rows), options.console_of())

@@ -12,10 +12,12 @@ from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.promise_ledger import END
 from jobcast.models.promise_record import Calibration
 from jobcast.models.registry.home import find_home
-from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of
+from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of, spread_of
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
 from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
+    DECLARED,
+    FORECAST,
     HOUR_S,
     NEW,
     QUANTILES,
@@ -63,15 +65,15 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
     answering = _answering(asked, trace, rule, learned)
     with console.progress(f"predict {question.job or 'all jobs'}") as step:
-        told, found = answering(question)
+        described, found = answering(question)
         # Futures are simulated in one go: there is nothing to count.
         step(1, 1)
-    of = {"policy": rule.name, "version": _version(learned), "sizes": told["sizes"]}
+    of = {"policy": rule.name, "version": _version(learned), "sizes": described["sizes"]}
     calibrated = calibrations(home, trace, question.at_s, console.note, **of)
     trackers = {} if learned is None else {END: learned.model.tracker()}
     trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
     jobs = [_job(one, question, trackers, clock) for one in found]
-    result = _result(jobs, question, clock, calibrated) | told | {"policy": rule.name}
+    result = _result(jobs, question, clock, calibrated) | described | {"policy": rule.name}
     if learned is not None:
         result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
     if asked["every_h"]:
@@ -108,6 +110,8 @@ def _check(asked: Mapping[str, Any]) -> None:
         raise ConfigError("predict jct: needs --policy NAME")
     if asked["from_s"] is not None and asked["begin"] == RECORDED:
         raise ConfigError("--begin recorded: the run begins at --at; leave --from out")
+    if spread_of(asked["sizes"]):
+        raise ConfigError(f"--sizes {asked['sizes']}: jobs declare what they declare; pass {FORECAST} or {DECLARED}")
     if asked["plot"]:
         check_plot(asked["plot"])
     for name, option in (("plot", "--plot"), ("every_h", "--every")):
@@ -133,7 +137,7 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
         model=asked["model"],
         futures=asked["futures"] or FUTURES,
         seed=asked["seed"],
-        sizes=asked["sizes"] or "forecast",
+        sizes=asked["sizes"] or FORECAST,
         by_s=parse_time(asked["by"], "--by") if asked["by"] else None,
         limit=asked["limit"],
     )
@@ -162,8 +166,8 @@ def _job(
     answered: JobAnswers, question: Question, trackers: Mapping[str, IntervalTracker], clock: Clock
 ) -> dict[str, Any]:
     waits = answered.stands["started"] is None
-    told = [tell(one, question, trackers, waits) for one in answered.answers]
-    job = {**answered.stands, "answers": told}
+    rows = [tell(one, question, trackers, waits) for one in answered.answers]
+    job = {**answered.stands, "answers": rows}
     return job | {"text": sentence(job, clock)}
 
 
@@ -175,8 +179,8 @@ def _curves(job: Mapping[str, Any], answered: JobAnswers, at_s: float) -> list[C
     """Of each width the end, and before it the start where it is still to come."""
     curves = []
     for figures, answer in zip(job["answers"], answered.answers, strict=True):
-        for kind, told in by_kind(figures):
-            low_s, high_s = (at_s + told[f"{name}_h"] * HOUR_S for name in ("p5", "p95"))
+        for kind, described in by_kind(figures):
+            low_s, high_s = (at_s + described[f"{name}_h"] * HOUR_S for name in ("p5", "p95"))
             curves.append(Curve(counted(answer.gpus, "GPU"), kind, answer.drawn_s(kind), low_s, high_s))
     return curves
 
@@ -200,9 +204,11 @@ def _figures(result: Mapping[str, Any]) -> str:
     """A line for each width, hours from the instant."""
     rows: list[tuple[str, ...]] = [("GPUs", "hours to its", "point", "p5", "p25", "median", "p75", "p95", "")]
     for one in result["answers"]:
-        for kind, told in by_kind(one):
-            cells = (f"{told[f'{name}_h']:,.2f}" if name in told else UNKNOWN for name in ("point", *QUANTILES))
-            late = f"by {told['by']}: {told['by_probability']:.0%}" if "by" in told else ""
+        for kind, described in by_kind(one):
+            cells = (
+                f"{described[f'{name}_h']:,.2f}" if name in described else UNKNOWN for name in ("point", *QUANTILES)
+            )
+            late = f"by {described['by']}: {described['by_probability']:.0%}" if "by" in described else ""
             late += _latest(one) if kind == END else ""
             rows.append((str(one["gpus"]), kind, *cells, late))
     return aligned(rows)
@@ -219,7 +225,7 @@ def _again(
     answer: Answering, question: Question, every_h: float, trackers: Mapping[str, IntervalTracker], clock: Clock
 ) -> list[dict[str, Any]]:
     """The same question at later instants, until the job has finished."""
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     # A bound, for a job that is starved never finishes.
     for number in range(1, MOST_INSTANTS + 1):
         later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
@@ -227,8 +233,8 @@ def _again(
             _, (answered,) = answer(later)
         # The job has ended by then, which the error says.
         except TraceError as error:
-            told.append({"at": iso(later.at_s), "finished": str(error)})
-            return told
+            rows.append({"at": iso(later.at_s), "finished": str(error)})
+            return rows
         job = _job(answered, later, trackers, replace(clock, at_s=later.at_s))
-        told.append({"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]})
-    return told
+        rows.append({"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]})
+    return rows

@@ -122,8 +122,8 @@ def refuse_others(
             raise ConfigError(f"{option}: goes with the predictor {owner}, not with {predictor}; leave it out")
         if allowed is not None:
             reason = why.get(name)
-            told = f" ({reason})" if reason else ""
-            raise ConfigError(f"{option}: does not go with the predictor {predictor}{told}; leave it out")
+            result = f" ({reason})" if reason else ""
+            raise ConfigError(f"{option}: does not go with the predictor {predictor}{result}; leave it out")
 
 
 def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[Any]]", "Asked"]:

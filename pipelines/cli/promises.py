@@ -33,27 +33,27 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
     console = options.console_of()
     options.check_places(json_to, (trace_path,))
     trace = None if trace_path is None else read_trace(trace_path)
-    told = account(find_home(), trace, by, keeping=not no_ledger)
+    result = account(find_home(), trace, by, keeping=not no_ledger)
     if trace is not None:
         source = trace.source
-        told["inputs"] = {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}}
+        result["inputs"] = {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}}
         options.tell_notes(trace, console)
-    options.table_or_json(told, json_to, _table(told), console)
+    options.table_or_json(result, json_to, _table(result), console)
 
 
-def _table(told: Mapping[str, Any]) -> str:
+def _table(figures: Mapping[str, Any]) -> str:
     from jobcast.pipelines.report.formatting import counted, number, percent
     from jobcast.pipelines.report.layout import aligned
 
-    about = f"{counted(told['promises'], 'promise')} made"
+    about = f"{counted(figures['promises'], 'promise')} made"
     asides = [("what_if", "about what might have been"), ("without_outcome", "about jobs of which nothing is known")]
-    about += "".join(f", {told[name]:,} {words}" for name, words in asides if told[name])
-    if not told["groups"]:
-        return f"{about}; none can be judged" if told["promises"] else f"no promises in {told['ledger']}"
+    about += "".join(f", {figures[name]:,} {words}" for name, words in asides if figures[name])
+    if not figures["groups"]:
+        return f"{about}; none can be judged" if figures["promises"] else f"no promises in {figures['ledger']}"
     heads = ("made", "due", "kept", "low", "high", "open", "50 % holds", "90 % holds")
     keys = ("made", "due_90", "kept", "broken_low", "broken_high", "open", "coverage_50_pct", "coverage_90_pct")
     rows = [("", "", *heads)]
-    for row in told["groups"]:
+    for row in figures["groups"]:
         cells = (percent(row[key]) if key.endswith("pct") else number(row[key]) for key in keys)
         rows.append((row["group"], row["kind"], *cells))
-    return f"{about}; as of {told['as_of']}\n{aligned(rows)}"
+    return f"{about}; as of {figures['as_of']}\n{aligned(rows)}"

@@ -67,12 +67,15 @@ def policies_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return aligned(cells)
 
 
-def policy_table(told: Mapping[str, Any]) -> str:
+def policy_table(figures: Mapping[str, Any]) -> str:
     """One policy with its settings."""
-    head = [f"{told['name']}: {told['summary']}", f"kind {told['kind']}, law {told['law']}, scope {told['scope']}"]
-    head += [f"{what} {listed(told[what])}" for what in ("asks", "needs") if told[what]]
-    head += [f"runs the predictor {told['learned']}"] * bool(told["learned"])
-    for part, settings in told["settings"].items():
+    head = [
+        f"{figures['name']}: {figures['summary']}",
+        f"kind {figures['kind']}, law {figures['law']}, scope {figures['scope']}",
+    ]
+    head += [f"{what} {listed(figures[what])}" for what in ("asks", "needs") if figures[what]]
+    head += [f"runs the predictor {figures['learned']}"] * bool(figures["learned"])
+    for part, settings in figures["settings"].items():
         cells = [(one["name"], _shown(one["default"]), one["values"], one["about"]) for one in settings]
         head.append(f"\nsettings, {part}:\n" + aligned([("--set", "default", "values", "about"), *cells]))
     return "\n".join(head)
@@ -103,13 +106,13 @@ def _kind(key: str) -> list[str]:
 
 
 def _settings(model: type[Settings]) -> list[dict[str, Any]]:
-    told = []
+    rows = []
     for name, field in model.model_fields.items():
         # Settings without a default have a marker of pydantic there.
         default = field.default if isinstance(field.default, bool | int | float | str) else None
         values = values_of(field.annotation, field.metadata)
-        told.append({"name": name, "default": default, "values": values, "about": field.description or ""})
-    return told
+        rows.append({"name": name, "default": default, "values": values, "about": field.description or ""})
+    return rows
 
 
 def _settings_markdown(model: type[Settings]) -> list[str]:
@@ -213,6 +216,6 @@ def predictors_table(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def predictors_page() -> str:
     """The page of the documentation: ours alone, whatever is installed."""
-    told = (predictor_row(name) for name in OURS)
-    rows = [(f"`{one['name']}`", one["question"], *(listed(one[key]) for key in list(one)[2:])) for one in told]
+    result = (predictor_row(name) for name in OURS)
+    rows = [(f"`{one['name']}`", one["question"], *(listed(one[key]) for key in list(one)[2:])) for one in result]
     return PREDICTORS_HEAD + "\n".join(markdown_lines(PREDICTOR_COLUMNS, rows))

@@ -92,11 +92,11 @@ def apply_pick(front_path: Path, pick: int, out: Path | None) -> None:
     from jobcast.pipelines.report.files import to_json, write_text
 
     options.check_places(None, (front_path,), {"--out": out})
-    told = to_json(read_front(front_path).pick(pick).config.to_json())
+    result = to_json(read_front(front_path).pick(pick).config.to_json())
     if out:
-        write_text(out, told)
+        write_text(out, result)
         options.console_of().note(f"configuration: {out}")
-    click.echo(told, nl=False)
+    click.echo(result, nl=False)
 
 
 @command.command(name="check")

@@ -245,8 +245,8 @@ def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySp
     # How decisions are carried out is the world's, so the baseline has it, too; what the policy decides by is not.
     mechanism = rule.parts()["mechanism"].model_fields if base.kind == rule.kind else {}
     settings = {name: value for name, value in ask.settings.items() if name in mechanism}
-    told = sources_for(experiment, base, [] if ask.spec is None else [ask.spec]) if base.asks else []
-    spec = told[0] if told else None
+    result = sources_for(experiment, base, [] if ask.spec is None else [ask.spec]) if base.asks else []
+    spec = result[0] if result else None
     alike = replace(ask, policy=base.name, settings=settings, spec=spec, predict=False, record=False)
     # A policy beside itself need not run twice.
     same = base.name == rule.name and settings == ask.settings and (not base.asks or ask.spec in (None, spec))
@@ -274,13 +274,13 @@ def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
 def _write(out: Path, done: Finished) -> None:
     ran, scenario, result = done.ran, done.scenario, done.result
     # Of pools more is known: reservations, quotas, bins.
-    told = record_of(ran.log, ran.log.policy, result)
+    found = record_of(ran.log, ran.log.policy, result)
     if isinstance(scenario.workload, Workload):
-        told = pool_record_of(ran.log, scenario.workload, ran.log.policy, result, done.settings, ran.recording)
+        found = pool_record_of(ran.log, scenario.workload, ran.log.policy, result, done.settings, ran.recording)
     # Answers beyond the room of the record are counted, not kept.
     left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
     again = _again(done.experiment, done.request)
-    told |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
+    found |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
     of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scenario.job_ids, ran.log)
     write_table(done.jobs, out)
-    write_run_record(out, told, ran.log, ran.recording, ran.replaced, of_jobs)
+    write_run_record(out, found, ran.log, ran.recording, ran.replaced, of_jobs)

@@ -67,10 +67,10 @@ def _origin(reading: Reading) -> str:
     """Where the quotas come from, and which of the trace's pools have none."""
     if reading.pools is None:
         return f"quotas derived from the jobs: busy to {DEFAULT_LOAD:.0%} on average, at least the widest job"
-    told = {quota.pool for quota in reading.pools.quotas}
+    result = {quota.pool for quota in reading.pools.quotas}
     # CPU jobs need no quota.
-    untold = [pool for pool in reading.trace.on_gpus.pools if pool not in told]
-    said = f"quotas of {len(told):,} pools as the sources tell them"
+    untold = [pool for pool in reading.trace.on_gpus.pools if pool not in result]
+    said = f"quotas of {len(result):,} pools as the sources tell them"
     if not untold:
         return said
     shown = ", ".join(untold[:MOST_NAMES]) + (", ..." if untold[MOST_NAMES:] else "")

@@ -318,14 +318,14 @@ def _replay(
 def _measured(
     cell: Cell, ran: Simulated, base: Simulated | None, experiment: Experiment, counted_s: float | None
 ) -> CellResult:
-    told = figures(ran, base, policy=cell.policy, warmup_until_s=counted_s)
+    result = figures(ran, base, policy=cell.policy, warmup_until_s=counted_s)
     # NaN and not the run's own times, which would count as a speedup of 1.
     base_jct_s = np.full(len(ran.log), np.nan) if base is None else base.log.jct_s
     begin_s, last_s = experiment.stretch_s
     # Windows exclude their end: one second more holds the last submission.
     end_s = last_s + 1.0 if experiment.until_s is None else experiment.until_s
     days = (end_s - (begin_s if counted_s is None else counted_s)) / DAY_S
-    return CellResult(cell, ran, told, base_jct_s, after_warmup(ran.log, counted_s), days)
+    return CellResult(cell, ran, result, base_jct_s, after_warmup(ran.log, counted_s), days)
 
 
 def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, float]]:

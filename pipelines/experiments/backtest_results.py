@@ -64,31 +64,31 @@ def _label(base: Cell, results: Sequence[CellResult]) -> str:
     return next((one.cell.label for one in results if one.cell.identity == base.identity), base.label)
 
 
-def remarks(told: Mapping[str, Any]) -> list[str]:
+def remarks(figures: Mapping[str, Any]) -> list[str]:
     """What one should know of the gains in results.json: what was not compared, what has no interval."""
-    laws = {row["label"]: row["law"] for row in told["rows"]}
-    home = laws.get(told["baseline"])
-    others = {law: label for law, label in told["baselines"].items() if law != home and law in laws.values()}
+    laws = {row["label"]: row["law"] for row in figures["rows"]}
+    home = laws.get(figures["baseline"])
+    others = {law: label for law, label in figures["baselines"].items() if law != home and law in laws.values()}
     strangers = [f"{label} ({law})" for label, law in laws.items() if home and law != home and law not in others]
-    jobs = max((gain["left_out"] for gain in told["gains"]), default=0)
+    jobs = max((gain["left_out"] for gain in figures["gains"]), default=0)
     # Line -> whether it is told.
     lines = {
-        f"compared within each way that jobs progress: by {home} with {told['baseline']}, "
+        f"compared within each way that jobs progress: by {home} with {figures['baseline']}, "
         + listed([f"by {law} with {label}" for law, label in others.items()]): others,
-        f"not compared with {told['baseline']}, under which jobs progress by {home}: {listed(strangers)}": strangers,
+        f"not compared with {figures['baseline']}, under which jobs progress by {home}: {listed(strangers)}": strangers,
         "no intervals: all jobs came on one day (UTC), and days are what intervals are drawn from": any(
-            gain["jobs"] and gain["low"] is None for gain in told["gains"]
+            gain["jobs"] and gain["low"] is None for gain in figures["gains"]
         ),
         f"left out of gains: up to {counted(jobs, 'job')} that never ran under one of the two": jobs,
     }
     return [line for line, holds in lines.items() if holds]
 
 
-def write_results(folder: Path, told: Mapping[str, Any], results: Sequence[CellResult]) -> None:
+def write_results(folder: Path, figures: Mapping[str, Any], results: Sequence[CellResult]) -> None:
     """Write the files of a backtest; `told` is what `results_of` gave."""
     with replacing(folder) as draft:
         draft.mkdir()
-        write_json(draft / RESULTS, told)
+        write_json(draft / RESULTS, figures)
         write_parquet(pl.concat(_jobs(result) for result in results), draft / JOBS)
         write_parquet(_utilization(results), draft / UTILIZATION)
 
@@ -193,15 +193,17 @@ def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[
     # Slowed against the baseline is told only where that is of the same law.
     measured = bool(np.isfinite(base).any())  # not where the baseline has another law
     ran = np.isfinite(jct_a) & np.isfinite(jct_b) & (np.isfinite(base) | (not measured))
-    told: dict[str, Any] = {"metric": "speedup", "ratio": None, "low": None, "high": None, "jobs": 0, "days": 0}
+    result: dict[str, Any] = {"metric": "speedup", "ratio": None, "low": None, "high": None, "jobs": 0, "days": 0}
     if ran.any():
         slowed_from = base[ran] if measured else None
         times = (jct_a[ran], jct_b[ran], submit_s[ran])
         gains = paired_gains(*times, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=slowed_from).to_dict()
         # Told as ratio, low and high; the figure is named by `metric`, so that another may come.
-        told |= {name: gains.pop(f"speedup{end}") for name, end in (("ratio", ""), ("low", "_low"), ("high", "_high"))}
-        told |= gains
-    return {**told, "left_out": int((~ran).sum())}
+        result |= {
+            name: gains.pop(f"speedup{end}") for name, end in (("ratio", ""), ("low", "_low"), ("high", "_high"))
+        }
+        result |= gains
+    return {**result, "left_out": int((~ran).sum())}
 
 
 def _paired(a: Sequence[CellResult], b: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
@@ -229,10 +231,10 @@ def speedup_table(results: Sequence[CellResult]) -> str:
 
 def read_results(folder: Path) -> dict[str, Any]:
     """Content of results.json. Raises ConfigError for one of an older jobcast."""
-    told: dict[str, Any] = read_json(folder / RESULTS)
-    if "baselines" not in told:
+    result: dict[str, Any] = read_json(folder / RESULTS)
+    if "baselines" not in result:
         raise ConfigError(f"{folder / RESULTS}: was written by an older jobcast; {AGAIN}")
-    return told
+    return result
 
 
 def read_tables(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:

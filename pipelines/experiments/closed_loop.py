@@ -76,10 +76,10 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
         return
     _refuse_noise(spec)
     # Arrivals and loads; durations are a job's own and known to the oracle all the same.
-    told = (spec.part(part) for part in PARTS[:2]) if spec.kind == "mixed" else (spec,)
+    result = (spec.part(part) for part in PARTS[:2]) if spec.kind == "mixed" else (spec,)
     # Who asks only for run times may be told those of the trace.
     ahead = ARRIVALS in rule.asks or LOADS in rule.asks  # installed ones are refused when they ask
-    if ahead and any(source.kind == "oracle" for source in told):
+    if ahead and any(source.kind == "oracle" for source in result):
         raise ConfigError(f"{policy} --forecasts {spec.label}: {NO_ARRIVALS.format(kind='oracle')}")
 
 

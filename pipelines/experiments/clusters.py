@@ -60,8 +60,8 @@ def cluster_of(
         return Cluster(quotas=read_pools(pools), at_s=at_s, origin=f"pools file {pools}")
     read = read_cluster(Path(str(cluster)))
     types = ", ".join(f"{count:,} {name}".strip() for name, count in read.by_type.items())
-    told = (f"cluster file {cluster}: {types} GPUs on {len(read.names):,} nodes", *read.notes)
-    return replace(read, at_s=at_s, origin=", ".join(told))
+    result = (f"cluster file {cluster}: {types} GPUs on {len(read.names):,} nodes", *read.notes)
+    return replace(read, at_s=at_s, origin=", ".join(result))
 
 
 def named_cluster(
@@ -108,8 +108,8 @@ def task_cluster(cluster: Cluster) -> TaskCluster:
     full, rest = divmod(cluster.gpus, SERVER_GPUS)
     groups = cluster.groups or (servers(full, SERVER_GPUS), servers(min(rest, 1), rest))
     hosts = [(group.cpus, group.memory_gb, group.bandwidth_mb_s) for group in groups]
-    told = [[mine or usual for mine, usual in zip(host, SERVER_HOST, strict=True)] for host in hosts]
-    rows = [[float(group.gpus), *host] for group, host in zip(groups, told, strict=True)]
+    lines = [[mine or usual for mine, usual in zip(host, SERVER_HOST, strict=True)] for host in hosts]
+    rows = [[float(group.gpus), *host] for group, host in zip(groups, lines, strict=True)]
     capacity = np.repeat(np.array(rows), [group.count for group in groups], axis=0)
     # A row a GPU: kernels look up the server of a GPU.
     server_of = np.repeat(np.arange(len(capacity)), capacity[:, GPU].astype(np.int64))

@@ -71,28 +71,28 @@ def answer_by_copies(
     whole = rule.kind in WHOLE
     # What whole jobs declare is their true run time, as the oracle reads it.
     spec = ORACLE if question.sizes == DECLARED and whole and spec is None else spec
-    told: dict[str, Any] = {"sizes": question.sizes if whole else DECLARED}
+    result: dict[str, Any] = {"sizes": question.sizes if whole else DECLARED}
 
     def watched(trace: Trace, watch: AtInstant) -> None:
         # Submissions of the instant itself are known by then, later ones are not.
         asked = replace(experiment, trace=trace, until_s=float(np.nextafter(question.at_s, np.inf)))
         facts, decide = settings_apart(settings, rule)
         asked = replace(asked, given=facts)
-        if told["sizes"] == FORECAST:
+        if result["sizes"] == FORECAST:
             earlier = earlier_jobs(asked.scenario(rule.kind, rule.scope))
             watch.draws = RunTimeDraws(earlier, question.futures, question.seed, learned, _probable(spec))
         ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=question.seed, watching=(watch,))
         ran = run(asked, ask)
-        told.update(forecasts=ran.forecasts, future=ran.future, **fidelity_told(ran.log, by_s=question.at_s))
+        result.update(forecasts=ran.forecasts, future=ran.future, **fidelity_told(ran.log, by_s=question.at_s))
 
     trace = experiment.trace
     if question.job is None:
         queue = QueueAtInstant(question.at_s, "", limit=question.limit)
         watched(trace, queue)
-        return told, [JobAnswers(stands, [_answer(stands, point, drawn)]) for stands, point, drawn in queue.found]
+        return result, [JobAnswers(stands, [_answer(stands, point, drawn)]) for stands, point, drawn in queue.found]
     if question.job == NEW:
-        return told, [_new_job(trace, question, pool, watched)]
-    return told, [_own_and_other_widths(trace, question, question.job, rule, watched)]
+        return result, [_new_job(trace, question, pool, watched)]
+    return result, [_own_and_other_widths(trace, question, question.job, rule, watched)]
 
 
 Watched = Callable[[Trace, AtInstant], None]
@@ -108,8 +108,8 @@ def _new_job(trace: Trace, question: Question, pool: str | None, watched: Watche
         watched(with_new(trace, question.at_s, gpus, pool, work_s), watch)
         point, stands = _pointed(watch), watch.stands
         # A new job of unknown work has futures, drawn from others, but no point.
-        told = Completion() if question.size_s is None else point
-        answers.append(_answer(stands, told, watch.futures or [point]))
+        result = Completion() if question.size_s is None else point
+        answers.append(_answer(stands, result, watch.futures or [point]))
     return JobAnswers(stands, answers)
 
 

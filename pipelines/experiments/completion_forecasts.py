@@ -62,8 +62,10 @@ def believed_now(run: Simulation) -> Believed:
             # A job that reports no epochs is told as a whole.
             return float(source.duration_s(job))  # type: ignore[union-attr]
         # What was done counts as it was; only what is left is believed.
-        told = run.law.service(run, job)
-        return times.total_s(ActiveJob(job, told.held_s, told.run_s, job.seq in run.cluster.running, told.progress))
+        result = run.law.service(run, job)
+        return times.total_s(
+            ActiveJob(job, result.held_s, result.run_s, job.seq in run.cluster.running, result.progress)
+        )
 
     return seconds
 
@@ -112,7 +114,7 @@ class Watcher:
     def change(self, run: Simulation, job: Job, old: Grant | None, new: Grant | None) -> None:
         """Nothing is counted."""
 
-    def told(self, run: Simulation) -> Mapping[str, Any]:
+    def report(self, run: Simulation) -> Mapping[str, Any]:
         """Nothing that belongs into the log."""
         return {}
 
@@ -308,7 +310,7 @@ class AtSubmission(Watcher):
             self._next += 1
         return arrived
 
-    def told(self, run: Simulation) -> Mapping[str, Any]:
+    def report(self, run: Simulation) -> Mapping[str, Any]:
         """The forecasts by job."""
         ends_s = {"predicted_end_s": np.array([self.end_s.get(job.seq, nan) for job in run.jobs])}
         return {"columns": ends_s if self.tracker is None else {**ends_s, **self._intervals(run, self.tracker)}}
@@ -379,8 +381,8 @@ class AtInstant(Watcher):
 
     def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
         # A declared run time goes before what the source believes of that job alone.
-        told = believed_s if isnan(self.work_s) else self._declaring(job, believed_s)
-        return completions(run, [job.seq], told)[job.seq]
+        result = believed_s if isnan(self.work_s) else self._declaring(job, believed_s)
+        return completions(run, [job.seq], result)[job.seq]
 
     def _declaring(self, job: Job, believed_s: Believed) -> Believed:
         if isinstance(believed_s, Future):
@@ -388,7 +390,7 @@ class AtInstant(Watcher):
         return lambda one: self.work_s if one.seq == job.seq else believed_s(one)
 
     def _stands(self, run: Simulation, job: Job) -> dict[str, Any]:
-        held, told = run.cluster.running.get(job.seq), run.law.service(run, job)
+        held, result = run.cluster.running.get(job.seq), run.law.service(run, job)
         return {
             "job_id": job.job_id,
             "at": iso(self.at_s),
@@ -396,7 +398,7 @@ class AtInstant(Watcher):
             "state": "queued" if held is None else "running",
             "started": None if isnan(run.start_s(job.seq)) else iso(run.start_s(job.seq)),
             "held_gpus": 0.0 if held is None else float(held.grant.gpus),
-            "done_s": told.run_s,
+            "done_s": result.run_s,
             "active_jobs": len(run.cluster.active),
             "user": job.user,
             "pool": job.pool,

@@ -88,8 +88,8 @@ class Experiment:
         """What the jobs that a kind of policy meets rest on, in sentences; none where nothing was enriched."""
         beside = self._beside(kind)
         of_recorded = tuple(note for note in self.window.notes if note.startswith(ASSUMED)) if self.recorded else ()
-        told = tuple(sentences(self._assumed, set(beside))) if self._assumed is not None and beside else ()
-        return (*told, *of_recorded)
+        result = tuple(sentences(self._assumed, set(beside))) if self._assumed is not None and beside else ()
+        return (*result, *of_recorded)
 
     @cached_property
     def _found(self) -> dict[str, dict[str, str]]:

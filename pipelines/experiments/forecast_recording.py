@@ -99,19 +99,19 @@ class JobAnswers:
         """Keep an answer that makes no row if it is the first one."""
         self._first[question].setdefault(job_id, answer)
 
-    def keep(self, told: JobAnswer) -> None:
+    def keep(self, kept_answer: JobAnswer) -> None:
         """Keep an answer if it is the first one, or news."""
         # What is left shrinks as a job runs: news is when the whole run time changes.
-        whole = told.answer + told.done_s
-        self._first[told.question].setdefault(told.job_id, whole)
+        whole = kept_answer.answer + kept_answer.done_s
+        self._first[kept_answer.question].setdefault(kept_answer.job_id, whole)
         # Without a record the first answer is all that errors are told by.
-        if not self.full or (told.question in (DURATION, LEFT) and not self._is_news(told.job_id, whole)):
+        if not self.full or (kept_answer.question in (DURATION, LEFT) and not self._is_news(kept_answer.job_id, whole)):
             return
-        self._kept[told.job_id] += 1
-        if self._kept[told.job_id] > MOST_A_JOB:
+        self._kept[kept_answer.job_id] += 1
+        if self._kept[kept_answer.job_id] > MOST_A_JOB:
             self.left_out += 1
         else:
-            self.rows.append(told)
+            self.rows.append(kept_answer)
 
     def _is_news(self, job_id: str, whole_s: float) -> bool:
         last_s = self._last.get(job_id)
@@ -154,26 +154,26 @@ class Asked:
 
     def bins(self) -> dict[str, int]:
         """The bin forecast for each job by id, the likeliest where only probabilities were asked for."""
-        return {job_id: int(told) for job_id, told in self.of_jobs.bins().items()}
+        return {job_id: int(described) for job_id, described in self.of_jobs.bins().items()}
 
     def __getattr__(self, name: str) -> Any:
         """What the source can tell; methods are looked up once."""
         # Else an unfinished object would look for its own source for ever.
         if name.startswith("_"):
             raise AttributeError(name)
-        told = getattr(self._source, name)
-        if not callable(told):
-            return told
+        result = getattr(self._source, name)
+        if not callable(result):
+            return result
         # Nothing is kept of what is asked about pools here: those go straight to the source.
         keep = self._keepers.get(name)
 
         def ask(*asked: Any, **named: Any) -> Any:
-            answer = told(*asked, **named)
+            answer = result(*asked, **named)
             keep(answer, *asked, **named)  # type: ignore[misc]
             return answer
 
         # Next time Python finds it without coming here: policies ask in their hot loops.
-        self.__dict__[name] = told if keep is None else ask
+        self.__dict__[name] = result if keep is None else ask
         return self.__dict__[name]
 
     def _keep_duration(self, answer: float, job: Job) -> None:

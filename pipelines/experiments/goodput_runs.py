@@ -31,7 +31,7 @@ def replay_scaling(
     settings: Mapping[str, object],
     progress: Step | None = None,
     meters: Sequence[Meter] = (),
-    told: Sequence[ScalableWork] | None = None,
+    shown: Sequence[ScalableWork] | None = None,
 ) -> tuple[RunLog, dict[str, float]]:
     """What happened, and figures of what it did to batch sizes and accuracy; see `scaling_figures`.
 
@@ -47,7 +47,7 @@ def replay_scaling(
     if len(pools) > 1:
         raise ConfigError(f"policy {policy} shares one cluster out, got {len(pools)} pools; pass --gpus N")
     rule, own = make_rule(policy, None, settings), split_settings(find_policy(policy), settings).own
-    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress, meters, told)
+    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress, meters, shown)
     return replace(log, policy=policy), scaling_figures(scaling.applications, scaling.tables.curves, log, ran)
 
 
@@ -122,8 +122,8 @@ def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: An
         )
     tables = scaling.tables
 
-    def ask(model: Any, told: BadAnswers) -> Sequence[ScalableWork]:
-        told.checked(GOODPUTS, len(scaling.works))
+    def ask(model: Any, tally: BadAnswers) -> Sequence[ScalableWork]:
+        tally.checked(GOODPUTS, len(scaling.works))
         made: dict[int, Application] = {}
         for app in scaling.applications:
             # Jobs of one application share the object: each is fitted once.
@@ -147,4 +147,6 @@ def _showing(work: ScalableWork, goodputs: Sequence[tuple[float, ...]]) -> Scala
     """A work with other goodputs; its phases may be the first of more."""
     phases = work.phases
     # Not strict: a job may be told of more phases than its epochs reach.
-    return replace(work, phases=tuple(replace(one, goodput=told) for one, told in zip(phases, goodputs, strict=False)))
+    return replace(
+        work, phases=tuple(replace(one, goodput=described) for one, described in zip(phases, goodputs, strict=False))
+    )

@@ -23,7 +23,7 @@ PERCENT = 100.0
 
 
 def forecast_columns(
-    told: JobAnswers,
+    answers: JobAnswers,
     log: RunLog,
     job_ids: Sequence[str],
     *,
@@ -36,13 +36,13 @@ def forecast_columns(
     """
     columns: dict[str, Floats] = {}
     # A training job is asked by what is left; that answer tells more than a bare run time.
-    if run_times := {**told.first(DURATION), **told.first(LEFT)}:
+    if run_times := {**answers.first(DURATION), **answers.first(LEFT)}:
         columns["forecast_duration_s"] = _column(run_times, job_ids)
-    if bins := told.bins():
+    if bins := answers.bins():
         # Bins are numbered by how many horizons a run time passes.
         right = np.searchsorted(60.0 * np.asarray(horizons_min), log.duration_s)
         columns["bins_off"] = right - _column(bins, job_ids)
-    if (accuracies := told.first(ACCURACY)) and final is not None:
+    if (accuracies := answers.first(ACCURACY)) and final is not None:
         columns |= {"forecast_accuracy": _column(accuracies, job_ids), "final_accuracy": final}
     return columns
 
@@ -51,14 +51,14 @@ def _column(known: Mapping[str, float], job_ids: Sequence[str]) -> Floats:
     return np.array([known.get(job_id, np.nan) for job_id in job_ids], dtype=np.float64)
 
 
-def keep_sizes(told: JobAnswers, job_ids: Sequence[str], submit_s: Floats, declared_s: Floats) -> None:
+def keep_sizes(answers: JobAnswers, job_ids: Sequence[str], submit_s: Floats, declared_s: Floats) -> None:
     """Run times alone by the sizes that jobs declare, at their submissions."""
     for job_id, at_s, alone_s in zip(job_ids, submit_s.tolist(), declared_s.tolist(), strict=True):
-        told.keep(JobAnswer(job_id, DURATION, at_s, "", alone_s))
+        answers.keep(JobAnswer(job_id, DURATION, at_s, "", alone_s))
 
 
 def keeping_accuracies(
-    told: JobAnswers, forecast: AccuracyForecast, job_ids: Sequence[str], final: Floats
+    answers: JobAnswers, forecast: AccuracyForecast, job_ids: Sequence[str], final: Floats
 ) -> AccuracyForecast:
     """A source that keeps what it forecasts; `final`: (n_jobs,) the true accuracies after all epochs."""
 
@@ -66,7 +66,7 @@ def keeping_accuracies(
         mean, spread = forecast(jobs, seen, at, epochs)
         for job, epoch, answer, sd in zip(jobs.tolist(), at.tolist(), mean.tolist(), spread.tolist(), strict=True):
             if np.isfinite(answer):  # nothing is forecast where a model answered what cannot be
-                told.keep(
+                answers.keep(
                     JobAnswer(job_ids[job], ACCURACY, np.nan, f"epoch {epoch}", answer, max(sd, 0.0), float(final[job]))
                 )
         return mean, spread
@@ -85,7 +85,7 @@ def epoch_time_columns(believed_s: Floats, true_s: Floats) -> dict[str, Floats]:
 
 
 def keep_epoch_times(
-    told: JobAnswers,
+    answers: JobAnswers,
     job_ids: Sequence[str],
     submit_s: Floats,
     gpu_types: Sequence[str],
@@ -96,12 +96,12 @@ def keep_epoch_times(
     for job, kind, gpus in np.argwhere(np.isfinite(believed_s) & np.isfinite(true_s)).tolist():
         answer, truth = float(believed_s[job, kind, gpus]), float(true_s[job, kind, gpus])
         of = f"{gpu_types[kind]} x {gpus + 1}"
-        told.keep(JobAnswer(job_ids[job], EPOCH_TIME, float(submit_s[job]), of, answer, truth=truth))
+        answers.keep(JobAnswer(job_ids[job], EPOCH_TIME, float(submit_s[job]), of, answer, truth=truth))
 
 
-def job_answer_table(told: JobAnswers, job_ids: Sequence[str], log: RunLog) -> pl.DataFrame:
+def job_answer_table(answers: JobAnswers, job_ids: Sequence[str], log: RunLog) -> pl.DataFrame:
     """Rows of `COLUMNS`, in the order in which answers were given; truths of run times are the log's."""
-    rows = pl.DataFrame(told.rows, schema=ROWS, orient="row")
+    rows = pl.DataFrame(answers.rows, schema=ROWS, orient="row")
     lasted = pl.DataFrame({"job_id": job_ids, "lasted_s": log.duration_s}, schema_overrides={"job_id": pl.String})
     truth = pl.when(pl.col("question").is_in([DURATION, LEFT])).then(pl.col("lasted_s") - pl.col("done_s"))
     # The order of the answers is the order of the run: it must survive the join.

@@ -34,8 +34,8 @@ def prepared(rule: PolicySpec, own: Any, scenario: RigidScenario) -> tuple[Rigid
     elif scenario.workload.rules != NO_RULES:
         notes.append(f"{rule.name} knows no accounts: priority and limits of the cluster file are left aside")
     if STARTS in rule.needs:
-        workload, told = _as_held(rule, scenario)
-        return replace(scenario, workload=workload), (*notes, *told)
+        workload, result = _as_held(rule, scenario)
+        return replace(scenario, workload=workload), (*notes, *result)
     return scenario, tuple(notes)
 
 
@@ -89,18 +89,18 @@ def _as_held(rule: PolicySpec, scenario: RigidScenario) -> tuple[Workload, list[
             f"policy {rule.name} needs recorded starts, and {scenario.trace.source.path} has none (column start_time); "
             "add it, or choose a policy that decides by itself"
         )
-    told = [f"{untold:,} of {len(workload.jobs):,} jobs tell no start; they start when submitted"] if untold else []
+    result = [f"{untold:,} of {len(workload.jobs):,} jobs tell no start; they start when submitted"] if untold else []
     most = {pool.name: most_held(workload, pool.name) for pool in workload.pools}
     over = [(held - pool.quota, pool, held, at_s) for pool in workload.pools for held, at_s in [most[pool.name]]]
     over = sorted((one for one in over if one[0] > 0), key=lambda one: -one[0])
     if over:
         _, pool, held, at_s = over[0]
-        told.append(
+        result.append(
             f"{rule.name}: the trace held more than the quota in {len(over)} of {len(most)} pools, most in {pool.name}"
             f", {held} GPUs of {pool.quota} at {iso(at_s)}; here the quotas are what was held"
         )
     pools = [Pool(pool.name, max(pool.quota, most[pool.name][0])) for pool in workload.pools]
-    return replace(workload, pools=pools), told
+    return replace(workload, pools=pools), result
 
 
 def most_held(workload: Workload, pool: str) -> tuple[int, float]:

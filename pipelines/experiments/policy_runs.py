@@ -246,7 +246,7 @@ def predictors_of(rule: PolicySpec) -> set[str]:
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scenario, world = experiment.scenario(rule.kind, rule.scope), experiment.world
-    told = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == kinds.ROUNDS else {}
+    result = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == kinds.ROUNDS else {}
     # The run wraps its source only where it asks one: what was made is read afterwards.
     made: list[Asked] = []
 
@@ -259,7 +259,7 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         rule.name,
         ask.spec or REGISTRY,
         seed=ask.seed,
-        settings={**ask.settings, **told},
+        settings={**ask.settings, **result},
         **_trusting(ask),
         progress=progress,
         wrap=asked,
@@ -338,15 +338,15 @@ def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None)
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scenario = experiment.scenario(kinds.TASKS)
-    spec, told = ask.spec or REGISTRY, BadAnswers()
+    spec, result = ask.spec or REGISTRY, BadAnswers()
     asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
-    asked |= {"told": told, "job_ids": scenario.job_ids}
+    asked |= {"told": result, "job_ids": scenario.job_ids}
     asked["overlaps"] = partial(seen_by, window=scenario.trace, allowed=ask.allow_overlap)
     metric = scenario.workload.truth.metric
     chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else ChosenAccuracy(None)
     how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
     learned = (
-        learned_or_missed(rule.name, spec, scenario.trace, told=told, **how)
+        learned_or_missed(rule.name, spec, scenario.trace, tally=result, **how)
         if ask.degrade
         else learned_policy(rule.name, spec, scenario.trace, **how)
     )
@@ -361,7 +361,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
         seed=ask.seed,
         learned=learned,
         models=chosen.models,
-        told=told,
+        tally=result,
         progress=progress,
         meters=ask.watching,
     )

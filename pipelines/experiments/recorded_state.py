@@ -76,9 +76,9 @@ def with_recorded(trace: Trace, at_s: float, until_s: float | None) -> Trace:
         notes.append(f"{ASSUMED}, those of {count:,} jobs: {RULE}")
     # Which says that replays leave them out.
     said = (note for note in trace.notes if not note.startswith(OPEN_NOTE))
-    told = replace(trace, jobs=jobs, notes=(*said, *notes)).without(held, HELD)
-    kept = told.jobs.filter(pl.Series(wanted[~held]))
-    return replace(told, jobs=kept.sort("submit_time", "job_id", maintain_order=True))
+    result = replace(trace, jobs=jobs, notes=(*said, *notes)).without(held, HELD)
+    kept = result.jobs.filter(pl.Series(wanted[~held]))
+    return replace(result, jobs=kept.sort("submit_time", "job_id", maintain_order=True))
 
 
 def assumed_s(trace: Trace, at_s: float) -> Floats:

@@ -86,8 +86,8 @@ def rigid_jobs(
     # A cluster without quotas is one pool, whatever pools the trace tells.
     place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
     jobs, durations = window.to_jobs()
-    told = zip(durations.tolist(), window.recorded_start_s.tolist(), strict=True)
-    outcomes = [Outcome(duration_s, start_s=start_s) for duration_s, start_s in told]
+    result = zip(durations.tolist(), window.recorded_start_s.tolist(), strict=True)
+    outcomes = [Outcome(duration_s, start_s=start_s) for duration_s, start_s in result]
     workload = Workload(jobs, outcomes, place.pools, rules=place.rules, begin=cut.begin)
     facts, notes = WholeFacts(), list[str]()
     if tables is not None:
@@ -147,11 +147,11 @@ def _closed(workload: Workload, window: Trace, max_think_s: float) -> tuple[Work
     # Nobody follows a job that is not replayed.
     kept = [job.job_id for job in workload.jobs]
     found = find_successors(replace(window, jobs=window.jobs.filter(pl.col("job_id").is_in(kept))), max_think_s)
-    told = (
+    text = (
         f"{LOOP_NOTE}: {len(found.successions):,} of {len(kept):,} jobs follow others, after at most {max_think_s:g} s "
         f"of thought; {found.timers} users keep to a timer"
     )
-    return replace(workload, successions=found.successions), told
+    return replace(workload, successions=found.successions), text
 
 
 PREEMPTIBLE_SHARE, RESUME_S = "preemptible_share", "resume_s"

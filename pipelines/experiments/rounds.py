@@ -58,11 +58,11 @@ class Work:
 
     forecasts: WorkForecasts | Any
     chosen: Chosen = field(default_factory=Chosen)
-    told: BadAnswers = field(default_factory=BadAnswers)
+    tally: BadAnswers = field(default_factory=BadAnswers)
 
     def trust(self) -> dict[str, Any]:
         """How far the answers could be trusted, as `simulate --json` tells it; {} where no model answered."""
-        return self.chosen.trust() or trust(self.told, self.chosen.models)
+        return self.chosen.trust() or trust(self.tally, self.chosen.models)
 
 
 def has_training(scenario: RigidScenario) -> bool:
@@ -109,15 +109,15 @@ def _registered(
     from jobcast.models.regimes import Restatement
     from jobcast.models.regimes.guarded import GuardedRegimes
 
-    told = BadAnswers()
-    asked = registered(REGIME, spec, home, told, REGIMES, degrade)
+    result = BadAnswers()
+    asked = registered(REGIME, spec, home, result, REGIMES, degrade)
     if asked is None:
-        return Work(Declared(scenario.workload, Restatement()), told=told)
+        return Work(Declared(scenario.workload, Restatement()), tally=result)
     version = asked.version
     # Training traces may count from their own start: the hash tells one from another.
     overlap = refuse_overlap(version, scenario.from_s, scenario.until_s, allow_overlap, scenario.earlier.source.sha256)
-    rule = GuardedRegimes(asked.model, told)
-    return Work(Declared(scenario.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
+    rule = GuardedRegimes(asked.model, result)
+    return Work(Declared(scenario.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), result)
 
 
 def round_workload(scenario: RigidScenario, mechanism: RoundMechanism) -> Workload:
@@ -192,12 +192,12 @@ def step_rates(scenario: RigidScenario, workload: Workload) -> list[StepRates]:
         raise ConfigError("--set mechanism=gavel counts steps; add --set throughputs=FILE")
     of = training.trainings
     rows = zip(trace.jobs["job_id"], of.steps, trace.duration_s.tolist(), of.scale, strict=True)
-    told = {job_id: (steps, nominal_s, scale) for job_id, steps, nominal_s, scale in rows}
+    result = {job_id: (steps, nominal_s, scale) for job_id, steps, nominal_s, scale in rows}
     rates = []
     for job in workload.jobs:
         if job.training is None:
             raise ConfigError(f"--set mechanism=gavel: job {job.job_id} is no training job; drop it from the trace")
-        steps, nominal_s, scale = told[job.job_id]
+        steps, nominal_s, scale = result[job.job_id]
         samples = training.tables.samples[job.training.model]
         # A last, smaller batch is a step too.
         whole = job.training.epochs * ceil(samples / job.training.batch_size)

@@ -64,14 +64,14 @@ class RunRecord:
 
     Attributes
     ----------
-    told : run.json: policy, forecasts, seed, settings, pools, horizons_min, inputs, ...
+    figures : run.json: policy, forecasts, seed, settings, pools, horizons_min, inputs, ...
     answers : rows of `ANSWER_COLUMNS` by instant, None where nothing was asked
     spans : rows of seq (the job's row in the table), start_s, end_s, gpus, node (-1 where GPUs are known by number)
     replaced : rows of `simulator.guard.Replaced`, None where no answer was
     of_jobs : rows of `job_forecasts.COLUMNS`, None where nothing was forecast of jobs
     """
 
-    told: Mapping[str, Any]
+    figures: Mapping[str, Any]
     answers: pl.DataFrame | None
     spans: pl.DataFrame
     replaced: pl.DataFrame | None
@@ -80,12 +80,12 @@ class RunRecord:
     @property
     def quotas(self) -> dict[str, int]:
         """GPUs by pool, names ascending."""
-        return {name: int(gpus) for name, gpus in sorted(self.told["pools"].items())}
+        return {name: int(gpus) for name, gpus in sorted(self.figures["pools"].items())}
 
     @property
     def switches(self) -> Switches:
         """Switches of sharing that the policy obeyed."""
-        return Switches(tuple(Switch(pool, k, since, on) for pool, k, since, on in self.told.get("switches") or ()))
+        return Switches(tuple(Switch(pool, k, since, on) for pool, k, since, on in self.figures.get("switches") or ()))
 
 
 def record_folder(table: Path) -> Path:
@@ -135,12 +135,12 @@ def pool_record_of(
     recording: Recording | None,
 ) -> dict[str, Any]:
     """`run.json` of a run of whole jobs: where a policy starts them from pools' quotas, what it went by too."""
-    told = record_of(log, policy, result)
+    found = record_of(log, policy, result)
     if find_policy(policy).kind != POOLS:
-        return told
+        return found
     switches = loaded(settings).get("switches")
     return {
-        **told,
+        **found,
         "mechanism": POOLS,
         "servers": list(workload.servers),
         "restart_s": workload.restart_s,
@@ -152,7 +152,7 @@ def pool_record_of(
 
 def write_run_record(
     table: Path,
-    told: Mapping[str, Any],
+    figures: Mapping[str, Any],
     log: RunLog,
     recording: Recording | None = None,
     replaced: Sequence[Replaced] = (),
@@ -170,7 +170,7 @@ def write_run_record(
     # All files or none: half a record would be taken for a whole one.
     with replacing(place) as draft:
         draft.mkdir()
-        (draft / RECORD).write_text(to_json({**told, "table": own}), encoding="utf-8")
+        (draft / RECORD).write_text(to_json({**figures, "table": own}), encoding="utf-8")
         if recording is not None and recording.questions:
             write_parquet(answer_table(recording), draft / ANSWERS)
         # In the order of SPAN_COLUMNS, which `explain` reads them by.
@@ -204,14 +204,14 @@ def read_run_record(table: Path) -> RunRecord | None:
     place = record_folder(table)
     if not (place / RECORD).is_file():
         return None
-    told = read_json(place / RECORD)
-    if told.get("format") != FORMAT or "table" not in told:
+    result = read_json(place / RECORD)
+    if result.get("format") != FORMAT or "table" not in result:
         raise ConfigError(f"{place / RECORD}: is no record of a run of this version; simulate again with --out")
     # Not an error: the table is read without its record, and that is said.
-    if told["table"]["sha256"] != sha256_of(table):
+    if result["table"]["sha256"] != sha256_of(table):
         return None
     spans = read_parquet(place / SPANS, AGAIN)
-    return RunRecord(told, *(_parquet(place / ANSWERS), spans, _parquet(place / REPLACED), _parquet(place / OF_JOBS)))
+    return RunRecord(result, *(_parquet(place / ANSWERS), spans, _parquet(place / REPLACED), _parquet(place / OF_JOBS)))
 
 
 def _parquet(path: Path) -> pl.DataFrame | None:

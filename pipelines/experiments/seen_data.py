@@ -38,8 +38,8 @@ def another_cluster(version: Any, predictor: Any, pools: Iterable[str]) -> list[
     # Predictors that know no pools by name fit any cluster.
     if not learnt or not set(learnt).isdisjoint(pools):
         return []
-    told = f"{version.name} {version.version} was trained on another cluster ({version.trace_name})"
-    return [f"{told}: on none of these pools"]
+    text = f"{version.name} {version.version} was trained on another cluster ({version.trace_name})"
+    return [f"{text}: on none of these pools"]
 
 
 def seen_until(version: Any, at_s: float, trace_sha256: str) -> bool:

@@ -244,8 +244,8 @@ def _by_goodput(
     watching: Sequence[Meter],
 ) -> Simulated:
     settings = split.plain("own")
-    (log, told), took = timed(lambda: replay_scaling(scenario, policy, settings, progress, watching, shown.answers))
-    own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **told}
+    (log, result), took = timed(lambda: replay_scaling(scenario, policy, settings, progress, watching, shown.answers))
+    own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **result}
     return shown.beside(Simulated(log, **took, own=own))
 
 
@@ -339,8 +339,8 @@ def fidelity_told(log: RunLog, *, warmup_until_s: float | None = None, by_s: flo
     """`fidelity` of a run as figures tell it, as known at an instant; nothing where its trace has no starts."""
     from jobcast.simulator import metrics
 
-    told = metrics.fidelity(log, metrics.after_warmup(log, warmup_until_s), by_s)
-    return {} if told is None else {FIDELITY: told}
+    result = metrics.fidelity(log, metrics.after_warmup(log, warmup_until_s), by_s)
+    return {} if result is None else {FIDELITY: result}
 
 
 def trust_lines(result: Mapping[str, Any]) -> list[str]:

@@ -47,7 +47,7 @@ class Registered:
 
 
 def registered(
-    name: str, spec: ForecastSpec, home: Path, told: BadAnswers, kind: str, degrade: bool | None = None
+    name: str, spec: ForecastSpec, home: Path, tally: BadAnswers, kind: str, degrade: bool | None = None
 ) -> Registered | None:
     """The predictor that a spec names: the version that is pinned, else what its alias points at.
 
@@ -55,7 +55,7 @@ def registered(
     ----------
     name : of our predictor; another one that answers its question may be pinned in its place
     home : of the registry
-    told, kind : where it is counted, and as what, that there is nobody to ask
+    tally, kind : where it is counted, and as what, that there is nobody to ask
     degrade : answer None then; else what is wrong is raised, a RegistryError where that is known. None where whoever
         asks has no such choice
     """
@@ -70,28 +70,28 @@ def registered(
             raise
         if not degrade:
             raise RegistryError(f"{error}; or pass --degrade to go on with conservative answers") from error
-        count_missing(told, kind, error)
+        count_missing(tally, kind, error)
         return None
 
 
-def trust(told: BadAnswers, models: Mapping[str, int]) -> dict[str, Any]:
+def trust(tally: BadAnswers, models: Mapping[str, int]) -> dict[str, Any]:
     """How far answers could be trusted: the tally wherever a model was asked ({} where all were good), and who was not.
 
     Parameters
     ----------
     models : versions that answered, by predictor
     """
-    figures = told.figures()
+    figures = tally.figures()
     missing = [one["first"] for one in figures.values() if Reason.DEGRADED in one["reasons"]]
     found = {"bad_forecasts": figures} if models or figures else {}
     return {**found, "degraded": missing} if missing else found
 
 
-def count_missing(told: BadAnswers, kind: str, error: Exception) -> None:
+def count_missing(tally: BadAnswers, kind: str, error: Exception) -> None:
     """Count that there is nobody to ask, and why."""
     # Counted as a question first: no more answers may be bad than were checked.
-    told.checked(kind)
-    told.bad(kind, Reason.DEGRADED, str(error) if isinstance(error, JobcastError) else shown(error))
+    tally.checked(kind)
+    tally.bad(kind, Reason.DEGRADED, str(error) if isinstance(error, JobcastError) else shown(error))
 
 
 NOBODY = "nobody"
@@ -109,7 +109,7 @@ class Chosen:
     models : concrete versions behind it, by predictor
     overlap : whether one was trained on the window
     guard : around those of its answers that are forecast by a model or a plug-in
-    told : the guard's tally
+    tally : the guard's tally
     degraded : why nobody could be asked, and all those answers are conservative
     registered : the source of registered predictors, inside of the guard
     elsewhere : a line about each predictor that was trained on another cluster
@@ -120,7 +120,7 @@ class Chosen:
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
     guard: GuardedForecasts | None = None
-    told: BadAnswers = field(default_factory=BadAnswers)
+    tally: BadAnswers = field(default_factory=BadAnswers)
     degraded: tuple[str, ...] = ()
     registered: "RegistryForecasts | None" = None
     elsewhere: tuple[str, ...] = ()
@@ -129,14 +129,14 @@ class Chosen:
         """How far the answers of a run could be trusted, as `simulate --json` tells it; {} where no model answered."""
         if self.guard is None:
             return {}
-        told: dict[str, Any] = {"bad_forecasts": self.told.figures()}
+        result: dict[str, Any] = {"bad_forecasts": self.tally.figures()}
         if self.degraded:
-            told["degraded"] = list(self.degraded)
+            result["degraded"] = list(self.degraded)
         if self.elsewhere:
-            told["another_cluster"] = list(self.elsewhere)
+            result["another_cluster"] = list(self.elsewhere)
         if self.registered is not None:
-            told["features_beyond_training"] = self.registered.beyond_training()
-        return told
+            result["features_beyond_training"] = self.registered.beyond_training()
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +248,9 @@ class Sources:
     def _guarded(
         self, source: ForecastSource, unseen: Mapping[str, Sequence[str]] | None = None, **others: Any
     ) -> Chosen:
-        told = BadAnswers()
-        guard = GuardedForecasts(source, self.scenario.workload, told, unseen)
-        return Chosen(source=guard, guard=guard, told=told, **others)
+        result = BadAnswers()
+        guard = GuardedForecasts(source, self.scenario.workload, result, unseen)
+        return Chosen(source=guard, guard=guard, tally=result, **others)
 
     def _registered(self, asked: Mapping[str, ForecastSpec]) -> Chosen:
         from jobcast.models.forecasts import RegistryForecasts
@@ -357,13 +357,13 @@ class Believed(Generic[T]):
     answers: T | None = None
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
-    told: BadAnswers = field(default_factory=BadAnswers)
+    tally: BadAnswers = field(default_factory=BadAnswers)
     notes: tuple[str, ...] = ()
 
     def beside(self, ran: "Simulated") -> "Simulated":
         """A run with what its forecasts rest on."""
         notes = (*ran.notes, *self.notes)
-        return replace(ran, models=self.models, overlap=self.overlap, trust=trust(self.told, self.models), notes=notes)
+        return replace(ran, models=self.models, overlap=self.overlap, trust=trust(self.tally, self.models), notes=notes)
 
 
 def believed(
@@ -391,9 +391,9 @@ def believed(
     """
     if spec.kind != "registry":
         return Believed()
-    told = BadAnswers()
-    asked = registered(name, spec, home, told, kind, degrade)
+    result = BadAnswers()
+    asked = registered(name, spec, home, result, kind, degrade)
     if asked is None:
-        return Believed(conservative(), told=told)
+        return Believed(conservative(), tally=result)
     overlap = seen_by(asked.version, scenario.trace, allow_overlap)
-    return Believed(ask(asked.model, told), {asked.version.name: asked.version.version}, overlap, told)
+    return Believed(ask(asked.model, result), {asked.version.name: asked.version.version}, overlap, result)

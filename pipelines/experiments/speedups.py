@@ -61,13 +61,13 @@ def make_speedups(
     unknown = [app for app in chosen if app not in measured]
     if unknown:
         raise ConfigError(f"--batch-size {unknown[0]}: {step_times} has no such app; it has {', '.join(measured)}")
-    curves, told = [], {}
+    curves, result = [], {}
     for app, times in measured.items():
         size = _batch_size(app, chosen[app]) if app in chosen else default_batch_size(times, most_gpus)
-        curve, told[app] = _app(app, times, size, fit, most_gpus, gpus_per_node)
+        curve, result[app] = _app(app, times, size, fit, most_gpus, gpus_per_node)
         curves.append(curve)
     write_speedups(out, list(measured), np.stack(curves))
-    return {"fit": fit, "most_gpus": most_gpus, "gpus_per_node": gpus_per_node, "apps": told}
+    return {"fit": fit, "most_gpus": most_gpus, "gpus_per_node": gpus_per_node, "apps": result}
 
 
 def _app(

@@ -143,13 +143,13 @@ class World:
         """Whole jobs that tell all that is known of them; where the trace says nothing they may be stopped."""
         tables = read_tables(self.experiment.files(ROUNDS))
         scenario = rigid_jobs(cut, drop_wide=drop_wide, only_pools=only_pools, tables=tables)
-        window, told = cut.trace, "preemptible" in cut.trace.jobs.columns
+        window, result = cut.trace, "preemptible" in cut.trace.jobs.columns
         due_s = dict(zip(window.jobs["job_id"], window.due_s.tolist(), strict=True))
         least = dict(zip(window.jobs["job_id"], window.values("min_gpus"), strict=True))
         jobs = [
             replace(
                 job,
-                preemptible=job.preemptible or not told,
+                preemptible=job.preemptible or not result,
                 due_s=due_s[job.job_id],
                 min_gpus=int(least[job.job_id] or 0),
             )

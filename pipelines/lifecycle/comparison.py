@@ -142,14 +142,14 @@ def why_worse(figures: Mapping[str, Any]) -> list[str]:
     loss = difference if figures["less_is_better"] else -difference
     theirs = main_mean(figures, CHAMPION) or 0.0
     if interval is None:
-        worse, told = loss > UNTOLD_SHARE * abs(theirs), "too few days for an interval"
+        worse, text = loss > UNTOLD_SHARE * abs(theirs), "too few days for an interval"
     else:
         low, high = interval
         # The whole interval must lie on the wrong side: in doubt the candidate passes.
         worse = low > 0 if figures["less_is_better"] else high < 0
-        told = f"{100 * figures['confidence']:g} % {signed(low)} to {signed(high)}"
+        text = f"{100 * figures['confidence']:g} % {signed(low)} to {signed(high)}"
     ours = number(main_mean(figures, CANDIDATE))
-    return [f"{figures['figure']} {ours} against {number(theirs)} ({signed(difference)}, {told})"] if worse else []
+    return [f"{figures['figure']} {ours} against {number(theirs)} ({signed(difference)}, {text})"] if worse else []
 
 
 def why_slower(

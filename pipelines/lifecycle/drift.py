@@ -113,7 +113,7 @@ class _Watch:
             "inputs": inputs,
         }
 
-    def told(self, weeks: list[dict[str, Any]], overlap: bool, source: Mapping[str, Any]) -> dict[str, Any]:
+    def report(self, weeks: list[dict[str, Any]], overlap: bool, source: Mapping[str, Any]) -> dict[str, Any]:
         """The report."""
         version, span = self.version, self.span
         known = has_calendar(version)
@@ -191,8 +191,8 @@ def drift(
     for week, columns_then in zip(span.weeks(), columns, strict=True):
         jobs = known.between(*week).jobs["pool"].is_in(list(pools)).sum()
         weeks.append(watch.week(week, rows, int(jobs), _inputs(before, columns_then, usual)))
-    told = watch.told(weeks, overlap, made_from(trace.source, trace.notes, trace.dropped))
-    return _with_switches(Drift(told), watch, rows, rule or rules.SwitchRule())
+    result = watch.report(weeks, overlap, made_from(trace.source, trace.notes, trace.dropped))
+    return _with_switches(Drift(result), watch, rows, rule or rules.SwitchRule())
 
 
 def drift_of_table(reference: tuple[str, Ref], table: Any, *, home: Path, allow_overlap: bool = False) -> Drift:
@@ -214,7 +214,7 @@ def drift_of_table(reference: tuple[str, Ref], table: Any, *, home: Path, allow_
         life, registry, version, pools=pools, span=span, says=lambda at_s: f"{one} {int(at_s // DAY_S) + 1}"
     )
     weeks = [watch.week(week, rows, None, _inputs({}, {}, {})) for week in span.weeks()]
-    return Drift(watch.told(weeks, overlap, made_from(table, table.notes)))
+    return Drift(watch.report(weeks, overlap, made_from(table, table.notes)))
 
 
 def _observed(

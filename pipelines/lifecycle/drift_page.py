@@ -308,5 +308,5 @@ def _lead(result: Mapping[str, Any]) -> str:
     weeks = result["weeks"]
     verdicts = [week["verdict"] for week in weeks]
     steady, drifted = verdicts.count(STEADY), verdicts.count(DRIFTED)
-    told = f"{steady} of {counted(len(weeks), 'week')} ({share(steady / len(weeks))}) within all limits"
-    return f"{told}, {drifted} drifted; the last one: {verdicts[-1]}."
+    text = f"{steady} of {counted(len(weeks), 'week')} ({share(steady / len(weeks))}) within all limits"
+    return f"{text}, {drifted} drifted; the last one: {verdicts[-1]}."

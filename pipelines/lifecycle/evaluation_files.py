@@ -94,16 +94,16 @@ def _rows(name: str, block: Block) -> Iterator[Row]:
         yield f"  gate: misses {missed} of the windows with arrivals, frees {freed} of the idle ones", None
 
 
-def _total(told: Mapping[str, Any]) -> list[str]:
+def _total(figures: Mapping[str, Any]) -> list[str]:
     """TotalNewLoad = gate x estimate, and what a scheduler reserves; or why there is neither."""
-    if "horizons" not in told:
-        return [f"gate x estimate is not scored: {told['note']}"]
+    if "horizons" not in figures:
+        return [f"gate x estimate is not scored: {figures['note']}"]
     rows = [
         row
-        for horizon, block in told["horizons"].items()
+        for horizon, block in figures["horizons"].items()
         for row in ((horizon, block), (f"  {RESERVED}", block["reserved"]))
     ]
-    return [f"gate ({told['arrivals']}) x estimate", *_table("", LOADS, rows)]
+    return [f"gate ({figures['arrivals']}) x estimate", *_table("", LOADS, rows)]
 
 
 def _groups(blocks: Mapping[str, Block]) -> list[str]:
@@ -121,18 +121,18 @@ def _hours(blocks: Mapping[str, Block]) -> list[str]:
     return _table("recall per pool-hour", columns, rows)
 
 
-def _ablation(told: Mapping[str, Any]) -> list[str]:
-    blocks = [block for sets in told["horizons"].values() for block in sets.values()]
+def _ablation(figures: Mapping[str, Any]) -> list[str]:
+    blocks = [block for sets in figures["horizons"].values() for block in sets.values()]
     groups = list(dict.fromkeys(label for block in blocks for label in block["by_duration_group"]))
     rows = [
         (f"{horizon} {label}", {**block, **_gains(block), **_by_group(block)})
-        for horizon, sets in told["horizons"].items()
+        for horizon, sets in figures["horizons"].items()
         for label, block in sets.items()
     ]
     closed = [
         f"closed loop, {horizon}: recent and future completions add {_signed(block['pr_auc_gain'])} to PR-AUC"
         + (f" (95 %: {_ends(block['pr_auc_gain_interval'])})" if block["pr_auc_gain_interval"] else "")
-        for horizon, block in told.get("closed_loop", {}).items()
+        for horizon, block in figures.get("closed_loop", {}).items()
     ]
     columns = ("f1", "pr_auc", "pr_auc_gain", GAIN, *groups)
     return [*_table("trained anew on", columns, rows), *closed]
@@ -148,10 +148,10 @@ def _by_group(block: Block) -> dict[str, Any]:
     return {label: figures["pr_auc"] for label, figures in block["by_duration_group"].items()}
 
 
-def _tags(told: Mapping[str, Block]) -> list[str]:
+def _tags(figures: Mapping[str, Block]) -> list[str]:
     rows = [
         row
-        for name, block in told.items()
+        for name, block in figures.items()
         for row in ((name, block), *([("  the rule", block["rule"])] if "rule" in block else []))
     ]
     return _table("trained anew", DURATIONS, rows)
@@ -193,15 +193,15 @@ def keep_evaluation(evaluated: Evaluated, folder: Path | None, home: Path | None
     """Write the files into a folder and log them to MLflow in a home, where asked; what to tell the user."""
     from jobcast.models.registry.evaluations import log_evaluation
 
-    told = dict(evaluated.result)
+    result = dict(evaluated.result)
     if folder is not None:
         write_evaluation(folder, evaluated)
     if home is not None and evaluated.version is not None:
         # MLflow copies what lies in the room; the user's folder may hold other files.
         with scratch_room("evaluation") as room:
             files = write_evaluation(room, evaluated)
-            told["run_id"] = log_evaluation(home, evaluated.version, evaluated.result, files)
-    return told
+            result["run_id"] = log_evaluation(home, evaluated.version, evaluated.result, files)
+    return result
 
 
 def write_evaluation(folder: Path, evaluated: Evaluated) -> tuple[Path, ...]:

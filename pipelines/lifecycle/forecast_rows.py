@@ -148,10 +148,10 @@ class DurationRows(Rows):
     def figures(self) -> dict[str, Figure]:
         """See `scores.bin_scores`; `chosen_under` is the share told a bin that is too short."""
         labels = [str(index) for index in range(self.probability.shape[1])]
-        told = scores.bin_scores(self.truth, self.forecast, self.probability, labels)
+        result = scores.bin_scores(self.truth, self.forecast, self.probability, labels)
         # One figure must tell versions apart; bins are for `evaluate`.
-        del told["by_bin"]
-        return {**told, "chosen_under": scores.mean(self.chosen < self.truth)}
+        del result["by_bin"]
+        return {**result, "chosen_under": scores.mean(self.chosen < self.truth)}
 
     def main_draws(self, days: DayDraws) -> Floats:
         """Log loss."""

@@ -44,19 +44,19 @@ class Outcome:
     @property
     def lines(self) -> list[str]:
         """For a terminal."""
-        told = [self.lead, *(f"  it {reason}" for reason in self.reasons), *(f"  {one}" for one in self.remedies)]
+        rows = [self.lead, *(f"  it {reason}" for reason in self.reasons), *(f"  {one}" for one in self.remedies)]
         by_hand = f"  or decide against the gate: {' && '.join(self.commands)}"
-        return [*told, by_hand] if self.commands else told
+        return [*rows, by_hand] if self.commands else rows
 
 
-def outcome(told: Mapping[str, Any]) -> Outcome:
+def outcome(figures: Mapping[str, Any]) -> Outcome:
     """Of what stage promote keeps in its receipt."""
-    trio, before = (_listed(told[key]) for key in ("trio", "before"))
-    if told["promoted"]:
-        return Outcome(True, f"champions: {trio}", _passed(told["figures"], told["tries"]))
-    commands = [f"jobcast models promote {name}:{version} --force" for name, version in told["trio"].items()]
+    trio, before = (_listed(figures[key]) for key in ("trio", "before"))
+    if figures["promoted"]:
+        return Outcome(True, f"champions: {trio}", _passed(figures["figures"], figures["tries"]))
+    commands = [f"jobcast models promote {name}:{version} --force" for name, version in figures["trio"].items()]
     state = f"champions stay {before}" if before else "no champion"
-    return Outcome(False, f"{state}: the new trio ({trio}) was not promoted", told["reasons"], REMEDIES, commands)
+    return Outcome(False, f"{state}: the new trio ({trio}) was not promoted", figures["reasons"], REMEDIES, commands)
 
 
 def verdict(promotion: Mapping[str, Any]) -> Outcome:
@@ -70,13 +70,13 @@ def verdict(promotion: Mapping[str, Any]) -> Outcome:
 
 def _passed(figures: Mapping[str, Any], tries: int) -> list[str]:
     """What a trio that passed did, and that it was chosen on the test window where it was."""
-    told = f"{100 * figures['confidence']:g} % interval"
+    text = f"{100 * figures['confidence']:g} % interval"
     slowed, gain = (
         (number(figures[name]), between(figures[f"{name}_low"], figures[f"{name}_high"]))
         for name in ("slowed_pct", "speedup")
     )
     found = [
-        f"slows {slowed[0]} % of the test window's jobs ({told} {slowed[1]}) and is {gain[0]} times as fast as lending "
+        f"slows {slowed[0]} % of the test window's jobs ({text} {slowed[1]}) and is {gain[0]} times as fast as lending "
         f"nothing ({gain[1]})"
     ]
     # Each further try had another chance to pass by luck.
@@ -142,17 +142,17 @@ def why_not(gains: Mapping[str, Any], slowed_pct: float, speedup: float) -> list
     >>> why_not(bold, 6.75, 1.2)
     []
     """
-    found, told = [], f"{100 * gains['confidence']:g} % interval"
+    found, result = [], f"{100 * gains['confidence']:g} % interval"
     low, high = gains["slowed_pct_low"], gains["slowed_pct_high"]
     if gains["slowed_pct"] > slowed_pct:
-        interval = "" if low is None else f" ({told} {between(low, high)})"
+        interval = "" if low is None else f" ({result} {between(low, high)})"
         share = f"slows {percent(gains['slowed_pct'])} of the jobs{interval}"
         found.append(f"{share}; at most {slowed_pct:g} % may be slowed")
     # Without an interval nothing is beyond doubt.
     if gains["speedup_low"] is None:
         return [*found, "was tested on a single day, from which no interval follows"]
     interval = between(gains["speedup_low"], gains["speedup_high"])
-    gain = f"is {number(gains['speedup'])} times as fast as lending nothing ({told} {interval})"
+    gain = f"is {number(gains['speedup'])} times as fast as lending nothing ({result} {interval})"
     # No gain at all is said before too small a one.
     if gains["speedup_low"] <= 1.0:
         found.append(f"{gain}: no gain beyond doubt")

@@ -215,7 +215,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
     jobs, truth = zip(*jobs_truth, strict=True)
     mine = score_regimes(model, jobs, truth, SEEN_PCT)
     # The version's score and that of the rule, whose distribution is a point: its CRPS is the distance.
-    told = np.empty((2, len(jobs), len(SEEN_PCT)))
+    result = np.empty((2, len(jobs), len(SEEN_PCT)))
     for row, (job, regimes) in enumerate(zip(jobs, truth, strict=True)):
         training = training_of(job)
         total_s = training.run_time_s(tuple(regimes))
@@ -223,7 +223,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
             progress = progress_at(regimes, training.epochs * seen / 100)
             left_s = total_s - training.run_time_s(progress.regimes)
             rule_s = training.run_time_s(Restatement().left(training, progress))
-            told[:, row, column] = (
+            result[:, row, column] = (
                 crps(*model.nodes(training, progress), left_s) / total_s,
                 abs(rule_s - left_s) / total_s,
             )
@@ -232,7 +232,7 @@ def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
     return {
         ALL_JOBS: RegimeRows(
             *_when(trace, at),
-            *(one.ravel() for one in (*told, mine.covered, mine.regime_error, 100 - mine.total)),
+            *(one.ravel() for one in (*result, mine.covered, mine.regime_error, 100 - mine.total)),
         )
     }
 
@@ -260,11 +260,11 @@ def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calend
     when = times_s[kept], known_s[kept], apps[kept]
     if not kept.any():
         return CurveRows(*when, *(np.empty(0) for _ in range(4)))
-    told = curve_errors(model, [curve for curve, one in zip(curves, kept, strict=True) if one], prefix)
+    result = curve_errors(model, [curve for curve, one in zip(curves, kept, strict=True) if one], prefix)
     # Curves differ in length: counts of epochs, not shares.
-    later = np.array([len(covered) for covered in told["covered"]], dtype=np.float64)
-    covered = np.array([covered.sum() for covered in told["covered"]])
-    return CurveRows(*when, told["mae"], told["mae_last_value"], later, covered)
+    later = np.array([len(covered) for covered in result["covered"]], dtype=np.float64)
+    covered = np.array([covered.sum() for covered in result["covered"]])
+    return CurveRows(*when, result["mae"], result["mae_last_value"], later, covered)
 
 
 def epoch_rows(model: EpochTime, sample: Sample) -> Blocks:
@@ -272,50 +272,50 @@ def epoch_rows(model: EpochTime, sample: Sample) -> Blocks:
     over = sample.over
     profiles: ProfileTable = sample.facts
     mine = profile_table(profiles.of_jobs(over.values("model"), over.values("batch_size")), profiles.path)
-    told = {one.model: one for one in planned(jobs_of(mine), dict.fromkeys(mine.models, model))}
-    return {ALL_JOBS: _epoch_rows(*_by_job(over, told))}
+    result = {one.model: one for one in planned(jobs_of(mine), dict.fromkeys(mine.models, model))}
+    return {ALL_JOBS: _epoch_rows(*_by_job(over, result))}
 
 
 def epoch_table_rows(model: EpochTime, table: ProfileTable) -> Blocks:
     """Applications of a table; one that the version has learnt from is forecast by a twin that has not."""
-    told = planned(jobs_of(table), {name: model.twin_without(name) for name in table.models})
-    return {ALL_JOBS: _epoch_rows(told, calendar([one.model for one in told]))}
+    result = planned(jobs_of(table), {name: model.twin_without(name) for name in table.models})
+    return {ALL_JOBS: _epoch_rows(result, calendar([one.model for one in result]))}
 
 
-def _epoch_rows(told: Sequence[Scored], when: Calendar) -> ShareRows:
+def _epoch_rows(scored: Sequence[Scored], when: Calendar) -> ShareRows:
     errors: Mapping[str, list[float]] = {
-        name: [float(np.abs(one.baselines[name]).mean()) for one in told] for name in BASELINES
+        name: [float(np.abs(one.baselines[name]).mean()) for one in scored] for name in BASELINES
     }
     # The better rule over all jobs, not job by job, which no rule could know beforehand.
     best = min(errors.values(), key=sum)
     return ShareRows(
         *when,
-        np.array([float(np.abs(one.error).mean()) for one in told]),
+        np.array([float(np.abs(one.error).mean()) for one in scored]),
         np.array(best),
-        np.array([float(one.inside.mean()) for one in told]),
+        np.array([float(one.inside.mean()) for one in scored]),
     )
 
 
 def step_rows(model: FittedGoodput, sample: Sample) -> Blocks:
     """Jobs that were over, of applications that the version has learnt, by the steps that were measured of these."""
     over, table = sample.over, sample.facts
-    told = _step_errors(model, table)
-    return {ALL_JOBS: _step_rows(*_by_job(over, told))}
+    result = _step_errors(model, table)
+    return {ALL_JOBS: _step_rows(*_by_job(over, result))}
 
 
 def step_table_rows(model: FittedGoodput, table: StepTable) -> Blocks:
     """Applications of a table; configurations that the version has learnt are forecast by a twin without them."""
-    told = _step_errors(model, table)
-    return {ALL_JOBS: _step_rows(list(told.values()), calendar(list(told)))}
+    result = _step_errors(model, table)
+    return {ALL_JOBS: _step_rows(list(result.values()), calendar(list(result)))}
 
 
 def _step_errors(model: FittedGoodput, table: StepTable) -> dict[str, StepErrors]:
     return {app: model.errors(app, times) for app, times in table.times.items() if app in model.throughputs_}
 
 
-def _step_rows(told: Sequence[StepErrors], when: Calendar) -> ShareRows:
+def _step_rows(errors: Sequence[StepErrors], when: Calendar) -> ShareRows:
     columns = ("error", "rule_error", "covered")
-    return ShareRows(*when, *(np.array([float(getattr(one, name).mean()) for one in told]) for name in columns))
+    return ShareRows(*when, *(np.array([float(getattr(one, name).mean()) for one in errors]) for name in columns))
 
 
 def size_rows(model: JobSize, sample: Sample) -> Blocks:
@@ -359,11 +359,11 @@ def gain_rows(result: CellResult) -> Blocks:
     return {ALL_JOBS: GainRows(submit_s, submit_s, pools[ran], log.jct_s[ran], base_s[ran])}
 
 
-def _by_job(over: Trace, told: Mapping[str, T]) -> tuple[list[T], Calendar]:
+def _by_job(over: Trace, figures: Mapping[str, T]) -> tuple[list[T], Calendar]:
     """What is told of each job's application, of jobs whose application is told of, and when these were."""
     models = over.values("model")
-    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
-    return [told[models[row]] for row in at.tolist()], _when(over, at)
+    at = np.array([row for row, name in enumerate(models) if name in figures], dtype=np.int64)
+    return [figures[models[row]] for row in at.tolist()], _when(over, at)
 
 
 def calendar(names: Sequence[str]) -> Calendar:

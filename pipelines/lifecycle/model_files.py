@@ -46,12 +46,12 @@ def write_card(folder: Path, card: ModelCard) -> None:
 
 def read_card(folder: Path) -> ModelCard:
     """The card in a folder. Raises ConfigError where there is none that this code can read."""
-    told = read_json(folder / CARD_FILE)
+    result = read_json(folder / CARD_FILE)
     try:
-        series = {name: tuple(values) for name, values in told.pop("series").items()}
+        series = {name: tuple(values) for name, values in result.pop("series").items()}
         # JSON has lists where cards have tuples.
-        features, files = tuple(told.pop("feature_names")), tuple(folder / name for name in told.pop("files"))
-        return ModelCard(feature_names=features, series=series, files=files, **told)
+        features, files = tuple(result.pop("feature_names")), tuple(folder / name for name in result.pop("files"))
+        return ModelCard(feature_names=features, series=series, files=files, **result)
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{folder / CARD_FILE}: no card that this jobcast can read; train the model again") from error
 
@@ -75,15 +75,15 @@ def _there(folder: Path, predictor: str) -> Path:
 
 def trio_of(root: Path, home: Path) -> dict[str, ModelVersion]:
     """By predictor the version that the gate judged last: with the care that passed, if any did."""
-    told = read_json(root / PROMOTION)
+    result = read_json(root / PROMOTION)
     # Where no care passed, the first is what models were trained with.
-    first, last = (Care(**told["tries"][place]["care"]) for place in (0, -1 if told["passed"] else 0))
+    first, last = (Care(**result["tries"][place]["care"]) for place in (0, -1 if result["passed"] else 0))
     return {
         name: register_files(root, home, name, algorithm)
         # A predictor whose own care did not change keeps its files, card and drawings.
         if last.of(name) == first.of(name)
-        else _register_variant(root, home, name, algorithm, last, told["tries"][-1]["number"] + 1)
-        for name, algorithm in told["trio"].items()
+        else _register_variant(root, home, name, algorithm, last, result["tries"][-1]["number"] + 1)
+        for name, algorithm in result["trio"].items()
     }
 
 
@@ -137,9 +137,9 @@ def restore(root: Path, home: Path) -> dict[str, list[ModelVersion]]:
             registry.promote_together(trio.values())
             champions = list(trio.values())
     for verdict in sorted((root / JUDGED).glob(f"*/{VERDICT}")):
-        name, told = verdict.parent.name, read_json(verdict)
-        if told["passed"] and CHAMPION not in registry.show(name).aliases:
-            champions.append(register_files(root, home, name, told["algorithm"]))
+        name, result = verdict.parent.name, read_json(verdict)
+        if result["passed"] and CHAMPION not in registry.show(name).aliases:
+            champions.append(register_files(root, home, name, result["algorithm"]))
             registry.promote(name, champions[-1].version, alias=CHAMPION)
     return {
         "restored": [version for name, version in found.items() if name not in before],

@@ -52,9 +52,9 @@ def promises_of(job: Mapping[str, Any], answers: Sequence[Answer], what_if: bool
     about = {"job_id": job["job_id"], "submit_s": parse_time(job["submitted"]), "pool": job["pool"]} | asked
     for number, (figures, answer) in enumerate(zip(job["answers"], answers, strict=True)):
         about |= {"gpus": answer.gpus, "what_if": what_if or number > 0, "asked_s": time.time()}
-        for kind, told in by_kind(figures):
-            ends = [(level, *(at_s + told[name] * HOUR_S for name in names)) for level, names in INTERVALS]
-            point_s = at_s + told["point_h"] * HOUR_S if "point_h" in told else None
+        for kind, described in by_kind(figures):
+            ends = [(level, *(at_s + described[name] * HOUR_S for name in names)) for level, names in INTERVALS]
+            point_s = at_s + described["point_h"] * HOUR_S if "point_h" in described else None
             futures_s = np.quantile(answer.drawn_s(kind), SHARES).tolist()
             made.append(Promise(**about, kind=kind, point_s=point_s, intervals=ends, futures_s=futures_s))
     return made

@@ -82,7 +82,7 @@ def compare(
         "window": {"from": iso(begin), "until": iso(end)},
         "pools": list(pools),
         "figures": figures,
-        "backtests": {policy: one.told for policy, one in replays.items()},
+        "backtests": {policy: one.figures for policy, one in replays.items()},
         "rules": RULES,
         "reasons": [*why_worse(figures), *out_of_bounds(life, figures), *_worse_replays(replays)],
         "overlap_allowed": any([*overlap, *(one.overlap for one in replays.values())]),
@@ -164,7 +164,9 @@ def _worse_replays(replays: Mapping[str, Replayed]) -> list[str]:
     # One judge needs no name.
     several = len(replays) > 1
     return [
-        f"{policy} {reason}" if several else reason for policy, one in replays.items() for reason in one.told["reasons"]
+        f"{policy} {reason}" if several else reason
+        for policy, one in replays.items()
+        for reason in one.figures["reasons"]
     ]
 
 
@@ -188,30 +190,31 @@ def promote(
     """
     registry = open_registry(home)
     candidate = registry.resolve(name, number)
-    told = {"model": name, "version": number, "alias": alias, "compared": False, "promoted": True, "forced": False}
+    result = {"model": name, "version": number, "alias": alias, "compared": False, "promoted": True, "forced": False}
     # A new alias has nobody to be compared with but the champion.
     held = alias if alias in registry.show(name).aliases else CHAMPION_ALIAS
     champion = None if compare is None else registry.resolve(name, held)
     # A version is not compared with itself.
     if compare is not None and champion is not None and champion.version != number:
-        told |= {"compared": True, "against": champion.version, **compare(registry, candidate, champion)}
-        told |= {"promoted": force or not told["reasons"], "forced": bool(force and told["reasons"])}
+        result |= {"compared": True, "against": champion.version, **compare(registry, candidate, champion)}
+        result |= {"promoted": force or not result["reasons"], "forced": bool(force and result["reasons"])}
         # Kept whatever the verdict, and before the alias moves.
-        _record(registry, candidate, told)
-    if told["promoted"]:
+        _record(registry, candidate, result)
+    if result["promoted"]:
         registry.promote(name, number, alias=alias)
-    return {**told, "home": str(home), "jobcast": __version__}
+    return {**result, "home": str(home), "jobcast": __version__}
 
 
-def refuse(told: Mapping[str, Any]) -> None:
+def refuse(figures: Mapping[str, Any]) -> None:
     """Raise a PromotionError where the version was not promoted."""
-    if told["promoted"]:
+    if figures["promoted"]:
         return
-    window = told.get("window")
-    where = f"from {window['from']} to {window['until']}" if window else f"on {told['inputs']['trace']['path']}"
+    window = figures.get("window")
+    where = f"from {window['from']} to {window['until']}" if window else f"on {figures['inputs']['trace']['path']}"
     raise PromotionError(
-        f"{told['model']}:{told['version']} is worse than {told['alias']} {told['against']} {where}: "
-        f"{'; '.join(told['reasons'])}; {told['alias']} stays version {told['against']}, --force promotes all the same"
+        f"{figures['model']}:{figures['version']} is worse than {figures['alias']} {figures['against']} {where}: "
+        f"{'; '.join(figures['reasons'])}; {figures['alias']} stays version {figures['against']}, "
+        "--force promotes all the same"
     )
 
 
@@ -229,16 +232,16 @@ def _left_out(contest: Contest, life: Standards) -> list[str]:
     ]
 
 
-def _record(registry: Registry, candidate: ModelVersion, told: Mapping[str, Any]) -> None:
+def _record(registry: Registry, candidate: ModelVersion, figures: Mapping[str, Any]) -> None:
     """Keep a comparison as a tag of the version, and one on a window in MLflow too: a run beside the version's."""
     # Tables have no window: their file is told in its place.
-    of = "window" if "window" in told else "inputs"
-    verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", of)}
+    of = "window" if "window" in figures else "inputs"
+    verdict = {key: figures[key] for key in ("alias", "against", "promoted", "forced", "reasons", of)}
     if of == "window":
         with scratch_room("promotion") as room:
             file = room / "comparison.json"
-            write_json(file, told)
-            verdict["run_id"] = log_evaluation(registry.home, candidate, told, [file], kind=KIND)
+            write_json(file, figures)
+            verdict["run_id"] = log_evaluation(registry.home, candidate, figures, [file], kind=KIND)
     registry.tag(candidate, {TAG: to_json(verdict).strip()})
 
 
@@ -251,32 +254,32 @@ BACKTEST_ROWS: Mapping[str, str] = {
 }
 
 
-def promotion_table(told: Mapping[str, Any]) -> str:
+def promotion_table(figures: Mapping[str, Any]) -> str:
     """What `models promote` says to a person; the last line says where the alias points."""
-    lines = _compared(told) if told["compared"] else []
-    if told["forced"]:
-        lines.append(f"worse, promoted by --force: {'; '.join(told['reasons'])}")
-    if told["promoted"]:
-        lines.append(f"{told['model']}: {told['alias']} is version {told['version']}")
+    lines = _compared(figures) if figures["compared"] else []
+    if figures["forced"]:
+        lines.append(f"worse, promoted by --force: {'; '.join(figures['reasons'])}")
+    if figures["promoted"]:
+        lines.append(f"{figures['model']}: {figures['alias']} is version {figures['version']}")
     return "\n".join(lines)
 
 
-def _compared(told: Mapping[str, Any]) -> list[str]:
-    figures, window = told["figures"], told.get("window")
-    where = f"{window['from']} to {window['until']}" if window else told["inputs"]["trace"]["path"]
-    lines = [f"{told['model']}, {where}, which neither saw"]
-    if told["overlap_allowed"]:
+def _compared(values: Mapping[str, Any]) -> list[str]:
+    figures, window = values["figures"], values.get("window")
+    where = f"{window['from']} to {window['until']}" if window else values["inputs"]["trace"]["path"]
+    lines = [f"{values['model']}, {where}, which neither saw"]
+    if values["overlap_allowed"]:
         lines[0] = lines[0].replace("which neither saw", "WHICH A MODEL HAS SEEN (--allow-overlap)")
-    lines.append(_row("", f"version {told['version']}", f"{told['alias']} {told['against']}", "difference"))
+    lines.append(_row("", f"version {values['version']}", f"{values['alias']} {values['against']}", "difference"))
     for block, both in figures["blocks"].items():
-        for name in judged(told["model"]).columns:
+        for name in judged(values["model"]).columns:
             ours, theirs = both[CANDIDATE].get(name), both[CHAMPION].get(name)
             extra = _interval(both["interval"]) if name == figures["figure"] else ""
             lines.append(_row(f"{block} {name}", brief(ours), brief(theirs), _change(ours, theirs) + extra))
     mean = signed(figures["difference"]) + _interval(figures["interval"])
     lines.append(_row(f"mean {figures['figure']}", "", "", mean))
-    replays = [line for backtest in told["backtests"].values() for line in _backtest(backtest)]
-    return [*lines, *replays, *told["notes"]]
+    replays = [line for backtest in values["backtests"].values() for line in _backtest(backtest)]
+    return [*lines, *replays, *values["notes"]]
 
 
 def _backtest(backtest: Mapping[str, Any]) -> list[str]:

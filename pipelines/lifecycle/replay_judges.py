@@ -156,7 +156,7 @@ class Contest:
 class Replayed:
     """What a judge found: figures for people, and the runs by label."""
 
-    told: dict[str, Any]
+    figures: dict[str, Any]
     runs: Mapping[str, CellResult]
 
     @property
@@ -178,7 +178,7 @@ def replay_both(
     results = _run(judge, cells, experiment, home, allow_overlap, progress)
     scenario, place = experiment.scenario(judge.rule.kind, judge.rule.scope), experiment.place(judge.rule.kind)
     sides = {one.cell.label: _figures(one, judge) for one in results}
-    told = {
+    result = {
         "policy": judge.policy,
         "baseline": _baseline(judge, cells, experiment),
         **sides,
@@ -190,7 +190,7 @@ def replay_both(
         "bounds": {bound.figure: bound.to_dict() for bound in judge.bounds},
         "reasons": why_slower(sides[CANDIDATE], sides[CHAMPION], judge.bounds),
     }
-    return Replayed(told, {one.cell.label: one for one in results})
+    return Replayed(result, {one.cell.label: one for one in results})
 
 
 def replay_one(

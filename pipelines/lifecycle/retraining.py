@@ -205,14 +205,14 @@ def _registered(walk: Walk, folder: Path, trained: Trained, data: TrainingData) 
 
 def _key(walk: Walk, stretch: Stretch) -> str:
     """Hash of all that decides what a training gives."""
-    told = {
+    result = {
         "algorithm": recipe_of(walk.predictor, walk.algorithm)[0],
         "settings": asdict(walk.settings),
         "trace": walk.trace.source.sha256,
         "window": [stretch.from_s, stretch.until_s],
         "jobcast": __version__,
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
 
 
 def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
@@ -284,8 +284,8 @@ def retraining_table(result: Mapping[str, Any]) -> str:
             ours, theirs = (week[name].get(block, {}) for name in NAMES)
             rows.append([when, str(week["version"]), block, *_cells(ours, theirs, names)])
     pooled = result["pooled"]
-    for block, told in (pooled or {"blocks": {}})["blocks"].items():
-        rows.append(["all", "", block, *_cells(told[NAMES[0]], told[NAMES[1]], names)])
+    for block, described in (pooled or {"blocks": {}})["blocks"].items():
+        rows.append(["all", "", block, *_cells(described[NAMES[0]], described[NAMES[1]], names)])
     head = ("scored from", "no.", "", "n", *(name.replace("_", " ") for name in names))
     lines = [
         f"{result['predictor']}: no. = version of the week; each figure of it / of the first version, never retrained"
@@ -307,5 +307,5 @@ def _difference(pooled: Mapping[str, Any] | None) -> list[str]:
         return ["", "nothing was scored: the window ends with the first training"]
     better = "less" if pooled["less_is_better"] else "more"
     low, high = pooled["interval"] or (None, None)
-    told = f"{signed(pooled['difference'])} ({between(low, high, signed)}, {100 * pooled['confidence']:g} % by days)"
-    return ["", f"retrained less first, mean {pooled['figure']} ({better} is better): {told}"]
+    text = f"{signed(pooled['difference'])} ({between(low, high, signed)}, {100 * pooled['confidence']:g} % by days)"
+    return ["", f"retrained less first, mean {pooled['figure']} ({better} is better): {text}"]

@@ -31,7 +31,7 @@ def train_version(predictor: Life[Any], known: Known, *, home: Path, progress: S
         shutil.rmtree(fitted.draft)
     # The first version of a name is champion without anything to compare it with; that is said.
     gated = {"gated": False} if version.is_new and CHAMPION in version.aliases else {}
-    return {**of_training(version, home, predictor.settings.seed), **gated, **fitted.told}
+    return {**of_training(version, home, predictor.settings.seed), **gated, **fitted.figures}
 
 
 def train_and_register(

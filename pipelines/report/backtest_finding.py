@@ -78,7 +78,7 @@ def find(
     baseline = baselines[lead.law]
     # Rows of other laws are compared with nobody here; they have sentences of their own.
     others = [one for one in summaries if one.law == lead.law and one.label not in (baseline, lead.label)]
-    told = [
+    rows = [
         _hours(lead, baseline),
         _slowed_jobs(lead, slowed),
         f"It {_rough(lead)}." if _rough(lead) else "",
@@ -90,7 +90,7 @@ def find(
         *_other_laws(lead, summaries, baselines),
     ]
     base = next((one for one in summaries if one.label == baseline), None)
-    return Finding(_lead_sentence(lead, base, baseline, gains), tuple(filter(None, told)))
+    return Finding(_lead_sentence(lead, base, baseline, gains), tuple(filter(None, rows)))
 
 
 def _rough(one: Summary) -> str:
@@ -182,7 +182,7 @@ def _bound(lead: Summary, others: Sequence[Summary]) -> list[str]:
 
 def _best_of(lead: Summary, others: Sequence[Summary]) -> list[str]:
     """The fastest of those that do not do to jobs and pools what the lead does: that keep quotas, that slow few."""
-    told = []
+    rows = []
     gain = [one for one in others if _to_be_had(one) and (one.get("speedup_gmean") or 0.0) > 1.0]
     # The lead among them: if it is careful itself there is nothing to tell.
     few = [one for one in (lead, *gain) if (one.get("slowed_pct") or 0.0) <= CAREFUL_PCT]
@@ -191,16 +191,16 @@ def _best_of(lead: Summary, others: Sequence[Summary]) -> list[str]:
         ([] if lead in few else few, f"slow at most {CAREFUL_PCT:g} % of the jobs"),
     ):
         if best := _fastest(group):
-            told.append(
+            rows.append(
                 f"Of those that {who} {named(best)} is the fastest: jobs end after "
                 f"{duration(best.get('mean_jct_s') or 0.0)} on average, {percent(best.get('slowed_pct'))} are slowed."
             )
-    return told
+    return rows
 
 
 def _other_laws(lead: Summary, summaries: Sequence[Summary], baselines: Mapping[str, str]) -> list[str]:
     """Of each other law the fastest that can be had beside whoever came first."""
-    told = []
+    rows = []
     for law, baseline in baselines.items():
         group = [one for one in summaries if one.law == law]
         base = next((one for one in group if one.label == baseline), None)
@@ -211,11 +211,11 @@ def _other_laws(lead: Summary, summaries: Sequence[Summary], baselines: Mapping[
             unit, unit_s = unit_for([base.get("mean_jct_s")])
             means = [f"{number((one.get('mean_jct_s') or 0.0) / unit_s)} {unit}" for one in (best, base)]
             rough = f" It {_rough(best)}." if _rough(best) else ""
-            told.append(
+            rows.append(
                 f"Where jobs progress by {law}, they end after {means[0]} on average under {named(best)} instead of "
                 f"{means[1]} under {named(base)}; {percent(best.get('slowed_pct'))} are slowed.{rough}"
             )
-    return told
+    return rows
 
 
 def _fastest(known: Sequence[Summary]) -> Summary | None:
@@ -229,7 +229,7 @@ def _faster(lead: Summary, others: Sequence[Summary]) -> list[str]:
     ours = lead.get("mean_jct_s")
     able = [one for one in others if _to_be_had(one) and one.policy != lead.policy]
     known = [(one.get("mean_jct_s"), one) for one in able]
-    faster = sorted(((jct, one) for jct, one in known if jct and ours and jct < ours), key=lambda told: told[0])
+    faster = sorted(((jct, one) for jct, one in known if jct and ours and jct < ours), key=lambda value: value[0])
     return [f"{named(one)} ends jobs after {duration(jct)} on average{_price(one, lead)}." for jct, one in faster][
         :MOST_FASTER
     ]
@@ -246,8 +246,8 @@ def _price(one: Summary, lead: Summary) -> str:
         "stops jobs that run" if one.preempts and not lead.preempts else "",
         "ignores quotas" if one.scope == CLUSTER != lead.scope else "",
     ]
-    told = listed([price for price in prices if price])
-    return f", but {told}" if told else f", and slows no more jobs than {named(lead)}"
+    result = listed([price for price in prices if price])
+    return f", but {result}" if result else f", and slows no more jobs than {named(lead)}"
 
 
 def _total_h(one: Summary) -> float:

@@ -228,11 +228,11 @@ def _later_min(jct_s: Any, base_s: Any) -> Any:
 
 
 def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
-    told = [gain for gain in gains if gain["ratio"]]
-    if not told:
+    rows = [gain for gain in gains if gain["ratio"]]
+    if not rows:
         return []
-    few = told[:MOST_COMPARED]
-    some = f" The first {len(few)} of {len(told)} comparisons." if len(few) < len(told) else ""
+    few = rows[:MOST_COMPARED]
+    some = f" The first {len(few)} of {len(rows)} comparisons." if len(few) < len(rows) else ""
     caption = f"Dots are estimates, bars confidence intervals; grey bars hold 1 and tell nothing apart.{some}"
     return [Drawing(plots.gains_forest(few), caption)]
 
@@ -313,10 +313,10 @@ def _caveats(results: ReportInput) -> list[str]:
     ]
 
 
-def summary_table(told: Mapping[str, Any]) -> str:
+def summary_table(figures: Mapping[str, Any]) -> str:
     """The rows of results.json for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
-    known = summaries(told["rows"])
-    found, tables = [], backtest_tables.main_tables(known, (), told["baseline"], told["baselines"])
+    known = summaries(figures["rows"])
+    found, tables = [], backtest_tables.main_tables(known, (), figures["baseline"], figures["baselines"])
     for one in tables:
         # Heads begin alike and end in their unit.
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]

@@ -72,8 +72,8 @@ class Summary:
     @property
     def forecasts(self) -> str:
         """What tells it from other configurations of its policy."""
-        told = self.label.removeprefix(self.policy).strip() if self.label.startswith(self.policy) else self.label
-        return told or self.kind or PLAIN_POLICY
+        result = self.label.removeprefix(self.policy).strip() if self.label.startswith(self.policy) else self.label
+        return result or self.kind or PLAIN_POLICY
 
     def get(self, figure: str) -> float | None:
         """A figure, None where it is unknown."""
@@ -117,9 +117,9 @@ def by_lack(skipped: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
 
 def _summary(label: str, group: Sequence[Mapping[str, Any]]) -> Summary:
     first = group[0]
-    told = [row["figures"] | {key: row.get(key) for key in SAVED if key in row} for row in group]
-    names = [key for key, value in told[0].items() if _is_figure(value)]
-    figures = {name: _together(name, [one.get(name) for one in told]) for name in names}
+    rows = [row["figures"] | {key: row.get(key) for key in SAVED if key in row} for row in group]
+    names = [key for key, value in rows[0].items() if _is_figure(value)]
+    figures = {name: _together(name, [one.get(name) for one in rows]) for name in names}
     rest = {key: first[key] for key in ("future", "law", "scope", "preempts", "versions") if key in first}
     return Summary(label, first["policy"], first["forecasts"], len(group), figures, **rest)
 
@@ -269,11 +269,11 @@ def matrix_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -
         if one.forecasts and gain and gain["ratio"]:
             cells.setdefault(one.policy, {})[one.forecasts] = _with_interval(gain)
     # One source alone is a row of the main table.
-    several = {policy: told for policy, told in cells.items() if len(told) > 1}
+    several = {policy: described for policy, described in cells.items() if len(described) > 1}
     if not several:
         return None
-    sources = list(dict.fromkeys(source for told in several.values() for source in told))
-    lines = [(policy, *(told.get(source, UNKNOWN) for source in sources)) for policy, told in several.items()]
+    sources = list(dict.fromkeys(source for described in several.values() for source in described))
+    lines = [(policy, *(described.get(source, UNKNOWN) for source in sources)) for policy, described in several.items()]
     note = "Times as fast as the baseline of the policy's law, geometric mean, with 95 % interval."
     return Table("Versions and sources by policy", ("policy", *sources), lines, note=note)
 
@@ -292,21 +292,21 @@ def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]])
         if policies[a] == policies[b] and gain["ratio"]:
             pair = f"{rows[a].forecasts or 'plain'} over {rows[b].forecasts or 'plain'}"
             cells.setdefault(policies[a], {})[pair] = _with_interval(gain)
-    pairs = list(dict.fromkeys(pair for told in cells.values() for pair in told))
+    pairs = list(dict.fromkeys(pair for described in cells.values() for pair in described))
     if len(cells) < 2:
         return None  # of one policy the list of gains tells more
-    lines = [(policy, *(told.get(pair, UNKNOWN) for pair in pairs)) for policy, told in cells.items()]
+    lines = [(policy, *(described.get(pair, UNKNOWN) for pair in pairs)) for policy, described in cells.items()]
     note = "Times as fast, geometric mean, with 95 % interval: one that holds 1 tells nothing apart."
     return Table("What versions and sources are worth, by policy", ("policy", *pairs), lines, note=note)
 
 
 def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
     """Paired comparisons with their intervals."""
-    told = [gain for gain in gains if gain["ratio"]]
-    if not told:
+    lines = [gain for gain in gains if gain["ratio"]]
+    if not lines:
         return None
-    unit, unit_s = unit_for(gain["mean_jct_change_s"] for gain in told)
-    interval = f"{100 * told[0]['confidence']:g} % interval"
+    unit, unit_s = unit_for(gain["mean_jct_change_s"] for gain in lines)
+    interval = f"{100 * lines[0]['confidence']:g} % interval"
     head = (
         "configuration", "compared with", "times as fast (×)", interval, "change in jobs slowed (percentage points)",
         interval, f"change in mean JCT ({unit})", interval, "jobs", "days",
@@ -327,7 +327,7 @@ def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
             number(gain["jobs"]),
             number(gain["days"]),
         )
-        for gain in told
+        for gain in lines
     ]
     return Table("Paired gains", head, rows, words=2)
 
@@ -375,10 +375,10 @@ def slowed_table(jobs: Jobs, baseline: str) -> Table | None:
     """Who is slowed, a row a configuration that slows any."""
     rows = []
     for label in jobs:
-        told = slowed_of(jobs, label, baseline)
-        if told and told.jobs:
-            figures = (number(told.jobs), number(told.median_s / 60.0), number(told.worst_s / 60.0))
-            rows.append((label, named_counts(told.pools) or UNKNOWN, named_counts(told.users) or UNKNOWN, *figures))
+        result = slowed_of(jobs, label, baseline)
+        if result and result.jobs:
+            figures = (number(result.jobs), number(result.median_s / 60.0), number(result.worst_s / 60.0))
+            rows.append((label, named_counts(result.pools) or UNKNOWN, named_counts(result.users) or UNKNOWN, *figures))
     pools, users = (f"{who} hit most (jobs)" for who in ("pools", "users"))
     head = ("configuration", pools, users, "jobs slowed", "median (min)", "worst (min)")
     note = "Of forecasts that draw, the first seed."
@@ -400,13 +400,13 @@ def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -
         return None
     base = jobs.get(baseline, {"pool": (), "wait_s": ()})
     of_pool, waits = np.asarray(base["pool"]).astype(str), np.asarray(base["wait_s"], dtype=float)
-    told = []
+    rows = []
     for pool in pools:
         mine = of_pool == str(pool["name"])
         # nanmean of nothing warns.
         wait_h = float(np.nanmean(waits[mine])) / 3600 if np.isfinite(waits[mine]).any() else None
-        told.append((str(pool["name"]), number(pool["gpus"]), number(int(mine.sum())), number(wait_h)))
-    return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} (h)"), told)
+        rows.append((str(pool["name"]), number(pool["gpus"]), number(int(mine.sum())), number(wait_h)))
+    return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} (h)"), rows)
 
 
 def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:

@@ -76,10 +76,10 @@ def sentence(job: Mapping[str, Any], clock: Clock) -> str:
     about = ", ".join(filter(None, (job["user"], counted(own["gpus"], "GPU"), job["pool"] and f"pool {job['pool']}")))
     certain = own["p5_h"] == own["p95_h"]
     level = "if nothing else comes" if certain else f"with {LEVEL}"
-    told = f"job {job['job_id']} ({about}): {_begins(job, clock)}, ends {_ends(own, clock, job)} {level}"
+    text = f"job {job['job_id']} ({about}): {_begins(job, clock)}, ends {_ends(own, clock, job)} {level}"
     for other in others:
-        told += f"; with {counted(other['gpus'], 'GPU')} instead of {own['gpus']}: ends {_ends(other, clock, job)}"
-    return told
+        text += f"; with {counted(other['gpus'], 'GPU')} instead of {own['gpus']}: ends {_ends(other, clock, job)}"
+    return text
 
 
 def _begins(job: Mapping[str, Any], clock: Clock) -> str:
@@ -117,5 +117,5 @@ def calibrated_on(calibrated: Mapping[str, Mapping[str, int]]) -> str:
     >>> calibrated_on({"start": {"due": 214, "kept": 197}, "end": {"due": 90, "kept": 82}})
     'calibrated on 214 promises of starts (197 kept) and 90 promises of ends (82 kept)'
     """
-    told = [f"{counted(one['due'], 'promise')} of {kind}s ({one['kept']} kept)" for kind, one in calibrated.items()]
-    return f"calibrated on {listed(told)}" if told else ""
+    rows = [f"{counted(one['due'], 'promise')} of {kind}s ({one['kept']} kept)" for kind, one in calibrated.items()]
+    return f"calibrated on {listed(rows)}" if rows else ""

@@ -21,8 +21,8 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     head = f"{result['predictor']} {result['version']}"
     if "window" in result:
         head += f" on {result['window']['from']} to {result['window']['until']}"
-    told = {name: value for name, value in result.items() if name not in NOT_TOLD and not isinstance(value, bool)}
-    lines = [head, details(told)]
+    found = {name: value for name, value in result.items() if name not in NOT_TOLD and not isinstance(value, bool)}
+    lines = [head, details(found)]
     if result.get("overlap_allowed"):
         lines.append("warning: the version was trained on some of this (--allow-overlap)")
     return "\n".join(lines)
@@ -58,15 +58,15 @@ def beyond_lines(result: Mapping[str, Any]) -> list[str]:
     return [
         f"features far beyond training, {predictor}: "
         + "; ".join(
-            f"{column} {told['seen']:.4g} (trained on {told['trained'][0]:.4g} to {told['trained'][1]:.4g}; "
-            f"{told['rows']:,} rows)"
-            for column, told in columns.items()
+            f"{column} {span['seen']:.4g} (trained on {span['trained'][0]:.4g} to {span['trained'][1]:.4g}; "
+            f"{span['rows']:,} rows)"
+            for column, span in columns.items()
         )
         for predictor, columns in (result.get("features_beyond_training") or {}).items()
     ]
 
 
-def fidelity_line(told: Mapping[str, Any]) -> str:
+def fidelity_line(figures: Mapping[str, Any]) -> str:
     """How near simulated starts are to recorded ones, in words."""
-    near = f"{told['median']:.3g} recorded waits (median), 90 % by at most {told['p90']:.3g}"
-    return f"{told['n']:,} starts are off by {near} (a wait counts as a minute at least)"
+    near = f"{figures['median']:.3g} recorded waits (median), 90 % by at most {figures['p90']:.3g}"
+    return f"{figures['n']:,} starts are off by {near} (a wait counts as a minute at least)"

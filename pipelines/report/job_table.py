@@ -112,9 +112,9 @@ def job_table(
         if name in jobs.columns and (jobs[name].fill_null("") != "").any():
             columns[name] = jobs[name]
     columns["waited_s"] = metrics.queued_s(log)
-    told = {name: of(log) for name, (needed, of) in TOLD.items() if all(one in log.columns for one in needed)}
+    result = {name: of(log) for name, (needed, of) in TOLD.items() if all(one in log.columns for one in needed)}
     own = {name: column for name, column in log.columns.items() if name not in RENAMED}
-    table = pl.DataFrame(columns | told | {name: column for name, column in own.items() if name not in told})
+    table = pl.DataFrame(columns | result | {name: column for name, column in own.items() if name not in result})
     if base is not None:
         # Jobs that never ran under one of both are neither slowed nor not: the cell stays empty.
         known, slowed = pl.Series(metrics.same_jobs(log, base)), pl.Series(metrics.is_slowed(log.jct_s, base.jct_s))

@@ -53,7 +53,7 @@ def version_details(registry: Registry, version: ModelVersion) -> dict[str, Any]
 
 
 def log_on_versions(
-    home: Path, told: Mapping[str, Any], name: str, sha256: str, window: tuple[float | None, ...]
+    home: Path, figures: Mapping[str, Any], name: str, sha256: str, window: tuple[float | None, ...]
 ) -> str:
     """Keep a backtest beside every version in it; a line about what was done, empty where there was nothing to do.
 
@@ -61,20 +61,20 @@ def log_on_versions(
 
     Parameters
     ----------
-    told : `rows` with the `versions` behind them, `gains`, `baselines`, as `jobcast backtest --json` tells them
+    figures : `rows` with the `versions` behind them, `gains`, `baselines`, as `jobcast backtest --json` tells them
     name, sha256 : of the trace
     window : begin and end, seconds from the epoch
     """
     labels: dict[tuple[str, int], set[str]] = {}
-    for row in told["rows"]:
+    for row in figures["rows"]:
         # A version may answer in several rows, of one policy or more.
         for one in row["versions"].items():
             labels.setdefault(one, set()).add(row["label"])
     if not labels:
         return ""
-    bases = set(told["baselines"].values())
+    bases = set(figures["baselines"].values())
     # What a version is worth is told against a baseline, not against its rivals.
-    known = [gain for gain in told["gains"] if gain["against"] in bases and gain["ratio"] is not None]
+    known = [gain for gain in figures["gains"] if gain["against"] in bases and gain["ratio"] is not None]
     begin, end = (str(iso(seconds)) for seconds in window)
     try:
         registry = open_registry(home)
@@ -118,7 +118,7 @@ def saved(model: Any) -> Iterator[Path]:
         yield folder
 
 
-def card_of_table(table: Any, model: Any, seed: int, **told: Any) -> ModelCard:
+def card_of_table(table: Any, model: Any, seed: int, **result: Any) -> ModelCard:
     """What the registry is told of a predictor that learnt from a table, which has `path`, `sha256` and `rows`."""
     return ModelCard(
         name=model.name,
@@ -128,15 +128,15 @@ def card_of_table(table: Any, model: Any, seed: int, **told: Any) -> ModelCard:
         trace_rows=table.rows,
         train_from_s=model.trained_from_s_,
         train_until_s=model.trained_until_s_,
-        **told,
+        **result,
     )
 
 
 def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:
     """What every training tells of its version."""
-    told = {"run_id": version.run_id, "algorithm": version.algorithm, "seed": seed, "home": str(home)}
-    told |= {"new": version.is_new}
-    return {**of_version(version), **told}
+    result = {"run_id": version.run_id, "algorithm": version.algorithm, "seed": seed, "home": str(home)}
+    result |= {"new": version.is_new}
+    return {**of_version(version), **result}
 
 
 def versions_table(versions: Iterable[ModelVersion]) -> str:

@@ -232,9 +232,9 @@ def pool_table(name: str, blocks: Blocks) -> Table | None:
     return Table(f"Pool by pool ({name})", head, rows, note=note) if rows else None
 
 
-def ablation_table(name: str, told: Mapping[str, Any]) -> Table:
+def ablation_table(name: str, figures: Mapping[str, Any]) -> Table:
     """Twins that may look at more and more features, all pools and by group. SIA, Tables 20 and 23."""
-    sets_of = told["horizons"]
+    sets_of = figures["horizons"]
     groups = list(
         dict.fromkeys(group for sets in sets_of.values() for one in sets.values() for group in one["by_duration_group"])
     )
@@ -253,15 +253,16 @@ def ablation_table(name: str, told: Mapping[str, Any]) -> Table:
             for group in groups:
                 cells += [show(block["by_duration_group"].get(group, {})) for show in DETECTED.values()]
             rows.append(cells)
-    return Table(f"What features add ({name})", head, rows, words=2, note=_ablation_note(told))
+    return Table(f"What features add ({name})", head, rows, words=2, note=_ablation_note(figures))
 
 
-def _ablation_note(told: Mapping[str, Any]) -> str:
+def _ablation_note(figures: Mapping[str, Any]) -> str:
     note = (
-        f"Twins trained anew on the same time (a row every {told['train_step_s'] / 60:g} minutes a pool), each set on "
-        "top of the one before; the gain is of PR AUC over the set before, its interval draws the same days for both."
+        f"Twins trained anew on the same time (a row every {figures['train_step_s'] / 60:g} minutes a pool), each "
+        "set on top of the one before; the gain is of PR AUC over the set before, its interval draws the same days "
+        "for both."
     )
-    for horizon, block in told.get("closed_loop", {}).items():
+    for horizon, block in figures.get("closed_loop", {}).items():
         low, high = block["pr_auc_gain_interval"] or (None, None)
         note += (
             f" Recent and future completions together, {horizon} ahead: {signed(block['pr_auc_gain'])} "
@@ -334,9 +335,9 @@ def _loads(name: str, blocks: Blocks) -> Table:
         "reservation, a lower level of the load's distribution, and reserves only where jobs are forecast to arrive."
     )
     lent = [
-        ((horizon, told), figures)
+        ((horizon, described), figures)
         for horizon, block in blocks.items()
-        for told, figures in (
+        for described, figures in (
             ("SIA reserves", block.get("lent")),
             ("SIA reserves, where jobs are forecast", block.get("lent", {}).get("gated")),
         )
@@ -366,8 +367,8 @@ def _bins(name: str, figures: Evaluation) -> Table:
     return _table(f"How long will a job run? ({name})", ("rule",), {**BINS, "jobs": _figure("n")}, rows, note)
 
 
-def _tags(name: str, told: Mapping[str, Any]) -> Table:
+def _tags(name: str, figures: Mapping[str, Any]) -> Table:
     note = "What experiment tags are worth: the same algorithm on the same time with and without them."
     columns = {**BINS, "accuracy of the paper's rule": _figure("rule", "accuracy")}
-    rows = [((trained,), block) for trained, block in told.items()]
+    rows = [((trained,), block) for trained, block in figures.items()]
     return _table(f"What tags add ({name})", ("trained anew",), columns, rows, note)

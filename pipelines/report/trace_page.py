@@ -103,8 +103,8 @@ def finding(description: Mapping[str, Any]) -> Finding:
         f"{counted(total['jobs'], 'job')} of {counted(len(pools), 'pool')} in {duration(total['span_s'])}, "
         f"{number(total['gpu_hours'])} GPU-hours of work."
     )
-    told = [*_idleness(total), *_waits(total), *_people(description), *_clockwork(pools)]
-    return Finding(lead, [*told, *_bursts(pools), *_spread(pools), *_loop(total)])
+    rows = [*_idleness(total), *_waits(total), *_people(description), *_clockwork(pools)]
+    return Finding(lead, [*rows, *_bursts(pools), *_spread(pools), *_loop(total)])
 
 
 def clockwork_pools(pools: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -115,13 +115,13 @@ def clockwork_pools(pools: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def _clockwork(pools: Mapping[str, Any]) -> list[str]:
     found = clockwork_pools(pools)
     named = sorted(found, key=lambda name: (-found[name]["clockwork_share"], name))[:MOST_NAMED]
-    told = [
+    rows = [
         f"Pool {name} runs like clockwork: {share(found[name]['clockwork_share'])} of its submissions come about "
         f"{duration(found[name]['clockwork_gap_s'])} after the one before, as a program makes them, not people."
         for name in named
     ]
     more = len(found) - len(named)
-    return [*told, *([f"So do {counted(more, 'other pool')}."] if more else [])]
+    return [*rows, *([f"So do {counted(more, 'other pool')}."] if more else [])]
 
 
 def _idleness(total: Mapping[str, Any]) -> list[str]:
@@ -151,26 +151,26 @@ def _people(description: Mapping[str, Any]) -> list[str]:
 def _bursts(pools: Mapping[str, Any]) -> list[str]:
     shares = [its["burst_share"] for its in pools.values() if its.get("burst_share") is not None]
     over = sum(one > 1 for one in shares)
-    told = f"In {over} of {len(shares)} pools the largest burst of five minutes asks for more GPUs than the pool has."
-    return [told] if shares else []
+    text = f"In {over} of {len(shares)} pools the largest burst of five minutes asks for more GPUs than the pool has."
+    return [text] if shares else []
 
 
 def _spread(pools: Mapping[str, Any]) -> list[str]:
     spreads = [its["duration_spread"] for its in pools.values() if its.get("duration_spread") is not None]
     over = sum(one > LONG_TAIL for one in spreads)
-    told = f"In {over} of {len(spreads)} pools the 99th percentile of durations is over 10 times the median."
-    return [told] if spreads else []
+    text = f"In {over} of {len(spreads)} pools the 99th percentile of durations is over 10 times the median."
+    return [text] if spreads else []
 
 
 def _loop(total: Mapping[str, Any]) -> list[str]:
     after, random = total.get("followed_after_completion"), total.get("followed_at_random")
     if after is None or random is None:
         return []
-    told = f"{share(after)} of completions are followed by an arrival in their pool within five minutes"
+    text = f"{share(after)} of completions are followed by an arrival in their pool within five minutes"
     # Busy hours alone make arrivals follow completions more often than once.
     if after > CLOSED_LOOP * random:
-        return [f"{told}, against {share(random)} at random instants: people wait for results before they submit more."]
-    return [f"{told}, against {share(random)} at random instants: hardly more than chance."]
+        return [f"{text}, against {share(random)} at random instants: people wait for results before they submit more."]
+    return [f"{text}, against {share(random)} at random instants: hardly more than chance."]
 
 
 SECTIONS = (

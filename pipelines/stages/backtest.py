@@ -40,10 +40,10 @@ def work(context: Context, item: str = "") -> None:
     every = replayed(context, windows, [*cells, *lacking], bases)
     # The gate's own cells come last.
     results = every[: len(cells)]
-    told = results_of(results, bases=bases, draws=params.draws)
-    write_results(context.root / "processed/backtest", told, results)
+    result = results_of(results, bases=bases, draws=params.draws)
+    write_results(context.root / "processed/backtest", result, results)
     write_json(context.root / "processed/gate.json", evidence(every, gate, params.draws))
-    write_json(context.root / "processed/metrics/backtest.json", _headlines(told["rows"]))
+    write_json(context.root / "processed/metrics/backtest.json", _headlines(result["rows"]))
     write_text(context.root / "processed/plots/speedup_cdf.csv", speedup_table(results))
     context.write_receipt(
         "backtest",
@@ -61,7 +61,7 @@ def work(context: Context, item: str = "") -> None:
     rows = [one.full_row() for one in results]
     replayed_s = (windows[0].from_s, windows[-1].until_s)
     logged = log_on_versions(
-        context.home, {**told, "rows": rows}, windows[0].trace.name, context.input_hash()["sha256"], replayed_s
+        context.home, {**result, "rows": rows}, windows[0].trace.name, context.input_hash()["sha256"], replayed_s
     )
     context.console.note(f"backtest: {logged or 'no version took part'}")
     context.console.note(f"backtest: {len(cells)} simulations of {sum(len(one.window) for one in windows):,} jobs")
@@ -69,8 +69,8 @@ def work(context: Context, item: str = "") -> None:
 
 def test_windows(context: Context) -> list[Experiment]:
     """The test window, in as many parts as the parameters say."""
-    split, told = context.split()
-    place = Cluster(quotas=read_pools(context.pools), at_s=split.train_until_s, origin=told["pools_origin"])
+    split, result = context.split()
+    place = Cluster(quotas=read_pools(context.pools), at_s=split.train_until_s, origin=result["pools_origin"])
     trace = context.trace()
     return [
         Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True)

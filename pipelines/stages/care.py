@@ -44,7 +44,7 @@ def work(context: Context, item: str = "") -> None:
             # Care changes thresholds and quantiles only: no twin is trained again for it.
             twin.take(cares[0])
             twin.save(folder / twin.name)
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "cares": [asdict(care) for care in cares],
         "slowed_pct": allowed,
         "tried": tried,
@@ -54,11 +54,11 @@ def work(context: Context, item: str = "") -> None:
         ],
         "notes": why_few,
     }
-    write_json(context.root / "interim/care.json", told)
+    write_json(context.root / "interim/care.json", result)
     for name in PREDICTORS:
         write_json(context.root / f"interim/care/{name}.json", _own(name, cares))
     context.write_receipt("care", {"input": context.input_hash()})
-    context.console.note(f"care: {_sentence(told)}")
+    context.console.note(f"care: {_sentence(result)}")
 
 
 def _rehearsals(context: Context) -> tuple[list[Rehearsal], list[str]]:
@@ -102,10 +102,10 @@ def _own(predictor: str, cares: Sequence[Care]) -> dict[str, Any]:
     return {"respect": RESPECTS[predictor], "values": list(dict.fromkeys(care.of(predictor) for care in cares))}
 
 
-def _sentence(told: dict[str, Any]) -> str:
-    level = ", ".join(f"{name} {value:g}" for name, value in told["cares"][0].items())
-    best = next((row for row in told["tried"] if row["care"] == told["cares"][0]), None)
+def _sentence(values: dict[str, Any]) -> str:
+    level = ", ".join(f"{name} {value:g}" for name, value in values["cares"][0].items())
+    best = next((row for row in values["tried"] if row["care"] == values["cares"][0]), None)
     if best is None:
-        return f"the most careful ({level}), for nothing could be rehearsed: {'; '.join(told['notes'])}"
+        return f"the most careful ({level}), for nothing could be rehearsed: {'; '.join(values['notes'])}"
     figures = f"slows {best['slowed_pct']:.2g} % of {best['jobs']:,} jobs at the end of the training time"
     return f"{level}; {figures}, {best['speedup_gmean']:.3g} times as fast"

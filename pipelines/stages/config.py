@@ -136,8 +136,8 @@ class _Sections(_Section):
     @classmethod
     def _filled(cls, value: Any, info: ValidationInfo) -> Any:
         # pydantic would take a section that names one key for one without the others.
-        told: Learned = cls.model_fields[str(info.field_name)].default
-        return {**told.model_dump(), **value} if isinstance(value, dict) else value
+        result: Learned = cls.model_fields[str(info.field_name)].default
+        return {**result.model_dump(), **value} if isinstance(value, dict) else value
 
 
 class Learn(_Sections):

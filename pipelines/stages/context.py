@@ -21,11 +21,11 @@ RECEIPTS = "processed/receipts"
 def read_receipt(root: Path, name: str) -> dict[str, Any]:
     """A receipt, where the file is still there that it was written with; else nothing."""
     path = root / RECEIPTS / f"{name}.json"
-    told = read_json(path) if path.is_file() else {}
+    result = read_json(path) if path.is_file() else {}
     # One that was written with no file tells nothing here: the root itself is no file.
-    of = told.get("written_with", {"file": "", "sha256": ""})
+    of = result.get("written_with", {"file": "", "sha256": ""})
     file = root / of["file"]
-    return told if file.is_file() and sha256_of(file) == of["sha256"] else {}
+    return result if file.is_file() and sha256_of(file) == of["sha256"] else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Context:
 
     def split(self) -> tuple[Split, dict[str, Any]]:
         """The split in time, and all that prepare wrote beside it (names, origins, notes)."""
-        told = read_json(self.root / "interim/split.json")
-        return Split(told["train_from_s"], told["train_until_s"], told["test_until_s"]), told
+        result = read_json(self.root / "interim/split.json")
+        return Split(result["train_from_s"], result["train_until_s"], result["test_until_s"]), result
 
     def write_receipt(self, name: str, figures: Mapping[str, Any], beside: str = "") -> None:
         """What differs from run to run: times, run ids, versions, paths.

@@ -35,10 +35,12 @@ def work(context: Context, item: str = "") -> None:
     mine = replace(trace, jobs=jobs, source=replace(trace.source, path=trace.name))  # no path, which would differ
     before = lessons(mine.between(split.train_from_s, split.train_until_s), split.train_until_s, params.train_jobs)
     after = mine.between(split.train_until_s, split.test_until_s).jobs.head(params.test_jobs)
-    for part, told in ((before, "training time"), (after, "test window")):
+    for part, described in ((before, "training time"), (after, "test window")):
         if part.is_empty():
             names = ", ".join(pool.name for pool in pools)
-            raise TraceError(f"{trace.name}: no job of {names} in the {told}; raise enrich.pools in the parameters")
+            raise TraceError(
+                f"{trace.name}: no job of {names} in the {described}; raise enrich.pools in the parameters"
+            )
     config = parse_enrich(params.settings)
     made = enrich(replace(mine, jobs=pl.concat([before, after])), tuple(FACTS), config, params.seed)
     write_enriched(made, context.enriched.parent)

@@ -56,17 +56,17 @@ def work(context: Context, item: str) -> None:
     ran = {judge.policy: case.replayed(judge) for judge in case.standards.judges}
     # Two judges may share a baseline: it is told once.
     results = list({one.cell.identity: one for _, found in ran.values() for one in found}.values())
-    told: dict[str, Any] = {"gains": [], "baselines": {}}
+    result: dict[str, Any] = {"gains": [], "baselines": {}}
     if results:  # there are predictors that no policy asks
         bases = {law: base for named, _ in ran.values() for law, base in named.items()}
-        told = results_of(results, bases=bases, draws=context.params.backtest.draws)
-        write_results(folder, told, results)
+        result = results_of(results, bases=bases, draws=context.params.backtest.draws)
+        write_results(folder, result, results)
     verdict = case.verdict(ran)
     write_json(folder / VERDICT, verdict)
     write_json(context.root / f"processed/metrics/{item}.json", case.headlines(verdict, ran))
     rows = [one.full_row() for one in results]
     span, source = (case.experiment.from_s, case.experiment.until_s), case.trace.source
-    logged = log_on_versions(context.home, {**told, "rows": rows}, case.trace.name, source.sha256, span)
+    logged = log_on_versions(context.home, {**result, "rows": rows}, case.trace.name, source.sha256, span)
     outcome = case.promoted() if verdict["passed"] else "no champion by this run"
     # Read again: promotion has moved aliases.
     registry = open_registry(context.home)
@@ -206,8 +206,8 @@ class _Case:
         block = next(iter(verdict["figures"][self.first].values()))
         names = dict.fromkeys((self.standards.columns[0], *FIGURES))
         speedups = {policy: _of_version(ran, policy, self.first).figures.get(HEADLINE) for policy in ran}
-        told = {**{name: block.get(name) for name in names}, **speedups}
-        return {name: value for name, value in told.items() if value is not None}  # a law may have no baseline
+        result = {**{name: block.get(name) for name in names}, **speedups}
+        return {name: value for name, value in result.items() if value is not None}  # a law may have no baseline
 
     def promoted(self) -> str:
         """Make the first version champion, unless the champion is better; what became of it, in words."""
@@ -225,10 +225,10 @@ class _Case:
 
         how: dict[str, Any] = {"force": False, "home": self.context.home}
         try:
-            told = promotion.promote(self.item, version.version, CHAMPION, compared, **how)
+            result = promotion.promote(self.item, version.version, CHAMPION, compared, **how)
         except JobcastError as error:  # one that has seen the jobs cannot be compared on them
             return f"no champion: {error}"
-        return "champion" if told["promoted"] else f"no champion: {'; '.join(told['reasons'])}"
+        return "champion" if result["promoted"] else f"no champion: {'; '.join(result['reasons'])}"
 
 
 def _label(algorithm: str) -> str:

@@ -54,8 +54,8 @@ def work(context: Context, item: str) -> None:
     # Only once all versions are registered: until then an interrupted training can go on.
     for draft in drafts:
         shutil.rmtree(draft)
-    told = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
-    context.write_receipt(f"learn-{item}", {"versions": told})
+    rows = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
+    context.write_receipt(f"learn-{item}", {"versions": rows})
     said = [f"{one.algorithm} is version {one.version}" for one in versions] or ["no algorithm in the parameters"]
     context.console.note(f"learn: {item} {', '.join(said)}")
 

@@ -165,9 +165,9 @@ def _show_results(context: Context) -> None:
     from jobcast.pipelines.lifecycle.gate import outcome
     from jobcast.pipelines.report.backtest_page import summary_table
 
-    told = read_json(context.root / "processed/backtest/results.json")
+    result = read_json(context.root / "processed/backtest/results.json")
     promotion = read_json(context.root / "processed/receipts/promote.json")
-    lines = [summary_table(told), "", "registered model versions"]
+    lines = [summary_table(result), "", "registered model versions"]
     lines += [_version_line(model) for model in promotion["models"]]
     for name in (*LEARNED, *SCHEDULERS):
         # A predictor that was left out has no receipt.

@@ -17,7 +17,7 @@ def work(context: Context, item: str = "") -> None:
     context.jobs.parent.mkdir(parents=True, exist_ok=True)
     write_trace(trace, context.jobs)
     write_pools(prepared.pools, context.pools)
-    told = {
+    result = {
         **asdict(split),
         "train_from": iso(split.train_from_s),
         "train_until": iso(split.train_until_s),
@@ -29,7 +29,7 @@ def work(context: Context, item: str = "") -> None:
         "dropped": {**trace.dropped, **prepared.left_out},
         "pools_origin": prepared.pools_origin,
     }
-    write_json(context.root / "interim/split.json", told)
+    write_json(context.root / "interim/split.json", result)
     context.write_receipt("prepare", {"source": trace.source.path, "output": context.input_hash()})
     context.console.note(
         f"prepare: {len(trace):,} jobs of {len(prepared.pools)} pools; trained on {iso(split.train_from_s)} to "

@@ -52,7 +52,7 @@ def work(context: Context, item: str = "") -> None:
     promoted = passed and not worse
     if promoted:
         registry.promote_together(trio[name] for name in PREDICTORS)
-    told = {
+    result = {
         "promoted": promoted,
         "reasons": [*(() if passed else tries[0]["reasons"]), *worse],
         "tries": len(tries),
@@ -62,8 +62,8 @@ def work(context: Context, item: str = "") -> None:
         "beside": figures,
         "models": [version_row(registry.resolve(one.name, one.version)) for one in _all(versions, trio)],
     }
-    context.write_receipt("promote", told, beside=PROMOTION)
-    context.console.note(f"promote: {outcome(told).lead}")
+    context.write_receipt("promote", result, beside=PROMOTION)
+    context.console.note(f"promote: {outcome(result).lead}")
 
 
 def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:

@@ -55,13 +55,13 @@ def report_run(root: Path, receipts: Receipts) -> Path:
     page = root / "processed" / REPORT
     name = split["name"]
     folder = root / "processed/backtest"
-    told = read_results(folder)
+    result = read_results(folder)
     timed, promoted = receipts.get("backtest"), receipts.get("promote")
     if timed:
-        told["rows"] = _timed(told["rows"], timed["runs"])
+        result["rows"] = _timed(result["rows"], timed["runs"])
     results = _input(
         folder,
-        told,
+        result,
         title=f"What forecasts are worth on {name}",
         trace={
             "name": name,
@@ -89,19 +89,19 @@ def report_run(root: Path, receipts: Receipts) -> Path:
 
 def report_backtest(folder: Path) -> Path:
     """The page of a backtest from the command line."""
-    told = read_json(folder / "inputs.json")
+    result = read_json(folder / "inputs.json")
     page = folder / REPORT
     read_results(folder)
     results = _input(
         folder,
         read_json(folder / "figures.json"),
-        title=f"Backtest on {told['trace']['name']}",
-        trace=told["trace"],
-        split={"train_until_s": told["from_s"], "test_until_s": told["until_s"]},
-        pools=[{"name": name, "gpus": gpus} for name, gpus in told["pools"].items()],
-        models=told["models"],
-        commands=[told["command"]],
-        notes=told["notes"],
+        title=f"Backtest on {result['trace']['name']}",
+        trace=result["trace"],
+        split={"train_until_s": result["from_s"], "test_until_s": result["until_s"]},
+        pools=[{"name": name, "gpus": gpus} for name, gpus in result["pools"].items()],
+        models=result["models"],
+        commands=[result["command"]],
+        notes=result["notes"],
     )
     write_text(page, render_report(results))
     return page
@@ -118,18 +118,18 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
     return found
 
 
-def _input(folder: Path, told: Mapping[str, Any], **parts: Any) -> ReportInput:
+def _input(folder: Path, figures: Mapping[str, Any], **parts: Any) -> ReportInput:
     jobs, utilization = read_tables(folder)
     # One seed a label: points of several draws would lie over one another.
     first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
-        rows=told["rows"],
+        rows=figures["rows"],
         jobs=_columns(jobs.filter(first & pl.col("counted"))),
-        baseline_label=told["baseline"],
-        baselines=told["baselines"],
-        gains=told["gains"],
-        skipped=told["skipped"],
-        assumptions=told["assumptions"],
+        baseline_label=figures["baseline"],
+        baselines=figures["baselines"],
+        gains=figures["gains"],
+        skipped=figures["skipped"],
+        assumptions=figures["assumptions"],
         utilisation={
             str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())
             for (label,), frame in utilization.filter(first).group_by("label", maintain_order=True)

@@ -64,8 +64,8 @@ def work(context: Context, item: str) -> None:
                 _save_others(trained.predictor, [Care(**{respect: value}) for value in others], careful)
             seconds.append(time.perf_counter() - began)
     versions = [register_files(context.root, context.home, item, algorithm) for algorithm in algorithms]
-    told = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
-    context.write_receipt(f"train-{item}", {"versions": told, "input": context.input_hash()})
+    rows = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
+    context.write_receipt(f"train-{item}", {"versions": rows, "input": context.input_hash()})
     for version in versions:
         context.console.note(f"train: {_told(version)}")
 

@@ -63,7 +63,7 @@ class WfqConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As a configuration file holds it."""
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "num_classes": len(self.rates),
             "class_thresholds": [value if isfinite(value) else "inf" for value in self.thresholds],
             "class_rates": list(self.rates),
@@ -71,19 +71,19 @@ class WfqConfig:
             "delta": self.delta,
         }
         if self.type_rates:
-            told["type_rates"] = {name: list(rates) for name, rates in self.type_rates.items()}
-        return told
+            result["type_rates"] = {name: list(rates) for name, rates in self.type_rates.items()}
+        return result
 
 
 def read_config(path: Path) -> WfqConfig:
     """A configuration from a file of one JSON object. Raises ConfigError that says what is wrong where."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        saved = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"config {path}: cannot be read ({error.strerror}); check the path") from error
     except (ValueError, RecursionError) as error:  # ValueError: of JSON, of UTF-8, and of numbers of 5,000 digits
         raise ConfigError(f"config {path}: not valid JSON ({error}); correct it") from error
-    return parse_config(told, str(path))
+    return parse_config(saved, str(path))
 
 
 def read_changes(path: Path) -> tuple[tuple[float, WfqConfig], ...]:
@@ -106,31 +106,31 @@ def read_changes(path: Path) -> tuple[tuple[float, WfqConfig], ...]:
 
 
 def _change(row: Mapping[str, str | None], path: Path, line: int) -> tuple[float, WfqConfig]:
-    told, config = row.get("from") or "", row.get("config") or ""
+    result, config = row.get("from") or "", row.get("config") or ""
     if not config:
         raise ConfigError(f"configs {path}, line {line}: names no config; write from,config")
-    return parse_time(told, f"configs {path}, line {line}, from"), read_config(path.parent / config)
+    return parse_time(result, f"configs {path}, line {line}, from"), read_config(path.parent / config)
 
 
-def parse_config(told: Any, place: str) -> WfqConfig:
+def parse_config(given: Any, place: str) -> WfqConfig:
     """A configuration from a JSON object; keys that begin with _ and unknown ones are ignored.
 
     Raises ConfigError that names `place` and the key.
     """
-    if not isinstance(told, Mapping):
+    if not isinstance(given, Mapping):
         raise ConfigError(f"config {place}: a JSON object is expected, with num_classes, class_thresholds, class_rates")
     # The published file holds one object for each workload.
-    if "class_thresholds" not in told and any(
-        isinstance(v, Mapping) and "class_thresholds" in v for v in told.values()
+    if "class_thresholds" not in given and any(
+        isinstance(v, Mapping) and "class_thresholds" in v for v in given.values()
     ):
-        names = ", ".join(key for key, value in told.items() if isinstance(value, Mapping))
+        names = ", ".join(key for key, value in given.items() if isinstance(value, Mapping))
         raise ConfigError(f"config {place}: holds several configurations ({names}); write one of them to a file")
-    missing = [key for key in ("class_thresholds", "class_rates") if not isinstance(told.get(key), list)]
+    missing = [key for key in ("class_thresholds", "class_rates") if not isinstance(given.get(key), list)]
     if missing:
         raise ConfigError(f"config {place}: {missing[0]} is missing or no list; give one entry a queue")
-    thresholds = tuple(_number(value, f"config {place}, class_thresholds") for value in told["class_thresholds"])
-    rates = _rates(told["class_rates"], f"config {place}, class_rates")
-    queues = told.get("num_classes", len(rates))
+    thresholds = tuple(_number(value, f"config {place}, class_thresholds") for value in given["class_thresholds"])
+    rates = _rates(given["class_rates"], f"config {place}, class_rates")
+    queues = given.get("num_classes", len(rates))
     if not queues == len(thresholds) == len(rates) or not rates:
         raise ConfigError(
             f"config {place}: num_classes is {queues}, with {len(thresholds)} thresholds and {len(rates)} rates; "
@@ -138,13 +138,13 @@ def parse_config(told: Any, place: str) -> WfqConfig:
         )
     if list(thresholds) != sorted(thresholds) or thresholds[-1] != inf:
         raise ConfigError(f'config {place}: class_thresholds must ascend and end with "inf", got {list(thresholds)}')
-    clip = _number(told.get("clip_demand_factor", 0.0), f"config {place}, clip_demand_factor")
-    delta = _number(told.get("delta", 0.1), f"config {place}, delta")
+    clip = _number(given.get("clip_demand_factor", 0.0), f"config {place}, clip_demand_factor")
+    delta = _number(given.get("delta", 0.1), f"config {place}, delta")
     if clip < 0.0 or delta < 0.0:
         raise ConfigError(
             f"config {place}: clip_demand_factor and delta must be at least 0, got {clip:g} and {delta:g}"
         )
-    type_rates = told.get("type_rates") or {}
+    type_rates = given.get("type_rates") or {}
     if not isinstance(type_rates, Mapping):
         raise ConfigError(f"config {place}, type_rates: an object is expected, a list of weights for each GPU type")
     by_type = {str(name): _rates(values, f"config {place}, type_rates, {name}") for name, values in type_rates.items()}

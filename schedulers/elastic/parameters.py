@@ -47,7 +47,7 @@ class Space(Protocol):
         """The configuration at a point, (dimensions,) of numbers from 0 to 1."""
         ...
 
-    def told(self, point: Floats) -> dict[str, Any]:
+    def report(self, point: Floats) -> dict[str, Any]:
         """The parameters at a point, by name."""
         ...
 
@@ -61,11 +61,11 @@ class SizeTable:
     """
 
     def __init__(self, sizes: ArrayLike) -> None:
-        told = np.asarray(sizes, dtype=np.float64)
-        if not len(told) or not (np.isfinite(told) & (told > 0)).all():
+        result = np.asarray(sizes, dtype=np.float64)
+        if not len(result) or not (np.isfinite(result) & (result > 0)).all():
             raise ConfigError("sizes of jobs must be finite and more than 0, at least one of them; correct the trace")
         # Equal sizes share a queue, so that cuts lie between distinct ones.
-        self.values, counts = np.unique(told, return_counts=True)
+        self.values, counts = np.unique(result, return_counts=True)
         # Squares of seconds would lose digits in their sums.
         scaled = self.values / self.values[-1]
         zero = np.zeros(1)
@@ -181,7 +181,7 @@ class ParameterSpace:
         variation = _between(self.least_variation, self.sizes.variation, point[0])
         return Parameters(variation, disparity, float(point[-2]), _between(*DELTAS, point[-1]))
 
-    def told(self, point: Floats) -> dict[str, Any]:
+    def report(self, point: Floats) -> dict[str, Any]:
         """T, W (a list where there are several GPU types), zeta_min and delta."""
         own = self.parameters(point)
         disparity = list(own.disparity) if len(own.disparity) > 1 else own.disparity[0]
@@ -226,7 +226,7 @@ class RawSpace:
         by_type = dict(zip(self.gpu_types, rates, strict=True)) if len(rates) > 1 else None
         return WfqConfig((*cuts, inf), rates[0], float(point[-2]), _between(*DELTAS, point[-1]), by_type)
 
-    def told(self, point: Floats) -> dict[str, Any]:
+    def report(self, point: Floats) -> dict[str, Any]:
         """Cap and delta; the configuration tells the rest."""
         own = self.config(point)
         return {"T": None, "W": None, "zeta_min": own.clip_demand_factor, "delta": own.delta}

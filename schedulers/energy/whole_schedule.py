@@ -63,7 +63,7 @@ class WholeSchedule:
 
     def seen(self, view: View) -> EnergyView:
         """The active jobs, numbered in order of submission, as the schedule goes by them."""
-        known, cluster, told = view.facts(EpochTimes), view.facts(EnergyCluster), view.facts(EpochsDone)
+        known, cluster, result = view.facts(EpochTimes), view.facts(EnergyCluster), view.facts(EpochsDone)
         jobs, seqs, held = list(view.active.values()), np.array(list(view.active)), list(view.running.values())
         rows = np.searchsorted(seqs, [run.job.seq for run in held])
         node_of, gpus_of = np.full(len(jobs), POSTPONED), np.zeros(len(jobs), dtype=np.int64)
@@ -79,9 +79,9 @@ class WholeSchedule:
             active=np.arange(len(jobs)),
             node_of=node_of,
             gpus_of=gpus_of,
-            left=epochs - told.done[seqs],
-            left_saved=epochs - told.saved[seqs],
-            started=told.starts[seqs] > 0,
+            left=epochs - result.done[seqs],
+            left_saved=epochs - result.saved[seqs],
+            started=result.starts[seqs] > 0,
             restart_s=self.restart_s,
             period_s=self.trigger.period_s,
             call=self.calls,

@@ -97,14 +97,14 @@ def _fill_server(room: Room, limits: Limits, use: Floats, server: int, own_gpu: 
 
 
 @njit(types.int64(ROOM, LIMITS, WANTS, types.int64, FLOATS, FLOATS_2D, INTS), cache=True)
-def host_rows(room: Room, limits: Limits, wants: Wants, task: int, told: Floats, rows: Floats, servers: Ints) -> int:
+def host_rows(room: Room, limits: Limits, wants: Wants, task: int, value: Floats, rows: Floats, servers: Ints) -> int:
     """Rows of the servers that can take a task, and which they are, QUEUED for the queue; how many.
 
     The server that a task is on is among them: it may stay; the queue comes last, for a task that is on one.
 
     Parameters
     ----------
-    told : (3,) see `features.told_of`
+    value : (3,) see `features.told_of`
     rows : (n_servers + 1, n_features) to fill; columns by `features.HOST_FEATURES`
     servers : (n_servers + 1,) to fill
     """
@@ -131,7 +131,7 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, told: Floats,
         row[_STAYS] = 1.0 if server == origin else 0.0
         row[_SERVER] = 1.0 if wants.is_server[task] else 0.0
         row[_QUEUE] = 0.0
-        row[_TOLD:] = told
+        row[_TOLD:] = value
         nearest, least = max(nearest, near[server]), np.minimum(least, row[:KINDS])
         servers[count] = server
         count += 1
@@ -143,7 +143,7 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, told: Floats,
         row = rows[count]
         row[:] = 0.0
         row[_QUEUE] = 1.0
-        row[_TOLD:] = told
+        row[_TOLD:] = value
         servers[count] = QUEUED
         count += 1
     return count
@@ -210,13 +210,13 @@ def settle(room: Room, wants: Wants, task: int, server: int) -> None:
 
 
 @njit(types.boolean(ROOM, LIMITS, WANTS, LAYERS, types.int64, FLOATS, SHEET), cache=True)
-def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: int, told: Floats, sheet: Sheet) -> bool:
+def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: int, value: Floats, sheet: Sheet) -> bool:
     """Put a task where the score is highest, the first of equals; False where no server can take it.
 
     A task that is on a GPU stays there where its own server scores highest, and its job stops where the queue does.
     """
     rows, scores, servers = sheet
-    count = host_rows(room, limits, wants, task, told, rows, servers)
+    count = host_rows(room, limits, wants, task, value, rows, servers)
     if count == 0:
         return False
     score_rows(layers, rows, count, scores)
@@ -243,8 +243,8 @@ def place_in_order(
     for job in order:
         if not fits(room, limits, wants, job):
             continue
-        tasks, done, told = waiting(room, wants, job), 0, told_of(view, job, queued)
-        while done < len(tasks) and host_task(room, limits, wants, layers, tasks[done], told, sheet):
+        tasks, done, result = waiting(room, wants, job), 0, told_of(view, job, queued)
+        while done < len(tasks) and host_task(room, limits, wants, layers, tasks[done], result, sheet):
             done += 1
         if done == len(tasks):
             placed += 1
@@ -261,5 +261,5 @@ def move_tasks(view: Any, room: Room, limits: Limits, wants: Wants, layers: Laye
     sheet = sheet_of(len(room.least))
     for task in tasks:
         if room.place[task] != QUEUED:
-            told = told_of(view, wants.job_of[task], queued)
-            host_task(room, limits, wants, layers, task, told, sheet)
+            result = told_of(view, wants.job_of[task], queued)
+            host_task(room, limits, wants, layers, task, result, sheet)

@@ -135,23 +135,23 @@ class GuardedPolicy(TaskRule):
     ----------
     learned, rule : neither remembers earlier decisions
     networks : of the learned policy
-    told : where decisions of the rule are counted
+    tally : where decisions of the rule are counted
     """
 
-    def __init__(self, learned: TaskRule, rule: TaskRule, networks: Networks, told: BadAnswers) -> None:
-        self.name, self._learned, self._rule, self._told = learned.name, learned, rule, told
+    def __init__(self, learned: TaskRule, rule: TaskRule, networks: Networks, tally: BadAnswers) -> None:
+        self.name, self._learned, self._rule, self._tally = learned.name, learned, rule, tally
         # Looked for once: weights do not change in a run.
         self._fault = fault_of(networks)
 
     def place(self, view: TaskView) -> Decision:
         """The learned policy's decision, or the rule's."""
-        self._told.checked(DECISIONS)
+        self._tally.checked(DECISIONS)
         try:
             if self._fault is not None:
                 raise BadAnswerError(*self._fault)
             return self._learned.place(view)
         except Exception as error:  # whatever a learned policy does wrong, the run goes on without it
-            failed(self._told, DECISIONS, error, f"at {view.now_s:.0f} s: ")
+            failed(self._tally, DECISIONS, error, f"at {view.now_s:.0f} s: ")
             return self._rule.place(view)
 
 

@@ -248,10 +248,10 @@ class ElasticReplay:
             columns=columns,
         )
 
-    def _ends_s(self, told: Mapping[int, WorstCase], count: int) -> Floats:
+    def _ends_s(self, figures: Mapping[int, WorstCase], count: int) -> Floats:
         """Seconds from the epoch, NaN of jobs that were told nothing."""
         ends_s = np.full(count, np.nan)
-        ends_s[list(told)] = [one.end_s + self._origin_s for one in told.values()]
+        ends_s[list(figures)] = [one.end_s + self._origin_s for one in figures.values()]
         return ends_s
 
     def _spans(self, count: int) -> Spans:

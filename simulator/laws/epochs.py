@@ -177,9 +177,9 @@ class Epochs(Regimed):
 
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now."""
-        told = super().service(run, job)
-        saved = float(self.saved(told.done, self.rate[job.seq], self.base[job.seq]))
-        return told._replace(run_s=told.done * self.unit_s[job.seq], saved=saved)
+        result = super().service(run, job)
+        saved = float(self.saved(result.done, self.rate[job.seq], self.base[job.seq]))
+        return result._replace(run_s=result.done * self.unit_s[job.seq], saved=saved)
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """`EpochTimes` as policies know them and `EpochsDone`, by seq, the `EnergyCluster`, and an `ElasticView`."""
@@ -212,7 +212,7 @@ class Epochs(Regimed):
         now_s, capacity = run.now_s - run.origin_s, np.array([float(run.cluster.total_gpus)])
         return ElasticView(now_s, capacity, active, len(active), jobs, left_s, jobs.most, gpu_s, contention)
 
-    def told(self, run: "Simulation") -> dict[str, Any]:
+    def report(self, run: "Simulation") -> dict[str, Any]:
         """Stops, moves, what they lost, and what counts against lateness."""
         count = len(run.jobs)
         columns = {
@@ -221,7 +221,7 @@ class Epochs(Regimed):
             "migrations": np.array(self.moves[:count], dtype=np.float64),
             "lost_epochs": np.array(self.lost[:count]),
         }
-        return {**super().told(run), "columns": columns}
+        return {**super().report(run), "columns": columns}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
         """Epochs take as long as they are believed to; jobs run as many as they declare, at the batch sizes of now."""

@@ -72,7 +72,7 @@ class Goodput(Separable):
     ----------
     works : (n_jobs,) the truth, in the workload's order
     restart_s : seconds that a job stands still when its GPUs change, its first start included
-    told : (n_jobs,) works whose goodputs the policy is shown, phase by phase; None: the true ones
+    shown : (n_jobs,) works whose goodputs the policy is shown, phase by phase; None: the true ones
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ class Goodput(Separable):
         self,
         works: Sequence[ScalableWork],
         restart_s: float = RESTART_S,
-        told: Sequence[ScalableWork] | None = None,
+        shown: Sequence[ScalableWork] | None = None,
     ) -> None:
-        self.works, self.restart_s, self.shown = works, restart_s, told
+        self.works, self.restart_s, self.shown = works, restart_s, shown
         self.ran: dict[int, list[Stretch]] = {}
         self.phase: dict[int, int] = {}
 
@@ -162,10 +162,10 @@ class Goodput(Separable):
             return Goodputs({seq: self._phase(run, job).goodput for seq, job in active})
         return Goodputs({seq: self.shown[run.stream.row(job)].phases[self.phase[seq]].goodput for seq, job in active})
 
-    def told(self, run: "Simulation") -> Mapping[str, Any]:
+    def report(self, run: "Simulation") -> Mapping[str, Any]:
         """Changes of GPUs, and run times alone on the GPUs asked for."""
         alone_s = np.array([self.works[run.stream.row(job)].exclusive_s() for job in run.jobs])
-        return {**super().told(run), "duration_s": alone_s}
+        return {**super().report(run), "duration_s": alone_s}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
         """Jobs declare their work, and go on doing as well on each number of GPUs as they do in their phase."""
@@ -194,7 +194,7 @@ def replay_goodput(
     restart_s: float = RESTART_S,
     progress: Callable[[int, int], None] | None = None,
     meters: Sequence[Meter] = (),
-    told: Sequence[ScalableWork] | None = None,
+    shown: Sequence[ScalableWork] | None = None,
 ) -> tuple[RunLog, list[list[Stretch]]]:
     """Run jobs that scale to completion in one pool; the log, and what each job ran. Raises as `engine.replay`.
 
@@ -205,13 +205,13 @@ def replay_goodput(
     pool : whose GPUs they are
     restart_s : seconds that a change costs
     progress, meters : see `engine.replay`
-    told : see `Goodput`
+    shown : see `Goodput`
     """
     jobs = [
         Job(seq, f"{seq:09}", pool.name, work.submit_s, min(work.gpus, pool.quota), preemptible=True)
         for seq, work in enumerate(works)
     ]
-    law = Goodput(works, restart_s, told)
+    law = Goodput(works, restart_s, shown)
     workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [pool])
     log = replay(workload, policy, progress=progress, law=law, meters=meters)
     asked = np.array([work.gpus for work in works], dtype=np.int64)

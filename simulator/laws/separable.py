@@ -176,7 +176,7 @@ class Separable:
         """None beyond what every job tells."""
         raise LookupError(f"a world of {self.name} knows no {kind.__name__}")
 
-    def told(self, run: "Simulation") -> Mapping[str, Any]:
+    def report(self, run: "Simulation") -> Mapping[str, Any]:
         """How often jobs were stopped."""
         return {"preemptions": np.array(self.stops, dtype=np.int64)}
 
@@ -206,7 +206,7 @@ class Separable:
         return copy
 
 
-CONTENTION = ("told", "first", "before", "since", "held", "held_from_s")
+CONTENTION = ("met", "first", "before", "since", "held", "held_from_s")
 
 
 class Contention:
@@ -222,7 +222,7 @@ class Contention:
         for name in CONTENTION:
             setattr(self, name, column(count))
 
-    told: "array[float]"
+    met: "array[float]"
     first: "array[float]"
     before: "array[float]"
     since: "array[float]"
@@ -247,7 +247,7 @@ class Contention:
     def leave(self, run: "Simulation", seq: int, held: Grant | None) -> None:
         """It is over: what it met stays as it is."""
         self.change(run, seq, held)
-        self.told[seq] = self.of(seq)
+        self.met[seq] = self.of(seq)
 
     def gpu_s(self, run: "Simulation", seq: int) -> float:
         """GPU-seconds that a job has held by now."""

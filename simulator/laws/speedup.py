@@ -115,9 +115,9 @@ class Speedup(Separable):
 
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now; run time is that on the GPUs that it asked for."""
-        told = super().service(run, job)
+        result = super().service(run, job)
         asked = self.jobs.speedup[self.jobs.model[job.seq], 0][min(job.gpus, self.jobs.speedup.shape[2] - 1)]
-        return told._replace(run_s=told.done / float(asked))
+        return result._replace(run_s=result.done / float(asked))
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """The jobs by column, as compiled rules see them."""
@@ -133,15 +133,15 @@ class Speedup(Separable):
         capacity = np.array(run.workload.servers, dtype=np.float64)
         return ElasticView(now_s, capacity, active, len(active), self.jobs, left_s, most, gpu_s, contention)
 
-    def told(self, run: "Simulation") -> Mapping[str, Any]:
+    def report(self, run: "Simulation") -> Mapping[str, Any]:
         """GPUs that were taken away, and contention."""
         count = len(run.jobs)
         return {
-            **super().told(run),
+            **super().report(run),
             "duration_s": alone_s(self.jobs, self.size_s)[:count],
             "columns": {
                 "work_s": self.size_s[:count].copy(),
-                "contention_events": np.array(self.contention.told[:count]),
+                "contention_events": np.array(self.contention.met[:count]),
                 "gpu_s": np.array([self.contention.gpu_s(run, seq) for seq in range(count)]),
             },
         }

@@ -45,9 +45,9 @@ SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s"), types.float64)
 
 def _type_of(kind: Any, ints: Collection[str], **known: Any) -> Any:
     """The compiled type of a tuple of columns, told by their names; one row of floats where nothing is said."""
-    told = dict.fromkeys(ints, INTS) | dict.fromkeys(FLAGS_OF, FLAGS) | dict.fromkeys(SQUARES, FLOATS_2D)
-    told |= SCALARS | known
-    return types.NamedTuple([told.get(name, FLOATS) for name in kind._fields], kind)
+    result = dict.fromkeys(ints, INTS) | dict.fromkeys(FLAGS_OF, FLAGS) | dict.fromkeys(SQUARES, FLOATS_2D)
+    result |= SCALARS | known
+    return types.NamedTuple([result.get(name, FLOATS) for name in kind._fields], kind)
 
 
 JOBS = _type_of(TaskJobs, INT_COLUMNS)

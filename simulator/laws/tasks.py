@@ -368,7 +368,7 @@ class Tasks:
         earlier[active[old]] = self._best[active[old], before[old] - 1]
         return earlier
 
-    def told(self, run: "Simulation") -> Mapping[str, Any]:
+    def report(self, run: "Simulation") -> Mapping[str, Any]:
         """Accounts of jobs; a job's start is the first time that all its tasks were on GPUs."""
         self._catch_up(run)
         world, state, jobs = self.world, self.state, self.world.jobs

@@ -94,19 +94,21 @@ def check_policy(
     """
     for seed in seeds:
         where = f"{law}, seed {seed}"
-        log, told = _run(make, world(law, seed, jobs), where, oracle)
+        log, result = _run(make, world(law, seed, jobs), where, oracle)
         again, told_again = _run(make, world(law, seed, jobs), where, oracle)
-        assert told == told_again, f"{where}: two runs decide differently"
+        assert result == told_again, f"{where}: two runs decide differently"
         assert np.array_equal(log.end_s, again.end_s), f"{where}: two runs end differently"
         _check_capacity(log, seed)
         if not oracle:
-            _check_futures(make, law, seed, jobs, log, told)
+            _check_futures(make, law, seed, jobs, log, result)
 
 
-def _check_futures(make: Make, law: str, seed: int, jobs: int, log: RunLog, told: list[tuple[float, Decision]]) -> None:
+def _check_futures(
+    make: Make, law: str, seed: int, jobs: int, log: RunLog, value: list[tuple[float, Decision]]
+) -> None:
     """From some instant on jobs to come are others, or those that run last longer; until then it decides as it did."""
     cut_s = float(np.median(log.submit_s))
-    before = [one for one in told if one[0] < cut_s]
+    before = [one for one in value if one[0] < cut_s]
     for what, other in (("jobs to come", {"later": 1}), ("what is left of jobs", {"ended_by": (log, cut_s)})):
         elsewhere = world(law, seed, jobs, cut_s=cut_s, **other)
         _, others = _run(make, elsewhere, f"{law}, seed {seed}, another future")
@@ -121,14 +123,14 @@ def _run(make: Make, of: World, where: str, oracle: bool = False) -> tuple[RunLo
     run = Simulation(of.workload, policy, source, law=of.law()).run()
     log = run.log()
     assert np.isfinite(log.end_s).all(), f"{where}: a job never ends"
-    return log, policy.told
+    return log, policy.decisions
 
 
 class _Twice:
     """A policy and its copy, asked the same."""
 
     def __init__(self, policy: Policy, source: ForecastSource, where: str) -> None:
-        self.told: list[tuple[float, Decision]] = []
+        self.decisions: list[tuple[float, Decision]] = []
         self._policy, self._source, self._where = policy, source, where
 
     def __getattr__(self, name: str) -> Any:
@@ -142,7 +144,7 @@ class _Twice:
         where = f"{self._where}, at {view.now_s:.6f} s"
         assert _plain(decision) == _plain(other), f"{where}: asked twice, it decides {decision}, then {other}"
         assert _seen(view) == before, f"{where}: it changed what it was shown"
-        self.told.append((view.now_s, _plain(decision)))
+        self.decisions.append((view.now_s, _plain(decision)))
         return decision
 
 
@@ -471,8 +473,8 @@ def _check_refusals(make: Callable[[], Any], room: Path, where: str) -> None:
     for what, key, value in (("another predictor", "predictor", "another"), ("another schema", "format", -1)):
         folder = room / what
         shutil.copytree(room / "first", folder)
-        told = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-        (folder / "metadata.json").write_text(json.dumps({**told, key: value}), encoding="utf-8")
+        saved = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+        (folder / "metadata.json").write_text(json.dumps({**saved, key: value}), encoding="utf-8")
         folders[f"a folder of {what}"] = folder
     for what, folder in folders.items():
         try:

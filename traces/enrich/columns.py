@@ -102,10 +102,10 @@ def parse_facts(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _type_and_speed(part: str) -> tuple[str, float]:
-    name, _, told = part.strip().partition(":")
+    name, _, result = part.strip().partition(":")
     known = known_type(name)
     try:
-        speed = float(told) if told else known.speed if known is not None else 0.0
+        speed = float(result) if result else known.speed if known is not None else 0.0
     except ValueError:
         speed = 0.0
     if not name or not 0.0 < speed < float("inf"):

@@ -114,7 +114,7 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
     if curves is not None:
         tasks, of_jobs = enriched_tasks(jobs, seed), job_curves(jobs, curves)
         tables |= {"tasks": partial(write_tasks, tasks), "curves": partial(write_job_curves, of_jobs)}
-    told = {
+    result = {
         fact: {"says": SAYS[fact], "columns": list(COLUMNS_OF[fact]), "tables": list(_TABLES_OF.get(fact, ()))}
         for fact in facts
     }
@@ -125,7 +125,7 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
         "jobs": len(jobs),
         "seed": seed,
         "settings": {name: getattr(config, name) for name in known_settings(EnrichConfig)},
-        "facts": told,
+        "facts": result,
         "columns": {name: {"kept": kept, "drawn": drawn} for name, (kept, drawn) in counts.items()},
         "models": _models(jobs),
         "models_sha256": hashlib.sha256(MODELS_FILE.read_bytes()).hexdigest(),
@@ -147,8 +147,8 @@ def write_enriched(enriched: Enriched, folder: Path) -> None:
             write(draft / FILES[name])
         files = {name: {"file": FILES[name], "sha256": _sha256(draft / FILES[name])} for name in enriched.tables}
         # hashes of the written files, so that readers can tell changed ones
-        told = {**enriched.assumptions, "jobs_sha256": _sha256(draft / JOBS), "files": files}
-        (draft / ASSUMPTIONS).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        result = {**enriched.assumptions, "jobs_sha256": _sha256(draft / JOBS), "files": files}
+        (draft / ASSUMPTIONS).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def check_folder(folder: Path) -> None:

@@ -146,7 +146,7 @@ def instants_at_load_s(gaps: Floats, service_s: Floats, gpus: int, load: float) 
 
 
 def elastic_frame(
-    pool: str, start: datetime, submit_s: Floats, service_s: Floats, most: NDArray[np.int64], told: Mapping[str, Any]
+    pool: str, start: datetime, submit_s: Floats, service_s: Floats, most: NDArray[np.int64], figures: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Canonical table of elastic jobs, ids by submission.
 
@@ -156,8 +156,8 @@ def elastic_frame(
     submit_s : (n_jobs,) ascending, so that rows stay in place
     service_s : (n_jobs,) seconds on one GPU
     most : (n_jobs,) GPUs
-    told : further columns by name, each (n_jobs,)
+    figures : further columns by name, each (n_jobs,)
     """
     least = pl.Series("min_gpus", np.full(len(most), LEAST_GPUS), dtype=pl.Int64)
-    columns = [least, *(pl.Series(name, values) for name, values in told.items())]
+    columns = [least, *(pl.Series(name, values) for name, values in figures.items())]
     return plain_frame(pool, start, submit_s, service_s, most).with_columns(columns)

@@ -318,14 +318,14 @@ def generate_gavel(config: GavelConfig, rng: np.random.Generator) -> tuple[pl.Da
     models, sizes, steps_s = _configurations(gpus, rates, of_model)
     submit_s = _arrivals_s(float(gpus @ duration_s), config, of_arrival)
     frame = plain_frame(POOL, config.start, submit_s, duration_s, gpus)
-    told = {
+    result = {
         "steps": np.maximum(1, np.round(duration_s * steps_s)).astype(np.int64),
         "model": models,
         "batch_size": sizes,
         "adaptation": of_mode.choice(np.array(MODES), config.jobs, p=config.mode_shares).tolist(),
         "weight": np.ones(config.jobs),
     }
-    return frame.with_columns(pl.Series(name, values) for name, values in told.items()), [Pool(POOL, config.gpus)]
+    return frame.with_columns(pl.Series(name, values) for name, values in result.items()), [Pool(POOL, config.gpus)]
 
 
 def gavel_courses(config: GavelConfig, trace: Trace, rng: np.random.Generator) -> dict[str, Starts]:

@@ -81,10 +81,10 @@ def generate_automl(config: AutomlConfig, rng: np.random.Generator) -> tuple[pl.
     low, high = trials * config.shortest_min * MINUTES_AN_HOUR, config.service_h * HOUR_S
     service_s = np.round(low * (high / low) ** of_service.random(config.apps), 3)
     submit_s = instants_at_load_s(of_arrival.exponential(size=config.apps - 1), service_s, config.gpus, config.load)
-    told: dict[str, list[str]] = {"model": [LINEAR] * config.apps}
+    rows: dict[str, list[str]] = {"model": [LINEAR] * config.apps}
     if config.halving:
-        told[STAGES] = [stages_text(halved(count, config.rungs)) for count in trials.tolist()]
-    return elastic_frame(POOL, config.start, submit_s, service_s, trials, told), [Pool(POOL, config.gpus)]
+        rows[STAGES] = [stages_text(halved(count, config.rungs)) for count in trials.tolist()]
+    return elastic_frame(POOL, config.start, submit_s, service_s, trials, rows), [Pool(POOL, config.gpus)]
 
 
 def halved(trials: int, rungs: int) -> tuple[Stage, ...]:
@@ -173,8 +173,8 @@ def generate_philly_elastic(config: PhillyElasticConfig, rng: np.random.Generato
     service_s = np.maximum(np.round(source.service_s[rows], 3), 0.001)
     gaps = _gaps(source.gaps_s, config, of_gap)
     submit_s = instants_at_load_s(gaps, service_s, config.gpus, config.load) if config.load else instants_s(gaps, 1.0)
-    told = {"model": [source.models[row] for row in rows.tolist()]}
-    frame = elastic_frame(source.name, config.start, submit_s, service_s, source.most[rows], told)
+    result = {"model": [source.models[row] for row in rows.tolist()]}
+    frame = elastic_frame(source.name, config.start, submit_s, service_s, source.most[rows], result)
     return frame, [Pool(source.name, config.gpus)]
 
 

@@ -194,8 +194,8 @@ def _recognised(sources: Sequence[PathLike]) -> tuple[Reader, tuple[str, ...]]:
             broken.append(str(error))
             continue
         readers.append(reader)
-    told = "".join(f"; {line}" for line in broken)
-    raise TraceError(f"{os.fspath(sources[0])}: of no known format: {described(heads[0][1], readers)}{told}")
+    text = "".join(f"; {line}" for line in broken)
+    raise TraceError(f"{os.fspath(sources[0])}: of no known format: {described(heads[0][1], readers)}{text}")
 
 
 def _knows(reader: Reader, entry: EntryPoint, heads: Sequence[tuple[PathLike, bytes]]) -> bool:

@@ -59,8 +59,8 @@ def read_quotas(trace: Trace, files: Mapping[str, PathLike], clusters: int, cloc
             # a pools file has no row for "gone", so a note must tell
             if gpus[-1] == 0 and any(gpus):
                 gone.append(pool)
-    told = {quota.pool for quota in quotas}
-    notes = [f"quotas of {len(told)} pools told, {len(quotas) - len(told)} changes"]
+    result = {quota.pool for quota in quotas}
+    notes = [f"quotas of {len(result)} pools told, {len(quotas) - len(result)} changes"]
     if gone:
         notes.append(f"pools that end with 0 GPUs keep their last quota: {', '.join(gone)}")
     return Reading(replace(trace, notes=(*trace.notes, *notes)), PoolsTable(tuple(quotas)) if quotas else None)

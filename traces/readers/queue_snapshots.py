@@ -85,9 +85,9 @@ class QueueSnapshotsReader:
 def _canonical(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Jobs under canonical names; run times are yet to come."""
     mem_gb = numbers_of(frame["req_mem_total"], place) / MB_PER_GB
-    told = [name for name in MAY_TELL if name in frame.columns]
-    empty = {name: pl.lit(None, UTC_TIME) for name in ("end_time", "eligible_time") if name not in told}
-    return frame.select(*JOB, *told).rename(RENAMED).with_columns(mem_gb.alias("mem_gb"), duration=None, **empty)
+    rows = [name for name in MAY_TELL if name in frame.columns]
+    empty = {name: pl.lit(None, UTC_TIME) for name in ("end_time", "eligible_time") if name not in rows}
+    return frame.select(*JOB, *rows).rename(RENAMED).with_columns(mem_gb.alias("mem_gb"), duration=None, **empty)
 
 
 def _run(jobs: pl.DataFrame) -> pl.DataFrame:

@@ -217,13 +217,13 @@ def contradictions(trace: Trace, strict: bool) -> tuple[str, ...]:
     if not wrong.any():
         return ()
     job = jobs[wrong][0]
-    told = (
+    text = (
         f"duration: contradicts end_time - start_time in {int(wrong.sum()):,} of {len(jobs):,} jobs, "
         f"by a factor of {_factor(float(np.median(ratio[wrong])))} in the middle ({_job(trace, int(job))})"
     )
     if strict:
-        raise TraceError(f"{trace.source.path}: {told}; {WITHOUT_STRICT}")
-    return (told,)
+        raise TraceError(f"{trace.source.path}: {text}; {WITHOUT_STRICT}")
+    return (text,)
 
 
 def _refuse_unit(trace: Trace, jobs: NDArray[np.int64], ratio: Floats) -> None:

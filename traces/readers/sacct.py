@@ -105,7 +105,7 @@ def is_log(head: bytes) -> bool:
 
 
 def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
-    tables, told = _tables(logs, clock)
+    tables, result = _tables(logs, clock)
     source = source_of(
         [file.path for file in logs],
         [file.sha256 for file in logs],
@@ -125,9 +125,9 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
     joined = sum(table.joined for table in tables)
     decided = (
         *_joined(joined, source.rows),
-        *told,
+        *result,
         *rows.notes,
-        *_advice(told, clock),
+        *_advice(result, clock),
         *typed.notes,
         *_listed(kept.frame),
         *runs,
@@ -143,10 +143,10 @@ def _tables(logs: Sequence[FileBytes], clock: Clock) -> tuple[list[PipeTable], l
     for file in logs:
         table = read_json(file) if is_json(file.data[:HEAD_BYTES]) else read_pipes(file)
         need_columns(table)
-        table, told = with_times(table, clock)
+        table, result = with_times(table, clock)
         table, more = with_waiting_tasks(table)
         tables.append(table)
-        notes += [*told, *more]
+        notes += [*result, *more]
     return tables, notes
 
 
@@ -173,5 +173,5 @@ def _listed(kept: pl.DataFrame) -> tuple[str, ...]:
 def _advice(notes: Sequence[str], clock: Clock) -> tuple[str, ...]:
     """What to do about times without an offset where no zone was given."""
     bare = clock.timezone is None and any("without an offset" in note for note in notes)
-    told = "times are the cluster's wall clock: name its zone with --timezone, or export with SLURM_TIME_FORMAT=%s"
-    return (told,) if bare else ()
+    text = "times are the cluster's wall clock: name its zone with --timezone, or export with SLURM_TIME_FORMAT=%s"
+    return (text,) if bare else ()

@@ -212,8 +212,8 @@ def task_names(name: str) -> list[str]:
     tasks = [range(int(one[1]), int(one[2] or one[1]) + 1, int(one[3] or 1)) for one in ranges if one]
     if not found or sum(map(len, tasks)) > MOST_TASKS:
         return [name]
-    told = [f"{found[1]}_{task}" for numbers in tasks for task in numbers]
-    return told if all(ranges) else [*told, name]
+    rows = [f"{found[1]}_{task}" for numbers in tasks for task in numbers]
+    return rows if all(ranges) else [*rows, name]
 
 
 def with_waiting_tasks(table: PipeTable) -> tuple[PipeTable, tuple[str, ...]]:
@@ -506,7 +506,7 @@ def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
 
 def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str, pl.Series]:
     """GPUs, their kinds, cores and memory; of each the first column that tells it."""
-    told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cores": [], "mem_gb": []}
+    rows: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cores": [], "mem_gb": []}
     # rows whose GPUs an earlier column told, so that a type never comes from another column
     taken = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
     for name, parse in RESOURCES.items():
@@ -516,14 +516,14 @@ def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str,
         # steps are left out later, whatever they hold
         place.refuse(~read["valid"] & ~steps, frame[name], "counts of GPUs cannot be read", REMEDY)
         gpus = read["gpus"] * _nodes(frame) if name == PER_NODE else read["gpus"]
-        told["gpus"].append(gpus)
-        told["gpu_type"].append(read["gpu_type"].set(taken, None))
+        rows["gpus"].append(gpus)
+        rows["gpu_type"].append(read["gpu_type"].set(taken, None))
         taken = taken | gpus.is_not_null()
-        told["cores"].append(read["cores"])
-        told["mem_gb"].append(read["mem_gb"])
+        rows["cores"].append(read["cores"])
+        rows["mem_gb"].append(read["mem_gb"])
     # plain counts last: TRES is what was allocated
-    told["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
-    columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in told.items()}
+    rows["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
+    columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in rows.items()}
     return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
 
 
@@ -533,16 +533,16 @@ def _untold(frame: pl.DataFrame, waits: pl.Series) -> pl.Series:
     A TRES text lists all that a job has, so that one without GPUs tells of none. So does an empty GRES, but what is
     allocated to a job that waits is empty whatever it asks for.
     """
-    told = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+    result = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
     for name in (name for name in RESOURCES if name in frame.columns):
-        told |= known(frame[name]).is_not_null()
+        result |= known(frame[name]).is_not_null()
         if name == PER_NODE:
             # an empty request for GRES asks for none
-            told |= True
+            result |= True
         elif name == "allocgres":
             # a waiting job has nothing allocated yet, so that empty tells nothing of it
-            told |= ~waits
-    return ~told
+            result |= ~waits
+    return ~result
 
 
 def _nodes(frame: pl.DataFrame) -> pl.Series:

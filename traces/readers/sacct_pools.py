@@ -179,16 +179,16 @@ def read_quotas(files: Sequence[FileBytes]) -> list[Partitions]:
     PoolsError
         A file cannot be read; the line names the first such row.
     """
-    told = []
+    rows = []
     for file in files:
         text = file.text("write it again", error=PoolsError)
         parse = _parser(file.data)
         assert parse is not None
-        told.append(parse(text, file.path))
-    return sorted(told, key=lambda one: one.trust)
+        rows.append(parse(text, file.path))
+    return sorted(rows, key=lambda one: one.trust)
 
 
-def with_quotas(trace: Trace, told: Sequence[Partitions]) -> Reading:
+def with_quotas(trace: Trace, value: Sequence[Partitions]) -> Reading:
     """The trace with its partitions' GPUs as quotas, which hold at all times: Slurm tells those of today.
 
     A node in several partitions counts in each of them, since jobs of each may run on it; a note says how many do.
@@ -196,7 +196,7 @@ def with_quotas(trace: Trace, told: Sequence[Partitions]) -> Reading:
     """
     gpus: dict[str, int] = {}
     nodes: dict[str, frozenset[str]] = {}
-    for one in told:
+    for one in value:
         # later files are trusted more, but a 0 of theirs does not undo a count
         gpus |= {name: count or gpus.get(name, 0) for name, count in one.gpus.items()}
         nodes |= {name: names or nodes.get(name, names) for name, names in one.nodes.items()}

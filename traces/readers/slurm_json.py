@@ -88,11 +88,11 @@ def _jobs(file: FileBytes) -> list[Any]:
 def _errors(said: Mapping[str, Any]) -> str:
     """What Slurm says went wrong, after a comma; nothing where nothing did."""
     given = said.get("errors")
-    told = [
+    rows = [
         str(one.get("description") or one.get("error") or one) if isinstance(one, dict) else str(one)
         for one in (given if isinstance(given, list) else ())
     ]
-    return f", Slurm says: {'; '.join(told)[:MOST_SHOWN]}" if told else ""
+    return f", Slurm says: {'; '.join(rows)[:MOST_SHOWN]}" if rows else ""
 
 
 def _fields(job: Any) -> Mapping[str, str]:
@@ -107,32 +107,32 @@ def _told(job: Any, place: Place, number: int) -> dict[str, Any]:
     """What a job tells, by the names of sacct's columns; numbers as `_number` reads them."""
     if not isinstance(job, dict):
         raise TraceError(f"{place.path}, {place.row(number)}: must be an object, got {shown_value(job)}; {AGAIN}")
-    told = {name: _at(job, path) for name, path in _fields(job).items()}
+    result = {name: _at(job, path) for name, path in _fields(job).items()}
     for name in NUMBERS:
-        value = _number(told[name])
+        value = _number(result[name])
         if value is None:
-            place.fail(number, name, "must be a number", told[name], AGAIN)
-        told[name] = value
-    return told
+            place.fail(number, name, "must be a number", result[name], AGAIN)
+        result[name] = value
+    return result
 
 
-def _row(told: Mapping[str, Any], queued: bool) -> dict[str, Any]:
+def _row(figures: Mapping[str, Any], queued: bool) -> dict[str, Any]:
     """The row of what `_told`; `queued`: by squeue."""
-    row: dict[str, Any] = {name: _text(told[name]) for name in NAMES}
+    row: dict[str, Any] = {name: _text(figures[name]) for name in NAMES}
     # 0 stands for an instant that has not come
-    row |= {name: told[name] if 0.0 < told[name] < inf else None for name in TIMES}
-    state, elapsed_s, priority = _state(told["state"]), told["elapsedraw"], told["priority"]
+    row |= {name: figures[name] if 0.0 < figures[name] < inf else None for name in TIMES}
+    state, elapsed_s, priority = _state(figures["state"]), figures["elapsedraw"], figures["priority"]
     if queued:
         elapsed_s = 0.0 if state in NOT_ENDED else (row["end"] or 0.0) - (row["start"] or row["end"] or 0.0)
     return row | {
-        "jobid": _name([told[name] for name in ("jobid", "array", "task", "het", "offset")], told["tasks"]),
+        "jobid": _name([figures[name] for name in ("jobid", "array", "task", "het", "offset")], figures["tasks"]),
         "state": state,
         "elapsedraw": f"{elapsed_s:.0f}" if isfinite(elapsed_s) else None,
-        "timelimit": _limit(told["timelimit"]),
+        "timelimit": _limit(figures["timelimit"]),
         "priority": f"{priority:.0f}" if isfinite(priority) else None,
         # what is allocated to a job that waits is of a run before
-        "alloctres": None if state in WAITING else _resources(told["alloctres"]),
-        "reqtres": _resources(told["reqtres"]),
+        "alloctres": None if state in WAITING else _resources(figures["alloctres"]),
+        "reqtres": _resources(figures["reqtres"]),
     }
 
 
@@ -224,10 +224,10 @@ def _resources(tres: Any) -> str | None:
     """
     if not isinstance(tres, list):
         return _text(tres)
-    told = []
+    rows = []
     for one in tres:
         count = _number(_at(one, "count"))
         if count is not None and isfinite(count):
             kind, name = _at(one, "type"), _at(one, "name")
-            told.append(f"{kind}{f'/{name}' if name else ''}={count:.0f}{'M' if kind == 'mem' else ''}")
-    return ",".join(told) or None
+            rows.append(f"{kind}{f'/{name}' if name else ''}={count:.0f}{'M' if kind == 'mem' else ''}")
+    return ",".join(rows) or None

@@ -102,8 +102,8 @@ class SwfReader:
         typed = typed_columns(_canonical(frame, fields, float(start[1]) if start else 0.0), place, clock)
         kept = leave_out(typed.frame, _unfit(typed.frame, fields), place, strict)
         zone = ZONE.search(text)
-        told = (PROCESSORS, *_size_note(text), _clock_note(start is not None, zone[1] if zone else ""))
-        return kept.reading([file], frame.height, merged_notes((*typed.notes, *told)))
+        result = (PROCESSORS, *_size_note(text), _clock_note(start is not None, zone[1] if zone else ""))
+        return kept.reading([file], frame.height, merged_notes((*typed.notes, *result)))
 
 
 def unpacked(head: bytes) -> bytes:

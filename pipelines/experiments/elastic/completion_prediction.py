@@ -129,11 +129,11 @@ def answer_jct(
         asked = _widths(scenario, question)
         row = _model_row(scenario, question.model)
         runs = [(gpus, replayed(_with_new(scenario, question, at_s, gpus, row))) for gpus in asked]
-        told = [
+        rows = [
             _answered(run, count, gpus, _known(run, earlier, question, learned), question, origin_s)
             for gpus, run in runs
         ]
-        return [JobAnswers(_standing(runs[-1][1], scenario, count, question), told)]
+        return [JobAnswers(_standing(runs[-1][1], scenario, count, question), rows)]
     refuse_what_if(question, "--model", question.model)
     run, found = replayed(scenario), []
     known = _known(run, earlier, question, learned)
@@ -141,8 +141,8 @@ def answer_jct(
         stands, own = _standing(run, scenario, job, question), int(run.jobs.most[job])
         # Widths of its own and of others, the latter from the instant on.
         wide = [(own, run)] + [(gpus, _at_width(run, job, gpus)) for gpus in question.ask_gpus if gpus != own]
-        told = [_answered(one, job, gpus, known, question, origin_s) for gpus, one in wide]
-        found.append(JobAnswers(stands, told))
+        rows = [_answered(one, job, gpus, known, question, origin_s) for gpus, one in wide]
+        found.append(JobAnswers(stands, rows))
     return found
 
 
@@ -162,7 +162,7 @@ def _queue(run: ElasticReplay, limit: int | None) -> list[int]:
 def _answered(
     run: ElasticReplay, job: int, gpus: int, known: Forecasters, question: Question, origin_s: float
 ) -> Answer:
-    told = question.job != NEW or question.size_s is not None
+    result = question.job != NEW or question.size_s is not None
     drawn = play_starts_and_ends(
         run,
         job,
@@ -170,11 +170,11 @@ def _answered(
         futures=question.futures,
         seed=question.seed,
         declared=job if question.size_s is not None and question.sizes == FORECAST else None,
-        agreeing=told,  # else the rule was shown a size that nobody declared
+        agreeing=result,  # else the rule was shown a size that nobody declared
     )
-    point = _point(run, job) if told else np.full(2, np.nan)
+    point = _point(run, job) if result else np.full(2, np.nan)
     # Without a size nothing can be promised.
-    latest = run.worst_case(job) if told and run.policy.promises is not None else None
+    latest = run.worst_case(job) if result and run.policy.promises is not None else None
     worst = None if latest is None else latest._replace(end_s=latest.end_s + origin_s)
     (start_s, end_s), (starts_s, ends_s) = point + origin_s, (drawn + origin_s).T
     return Answer(gpus, start_s, end_s, starts_s, ends_s, worst)

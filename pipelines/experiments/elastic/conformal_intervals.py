@@ -173,9 +173,9 @@ def replayed_positions(
 
 def past_positions(forecast: Forecast, submit_s: Floats, until_s: float) -> list[Position]:
     """Positions, as of an instant, of jobs that were submitted at `submit_s`, (n,) seconds."""
-    told = IntervalTracker().positions(submit_s, forecast.actual_s, list(_lengths(forecast.futures_s)), until_s)
+    result = IntervalTracker().positions(submit_s, forecast.actual_s, list(_lengths(forecast.futures_s)), until_s)
     # Who starved in another load says that futures were too short, not by how much they are now.
-    return [one.within(PAST_REACH) for one in told]
+    return [one.within(PAST_REACH) for one in result]
 
 
 def _asked(run: ElasticReplay, job: int, known: Forecasters, futures: int, seed: int) -> Floats:

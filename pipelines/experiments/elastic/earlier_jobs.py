@@ -34,9 +34,9 @@ def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJ
     most = np.minimum(jobs.most, jobs.speedup.shape[2] - 1).astype(np.int64)
     end_s = submit_s + before.size_s / jobs.speedup[jobs.model, 0, most]
     if "end_time" in earlier.jobs.columns:
-        told = earlier.end_s - origin_s
+        result = earlier.end_s - origin_s
         # Jobs that ran on have no end yet: they are taken to run alone.
-        end_s = np.where(np.isfinite(told), told, end_s)
+        end_s = np.where(np.isfinite(result), result, end_s)
     past = Past(submit_s, before.size_s, jobs.least, jobs.most, model, jobs.size_s)
     return Earlier(past, end_s)
 

@@ -121,15 +121,15 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
     """The jobs, their sizes, and how many of them are rigid."""
     models = models_of(window)
     most = window.gpus.astype(np.float64)
-    told = (
+    result = (
         window.jobs["min_gpus"]
         if "min_gpus" in window.jobs.columns
         else pl.Series([None] * len(window), dtype=pl.Int64)
     )
     # A trace without the column holds rigid jobs alone.
-    rigid = told.is_null().to_numpy()
+    rigid = result.is_null().to_numpy()
     # Rigid: as many at least as at most.
-    least = np.where(rigid, most, told.fill_null(0).to_numpy()).astype(np.float64)
+    least = np.where(rigid, most, result.fill_null(0).to_numpy()).astype(np.float64)
     stuck = least > place.gpus
     if stuck.any():
         row = int(np.flatnonzero(stuck)[0])

@@ -182,7 +182,7 @@ def play_starts_and_ends(
 class _Sizes(NamedTuple):
     """Sizes of jobs, (n_jobs,) seconds on one GPU: what the scheduler is told, and what they are."""
 
-    told: Floats
+    declared: Floats
     true: Floats
 
 
@@ -198,11 +198,11 @@ def _play_one(
     # A generator a future: more of them change none that were drawn.
     rng = np.random.default_rng(key)
     if forecasters.sizes is None:
-        told, done_s = run.jobs.size_s[active], run.state.done_s[active]
-        draws, sizes = None, _Sizes(told, np.where(done_s >= told, done_s + OVERDUE_S, told))
+        result, done_s = run.jobs.size_s[active], run.state.done_s[active]
+        draws, sizes = None, _Sizes(result, np.where(done_s >= result, done_s + OVERDUE_S, result))
         if forecasters.declared is not None:
             row = len(forecasters.past.size_s) - int(run.state.count[COUNT.arrived]) + active
-            sizes = _Sizes(told, forecasters.declared.draw(row, done_s, rng))
+            sizes = _Sizes(result, forecasters.declared.draw(row, done_s, rng))
     else:
         draws = SizeDraws(forecasters.sizes, rng)
         drawn, corrected = _drawn(run, active, draws, declared, agrees)
@@ -218,7 +218,7 @@ def _play_one(
     # Four times as many arrivals each time: few futures need more than the first lot.
     while True:
         come = to_come.first(wanted)
-        jobs = _world(run.jobs, active, sizes.told, come, forecasters.past)
+        jobs = _world(run.jobs, active, sizes.declared, come, forecasters.past)
         true_s = np.concatenate([sizes.true, come.sizes.true])
         start_s, end_s, arrived = _played(run, jobs, true_s, active, awaited)
         if arrived < len(jobs.size_s) or wanted == 0 or wanted >= MOST_ARRIVALS:
@@ -231,10 +231,10 @@ def _drawn(
 ) -> tuple[Floats, bool]:
     """Sizes of the active jobs, one of which may have declared its own, and whether the rule contradicted the draw."""
     width, done_s = run.jobs.most[active].astype(np.int64), run.state.done_s[active]
-    told = np.maximum(run.jobs.size_s[active], done_s + OVERDUE_S)
+    result = np.maximum(run.jobs.size_s[active], done_s + OVERDUE_S)
 
     def draw(which: Ints) -> Floats:
-        drawn: Floats = np.where(active[which] == declared, told[which], draws.draw(width[which], done_s[which]))
+        drawn: Floats = np.where(active[which] == declared, result[which], draws.draw(width[which], done_s[which]))
         return drawn
 
     sizes = draw(np.arange(len(active)))
@@ -321,7 +321,7 @@ def _world(jobs: ElasticJobs, active: Ints, told_s: Floats, to_come: _Come, past
     behind = stage_of[-1] + np.arange(1, len(row) + 1)
     return ElasticJobs(
         submit_s=np.concatenate([jobs.submit_s[active], submit_s]),
-        size_s=np.concatenate([told_s, sizes.told]),
+        size_s=np.concatenate([told_s, sizes.declared]),
         least=np.concatenate([jobs.least[active], past.least[row]]),
         most=np.concatenate([jobs.most[active], past.most[row]]),
         model=np.concatenate([jobs.model[active], past.model[row]]),

@@ -50,7 +50,7 @@ def simulate_elastic(
 
 def _promise_notes(run: ElasticReplay) -> tuple[str, ...]:
     """Why how many jobs were promised no worst case."""
-    why = Counter(told.reason for told in run.worst_cases.values() if told.reason)
+    why = Counter(described.reason for described in run.worst_cases.values() if described.reason)
     return tuple(f"no worst case for {count} of {len(run.worst_cases)} jobs: {one}" for one, count in why.most_common())
 
 
@@ -79,16 +79,16 @@ def believed_sizes(spec: ForecastSpec, scenario: ElasticScene, **how: Any) -> Be
         size_s: Floats = UNTOLD_S * trace.duration_gpus * factor
         return size_s
 
-    def ask(model: Any, told: BadAnswers) -> Floats:
+    def ask(model: Any, tally: BadAnswers) -> Floats:
         from jobcast.models.completion.known_jobs import keys_of
 
-        told.checked(SIZES, len(trace))
+        tally.checked(SIZES, len(trace))
         size_s = np.asarray(model.forecast(keys_of(trace), levels=(0.5,)))[:, 0] * factor
         # A job without work would never be served, or end at once.
         bad = ~(np.isfinite(size_s) & (size_s > 0))
         if bad.any():
             row = int(np.argmax(bad))
-            told.bad(SIZES, Reason.NOT_FINITE, f"job {trace.jobs['job_id'][row]}: {size_s[row]:g} s", int(bad.sum()))
+            tally.bad(SIZES, Reason.NOT_FINITE, f"job {trace.jobs['job_id'][row]}: {size_s[row]:g} s", int(bad.sum()))
         answers: Floats = np.where(bad, untold(), size_s)
         return answers
 

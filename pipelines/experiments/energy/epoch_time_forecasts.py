@@ -96,10 +96,10 @@ def registered_times(
     TraceError
         A model of the window is without a known point.
     """
-    told, profiled_s = BadAnswers(), scenario.facts.times.epoch_s
-    asked = registered(EPOCH_TIME, spec, home, told, EPOCHS, degrade)
+    result, profiled_s = BadAnswers(), scenario.facts.times.epoch_s
+    asked = registered(EPOCH_TIME, spec, home, result, EPOCHS, degrade)
     if asked is None:
-        return Believed(slowest_s(profiled_s), told=told)
+        return Believed(slowest_s(profiled_s), tally=result)
     version, model = asked.version, asked.model
     names, profiles = set(scenario.facts.models), scenario.facts.profiles
     # Profiles have no time: a model seen in training is what overlaps.
@@ -113,9 +113,9 @@ def registered_times(
     overlap |= seen_by(version, scenario.trace, allow_overlap)
     points = _points(scenario, model, known)
     _refuse_unknown(points, names)
-    epoch_s = guarded_epoch_s(lambda: _as_in_scenario(model, points, scenario), profiled_s, told, scenario.job_ids)
+    epoch_s = guarded_epoch_s(lambda: _as_in_scenario(model, points, scenario), profiled_s, result, scenario.job_ids)
     note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
-    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, told, (note,))
+    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, result, (note,))
 
 
 def _points(scenario: EnergyScene, model: Any, known: Path | None) -> ProfileTable:
@@ -141,5 +141,5 @@ def _as_in_scenario(model: Any, points: ProfileTable, scenario: EnergyScene) -> 
     distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
     models, batch_sizes = zip(*distinct, strict=True)
     most = scenario.facts.times.epoch_s.shape[2]
-    told = believed_epoch_s(model, points, models, batch_sizes, facts.gpu_types, most)
-    return told[[distinct[pair] for pair in pairs]] * facts.scale[:, None, None]
+    result = believed_epoch_s(model, points, models, batch_sizes, facts.gpu_types, most)
+    return result[[distinct[pair] for pair in pairs]] * facts.scale[:, None, None]

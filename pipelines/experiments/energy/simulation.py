@@ -85,14 +85,14 @@ def simulate_energy(
 def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
     """Spans by job, then by time: job_id, node, gpus, from, until; seconds from the epoch."""
     # A Gantt chart is read job by job.
-    told, job_ids, names = by_job(log.spans), scenario.job_ids, scenario.place.names
+    result, job_ids, names = by_job(log.spans), scenario.job_ids, scenario.place.names
     return pl.DataFrame(
         {
-            "job_id": [job_ids[job] for job in told.job.tolist()],
-            "node": [names[node] for node in told.node.tolist()],
-            "gpus": told.gpus.astype(np.int64),
-            "from": told.from_s,
-            "until": told.until_s,
+            "job_id": [job_ids[job] for job in result.job.tolist()],
+            "node": [names[node] for node in result.node.tolist()],
+            "gpus": result.gpus.astype(np.int64),
+            "from": result.from_s,
+            "until": result.until_s,
         },
         schema_overrides={"job_id": pl.String, "node": pl.String},
     )

@@ -35,7 +35,7 @@ class Compared:
 class Helped(Compared):
     """Explains helped jobs of one run."""
 
-    def told(self, job: int) -> dict[str, Any]:
+    def report(self, job: int) -> dict[str, Any]:
         """Why, as data: loans of other pools, and earlier jobs of its pool that did not take their quota."""
         table, past = self._past.table, self._past
         pool, at_s = int(table.pool[job]), float(table.start_s[job])
@@ -43,7 +43,7 @@ class Helped(Compared):
         quota, held = past.quota(pool), float(past.allocated(pool, at_s))
         # Where GPUs are one pile nothing marks a loan but a pool beyond its quota.
         borrowed = not table.dedicated[job] or (self._sharing in (Sharing.SHARED, Sharing.CLOCK) and held > quota)
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "due_s": float(due_s[job]),
             "earlier_s": float(due_s[job]) - at_s,
             "on_spare_gpus": not table.dedicated[job],
@@ -52,7 +52,7 @@ class Helped(Compared):
             "quota_gpus": int(quota),
             "loan": self._loans.lenders(job) if borrowed else None,
         }
-        return told | self._room(job, at_s, due_s)
+        return result | self._room(job, at_s, due_s)
 
     def _room(self, job: int, at_s: float, due_s: Floats) -> dict[str, Any]:
         """Earlier jobs of the pool that without sharing would have held its quota, or waited for it, at an instant."""
@@ -78,13 +78,13 @@ class Slowed(Compared):
     its quota by others.
     """
 
-    def told(self, job: int) -> dict[str, Any]:
+    def report(self, job: int) -> dict[str, Any]:
         """Why, as data: the chain of late jobs, the first of them, and who held its GPUs when it was due."""
         chain = self.chain(job)
         root = chain[-1]
         pool = int(self._past.table.pool[root])
         due_s, start_s = self._due_s(root), float(self._past.table.start_s[root])
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "due_s": self._due_s(job),
             "later_s": float(self._past.table.start_s[job]) - self._due_s(job),
             "chain": [self._late(late) for late in chain[1:]],
@@ -98,14 +98,14 @@ class Slowed(Compared):
         }
         held = self._culprits(pool, due_s)
         seconds = self._past.gpu_seconds(due_s, start_s)
-        told["held_by"] = self._mentions.most(held, seconds)
+        result["held_by"] = self._mentions.most(held, seconds)
         # The same order as that of the mentions.
         order = held[np.argsort(-seconds[held], kind="stable")][:MOST]
-        for mention, culprit in zip(told["held_by"]["jobs"], order.tolist(), strict=True):
+        for mention, culprit in zip(result["held_by"]["jobs"], order.tolist(), strict=True):
             mention["let_in"] = self._loans.to_job(culprit, pool) if not mention["dedicated"] else None
         if self._sharing in (Sharing.SHARED, Sharing.CLOCK):
-            told["pools_beyond_quota"] = self._beyond(pool, due_s)
-        return told
+            result["pools_beyond_quota"] = self._beyond(pool, due_s)
+        return result
 
     def chain(self, job: int) -> list[int]:
         """A job, then the late job of its pool that it waited for, and so on to the first."""
@@ -184,7 +184,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     Times are seconds from the epoch (`_s` at the end of a key), None where there are none.
     """
     job, answers = table.find(job_id), Answers(table)
-    mentions, holdings = Mentions(table, answers), Holdings(table).told(job)
+    mentions, holdings = Mentions(table, answers), Holdings(table).report(job)
     about = mentions.job(job) | {"preemptions": int(table.preemptions[job])}
     if not table.by_pools:
         return {
@@ -206,10 +206,10 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
         "job": about,
         "summary": summary,
         **holdings,
-        "waits": waits.told(job, stretches),
+        "waits": waits.report(job, stretches),
         "wait_by_reason": totals(stretches),
-        "helped": Helped(*compared).told(job) if summary["verdict"] == HELPED else None,
-        "slowed": Slowed(*compared).told(job) if summary["verdict"] == SLOWED else None,
+        "helped": Helped(*compared).report(job) if summary["verdict"] == HELPED else None,
+        "slowed": Slowed(*compared).report(job) if summary["verdict"] == SLOWED else None,
         "run": _run(table, answers, sharing),
         "notes": [*table.notes, *_left_out(table), *_notes(table, answers, sharing)],
     }
@@ -217,7 +217,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
 
 def _left_out(table: RunTable) -> list[str]:
     """That not all answers about jobs were kept."""
-    count = 0 if table.record is None else table.record.told.get("answers_left_out") or 0
+    count = 0 if table.record is None else table.record.figures.get("answers_left_out") or 0
     return [f"forecasts of jobs: {count:,} answers were not kept, {MOST_A_JOB} a job at most"] if count else []
 
 
@@ -254,20 +254,20 @@ def _times(table: RunTable, job: int) -> dict[str, Any]:
 
 
 def _run(table: RunTable, answers: Answers, sharing: Sharing) -> dict[str, Any]:
-    told = {} if table.record is None else table.record.told
+    result = {} if table.record is None else table.record.figures
     return {
         "log": str(table.path),
         "jobs": len(table),
         "sharing": str(sharing),
         "horizons_min": list(answers.horizons_min),
         "record": table.record is not None,
-        **{key: told.get(key) for key in TOLD},
+        **{key: result.get(key) for key in TOLD},
     }
 
 
 def _notes(table: RunTable, answers: Answers, sharing: Sharing) -> list[str]:
-    told = {} if table.record is None else table.record.told
-    notes = [f"bad forecasts, {line}" for line in bad_lines(told.get("bad_forecasts") or {})]
+    result = {} if table.record is None else table.record.figures
+    notes = [f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})]
     if sharing is Sharing.WINDOWS and not answers.known:
         notes.append("no forecasts about pools are recorded: reservations count pending jobs alone")
     if table.policy in RESERVES_OTHERWISE:

@@ -39,19 +39,19 @@ def answers_of(table: RunTable, job: int) -> dict[str, Any]:
         return {}
     rows = record.of_jobs
     mine = [] if rows is None else rows.filter(pl.col("job_id") == table.job_ids[job]).drop("job_id").to_dicts()
-    return {"asks": record.told.get("asks"), "source": _source(record.told), "answers": mine}
+    return {"asks": record.figures.get("asks"), "source": _source(record.figures), "answers": mine}
 
 
-def _source(told: Mapping[str, Any]) -> str | None:
-    label = told.get("forecasts")
+def _source(figures: Mapping[str, Any]) -> str | None:
+    label = figures.get("forecasts")
     if label == "oracle":
-        return DECLARED.get(told["law"], "the oracle: the future itself, which nobody has")
+        return DECLARED.get(figures["law"], "the oracle: the future itself, which nobody has")
     return None if label is None else forecasts_in_words(label)
 
 
-def tell_answers(told: Told) -> list[str]:
+def tell_answers(explained: Told) -> list[str]:
     """The answers, a line each; where there is none, why."""
-    forecast, policy = told["forecast"], told["run"]["policy"]
+    forecast, policy = explained["forecast"], explained["run"]["policy"]
     if forecast.get("asks") is None:
         return []
     if not forecast["asks"]:
@@ -99,7 +99,7 @@ class Holdings:
     def __init__(self, table: RunTable) -> None:
         self._table = table
 
-    def told(self, job: int) -> dict[str, Any]:
+    def report(self, job: int) -> dict[str, Any]:
         """All of it, of one job: `held`, `while_waiting`, `forecast`."""
         held = self.stretches(job)
         return {"held": held, "while_waiting": self.while_waiting(job, held), "forecast": self.forecast(job)}
@@ -179,26 +179,26 @@ class Holdings:
     def forecast(self, job: int) -> dict[str, Any]:
         """What was forecast of the job, and what came of it; nothing where nothing was."""
         table = self._table
-        told: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         end_s, predicted_s = float(table.end_s[job]), table.seconds("predicted_end_time")
         if predicted_s is not None and np.isfinite(predicted_s[job]):
-            told["predicted_end_s"] = float(predicted_s[job])
-            told["later_than_predicted_s"] = finite(end_s - float(predicted_s[job]))
+            result["predicted_end_s"] = float(predicted_s[job])
+            result["later_than_predicted_s"] = finite(end_s - float(predicted_s[job]))
         due_s = table.seconds("deadline")
         if due_s is not None and np.isfinite(due_s[job]):
-            told |= {"due_s": float(due_s[job]), "later_than_due_s": finite(end_s - float(due_s[job]))}
+            result |= {"due_s": float(due_s[job]), "later_than_due_s": finite(end_s - float(due_s[job]))}
         if table.bins is not None:
-            told["duration_bin"] = table.bins[job]
+            result["duration_bin"] = table.bins[job]
         for name in FORECASTS:
             value = table.number(name, job)
             if value is not None:
-                told[name] = value
-        return told | answers_of(table, job)
+                result[name] = value
+        return result | answers_of(table, job)
 
 
-def tell_held(told: Told) -> list[str]:
+def tell_held(explained: Told) -> list[str]:
     """What the job held, a line a stretch."""
-    held = told["held"]
+    held = explained["held"]
     if not held:
         return ["It held no GPUs."]
     lines = ["What it held"]
@@ -211,9 +211,9 @@ def tell_held(told: Told) -> list[str]:
     return lines
 
 
-def tell_waiting(told: Told) -> list[str]:
+def tell_waiting(explained: Told) -> list[str]:
     """Who held the GPUs while the job held none."""
-    waiting = told["while_waiting"]
+    waiting = explained["while_waiting"]
     if waiting is None:
         return []
     lines = [f"While it held none, for {length(waiting['seconds'])}, others held {_mean(waiting['gpus_held'])}"]
@@ -224,9 +224,9 @@ def tell_waiting(told: Told) -> list[str]:
     return lines
 
 
-def tell_forecast(told: Told) -> list[str]:
+def tell_forecast(explained: Told) -> list[str]:
     """What was forecast of the job."""
-    forecast: Mapping[str, Any] = told["forecast"]
+    forecast: Mapping[str, Any] = explained["forecast"]
     lines = []
     for key, late, what in (
         ("predicted_end_s", "later_than_predicted_s", "forecast at its submission to end"),
@@ -237,7 +237,7 @@ def tell_forecast(told: Told) -> list[str]:
     if forecast.get("duration_bin"):
         lines.append(f"  forecast to run {forecast['duration_bin']}")
     lines += [f"  {name} {forecast[name]:.6g}" for name in FORECASTS if name in forecast]
-    lines += tell_answers(told)
+    lines += tell_answers(explained)
     source = f" ({forecast['source']})" if forecast.get("source") else ""
     return [f"What was forecast of it{source}, and came", *lines] if lines else []
 

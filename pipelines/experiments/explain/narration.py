@@ -37,25 +37,25 @@ MADE_ROOM = {
 }
 
 
-def tell(told: Told) -> str:
+def tell(explained: Told) -> str:
     """The explanation as text, a part for each question."""
     # Runs that are not by pools' quotas have no such part.
-    if "waits" not in told:
+    if "waits" not in explained:
         parts = (_plain_summary, tell_held, tell_waiting, tell_forecast, _what_if)
-        return "\n".join(line for part in parts for line in part(told))
-    lines = [*_summary(told), *_waits(told)]
+        return "\n".join(line for part in parts for line in part(explained))
+    lines = [*_summary(explained), *_waits(explained)]
     # A single stretch is told by start and end already.
-    if told["held"][1:]:
-        lines += tell_held(told)
-    if told["helped"] is not None:
-        lines += ["Why it was helped", *_helped(told)]
-    if told["slowed"] is not None:
-        lines += ["Why it was slowed", *_slowed(told)]
-    return "\n".join([*lines, *tell_waiting(told), *tell_forecast(told), *_what_if(told)])
+    if explained["held"][1:]:
+        lines += tell_held(explained)
+    if explained["helped"] is not None:
+        lines += ["Why it was helped", *_helped(explained)]
+    if explained["slowed"] is not None:
+        lines += ["Why it was slowed", *_slowed(explained)]
+    return "\n".join([*lines, *tell_waiting(explained), *tell_forecast(explained), *_what_if(explained)])
 
 
-def _summary(told: Told) -> list[str]:
-    job, summary, run = told["job"], told["summary"], told["run"]
+def _summary(explained: Told) -> list[str]:
+    job, summary, run = explained["job"], explained["summary"], explained["run"]
     policy = run["policy"] or "policy unknown"
     source = f" with {_source(run)}" if run["forecasts"] else ""
     label = f" ({bin_words(job)})" if job["duration_bin"] else ""
@@ -78,9 +78,9 @@ def _summary(told: Told) -> list[str]:
     return lines
 
 
-def _plain_summary(told: Told) -> list[str]:
+def _plain_summary(explained: Told) -> list[str]:
     """Of runs in rounds, of elastic jobs, tasks, nodes: widths and run times are not what was held."""
-    job, summary, run = told["job"], told["summary"], told["run"]
+    job, summary, run = explained["job"], explained["summary"], explained["run"]
     policy = run["policy"] or "policy unknown"
     stops = f", stopped or narrowed {counted(job['preemptions'], 'time')}" if job["preemptions"] else ""
     return [
@@ -101,8 +101,8 @@ def _source(run: Told) -> str:
     return "exact forecasts" if exact else forecasts_in_words(run["forecasts"])
 
 
-def _waits(told: Told) -> list[str]:
-    stretches, teller = told["waits"], WaitTeller(told)
+def _waits(explained: Told) -> list[str]:
+    stretches, teller = explained["waits"], WaitTeller(explained)
     if not stretches:
         return ["It did not wait."]
     lines = ["Why it waited"]
@@ -113,12 +113,12 @@ def _waits(told: Told) -> list[str]:
             lines += [f"  {span}: {first}", *(f"    {other}" for other in others)]
     if any(stretch["details"] is None for stretch in stretches):
         lines.append(f"  Those are the longest of {len(stretches):,} stretches; in all:")
-        lines += [f"    {length(row['seconds'])}: {teller.short(row)}" for row in told["wait_by_reason"]]
+        lines += [f"    {length(row['seconds'])}: {teller.short(row)}" for row in explained["wait_by_reason"]]
     return lines
 
 
-def _helped(told: Told) -> list[str]:
-    helped = told["helped"]
+def _helped(explained: Told) -> list[str]:
+    helped = explained["helped"]
     if helped["loan"] is not None:
         lines = _loan(helped["loan"])
     else:
@@ -130,7 +130,7 @@ def _helped(told: Told) -> list[str]:
         group = helped[key]
         if group["count"]:
             who = f"{counted(group['count'], 'job')} ({gpus_of(group['gpus'])})"
-            shown = jobs_words(group, SHOWN_JOBS, told["job"]["pool"])
+            shown = jobs_words(group, SHOWN_JOBS, explained["job"]["pool"])
             lines.append(f"  Of those that would have come before it, {who} {what}: {shown}")
     return lines
 
@@ -152,8 +152,8 @@ def _loan(loan: Told) -> list[str]:
     return lines
 
 
-def _slowed(told: Told) -> list[str]:
-    slowed, pool = told["slowed"], told["job"]["pool"]
+def _slowed(explained: Told) -> list[str]:
+    slowed, pool = explained["slowed"], explained["job"]["pool"]
     lines, root, held = _chain(slowed), slowed["first_late"], slowed["held_by"]
     lines.append(
         f"  At {instant(slowed['at_s'])}, when job {root['job_id']} ({gpus_of(root['gpus'])}) was due, "
@@ -201,9 +201,9 @@ def _culprit(mention: Told, pool: str) -> str:
     return f"{text}; but {came_words(owner)}, too many with job {late['job_id']} at {instant(late['at_s'])}"
 
 
-def _what_if(told: Told) -> list[str]:
+def _what_if(explained: Told) -> list[str]:
     """The forecasts in words."""
-    found = told.get("what_if")
+    found = explained.get("what_if")
     if not found:
         return []
     lines = ["What if it had asked for something else: forecasts at its submission"]
@@ -246,13 +246,13 @@ class WaitTeller:
 
     Parameters
     ----------
-    told : the whole explanation
+    explained : the whole explanation
     """
 
-    def __init__(self, told: Told) -> None:
-        self._job = told["job"]
-        self._forecasts = bool(told["run"]["forecasts"])
-        self._sharing = told["run"]["sharing"]
+    def __init__(self, explained: Told) -> None:
+        self._job = explained["job"]
+        self._forecasts = bool(explained["run"]["forecasts"])
+        self._sharing = explained["run"]["sharing"]
 
     def short(self, row: Told) -> str:
         """Both reasons in a few words."""

@@ -100,18 +100,18 @@ def gpus_of(gpus: float) -> str:
 
 def job_words(mention: Told, pool: str | None = None, forecasts: bool = True) -> str:
     """A job: its pool where that is another than `pool`, its width, since when it ran, what was forecast of it."""
-    told = [] if mention["pool"] == pool else [f"pool {mention['pool']}"]
-    told.append(gpus_of(mention["gpus"]))
+    result = [] if mention["pool"] == pool else [f"pool {mention['pool']}"]
+    result.append(gpus_of(mention["gpus"]))
     if mention["started_s"] is not None:
-        told.append(f"since {instant(mention['started_s'])}")
+        result.append(f"since {instant(mention['started_s'])}")
     ran = f"ran {length(mention['duration_s'])}"
     if mention["duration_bin"] is None or not forecasts:
-        told.append(ran)
+        result.append(ran)
     elif mention["overstayed_s"] > 0:
-        told.append(f"forecast {mention['duration_bin']}, {ran}: {length(mention['overstayed_s'])} too long")
+        result.append(f"forecast {mention['duration_bin']}, {ran}: {length(mention['overstayed_s'])} too long")
     else:
-        told.append(f"forecast {mention['duration_bin']}, {ran}")
-    return f"job {mention['job_id']} ({', '.join(told)})"
+        result.append(f"forecast {mention['duration_bin']}, {ran}")
+    return f"job {mention['job_id']} ({', '.join(result)})"
 
 
 def jobs_words(group: Told, most: int, pool: str | None = None, forecasts: bool = True) -> str:

@@ -43,9 +43,9 @@ class Answers:
 
     def __init__(self, table: RunTable) -> None:
         record = table.record
-        told = None if record is None else record.told.get("horizons_min")
-        self.horizons_min: tuple[float, ...] = tuple(told or DEFAULT_HORIZONS_MIN)
-        settings = {} if record is None else (record.told.get("configuration") or {}).get("settings") or {}
+        result = None if record is None else record.figures.get("horizons_min")
+        self.horizons_min: tuple[float, ...] = tuple(result or DEFAULT_HORIZONS_MIN)
+        settings = {} if record is None else (record.figures.get("configuration") or {}).get("settings") or {}
         self.slack = float(settings.get("slack", 0.0))
         # The setting may be text or a list, by how the run was started.
         used = [float(text) for text in NUMBERS.findall(str(settings.get("windows_min", "")))]
@@ -109,8 +109,8 @@ class Answers:
         instants = [
             self._rows[key][0] for question in questions if (key := (question, pool, horizon_min)) in self._rows
         ]
-        told = [float(row[place - 1]) for row in instants if (place := int(np.searchsorted(row, at_s, side="right")))]
-        return max(told, default=None)
+        rows = [float(row[place - 1]) for row in instants if (place := int(np.searchsorted(row, at_s, side="right")))]
+        return max(rows, default=None)
 
     def replaced(self, pool: str, horizon_min: float, at_s: float) -> dict[str, str]:
         """Kinds of forecast about a pool whose last answer was a conservative one in place of a bad one, and why."""
@@ -206,14 +206,14 @@ class Reservations:
         left = float(self._past.idle(at_s)) - sum(float(self.reserved(pool, None, at_s)[0]) for pool in owners)
         every = [self.of_pool(pool, horizon_min, at_s, alone=left < width) for pool in owners]
         pools = sorted(
-            (told for told in every if told["reserved_gpus"] > 0), key=lambda told: -float(told["reserved_gpus"])
+            (value for value in every if value["reserved_gpus"] > 0), key=lambda value: -float(value["reserved_gpus"])
         )
         return {
             "horizon_min": horizon_min,
             "at_s": at_s,
             "idle_gpus": float(self._past.idle(at_s)),
-            "reserved_gpus": sum(told["reserved_gpus"] for told in pools),
-            "usable_gpus": float(self._past.idle(at_s)) - sum(told["reserved_gpus"] for told in pools),
+            "reserved_gpus": sum(value["reserved_gpus"] for value in pools),
+            "usable_gpus": float(self._past.idle(at_s)) - sum(value["reserved_gpus"] for value in pools),
             "pools": pools[:most],
             "pools_reserved_for": len(pools),
         }
@@ -293,11 +293,11 @@ class Loans:
     def to_job(self, job: int, pool: int) -> dict[str, Any]:
         """What had been forecast of one owner of GPUs when a job started on spare ones."""
         horizon_min, at_s = self.window_min(job), float(self._past.table.start_s[job])
-        told: dict[str, Any] = {"at_s": at_s, "window_min": horizon_min}
+        result: dict[str, Any] = {"at_s": at_s, "window_min": horizon_min}
         if horizon_min is None:
-            return told
+            return result
         owner = self._reservations.of_pool(pool, horizon_min, at_s)
-        return told | {"until_s": at_s + MINUTE_S * horizon_min, "owner": owner}
+        return result | {"until_s": at_s + MINUTE_S * horizon_min, "owner": owner}
 
     def lenders(self, job: int) -> dict[str, Any]:
         """Pools whose unused quota a job runs on, those that lent most first, and who came there before it ended."""
@@ -306,16 +306,16 @@ class Loans:
         pools = []
         for pool in range(len(table.pools)):
             if horizon_min is not None:
-                told = self._reservations.of_pool(pool, horizon_min, at_s)
+                value = self._reservations.of_pool(pool, horizon_min, at_s)
             else:
                 unused = (
                     float(past.quota(pool) - past.allocated(pool, at_s)) if self._sharing is Sharing.SHARED else None
                 )
                 unused = float(past.unused(pool, at_s)) if unused is None else unused
-                told = {"pool": table.pools[pool], "unused_quota_gpus": unused, "lent_gpus": unused}
-            if told["lent_gpus"] > 0:
-                pools.append(told | {"before_its_end": self._arrivals(pool, at_s, float(table.end_s[job]))})
-        pools.sort(key=lambda told: -told["lent_gpus"])
+                value = {"pool": table.pools[pool], "unused_quota_gpus": unused, "lent_gpus": unused}
+            if value["lent_gpus"] > 0:
+                pools.append(value | {"before_its_end": self._arrivals(pool, at_s, float(table.end_s[job]))})
+        pools.sort(key=lambda value: -value["lent_gpus"])
         return {"at_s": at_s, "window_min": horizon_min, "lenders": pools[:MOST], "count": len(pools)}
 
     def _arrivals(self, pool: int, from_s: float, until_s: float) -> dict[str, Any]:

@@ -76,19 +76,19 @@ class RunTable:
     @property
     def policy(self) -> str | None:
         """Name of the policy, where the record tells it."""
-        return None if self.record is None else str(self.record.told["policy"])
+        return None if self.record is None else str(self.record.figures["policy"])
 
     @property
     def on_servers(self) -> bool:
         """Whether jobs were given cells of servers, where the record tells it."""
-        return self.record is not None and bool(self.record.told.get("servers"))
+        return self.record is not None and bool(self.record.figures.get("servers"))
 
     def seconds(self, column: str) -> Floats | None:
         """An optional column of instants, (n_jobs,) seconds from the epoch, infinite where empty; None without it."""
         if column not in self.rows.columns:
             return None
-        told = self.rows[column]
-        return _seconds(told if isinstance(told.dtype, pl.Datetime) else told.cast(pl.Float64, strict=False))
+        result = self.rows[column]
+        return _seconds(result if isinstance(result.dtype, pl.Datetime) else result.cast(pl.Float64, strict=False))
 
     def number(self, column: str, job: int) -> float | None:
         """An optional figure of a job, None where there is none."""
@@ -129,7 +129,7 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     """
     rows = _in_order(_typed(_raw(path), path))
     record = read_run_record(path)
-    if record is not None and (record.told.get("again") or {}).get("recorded"):
+    if record is not None and (record.figures.get("again") or {}).get("recorded"):
         raise ConfigError(
             f"{path}: its run began with recorded jobs, and nobody knows who held GPUs before; explain one that began "
             "with an empty cluster"
@@ -148,7 +148,7 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
         start_s=start_s,
         end_s=end_s,
         gpus=rows["gpus"].to_numpy(),
-        duration_s=on_grid(rows["duration"].to_numpy() + (record.told.get("restart_s", 0.0) if record else 0.0)),
+        duration_s=on_grid(rows["duration"].to_numpy() + (record.figures.get("restart_s", 0.0) if record else 0.0)),
         dedicated=_flags(rows),
         preemptions=stopped,
         bins=rows["duration_bin"].to_list() if "duration_bin" in rows.columns else None,
@@ -229,7 +229,7 @@ def _flags(rows: pl.DataFrame) -> Bools:
 
 def _by_pools(rows: pl.DataFrame, record: RunRecord | None) -> bool:
     if record is not None:
-        return bool(record.told["mechanism"] == POOLS)
+        return bool(record.figures["mechanism"] == POOLS)
     return not any(name in rows.columns for name in OTHER_LOGS)
 
 

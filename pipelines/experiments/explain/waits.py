@@ -71,7 +71,7 @@ class Waits:
             begin_s = end_s
         return found
 
-    def told(self, job: int, stretches: list[Stretch]) -> list[dict[str, Any]]:
+    def report(self, job: int, stretches: list[Stretch]) -> list[dict[str, Any]]:
         """All stretches as data, the longest with details."""
         longest = sorted(stretches, key=lambda stretch: -stretch.seconds)[:DETAILED]
         detailed = {id(stretch) for stretch in longest}
@@ -149,28 +149,28 @@ class Waits:
         pool = int(table.pool[job])
         ahead = ahead_of(table, job)
         ahead = ahead[(table.submit_s[ahead] <= at_s) & (table.start_s[ahead] > at_s)]
-        told: dict[str, Any] = {"at_s": at_s, "jobs_ahead": len(ahead)}
+        result: dict[str, Any] = {"at_s": at_s, "jobs_ahead": len(ahead)}
         if table.quotas is not None:
-            told |= {
+            result |= {
                 "quota_gpus": int(past.quota(pool)),
                 "unused_quota_gpus": max(0.0, float(past.unused(pool, at_s))),
                 "idle_gpus": float(past.idle(at_s)),
             }
         if len(ahead):
-            told["head"] = self._mentions.job(int(ahead[0]))
+            result["head"] = self._mentions.job(int(ahead[0]))
         if stretch.quota_reason in (QUOTA, UNKNOWN, AHEAD):
-            told["held_by"] = self._holders(stretch, own=pool)
+            result["held_by"] = self._holders(stretch, own=pool)
         if stretch.quota_reason == LENT:
-            told["held_by"] = self._holders(stretch, own=None, but=pool)
+            result["held_by"] = self._holders(stretch, own=None, but=pool)
         if RESERVED in (stretch.spare_reason, stretch.quota_reason) or stretch.spare_reason == ORDER:
-            told["windows"] = [
+            result["windows"] = [
                 self._reservations.window(k, at_s, MOST, int(table.gpus[job])) for k in self._windows(job)
             ]
         if stretch.quota_reason == ORDER:
-            told["made_way"] = self._made_way(job, stretch.from_s)
+            result["made_way"] = self._made_way(job, stretch.from_s)
         if stretch.quota_reason == CLOCK:
-            told["virtual"] = self._virtual(job, at_s)
-        return told
+            result["virtual"] = self._virtual(job, at_s)
+        return result
 
     def _holders(self, stretch: Stretch, own: int | None, but: int = -1) -> dict[str, Any]:
         """Jobs that run at the instant of a stretch: those of a pool's quota, or those on GPUs of others."""

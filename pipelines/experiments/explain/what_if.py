@@ -82,13 +82,13 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     spec = None if again["forecasts"] is None else parse_forecasts(again["forecasts"])
     own = ("seed", "allow_overlap", "degrade")
     ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, **{name: again[name] for name in own})
-    told = []
+    rows = []
     for change in changes:
         changed = with_change(trace, job_id, change, rule)
         # Later submissions are not known when the job comes.
         experiment = Experiment(trace=changed, until_s=float(np.nextafter(at_s, np.inf)), **how)
         found, near = _forecast(experiment, ask, rule, job_id, at_s)
-        told.append(
+        rows.append(
             {
                 "change": change.words,
                 "gpus": change.gpus or int(table.gpus[job]),
@@ -100,7 +100,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
                 **(near if change.words == AS_IT_WAS else {}),
             }
         )
-    return told
+    return rows
 
 
 def _forecast(
@@ -120,12 +120,12 @@ def _forecast(
 
 
 def _again(table: RunTable) -> Mapping[str, Any]:
-    told = None if table.record is None else table.record.told.get("again")
-    if told is None:
+    result = None if table.record is None else table.record.figures.get("again")
+    if result is None:
         raise ConfigError(f"--what-if: {table.path} has no record of how it was made; simulate again with --out")
-    if told["closed_loop"]:
+    if result["closed_loop"]:
         raise ConfigError("--what-if: submissions of a closed loop are the run's own; leave it out")
-    return dict(told)
+    return dict(result)
 
 
 def _trace(table: RunTable, again: Mapping[str, Any]) -> Trace:
@@ -133,7 +133,7 @@ def _trace(table: RunTable, again: Mapping[str, Any]) -> Trace:
     if not path.is_file():
         raise ConfigError(f"--what-if: the trace {path} is not there any more; put it back, or simulate again")
     trace = read_trace(path)
-    if table.record is not None and trace.source.sha256 != table.record.told["inputs"]["trace"]["sha256"]:
+    if table.record is not None and trace.source.sha256 != table.record.figures["inputs"]["trace"]["sha256"]:
         raise ConfigError(f"--what-if: the trace {path} has changed since; simulate again")
     return trace
 

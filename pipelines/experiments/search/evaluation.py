@@ -94,10 +94,10 @@ class Journal:
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({reason(error)}); check its permissions") from error
         for line in text.splitlines():
-            told = _parsed(line)
+            result = _parsed(line)
             # Runs share a file: lines of others are theirs.
-            if told is not None and told.get("run") == self._run:
-                self._known[str(told["what"])] = [float(one) for one in told["values"]]
+            if result is not None and result.get("run") == self._run:
+                self._known[str(result["what"])] = [float(one) for one in result["values"]]
         if text and not text.endswith("\n"):
             with path.open("a", encoding="utf-8") as lines:
                 lines.write("\n")  # what an interruption cut off must not swallow the next line
@@ -105,10 +105,10 @@ class Journal:
 
 def _parsed(line: str) -> dict[str, Any] | None:
     try:
-        told = json.loads(line)
+        saved = json.loads(line)
     except json.JSONDecodeError:
         return None  # a line that an interruption cut off: its simulation is done again
-    return told if isinstance(told, dict) and {"what", "values"} <= told.keys() else None
+    return saved if isinstance(saved, dict) and {"what", "values"} <= saved.keys() else None
 
 
 MEAN = "mean"

@@ -100,8 +100,8 @@ def write_front(front: Front, path: Path) -> None:
     for at, objective in enumerate(front.objectives):
         for kind, values in (("test", [row.test for row in front.rows]), ("train", [row.train for row in front.rows])):
             # The default of too short a history was never simulated.
-            told = [one[at] if one else None for one in values]
-            columns[f"{objective.label} {kind}"] = pl.Series(told, dtype=pl.Float64)
+            rows = [one[at] if one else None for one in values]
+            columns[f"{objective.label} {kind}"] = pl.Series(rows, dtype=pl.Float64)
     for name in PARAMETERS:
         columns[name] = pl.Series([_text(row.parameters.get(name)) for row in front.rows], dtype=pl.String)
     columns["queues"] = [len(row.config.rates) for row in front.rows]
@@ -129,7 +129,7 @@ def read_front(path: Path) -> Front:
         about = json.loads(parquet_metadata(file, AGAIN)[ABOUT])
         objectives = parse_objectives(",".join(about.pop("objectives")))
         references = {name: tuple(values) for name, values in about.pop("references").items()}
-        rows = tuple(_row(told, objectives, path) for told in table.to_dicts())
+        rows = tuple(_row(described, objectives, path) for described in table.to_dicts())
     except TraceError as error:
         raise ConfigError(f"cannot be read as a front: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -138,13 +138,15 @@ def read_front(path: Path) -> Front:
     return Front(objectives, rows, references, about)
 
 
-def _row(told: Mapping[str, Any], objectives: tuple[Objective, ...], path: Path) -> Row:
-    train, test = (tuple(told[f"{one.label} {kind}"] for one in objectives) for kind in ("train", "test"))
-    parameters = {name: json.loads(told[name]) if told[name] is not None else None for name in PARAMETERS}
-    config = parse_config(json.loads(told["config"]), f"{path}, pick {told['pick']}")
+def _row(figures: Mapping[str, Any], objectives: tuple[Objective, ...], path: Path) -> Row:
+    train, test = (tuple(figures[f"{one.label} {kind}"] for one in objectives) for kind in ("train", "test"))
+    parameters = {name: json.loads(figures[name]) if figures[name] is not None else None for name in PARAMETERS}
+    config = parse_config(json.loads(figures["config"]), f"{path}, pick {figures['pick']}")
     # Either all objectives were measured or none.
     known = test[0] is not None
-    return Row(told["pick"], config, parameters, train if known else None, test if known else None, told["pareto"])
+    return Row(
+        figures["pick"], config, parameters, train if known else None, test if known else None, figures["pareto"]
+    )
 
 
 def front_table(front: Front) -> str:
@@ -164,8 +166,8 @@ def front_table(front: Front) -> str:
 def _cells(front: Front, row: Row, parameters: Sequence[str]) -> list[str]:
     """A configuration's number, values on test samples, parameters and number of queues, as text."""
     values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
-    told = [figure_text(row.parameters.get(name)) for name in parameters]
-    return [str(row.pick), *values, *told, str(len(row.config.rates))]
+    rows = [figure_text(row.parameters.get(name)) for name in parameters]
+    return [str(row.pick), *values, *rows, str(len(row.config.rates))]
 
 
 def figure_text(value: Any) -> str:
@@ -279,10 +281,10 @@ def _shown(value: float, logged: bool) -> float:
 
 
 def _told(front: Front, row: Row) -> str:
-    told = ", ".join(f"{name} {figure_text(value)}" for name, value in row.parameters.items() if value is not None)
+    text = ", ".join(f"{name} {figure_text(value)}" for name, value in row.parameters.items() if value is not None)
     return (
         f"pick {row.pick}: {_values_text(front.objectives, row.test or ())}\n"
-        f"{len(row.config.rates)} queues up to {_thresholds(row)}\n{told}"
+        f"{len(row.config.rates)} queues up to {_thresholds(row)}\n{text}"
     )
 
 
@@ -352,10 +354,10 @@ def _table(front: Front) -> Table:
 def _facts(front: Front) -> list[tuple[str, str]]:
     searched: dict[str, Any] = dict(front.about.get("search", {}))
     seen: dict[str, Any] = dict(front.about.get("workload", {}))
-    told = [(name.replace("_", " "), _plain(value)) for name, value in searched.items()]
-    told.append(("configurations tried", str(front.about.get("configurations", 0))))
+    rows = [(name.replace("_", " "), _plain(value)) for name, value in searched.items()]
+    rows.append(("configurations tried", str(front.about.get("configurations", 0))))
     kept = ("jobs", "gpus", "rate_per_h", "load", "size_variation")
-    return told + [(f"workload: {name.replace('_', ' ')}", _plain(seen[name])) for name in kept if name in seen]
+    return rows + [(f"workload: {name.replace('_', ' ')}", _plain(seen[name])) for name in kept if name in seen]
 
 
 def _plain(value: Any) -> str:

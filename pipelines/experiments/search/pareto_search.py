@@ -157,9 +157,9 @@ def draw_samples(workload: Workload, request: SearchRequest) -> dict[str, Sample
 
 def run_hash(workload: Workload, world: World, request: SearchRequest) -> str:
     """Hash of all that a simulation's values depend on besides configuration and sample; not of the algorithm."""
-    told = request.to_json()
+    result = request.to_json()
     # What samples and values hang on; the algorithm only chooses what is tried.
-    read = {key: told[key] for key in ("objectives", "sample_jobs", "load", "gaps", "seed")}
+    read = {key: result[key] for key in ("objectives", "sample_jobs", "load", "gaps", "seed")}
     cluster = world.cluster
     arrays = [one.tolist() for one in (cluster.capacity, cluster.node_type, cluster.node_gpus)]
     rules = [list(world.gpu_types), world.whole, world.monotone, world.preempt_s]
@@ -191,7 +191,7 @@ def _explore(space: Space, evaluator: Evaluator, request: SearchRequest, progres
         step = _shifted(progress, len(found) * request.samples, request)
         values = evaluator.evaluate([configs[at] for at in fresh], names, step).mean(axis=1)
         for at, value in zip(fresh, values, strict=True):
-            found[keys[at]] = Tried(configs[at], space.told(points[at]), value)
+            found[keys[at]] = Tried(configs[at], space.report(points[at]), value)
         if any(key not in found for key in keys):
             break  # the budget did not reach for all of this generation
         walk.tell(np.array([found[key].values for key in keys]))
@@ -234,6 +234,6 @@ def _judged(history: Sequence[Tried], evaluator: Evaluator, workload: Workload, 
 def default_front(workload: Workload, request: SearchRequest) -> Front:
     """FIFO alone, as long as there is too little history. PCS, section 3.2."""
     config = WfqConfig()
-    told = {"T": None, "W": None, "zeta_min": config.clip_demand_factor, "delta": config.delta}
+    result = {"T": None, "W": None, "zeta_min": config.clip_demand_factor, "delta": config.delta}
     about = {"search": request.to_json(), "configurations": 0, "workload": described(workload)}
-    return Front(request.objectives, (Row(0, config, told, None, None, True),), {}, about)
+    return Front(request.objectives, (Row(0, config, result, None, None, True),), {}, about)

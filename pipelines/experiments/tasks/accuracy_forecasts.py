@@ -39,7 +39,7 @@ def accuracy_forecast(
     *,
     home: Path,
     seed: int,
-    told: BadAnswers | None = None,
+    tally: BadAnswers | None = None,
     job_ids: Sequence[str] = (),
     degrade: bool | None = None,
     overlaps: Callable[[Any], bool] = lambda version: False,
@@ -51,7 +51,7 @@ def accuracy_forecast(
     metric : (n_jobs, longest) the true metric by epoch, padded with NaN; of it, oracle and noisy read the last value
     home : of the registry
     seed : of draws
-    told : where bad answers are counted, by names of jobs where these are given
+    tally : where bad answers are counted, by names of jobs where these are given
     degrade : whether nothing is forecast where there is no registered model
     overlaps : whether a version has seen the window; raises OverlapError where that is not allowed
 
@@ -65,7 +65,7 @@ def accuracy_forecast(
     if spec.kind in ("random", "noisy"):
         return ChosenAccuracy(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
     if spec.kind == "registry":
-        return _registered(spec, home, BadAnswers() if told is None else told, job_ids, degrade, overlaps)
+        return _registered(spec, home, BadAnswers() if tally is None else tally, job_ids, degrade, overlaps)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"
@@ -101,18 +101,18 @@ def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
 def _registered(
     spec: ForecastSpec,
     home: Path,
-    told: BadAnswers,
+    tally: BadAnswers,
     job_ids: Sequence[str],
     degrade: bool | None,
     overlaps: Callable[[Any], bool],
 ) -> ChosenAccuracy:
     from jobcast.models.curves.served import guarded_accuracies
 
-    asked = registered(ACCURACY_CURVE, spec, home, told, CURVES, degrade)
+    asked = registered(ACCURACY_CURVE, spec, home, tally, CURVES, degrade)
     if asked is None:
         return ChosenAccuracy(None)
     overlap = overlaps(asked.version)
-    forecast = guarded_accuracies(by_model(asked.model), told, job_ids)
+    forecast = guarded_accuracies(by_model(asked.model), tally, job_ids)
     return ChosenAccuracy(forecast, {ACCURACY_CURVE: asked.version.version}, overlap)
 
 
@@ -120,9 +120,9 @@ def by_model(model: "AccuracyCurve") -> AccuracyForecast:
     """Forecasts of a fitted model of training curves; its interval's upper side tells the standard deviation."""
 
     def forecast(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
-        told = model.forecast_arrays(seen, at, epochs, np.full(len(jobs), RISING))
+        result = model.forecast_arrays(seen, at, epochs, np.full(len(jobs), RISING))
         # From the upper side: the lower one is cut off by what was reached.
-        spread = (told.final_high - told.final_mean) / UPPER_Z
-        return told.final_mean, np.where(told.final_low > told.final_mean, NO_INTERVAL, spread)
+        spread = (result.final_high - result.final_mean) / UPPER_Z
+        return result.final_mean, np.where(result.final_low > result.final_mean, NO_INTERVAL, spread)
 
     return forecast

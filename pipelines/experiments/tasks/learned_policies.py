@@ -30,7 +30,7 @@ class Learned:
 
 
 def learned_or_missed(
-    policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool, told: BadAnswers
+    policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool, tally: BadAnswers
 ) -> Learned:
     """As `learned_policy`, but where it would raise RegistryError, or a registry is damaged, that is counted."""
     try:
@@ -41,7 +41,7 @@ def learned_or_missed(
     except Exception as error:  # a registry may be damaged in any way: counted with its reason
         from jobcast.schedulers.tasks.mlf_rl import DECISIONS
 
-        count_missing(told, DECISIONS, error)
+        count_missing(tally, DECISIONS, error)
         return Learned(missed=True)
 
 

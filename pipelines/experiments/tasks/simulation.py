@@ -25,7 +25,7 @@ def simulate_tasks(
     seed: int = 0,
     learned: Learned | None = None,
     models: Mapping[str, int] | None = None,
-    told: BadAnswers | None = None,
+    tally: BadAnswers | None = None,
     progress: Callable[[int, int], None] | None = None,
     meters: Sequence[Meter] = (),
 ) -> Simulated:
@@ -33,19 +33,19 @@ def simulate_tasks(
 
     `told`: where it is counted what a forecast and a learned policy answered that could not be.
     """
-    known, told = learned or Learned(), BadAnswers() if told is None else told
+    known, tally = learned or Learned(), BadAnswers() if tally is None else tally
     spec = find_of_kind(policy, TASKS)
-    rule = _rule(spec, settings, known, told)
+    rule = _rule(spec, settings, known, tally)
     how = dict(split_settings(spec, settings).mechanism)
     # How often is the policy's; all other settings of the mechanism are the law's.
     rule.trigger = replace(rule.trigger, period_s=how.pop("round_s"))
     law = Tasks(scenario.workload, forecast, seed=seed, **how)
     log, took = timed(lambda: replay(scenario.workload.whole(), rule, progress=progress, law=law, meters=meters))
     used = {**(models or {}), **known.models}
-    return Simulated(log, **took, models=used, overlap=known.overlap, trust=trust(told, used))
+    return Simulated(log, **took, models=used, overlap=known.overlap, trust=trust(tally, used))
 
 
-def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskRule:
+def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, tally: BadAnswers) -> TaskRule:
     """A policy; a learned one is guarded by the rule whose place it takes, which takes its where there is none."""
     if known.networks is None and not known.missed:
         return cast(TaskRule, make_rule(spec.name, None, settings))
@@ -57,4 +57,4 @@ def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: B
     rule = make_rule(spec.instead, None, {name: settings[name] for name in settings if instead.decides_by(name)})
     if not isinstance(known.networks, Networks):
         return cast(TaskRule, rule)
-    return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, told)
+    return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, tally)

@@ -36,11 +36,11 @@ def compare(
     """
     changes = []
     for number, (workload, seed) in enumerate(zip(workloads, seeds, strict=True)):
-        told = [
+        rows = [
             figures(replay(workload.whole(), policy, law=Tasks(workload, forecast, seed=seed)))
             for policy in (learned, heuristic)
         ]
-        changes.append(change(told[0], told[1]))
+        changes.append(change(rows[0], rows[1]))
         if progress is not None:
             progress(number + 1, len(workloads))
     return measured(np.array(changes))

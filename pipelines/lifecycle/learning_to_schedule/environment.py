@@ -63,7 +63,7 @@ class Scheduling(gymnasium.Env[Seen, Any]):
         if options:
             raise ConfigError(f"reset knows no option {next(iter(options))}; give `gymnasium.make` what differs")
         self._course = self._begin(self.np_random)
-        self._not_offered = self._told = 0
+        self._not_offered = self._shown = 0
         self._choice = self._course.next()
         return self._seen(), self._info()
 
@@ -91,7 +91,7 @@ class Scheduling(gymnasium.Env[Seen, Any]):
     def _info(self) -> dict[str, Any]:
         """What an observation leaves out."""
         # Only what was completed since the last step: rewards are told once.
-        rounds = tuple(self._course.rounds[self._told :])
-        self._told += len(rounds)
+        rounds = tuple(self._course.rounds[self._shown :])
+        self._shown += len(rounds)
         taught = 0 if self._choice is None else self._choice.taught
         return {"rounds": rounds, "taught": taught, "not_offered": self._not_offered}

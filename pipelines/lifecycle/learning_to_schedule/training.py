@@ -144,14 +144,14 @@ def resume(folder: Path, asked: Mapping[str, Any], learner: Learner) -> Standing
     path = folder / STATE
     if not path.is_file():
         return None
-    told = json.loads(path.read_text(encoding="utf-8"))
+    saved = json.loads(path.read_text(encoding="utf-8"))
     # Through JSON and back, for tuples are lists there.
-    if told.pop("asked") != json.loads(json.dumps(dict(asked))):
+    if saved.pop("asked") != json.loads(json.dumps(dict(asked))):
         raise ConfigError(f"{path}: a training with other settings or jobs; give another folder, or remove this one")
-    learner.restore(folder / told.pop("weights"))
-    told["betas"] = tuple(told["betas"])
-    told["checks"] = [tuple(check) for check in told["checks"]]
-    return Standing(**told)
+    learner.restore(folder / saved.pop("weights"))
+    saved["betas"] = tuple(saved["betas"])
+    saved["checks"] = [tuple(check) for check in saved["checks"]]
+    return Standing(**saved)
 
 
 TRAIN_SHARE = 0.7
@@ -247,10 +247,10 @@ class _Trainer:
 
     def _asked(self) -> dict[str, Any]:
         jobs = self._workload.jobs
-        told = hashlib.sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in jobs)).hexdigest()
+        result = hashlib.sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in jobs)).hexdigest()
         # Those two may differ: a training may go on for longer, or be compared on more.
         length = asdict(replace(self._settings, iterations=0, compared=0))
-        return {"name": self._kind.policy.name, "seed": self._seed, "jobs": told, "settings": length}
+        return {"name": self._kind.policy.name, "seed": self._seed, "jobs": result, "settings": length}
 
     def _rng(self, stream: str, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self._seed, STREAMS[stream], *numbers])
@@ -310,9 +310,9 @@ class _Trainer:
         groups = self._groups(networks_of(learner.arrays()), "run", standing.iteration)
         # To a tenth at the end; small steps where little is left to gain.
         falling = 1.0 - 0.9 * standing.iteration / self._settings.iterations
-        told = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
+        result = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
         standing.iteration += 1
-        standing.history.append({"reward": told.reward, "completion": told.objectives[0]})
+        standing.history.append({"reward": result.reward, "completion": result.objectives[0]})
         if standing.iteration % CHECK_EVERY == 0 or standing.iteration == self._settings.iterations:
             value = self._check(networks_of(learner.arrays()), standing.betas)
             # The first check is of imitation alone: whoever never beats it stays with that.

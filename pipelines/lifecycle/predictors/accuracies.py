@@ -95,20 +95,20 @@ class Accuracies(TableLife[AccuracyCurve]):
         # Curves alone have no calendar; only those of a trace say from when they are.
         model.trained_from_s_, model.trained_until_s_ = table.from_s, table.until_s
         twins = held_out(table.curves, fit, part_of(progress, 1, 2))
-        apps, told, name = ", ".join(apps_of(table.curves)), counts(table.curves), Path(table.path).stem
+        apps, found, name = ", ".join(apps_of(table.curves)), counts(table.curves), Path(table.path).stem
         card = card_of_table(
             table,
             model,
             seed,
             algorithm=self.algorithm,
-            parameters={**told, "apps": apps, "twins": twins.left_out},
+            parameters={**found, "apps": apps, "twins": twins.left_out},
             metrics={"validation": {f"prefix_{share}": figures for share, figures in twins.figures.items()}},
             description=(
-                f"{self.algorithm}, trained on {told['curves']} curves of {name} ({apps}); metrics are {twins.said}"
+                f"{self.algorithm}, trained on {found['curves']} curves of {name} ({apps}); metrics are {twins.said}"
             ),
         )
         result = {
-            "training": {**told, "apps": apps_of(table.curves)},
+            "training": {**found, "apps": apps_of(table.curves)},
             "validation": {"left_out": twins.left_out, "prefixes": twins.figures},
             **made_from(table, (*table.notes, *twins.notes)),
         }
@@ -134,15 +134,15 @@ class Accuracies(TableLife[AccuracyCurve]):
         left = len(table.curves) - int(figures["curves"])
         flat = [FLAT.format(left)] if left else []
         scored = {**counts(table.curves), "apps": apps_of(table.curves)}
-        told = told_of_table(version, table, (*unfinished(table), *flat), overlap, scored=scored)
+        result = told_of_table(version, table, (*unfinished(table), *flat), overlap, scored=scored)
         figures = {"prefix": prefix, **figures, "by_app": by_app(self.model_, table.curves, prefix)}
-        return {**figures, **told}, CurvePoints()
+        return {**figures, **result}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Final values of the runs of a table with 90 % intervals, where it says how long they are."""
         table = self.table_of(known)
         # A frame is asked for without --epochs: the table must tell them.
-        whole = [whole_epochs(curve, told) for curve, told in zip(table.curves, table.epochs, strict=True)]
+        whole = [whole_epochs(curve, described) for curve, described in zip(table.curves, table.epochs, strict=True)]
         forecast = self.model_.forecast(table.curves, whole)
         keys = {"app": [curve.app for curve in table.curves], "seen": [curve.epochs for curve in table.curves]}
         return pl.DataFrame({**keys, "epochs": whole, **_finals(forecast)})
@@ -155,7 +155,7 @@ class Accuracies(TableLife[AccuracyCurve]):
         table, target = self.table_of(case.known), asked["target"]
         pairs = zip(table.curves, table.epochs, strict=True)
         # What the table tells of a run goes before the option, which is for all others.
-        whole = [whole_epochs(curve, told or asked["epochs"]) for curve, told in pairs]
+        whole = [whole_epochs(curve, described or asked["epochs"]) for curve, described in pairs]
         forecast = self.model_.forecast(table.curves, whole)
         answers: dict[str, Sequence[Any]] = _finals(forecast)
         if target is not None:

@@ -243,7 +243,7 @@ class EpochTimes(TableLife[EpochTime]):
             description=f"{model.algorithm}, trained on {len(table)} profiles of {Path(table.path).stem}; metrics are "
             "of models left out",
         )
-        told = {
+        result = {
             "training": {"rows": len(table), "models": list(table.models), "gpu_types": list(table.gpu_types)},
             "plan": model.plan_,
             "points": [f"{size} batch size on {GPUS[gpus]}" for size, gpus in PLANS[model.plan_]],
@@ -251,7 +251,7 @@ class EpochTimes(TableLife[EpochTime]):
             "validation": {"left_out": "application", "mape_by_plan": dict(model.validation_)},
             **made_from(table, table.notes),
         }
-        return Fitted(model, card, told)
+        return Fitted(model, card, result)
 
     def measured(self, table: ProfileTable, wishes: Wishes) -> Told:
         """Errors where a few points of each job are known; applications that it learnt from are forecast by twins."""
@@ -277,8 +277,8 @@ class EpochTimes(TableLife[EpochTime]):
         twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
         figures = {"known": how.points, "job": how.job, **self._figures(table, how, allowed)}
         notes, left_out = ([twins] if seen and not allowed else []), [] if allowed else seen
-        told = told_of_table(case.version, table, notes, bool(seen and allowed), left_out=left_out)
-        return {**figures, **told}, CurvePoints()
+        result = told_of_table(case.version, table, notes, bool(seen and allowed), left_out=left_out)
+        return {**figures, **result}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:
         """Seconds an epoch with 90 % intervals, of all that the table's models, sizes and types could be."""

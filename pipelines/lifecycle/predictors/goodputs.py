@@ -70,12 +70,12 @@ class Goodputs(TableLife[FittedGoodput]):
             description=f"{self.algorithm}, fitted on {table.rows} step times of {Path(table.path).stem} ({apps}); "
             "metrics are of configurations left out",
         )
-        told = {
+        result = {
             "training": {"rows": table.rows, "apps": list(table.times)},
             "validation": validation,
             **made_from(table, table.notes),
         }
-        return Fitted(model, card, told)
+        return Fitted(model, card, result)
 
     def measured(self, table: StepTable, wishes: Wishes) -> Told:
         """Errors of step times; a configuration that it learnt from is forecast by a twin without it.
@@ -106,9 +106,9 @@ class Goodputs(TableLife[FittedGoodput]):
             places = sorted(set(zip(times.nodes.tolist(), times.gpus.tolist(), strict=True)))
             sizes = np.unique(times.local_batch_size).tolist()
             nodes, gpus, local = np.array([(*place, size) for place in places for size in sizes]).T
-            told = self.model_.forecast(app, nodes, gpus, local)
+            result = self.model_.forecast(app, nodes, gpus, local)
             keys = {"app": [app] * len(nodes), "nodes": nodes, "gpus": gpus, "local_batch_size": local}
-            parts.append(pl.DataFrame({**keys, **told._asdict()}))
+            parts.append(pl.DataFrame({**keys, **result._asdict()}))
         return pl.concat(parts) if parts else pl.DataFrame()
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:

@@ -45,7 +45,7 @@ class Fitted:
     ----------
     model : fitted on all of the training time
     card : what the registry is told
-    told : what a user is told, beside which version it became
+    figures : what a user is told, beside which version it became
     curves, tables : drawn and written beside the run: file name -> CSV text
     beside : writes more files into the model's folder
     draft : folder that an interrupted training goes on from; not needed once the version is registered
@@ -53,7 +53,7 @@ class Fitted:
 
     model: Model
     card: ModelCard
-    told: Mapping[str, Any]
+    figures: Mapping[str, Any]
     curves: CurvePoints = field(default_factory=CurvePoints)
     tables: Mapping[str, str] = field(default_factory=dict)
     # Most models are whole as they save themselves.
@@ -199,8 +199,8 @@ class Life(ABC, Generic[M]):
         """Raise a ConfigError for a search of what has no settings."""
         # Refused rather than ignored: who asks for a search expects that settings were searched.
         if self.settings.tune and self.algorithm in self.untuned:
-            told = f"--tune {self.settings.tune}: {self.algorithm} of {self.name}"
-            raise ConfigError(f"{told} has no settings to search; leave it out")
+            text = f"--tune {self.settings.tune}: {self.algorithm} of {self.name}"
+            raise ConfigError(f"{text} has no settings to search; leave it out")
 
     @property
     def name(self) -> str:

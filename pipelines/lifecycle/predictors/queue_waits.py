@@ -59,8 +59,8 @@ class QueueWaits(TraceLife[QueueWait]):
         window = version.train_from_s, version.train_until_s
         scores = _scores(self.model_, trace, window, (begin, end), case.wishes)
         trained = {"from": iso(window[0]), "until": iso(window[1]), "trace": version.trace_name}
-        told = {"algorithm": version.algorithm, "trained": trained, "overlap_allowed": overlap}
-        return {**_told(scores, trace, (begin, end), case.wishes), **told}, CurvePoints()
+        result = {"algorithm": version.algorithm, "trained": trained, "overlap_allowed": overlap}
+        return {**_told(scores, trace, (begin, end), case.wishes), **result}, CurvePoints()
 
     def walked(self, known: Known, wishes: Wishes, progress: Step | None = None) -> Told:
         """Figures of models that are trained anew every `wishes.every_days`, on what was known then, and not kept.
@@ -80,8 +80,8 @@ class QueueWaits(TraceLife[QueueWait]):
             if progress:
                 progress(number + 1, len(starts))
         trained = {"from": iso(first_s), "until": [iso(one) for one in starts], "trace": trace.name}
-        told = {"algorithm": self.algorithm, "trained": trained, "overlap_allowed": False}
-        return {**_told(WaitScores.joined(parts), trace, (begin, end), wishes), **told}
+        result = {"algorithm": self.algorithm, "trained": trained, "overlap_allowed": False}
+        return {**_told(WaitScores.joined(parts), trace, (begin, end), wishes), **result}
 
     def evaluate(self, known: Known) -> Told:
         """Of all instants of [from, until)."""
@@ -108,9 +108,9 @@ class QueueWaits(TraceLife[QueueWait]):
         asked = queue.pending(at_s)
         if known.is_snapshots:
             asked = asked[queue.seen_s[asked] == asked_s]
-        told = guarded_waits(self.model_, queue_rows(queue, asked_s, asked), bad)
+        result = guarded_waits(self.model_, queue_rows(queue, asked_s, asked), bad)
         jobs = known.jobs.select("job_id", "pool", "gpus")[asked]
-        return jobs.with_columns(pl.Series(*one, pl.Float64) for one in zip(TOLD, told.T, strict=True))
+        return jobs.with_columns(pl.Series(*one, pl.Float64) for one in zip(TOLD, result.T, strict=True))
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """By job, with the instant from which on the seconds count."""
@@ -120,13 +120,13 @@ class QueueWaits(TraceLife[QueueWait]):
         return {
             "at": iso(at_s),
             "from": iso(asked_at(seen, at_s)),
-            **self.told(rows),
+            **self.report(rows),
             "bad_forecasts": bad.figures(),
             "overlap": case.version.train_until_s > at_s,
             **made_from(source.source, source.notes, source.dropped),
         }
 
-    def told(self, rows: pl.DataFrame) -> Told:
+    def report(self, rows: pl.DataFrame) -> Told:
         """`jobs`: id -> pool, GPUs and seconds."""
         return {"jobs": {row.pop("job_id"): row for row in rows.iter_rows(named=True)}}
 

@@ -122,5 +122,5 @@ class Regimes(TraceLife[RegimePrior]):
         jobs, truth = training_jobs(data.trace.between(data.from_s, data.until_s), given, data.wishes.seed)
         # Shockwave is told how often a job may change; without that the prior must learn it.
         k = "declared" if all(job.training.max_regimes for job in jobs if job.training is not None) else "not known"
-        told = {"jitter": jitter_of(given), "k": k, "calibration": self.model_.calibration}
-        return {"regimes": compared(self.model_, jobs, truth), "sample": told}, CurvePoints()
+        result = {"jitter": jitter_of(given), "k": k, "calibration": self.model_.calibration}
+        return {"regimes": compared(self.model_, jobs, truth), "sample": result}, CurvePoints()

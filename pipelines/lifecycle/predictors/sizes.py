@@ -49,7 +49,7 @@ class _OfEndedJobs(TraceLife[M]):
         """See `TraceLife`."""
         return self.measured(data.trace, data.from_s, data.until_s, data.pools), CurvePoints()
 
-    def told(self, rows: pl.DataFrame) -> Told:
+    def report(self, rows: pl.DataFrame) -> Told:
         """`jobs`: id -> pool and seconds."""
         return {"jobs": {row.pop("job_id"): row for row in rows.iter_rows(named=True)}}
 
@@ -67,9 +67,9 @@ class Sizes(_OfEndedJobs[JobSize]):
         # Jobs that wait have no start, which is infinite or NaN here: nothing is done of them.
         begun_s = np.clip(at_s - left.start_s, 0.0, None)
         done_s = np.where(np.isfinite(begun_s), begun_s, 0.0) * left.duration_gpus
-        told = self.model_.forecast(keys_of(left), done_s)
+        result = self.model_.forecast(keys_of(left), done_s)
         # The forecast has low, median, high.
-        return _frame(left, zip(("size_s", "low_s", "high_s"), (told[:, 1], told[:, 0], told[:, 2]), strict=True))
+        return _frame(left, zip(("size_s", "low_s", "high_s"), (result[:, 1], result[:, 0], result[:, 2]), strict=True))
 
 
 class Completions(_OfEndedJobs[CompletionTime]):
@@ -87,12 +87,12 @@ class Completions(_OfEndedJobs[CompletionTime]):
         past = KnownJobs.of(known, float(known.submit_s[0]), float(np.nextafter(at_s, np.inf)))
         # Nothing has ended yet: what the version learnt must do.
         sample = model.settings_.sample(past.run_s, past.ended, past.most) if past.ended.any() else model.sample()
-        told = model.running(sample, left.gpus, at_s - left.start_s, self.settings.seed)
-        columns: dict[str, list[float]] = {"left_s": [median for median, _ in told]}
+        result = model.running(sample, left.gpus, at_s - left.start_s, self.settings.seed)
+        columns: dict[str, list[float]] = {"left_s": [median for median, _ in result]}
         for place, level in enumerate(model.tracker().levels):
             name = f"{100 * level:g}"
-            columns |= {f"low_{name}_s": [ends[place].low_s for _, ends in told]}
-            columns |= {f"high_{name}_s": [ends[place].high_s for _, ends in told]}
+            columns |= {f"low_{name}_s": [ends[place].low_s for _, ends in result]}
+            columns |= {f"high_{name}_s": [ends[place].high_s for _, ends in result]}
         return _frame(left, columns.items())
 
 

@@ -65,8 +65,8 @@ class TableLife(Life[M]):
         settings = asked.given
         for key in settings:
             if key != cls.table:
-                told = f"--set {key}: only {cls.table}=FILE is read here, of the jobs of --trace"
-                raise ConfigError(f"{told}; leave it out")
+                text = f"--set {key}: only {cls.table}=FILE is read here, of the jobs of --trace"
+                raise ConfigError(f"{text}; leave it out")
         # Looked for even where a setting names another: a trace without facts may still be given a table.
         found = facts_beside(asked.path, (cls.table,)).get(cls.table)
         return Path(settings[cls.table]) if cls.table in settings else found

@@ -64,7 +64,7 @@ class TaskOrder(Life[SchedulingPolicy]):
         from jobcast.schedulers.policies import TASKS
         from jobcast.traces.readers import read_trace
 
-        given, told = asked.given, BadAnswers()
+        given, result = asked.given, BadAnswers()
         gpus, cluster = given.get("gpus"), given.get("cluster")
         from_s, until_s = asked.window
         whole = read_trace(asked.path)
@@ -79,7 +79,7 @@ class TaskOrder(Life[SchedulingPolicy]):
         # The cluster is no fact of the jobs: it goes its own way.
         tables = {key: given[key] for key in FILES if key in given and key != "cluster"}
         scenario = Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, given=tables).scenario(TASKS)
-        more = {"scenario": scenario, "accuracies": _accuracies(asked, told), "told": told, "asked": asked}
+        more = {"scenario": scenario, "accuracies": _accuracies(asked, result), "told": result, "asked": asked}
         return Known(scenario.trace, more, from_s, until_s)
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
@@ -103,7 +103,7 @@ class TaskOrder(Life[SchedulingPolicy]):
         policy = trained.predictor
         ended_s = float(known.jobs.end_s.max()) if known.until_s is None else known.until_s
         policy.trained_until_s_ = ended_s  # replays tell when jobs end, too
-        told = {
+        result = {
             "training": asdict(policy.training_),
             "tried": [dict(each) for each in trained.tried],
             "checks": [{"iteration": iteration, "reward": reward} for iteration, reward in trained.checks],
@@ -114,16 +114,16 @@ class TaskOrder(Life[SchedulingPolicy]):
             "dropped": dict(scenario.dropped),
             "jobcast": __version__,
         }
-        return Fitted(policy, scheduler_card(trained, scenario.trace.name, scenario.trace.source), told, draft=draft)
+        return Fitted(policy, scheduler_card(trained, scenario.trace.name, scenario.trace.source), result, draft=draft)
 
     def _named(self, known: Known, counts: Mapping[str, int]) -> str:
         """What tells this training from others, so that none goes on from another's folder."""
         # Jobs, servers, seed and lengths: all that the weights hang on.
-        told = [known.tables["scenario"].provenance(), self.settings.seed, self.settings.tune, dict(counts)]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        rows = [known.tables["scenario"].provenance(), self.settings.seed, self.settings.tune, dict(counts)]
+        return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _accuracies(asked: Asked, told: BadAnswers) -> Any:
+def _accuracies(asked: Asked, tally: BadAnswers) -> Any:
     """Forecasts of training curves as far as they can be, bad ones counted; None where there is no model of these.
 
     The champion's, or those of the model that is asked for in its place.
@@ -132,7 +132,7 @@ def _accuracies(asked: Asked, told: BadAnswers) -> Any:
     from jobcast.pipelines.experiments.tasks.accuracy_forecasts import by_model
 
     model = asked["accuracies"] if "accuracies" in asked.parameters else _champion(asked.home)
-    return None if model is None else guarded_accuracies(by_model(model), told)
+    return None if model is None else guarded_accuracies(by_model(model), tally)
 
 
 def _champion(home: Path) -> Any:

@@ -139,13 +139,13 @@ class TraceLife(Life[M]):
         """By a recipe, and what is told of it."""
         data = self.data(known)
         trained = recipe(data, self.algorithm, self.settings, progress, kind=self.model)
-        told = {
+        result = {
             "training": {**told_parameters(trained, self.settings, data), "pool_names": list(data.pools)},
             "validation": dict(trained.validation),
             **made_from(known.jobs.source, known.jobs.notes, data.trace.dropped),
         }
         card = card_of(trained, data, self.settings)
-        return Fitted(trained.predictor, card, told, trained.curves, trained.tables)
+        return Fitted(trained.predictor, card, result, trained.curves, trained.tables)
 
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """By default from where its training ended to the end of the trace; another trace without a calendar whole.
@@ -215,7 +215,7 @@ class TraceLife(Life[M]):
         at_s, source = asked["at_s"], case.known.jobs
         return {
             "at": iso(at_s),
-            **self.told(self.predict(case.known)),
+            **self.report(self.predict(case.known)),
             "overlap": case.version.train_until_s > at_s,
             **self._elsewhere(case, source),
             **made_from(source.source, source.notes, gpu_jobs(source).dropped),
@@ -226,7 +226,7 @@ class TraceLife(Life[M]):
         lines = another_cluster(case.version, self.model_, trace.pools)
         return {"another_cluster": lines} if lines else {}
 
-    def told(self, rows: pl.DataFrame) -> Told:
+    def report(self, rows: pl.DataFrame) -> Told:
         """Rows as `jobcast predict --json` tells them."""
         raise NotImplementedError
 

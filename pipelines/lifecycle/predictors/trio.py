@@ -34,7 +34,7 @@ from jobcast.traces.table import Trace
 class PoolLife(TraceLife[M]):
     """Answers by pool and horizon."""
 
-    def told(self, rows: pl.DataFrame) -> Told:
+    def report(self, rows: pl.DataFrame) -> Told:
         """`pools`: name -> horizon -> answers."""
         pools: dict[str, dict[str, Any]] = {}
         for row in rows.iter_rows(named=True):
@@ -60,9 +60,9 @@ class Arrivals(PoolLife[WillJobsArrive]):
         horizons_s = [60.0 * k for k in model.horizons_min_]
         # The rows of training, by the same function: a model would not notice another order of columns.
         X = np.concatenate([arrival_features(one, np.array([at_s]), horizons_s) for one in histories.values()])
-        told = model.predict_proba(X)
-        arrives, gate = told >= model.thresholds_f1_, told >= model.thresholds_gate_
-        return self._rows(list(histories), probability=told, arrives=arrives, gate=gate)
+        result = model.predict_proba(X)
+        arrives, gate = result >= model.thresholds_f1_, result >= model.thresholds_gate_
+        return self._rows(list(histories), probability=result, arrives=arrives, gate=gate)
 
     def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
         """See `TraceLife`."""
@@ -187,10 +187,10 @@ class Durations(TraceLife[JobDuration]):
         rows = tracker.rows(asked)
         bins, shares = model.predict(rows), model.predict_proba(rows)
         keys = {"job_id": [job.job_id for job in asked], "pool": [job.pool for job in asked]}
-        told = {"bin": [labels[int(b)] for b in bins], **dict(zip(labels, np.transpose(shares), strict=True))}
-        return pl.DataFrame(keys | told, schema_overrides={"job_id": pl.String, "pool": pl.String, "bin": pl.String})
+        result = {"bin": [labels[int(b)] for b in bins], **dict(zip(labels, np.transpose(shares), strict=True))}
+        return pl.DataFrame(keys | result, schema_overrides={"job_id": pl.String, "pool": pl.String, "bin": pl.String})
 
-    def told(self, rows: pl.DataFrame) -> Told:
+    def report(self, rows: pl.DataFrame) -> Told:
         """`jobs`: id -> pool, likeliest bin, probabilities."""
         jobs = {}
         for row in rows.iter_rows(named=True):

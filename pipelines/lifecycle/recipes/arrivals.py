@@ -120,16 +120,16 @@ def _corpus(data: TrainingData, settings: TrainSettings, progress: Step | None) 
 def _parameters(
     model: WillJobsArrive, settings: TrainSettings, selection: Selection | None, tuned: Tuned | None
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"miss_share": settings.miss_share, "step_s": settings.step_s, "folds": FOLDS}
+    result: dict[str, Any] = {"miss_share": settings.miss_share, "step_s": settings.step_s, "folds": FOLDS}
     if selection is not None:
-        told["chosen_from"] = ",".join(selection.forecasts)
+        result["chosen_from"] = ",".join(selection.forecasts)
     if model.unfolded_:
-        told["horizons_without_folds"] = ",".join(f"{k:g}" for k in model.unfolded_)
+        result["horizons_without_folds"] = ",".join(f"{k:g}" for k in model.unfolded_)
     if model.bot_pools_:
-        told["bot_pools"] = ",".join(model.bot_pools_)
+        result["bot_pools"] = ",".join(model.bot_pools_)
     if tuned is not None:
-        told |= {"tune": settings.tune, **flat(tuned.settings)}
-    return told
+        result |= {"tune": settings.tune, **flat(tuned.settings)}
+    return result
 
 
 def _counted(progress: Step | None, total: int) -> Callable[[], None] | None:

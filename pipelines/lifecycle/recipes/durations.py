@@ -80,11 +80,11 @@ def _validation(
 
 
 def _parameters(model: JobDuration) -> dict[str, Any]:
-    told = {"under_cost": model.under_cost, "prior_weight": model.prior_weight}
+    result = {"under_cost": model.under_cost, "prior_weight": model.prior_weight}
     if model.booster_ is not None:
-        told |= {"trees": model.booster_.settings.trees, "leaves": model.booster_.settings.leaves}
-        told |= {"learning_rate": model.booster_.settings.learning_rate}
-    return told
+        result |= {"trees": model.booster_.settings.trees, "leaves": model.booster_.settings.leaves}
+        result |= {"learning_rate": model.booster_.settings.learning_rate}
+    return result
 
 
 def train_of_ended(
@@ -107,8 +107,8 @@ def train_of_ended(
     if len(later) and (before.known_s < from_s).sum() > 1:
         validation = dict(log_figures(errors(kind().fit(data.trace, data.from_s, from_s), later)))
     found = model.settings_
-    told = {"jobs": len(model.past_), "recency": found.recency_, "recent_share": found.recent_share_}
-    return Trained(model, algorithm, validation, told)
+    result = {"jobs": len(model.past_), "recency": found.recency_, "recent_share": found.recent_share_}
+    return Trained(model, algorithm, validation, result)
 
 
 def over(trace: Trace) -> Trace:

@@ -86,14 +86,14 @@ def _fitted(
 
 
 def _parameters(model: NewLoad) -> dict[str, Any]:
-    told: dict[str, Any] = {"coverage": model.coverage, "loaded_coverage": model.loaded_coverage}
-    told["lending_coverage"] = model.lending_coverage
+    result: dict[str, Any] = {"coverage": model.coverage, "loaded_coverage": model.loaded_coverage}
+    result["lending_coverage"] = model.lending_coverage
     rule = model.rule_
     if isinstance(rule, QuantileLoad):
-        told |= {"levels": ",".join(f"{level:.4f}" for level in rule.levels_)}
-        told |= {"trees": rule.settings.trees, "leaves": rule.settings.leaves}
+        result |= {"levels": ",".join(f"{level:.4f}" for level in rule.levels_)}
+        result |= {"trees": rule.settings.trees, "leaves": rule.settings.leaves}
     elif isinstance(rule, SlidingMax):
-        told |= {"windows": ",".join(map(str, rule.windows_))}
+        result |= {"windows": ",".join(map(str, rule.windows_))}
     # A horizon without any load has no coverage.
     covered = ["" if share is None else f"{share:.4f}" for share in rule.coverages_]
-    return told | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}
+    return result | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}

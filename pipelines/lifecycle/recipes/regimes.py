@@ -50,16 +50,16 @@ def train_regimes(
     TrainingError
         No job could have changed its batch size.
     """
-    told: dict[str, Any] = {"steps": steps_of(settings.given), "calibration": calibration_of(settings.given)}
+    result: dict[str, Any] = {"steps": steps_of(settings.given), "calibration": calibration_of(settings.given)}
     jobs, truth = training_jobs(data.trace, settings.given, settings.seed, tables)
-    model = _fitted(partial(kind, settings.seed, **told), jobs, truth, data.from_s, data.until_s)
+    model = _fitted(partial(kind, settings.seed, **result), jobs, truth, data.from_s, data.until_s)
     parameters = {
-        **told,
+        **result,
         "jobs": model.jobs_,
         JITTER: jitter_of(settings.given),
         "keys": len(model.numbers_),
     }
-    return Trained(model, algorithm, _validation(partial(kind, settings.seed, **told), jobs, truth), parameters)
+    return Trained(model, algorithm, _validation(partial(kind, settings.seed, **result), jobs, truth), parameters)
 
 
 def training_jobs(

@@ -17,5 +17,5 @@ def train_waits(
 ) -> Trained:
     """QueueWait; its figures are of the last part of the training time, forecast from what was known before."""
     model = kind(seed=settings.seed).fit(data.trace, data.from_s, data.until_s)
-    told = {"calibrated_rows": model.calibrated_rows_, "bound_moved_log10": float(model.shifts_[BOUND])}
-    return Trained(model, algorithm, fold_figures(model.folds_, data.until_s), {**asdict(model.settings), **told})
+    result = {"calibrated_rows": model.calibrated_rows_, "bound_moved_log10": float(model.shifts_[BOUND])}
+    return Trained(model, algorithm, fold_figures(model.folds_, data.until_s), {**asdict(model.settings), **result})

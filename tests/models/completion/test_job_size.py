@@ -27,8 +27,8 @@ def test_what_is_known_at_an_instant():
     assert known.run_s.tolist() == [5.0, 40.0, 5.0]
     assert known.work_s.tolist() == [5.0, 80.0, 5.0]
     assert known.known_s.tolist() == [-45.0, np.inf, -25.0]
-    again = KnownJobs.read(known.told())
-    assert again.told() == known.told()
+    again = KnownJobs.read(known.as_dict())
+    assert again.as_dict() == known.as_dict()
     assert again.keys == known.keys
 
 

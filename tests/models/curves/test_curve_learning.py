@@ -123,7 +123,7 @@ def test_a_prior_is_learned_that_tells_such_curves(janoschek_curves):
 def test_equal_seeds_give_equal_priors_and_libraries_report_no_error(janoschek_curves, caplog):
     pytest.importorskip("pymc")
     first, again = (learn_prior(janoschek_curves[:5], seed=7, draws=20, steps=60) for _ in range(2))
-    assert first.told() == again.told()
+    assert first.as_dict() == again.as_dict()
     assert [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
 
 

@@ -102,7 +102,7 @@ def test_every_point_of_a_space_is_a_configuration(name, types):
         assert parse_config(config.to_json(), "here") == config
         assert set(config.type_rates or ()) == (set(types) if len(types) > 1 else set())
         assert DELTAS[0] <= config.delta <= DELTAS[1] * (1 + 1e-12)
-        assert space.told(point)["zeta_min"] == config.clip_demand_factor
+        assert space.report(point)["zeta_min"] == config.clip_demand_factor
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -114,7 +114,7 @@ def test_fifo_is_a_point_of_each_space(name):
 
 def test_parameters_span_their_ranges():
     space = parameter_space(SizeTable(np.random.default_rng(1).lognormal(5, 3, 300)))
-    low, high = (space.told(np.full(4, end)) for end in (0.0, 1.0))
+    low, high = (space.report(np.full(4, end)) for end in (0.0, 1.0))
     assert (low["W"], low["zeta_min"], low["delta"]) == (0.0, 0.0, pytest.approx(0.01))
     assert (high["W"], high["zeta_min"], high["delta"]) == (6.0, 1.0, 1.0)
     assert low["T"] < 0.1 * high["T"]

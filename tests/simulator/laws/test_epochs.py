@@ -207,7 +207,7 @@ def test_forks_of_law_and_meter_go_their_own_way():
     meter = EnergyMeter(NODES)
     run = Simulation(workload, Script({0.0: {"a": 2, "b": 4}, 21.0: {"a": None}, 25.0: {"a": 2}}), law=law)
     run = Simulation(workload, run.policy, law=law, meters=(meter,)).run(21.0)
-    begun, other, own = meter.told(run)["columns"]["energy_kwh"].tolist(), meter.fork(), law.fork()
+    begun, other, own = meter.report(run)["columns"]["energy_kwh"].tolist(), meter.fork(), law.fork()
     assert begun == pytest.approx([150.0 * 21.0 / 3.6e6, 250.0 * 21.0 / 3.6e6])
     run.run()
     assert other.drawn.sum() < meter.drawn.sum()

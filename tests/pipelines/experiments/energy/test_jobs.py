@@ -157,7 +157,7 @@ def test_forecasts_go_by_three_points_a_model_and_type(scenario, registered, tmp
     told = believed(scenario, tmp_path)
     true = scenario.facts.times.epoch_s
     assert told.models == {"epoch-time": 7}
-    assert told.told.figures() == {}
+    assert told.tally.figures() == {}
     assert "from 24 points of" in told.notes[0]  # four models on two types
     assert_array_equal(np.isfinite(told.answers), np.isfinite(true))
     runs = np.isfinite(true)

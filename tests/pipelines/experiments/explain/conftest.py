@@ -69,7 +69,7 @@ class Runs:
         workload = self.workload(jobs, pools)
         return read_run_table(self.log(workload, policy, Scripted(workload, bins, comes), rule))
 
-    def told(self, job_id, *run, **options):
+    def report(self, job_id, *run, **options):
         """The explanation of one job of a run."""
         return explain(self.table(*run, **options), job_id)
 

@@ -23,7 +23,7 @@ def reasons(told):
 
 def test_a_full_quota_names_who_holds_it_most_gpu_time_first(runs):
     jobs = [("a0", "a", 0, 20, 2), ("a1", "a", 0, 10, 1), ("a2", "a", 0, 50, 1), ("a3", "a", 5, 1, 1)]
-    told = runs.told("a3", jobs, {"a": 4}, "fcfs")
+    told = runs.report("a3", jobs, {"a": 4}, "fcfs")
     assert reasons(told) == [(5, 10, "quota_full", None)]
     held = told["waits"][0]["details"]["held_by"]
     assert ([job["job_id"] for job in held["jobs"]], held["count"], held["gpus"]) == (["a0", "a1", "a2"], 3, 4)
@@ -31,7 +31,7 @@ def test_a_full_quota_names_who_holds_it_most_gpu_time_first(runs):
 
 def test_a_job_that_fits_behind_one_that_does_not_names_the_head(runs):
     jobs = [("a0", "a", 0, 60, 3), ("a1", "a", 1, 10, 2), ("a2", "a", 2, 10, 1)]
-    told = runs.told("a2", jobs, {"a": 4}, "fcfs")
+    told = runs.report("a2", jobs, {"a": 4}, "fcfs")
     assert reasons(told) == [(2, 60, "behind_others", None)]
     details = told["waits"][0]["details"]
     assert (details["jobs_ahead"], details["head"]["job_id"], details["head"]["gpus"]) == (1, "a1", 2)
@@ -41,14 +41,14 @@ def test_a_job_that_fits_behind_one_that_does_not_names_the_head(runs):
 
 def test_a_job_too_long_for_any_window_waits_for_its_quota(runs):
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 800, 1)]
-    told = runs.told("b1", jobs, EACH_ONE, "sia")
+    told = runs.report("b1", jobs, EACH_ONE, "sia")
     assert reasons(told) == [(1, 300, "quota_full", "too_long")]
     assert "forecast >720min, it ends within no window" in tell(told)
 
 
 def test_reservations_are_told_by_window_with_forecast_and_truth(runs):
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 50, 1), ("a1", "a", 30, 100, 1)]
-    told = runs.told("b1", jobs, EACH_ONE, "sia")
+    told = runs.report("b1", jobs, EACH_ONE, "sia")
     assert reasons(told) == [(1, 30, "quota_full", "reserved"), (30, 130, "quota_full", "too_few_idle")]
     windows = told["waits"][0]["details"]["windows"]
     assert [(window["horizon_min"], window["idle_gpus"], window["usable_gpus"]) for window in windows] == [
@@ -62,7 +62,7 @@ def test_reservations_are_told_by_window_with_forecast_and_truth(runs):
 
 def test_a_quota_that_was_lent_names_the_spare_jobs(runs):
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 200, 1), ("a1", "a", 100, 10, 1)]
-    told = runs.told("a1", jobs, EACH_ONE, "sia", bins={"b1": 1}, comes={"a": 0})
+    told = runs.report("a1", jobs, EACH_ONE, "sia", bins={"b1": 1}, comes={"a": 0})
     assert reasons(told) == [(100, 201, "quota_lent", "too_few_idle")]
     assert [job["job_id"] for job in told["waits"][0]["details"]["held_by"]["jobs"]] == ["b1"]
 
@@ -70,14 +70,14 @@ def test_a_quota_that_was_lent_names_the_spare_jobs(runs):
 def test_spare_gpus_go_to_the_head_alone_under_hived(runs):
     """One GPU is idle, and b1 before it wants two."""
     jobs = [("a0", "a", 0, 100, 1), ("b0", "b", 0, 300, 2), ("b1", "b", 1, 50, 2), ("b2", "b", 2, 50, 1)]
-    told = runs.told("b2", jobs, {"a": 2, "b": 2}, "hived", rule=lambda _: HiveD())
+    told = runs.report("b2", jobs, {"a": 2, "b": 2}, "hived", rule=lambda _: HiveD())
     assert reasons(told) == [(2, 100, "quota_full", "behind_others"), (100, 150, "quota_full", "too_few_idle")]
 
 
 def test_virtual_starts_that_keep_a_job_waiting_are_named(runs):
     """b1 would hold a's GPU from 1 to 51; a1 virtually starts at 30."""
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 50, 1), ("a1", "a", 30, 10, 1)]
-    told = runs.told("b1", jobs, EACH_ONE, "sia_vc", rule=SiaVc)
+    told = runs.report("b1", jobs, EACH_ONE, "sia_vc", rule=SiaVc)
     assert reasons(told) == [
         (1, 30, "reserved_for_virtual_starts", None),
         (30, 40, "quota_full", None),
@@ -88,15 +88,15 @@ def test_virtual_starts_that_keep_a_job_waiting_are_named(runs):
 
 def test_under_max_min_fairness_an_unused_quota_may_be_in_the_hands_of_others(runs):
     jobs = [("b0", "b", 0, 60, 1), ("b1", "b", 0, 40, 1), ("a1", "a", 10, 10, 1)]
-    told = runs.told("a1", jobs, EACH_ONE, "mmfs")
+    told = runs.report("a1", jobs, EACH_ONE, "mmfs")
     assert reasons(told) == [(10, 40, "quota_lent", None)]
 
 
 def test_where_quotas_bound_nobody_idle_gpus_are_told_and_no_quota_is_said_to_be_used(runs):
     jobs = [("b0", "b", 0, 60, 3), ("b1", "b", 1, 10, 2), ("b2", "b", 2, 10, 1)]
-    text = tell(runs.told("b2", jobs, {"a": 1, "b": 3}, "mmfs"))
+    text = tell(runs.report("b2", jobs, {"a": 1, "b": 3}, "mmfs"))
     assert "behind 1 job of its queue, with job b1 (2 GPUs, ran 10.0 min) at the head, for which 1 idle GPU did" in text
-    text = tell(runs.told("b1", [("b00", "b", 0, 60, 1), *jobs], {"a": 2, "b": 3}, "mmfs"))
+    text = tell(runs.report("b1", [("b00", "b", 0, 60, 1), *jobs], {"a": 2, "b": 3}, "mmfs"))
     assert "waited 59.0 min, done after 69.0 min\n" in text
     assert "needs 2 GPUs, but only 1 idle, and 0 of its pool's 3 were unused; 2 jobs of its pool held 4 GPUs" in text
     assert "with exact forecasts" in text
@@ -104,7 +104,7 @@ def test_where_quotas_bound_nobody_idle_gpus_are_told_and_no_quota_is_said_to_be
 
 def test_under_shortest_first_later_shorter_jobs_lie_ahead(runs):
     jobs = [("a0", "a", 0, 10, 1), ("a1", "a", 1, 100, 1), ("a2", "a", 2, 5, 1)]
-    told = runs.told("a1", jobs, {"a": 1}, "ssf")
+    told = runs.report("a1", jobs, {"a": 1}, "ssf")
     assert reasons(told) == [(1, 15, "quota_full", None)]
     assert told["waits"][0]["details"]["head"]["job_id"] == "a2"
 
@@ -114,7 +114,7 @@ def test_a_head_that_would_fit_is_not_said_to_lack_gpus(runs):
     jobs = [
         ("a0", "a", 0, 60, 3), ("b0", "b", 0, 60, 2), ("a1", "a", 1, 9, 2), ("b1", "b", 2, 10, 1), ("b2", "b", 2, 9, 1),
     ]  # fmt: skip
-    told = runs.told("b2", jobs, {"a": 4, "b": 2}, "mmfs", rule=lambda forecasts: MaxMinFair(strict=True))
+    told = runs.report("b2", jobs, {"a": 4, "b": 2}, "mmfs", rule=lambda forecasts: MaxMinFair(strict=True))
     assert reasons(told) == [(2, 60, "behind_others", None)]
     assert "with job b1 (1 GPU, ran 10.0 min) at the head, not started either, with 1 idle GPU" in tell(told)
 
@@ -146,7 +146,7 @@ def test_where_pending_jobs_leave_too_little_no_older_forecast_is_told(runs):
 
 
 def test_a_job_that_starts_at_once_did_not_wait(runs):
-    told = runs.told("a0", [("a0", "a", 0, 10, 1)], {"a": 1}, "fcfs")
+    told = runs.report("a0", [("a0", "a", 0, 10, 1)], {"a": 1}, "fcfs")
     assert (told["waits"], told["wait_by_reason"], told["summary"]["verdict"]) == ([], [], "same")
     assert "It did not wait." in tell(told)
 
@@ -154,7 +154,7 @@ def test_a_job_that_starts_at_once_did_not_wait(runs):
 def test_of_many_stretches_the_longest_are_detailed_and_all_are_counted(runs):
     """b1 waits while a takes its GPU and gives it back ten times, until nobody of a will come any more."""
     short = [(f"a{i}", "a", 10 * i, 5 + i / 10, 1) for i in range(1, 11)]
-    told = runs.told("b1", [("b0", "b", 0, 300, 1), ("b1", "b", 1, 400, 1), *short], EACH_ONE, "sia")
+    told = runs.report("b1", [("b0", "b", 0, 300, 1), ("b1", "b", 1, 400, 1), *short], EACH_ONE, "sia")
     detailed = [stretch for stretch in told["waits"] if stretch["details"] is not None]
     assert (len(told["waits"]), len(detailed)) == (20, 6)
     assert sum(row["seconds"] for row in told["wait_by_reason"]) == told["summary"]["wait_s"]
@@ -164,7 +164,7 @@ def test_of_many_stretches_the_longest_are_detailed_and_all_are_counted(runs):
 def test_a_job_that_became_first_after_quotas_were_served_waits_for_the_next_event(runs):
     """At 100 b1 does not fit b's quota and goes to spare GPUs; b2 would fit the quota then, and is asked for at 150."""
     jobs = [("b0", "b", 0, 1000, 1), ("a0", "a", 0, 100, 3), ("b1", "b", 1, 50, 2), ("b2", "b", 2, 800, 1)]
-    told = runs.told("b2", jobs, {"a": 3, "b": 2}, "sia")
+    told = runs.report("b2", jobs, {"a": 3, "b": 2}, "sia")
     assert reasons(told) == [(2, 100, "behind_others", "too_long"), (100, 150, "not_chosen", "too_long")]
     assert [job["job_id"] for job in told["waits"][1]["details"]["made_way"]["jobs"]] == ["b1"]
     assert "only then job b1 (2 GPUs, since 1970-01-01T01:40:00Z, ran 50.0 min) before it took some" in tell(told)
@@ -174,7 +174,7 @@ def test_slack_is_reserved_and_windows_that_are_not_used_are_left_out(runs):
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 50, 1)]
     table = runs.table(jobs, EACH_ONE, "sia")
     for settings, windows, reserved in (({}, (5, 60, 720), 0), ({"slack": "1", "windows_min": "5,60"}, (5, 60), 1)):
-        record = replace(table.record, told={**table.record.told, "configuration": {"settings": settings}})
+        record = replace(table.record, figures={**table.record.figures, "configuration": {"settings": settings}})
         answers = Answers(replace(table, record=record))
         assert answers.windows_min == windows
         assert Reservations(ClusterPast(table), answers).reserved(0, 60, 60.0).tolist() == [reserved]

@@ -65,7 +65,7 @@ def test_priors_learnt_with_pymc_go_into_the_model(shell, run, store, monkeypatc
     assert told["algorithm"] == "bayes"
     assert asked == [(9, 4), (6, 4), (6, 4), (6, 4)]  # the version, and twins without an application
     registry = open_registry(shell.home)
-    assert registry.load(registry.resolve(NAME, 2)).prior.told() == CurvePrior.default().told()
+    assert registry.load(registry.resolve(NAME, 2)).prior.as_dict() == CurvePrior.default().as_dict()
 
 
 def test_an_evaluation_holds_what_is_promised(shell, run):
