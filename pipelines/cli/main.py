@@ -49,6 +49,10 @@ COMMANDS: dict[str, str] = {
 """Commands and their one-line help; each lives in pipelines/commands and is imported when it is asked for."""
 
 
+AGAIN_S = 0.05
+"""Until a signal is raised again that came where nothing can be raised."""
+
+
 class Interrupted(KeyboardInterrupt):
     """A signal ended the command.
 
@@ -141,7 +145,7 @@ def main(arguments: list[str] | None = None) -> Any:
             click.echo(printable(result), err=True)
     finally:
         if arguments is None:
-            for number in ENDED:
+            for number in (*ENDED, signal.SIGALRM):
                 signal.signal(number, signal.SIG_IGN)  # nothing is left to interrupt but the way out
     # click gives back what a command returns, which is nothing, or the code of --help.
     sys.exit(code if isinstance(code, int) else 0)
@@ -172,10 +176,23 @@ def _listen() -> list[signal.Signals]:
         if not again:
             raise Interrupted
 
+    def raised_in_vain(unraisable: "sys.UnraisableHookArgs") -> None:
+        # Raised in a callback of C or a finaliser, from which nothing comes out: once more, a moment later.
+        if isinstance(unraisable.exc_value, Interrupted):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        else:
+            sys.__unraisablehook__(unraisable)
+
     for number in ENDED:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, note)
+    sys.unraisablehook = raised_in_vain
+    signal.signal(signal.SIGALRM, _interrupt)
     return heard
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise Interrupted
 
 
 def _told(error: BaseException, words: list[str]) -> tuple[str, int]:

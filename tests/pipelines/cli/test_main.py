@@ -135,6 +135,11 @@ except KeyboardInterrupt:
 """,
     "while a text is executed, as for a dataclass": f"exec({CTRL_C!r})",
     "while nothing but jobcast runs": CTRL_C,
+    "in a callback of C, which lets nothing out": f"""
+import ctypes, time
+ctypes.CFUNCTYPE(None)(lambda: exec({CTRL_C!r}))()
+time.sleep(60)
+""",
 }
 
 
