@@ -340,7 +340,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
     scenario = experiment.scenario(kinds.TASKS)
     spec, result = ask.spec or REGISTRY, BadAnswers()
     asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
-    asked |= {"told": result, "job_ids": scenario.job_ids}
+    asked |= {"tally": result, "job_ids": scenario.job_ids}
     asked["overlaps"] = partial(seen_by, window=scenario.trace, allowed=ask.allow_overlap)
     metric = scenario.workload.truth.metric
     chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else ChosenAccuracy(None)

@@ -79,7 +79,7 @@ class TaskOrder(Life[SchedulingPolicy]):
         # The cluster is no fact of the jobs: it goes its own way.
         tables = {key: given[key] for key in FILES if key in given and key != "cluster"}
         scenario = Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, given=tables).scenario(TASKS)
-        more = {"scenario": scenario, "accuracies": _accuracies(asked, result), "told": result, "asked": asked}
+        more = {"scenario": scenario, "accuracies": _accuracies(asked, result), "tally": result, "asked": asked}
         return Known(scenario.trace, more, from_s, until_s)
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
@@ -110,7 +110,7 @@ class TaskOrder(Life[SchedulingPolicy]):
             "against_mlf_h": None if policy.measured_ is None else asdict(policy.measured_),
             "better": policy.better_,
             "inputs": scenario.provenance(),
-            "notes": [*scenario.notes, *(f"bad forecasts, {line}" for line in known.tables["told"].lines())],
+            "notes": [*scenario.notes, *(f"bad forecasts, {line}" for line in known.tables["tally"].lines())],
             "dropped": dict(scenario.dropped),
             "jobcast": __version__,
         }
