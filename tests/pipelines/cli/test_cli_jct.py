@@ -67,7 +67,7 @@ def test_declared_sizes_are_an_option(shell, stream):
     assert answer["p5_h"] == pytest.approx(answer["point_h"], rel=0.2)
 
 
-@pytest.mark.parametrize("policy", ["srsf", "elastic_fifo"])
+@pytest.mark.parametrize("policy", [pytest.param("srsf", marks=pytest.mark.slow), "elastic_fifo"])
 def test_declared_sizes_that_are_wrong_make_intervals_that_hold(shell, stream, policy):
     words = ("evaluate", "jct", *stream[:-1], policy, "--futures", "30", "--every-job", "2", "--from", "8000")
     noisy, exact = (shell.json(*words, "--sizes", sizes) for sizes in ("noisy:0.4", "declared"))
@@ -93,12 +93,12 @@ def test_who_is_asked_about_declares_no_noise(shell, stream):
 
 
 def test_intervals_are_scored_on_later_jobs(shell, stream):
-    told = shell.json("evaluate", "jct", *stream, "--futures", "30", "--every-job", "2", "--from", "8000")
-    assert told["jobs"] == 60
+    told = shell.json("evaluate", "jct", *stream, "--futures", "20", "--every-job", "4", "--from", "8000")
+    assert told["jobs"] == 30
     assert told["coverage_90_pct"] + told["below_90_pct"] + told["above_90_pct"] == pytest.approx(100.0)
     assert 70.0 <= told["coverage_90_pct"] <= 100.0
     assert told["coverage_50_pct"] < told["coverage_90_pct"]
-    assert told["bare"]["jobs"] == 60
+    assert told["bare"]["jobs"] == 30
 
 
 @pytest.mark.parametrize(
