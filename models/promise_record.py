@@ -10,6 +10,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.completion.intervals import LEVELS, IntervalTracker, Position
+from jobcast.models.forecast_combination import pinball_losses
 from jobcast.models.promise_ledger import END, START, Event, Outcome, Outcomes, Promise
 from jobcast.traces.table import Trace
 
@@ -157,6 +158,22 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     known = IntervalTracker().positions(at, np.maximum(came_s - at, 1.0), left_s, as_of_s)
     kept = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
     return Calibration(len(due), kept, known)
+
+
+def start_losses(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> Floats:
+    """Pinball losses, of log10 waits, of promises made before an instant whose events `outcomes` knows of; (n,).
+
+    What had not come when somebody looked last came then, at the earliest.
+    """
+    rows = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
+    came_s = [known_s if event_s is None else event_s for event_s, known_s in (outcomes[one.event] for one in rows)]
+    logs = [
+        np.log10(np.maximum(np.array([s, *one.futures_s]) - one.at_s, 1.0)) for s, one in zip(came_s, rows, strict=True)
+    ]
+    if not logs:
+        return np.zeros(0)
+    table = np.array(logs)
+    return pinball_losses(table[:, 0], table[:, 1:], SHARES)
 
 
 def _futures(promise: Promise) -> Floats:

@@ -31,6 +31,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.seen_data import seen_until
 from jobcast.pipelines.experiments.sources import Registered
 from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
+from jobcast.pipelines.lifecycle.wait_forecasts import asked_waits
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
 from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
 from jobcast.pipelines.report.console import Console
@@ -68,7 +69,14 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         described, found = answering(question)
         # Futures are simulated in one go: there is nothing to count.
         step(1, 1)
-    of = {"policy": rule.name, "version": _version(learned), "sizes": described["sizes"]}
+    of = alone = {"policy": rule.name, "version": _version(learned), "sizes": described["sizes"]}
+    # Of a replay the trace's own queue, which queue-wait looks at, is another one.
+    waits = asked_waits(trace, question.at_s, home, console.note, alone) if asked["begin"] == RECORDED else None
+    futures = found
+    if waits is not None:
+        of = alone | {"version": f"{alone['version']} + {waits.version}"}
+        found = [waits.beside(one, question.at_s) for one in futures]
+        described["starts_from"] = {"futures": 1.0 - waits.weight, waits.version: waits.weight}
     calibrated = calibrations(home, trace, question.at_s, console.note, **of)
     trackers = {} if learned is None else {END: learned.model.tracker()}
     trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
@@ -82,9 +90,13 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], question.at_s), clock)
         console.note(f"plot: {asked['plot']}")
     if not asked["no_ledger"]:
-        how = {"what_if": question.job == NEW, "at_s": question.at_s, "trace_sha256": sha256, **of}
-        made = [promises_of(job, one.answers, **how) for job, one in zip(jobs, found, strict=True)]
+        how: dict[str, Any] = {"what_if": question.job == NEW, "at_s": question.at_s, "trace_sha256": sha256}
+        made = [promises_of(job, one.answers, **how, **of) for job, one in zip(jobs, found, strict=True)]
         result["promises"] = keep(home, chain.from_iterable(made), console.note)
+        if waits is not None:
+            # Of either by itself, for the weights of answers to come.
+            parts = [promises_of(_job(one, question, {}, clock), one.answers, **how, **alone) for one in futures]
+            keep(home, (*chain.from_iterable(parts), *waits.promises), console.note)
     tell_notes(trace, console)
     if "fidelity" in result:
         console.note(f"fidelity by then: {fidelity_line(result['fidelity'])}")

@@ -20,6 +20,8 @@ from jobcast.models.promise_record import (
     promised,
     recorded_kinds,
 )
+from jobcast.models.queue_wait import LEVELS as WAIT_LEVELS
+from jobcast.models.queue_wait import MEDIAN
 from jobcast.pipelines.experiments.elastic.completion_prediction import HOUR_S, Answer, by_kind
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.traces.table import Trace
@@ -34,6 +36,11 @@ GROUPS: Mapping[str, Callable[[Promise], str]] = {
     "policy": lambda one: one.policy,
 }
 """What promises are counted by; weeks are those of the instants that they hold for, from Monday on in UTC."""
+AS_RECORDED = "recorded"
+"""Whose starts queue-wait forecasts: those of the scheduler that the trace was recorded under."""
+WAITS_TOLD = ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")
+"""What is told of a job, in the order of `LEVELS`: two intervals, the median, and the one-sided 90 % bound."""
+WAIT_INTERVALS = ((0.5, "low_50_s", "high_50_s"), (0.9, "low_90_s", "high_90_s"))
 ALL = "all"
 Note = Callable[[str], None]
 
@@ -57,6 +64,29 @@ def promises_of(job: Mapping[str, Any], answers: Sequence[Answer], what_if: bool
             point_s = at_s + described["point_h"] * HOUR_S if "point_h" in described else None
             futures_s = np.quantile(answer.drawn_s(kind), SHARES).tolist()
             made.append(Promise(**about, kind=kind, point_s=point_s, intervals=ends, futures_s=futures_s))
+    return made
+
+
+def starts_promised(
+    version: str, from_s: float, jobs: Mapping[str, Mapping[str, Any]], trace_sha256: str
+) -> list[Promise]:
+    """The starts of jobs, as queue-wait tells them.
+
+    Parameters
+    ----------
+    from_s : the instant from which on seconds count, seconds from the epoch
+    jobs : by id, `pool`, `gpus`, `submitted` and the seconds of `WAITS_TOLD`
+    """
+    asked_s, made = time.time(), []
+    for job_id, one in jobs.items():
+        about: dict[str, Any] = {"job_id": job_id, "submit_s": parse_time(one["submitted"]), "kind": START}
+        about |= {"pool": one["pool"], "gpus": one["gpus"] or 0, "at_s": from_s, "asked_s": asked_s}
+        logs = np.log(np.maximum([one[name] for name in WAITS_TOLD], 1.0))
+        futures_s = (from_s + np.exp(np.interp(SHARES, WAIT_LEVELS, logs))).tolist()
+        intervals = [(level, from_s + one[low], from_s + one[high]) for level, low, high in WAIT_INTERVALS]
+        how: dict[str, Any] = {"policy": AS_RECORDED, "version": version, "sizes": "", "simulated": False}
+        how |= {"point_s": from_s + one[WAITS_TOLD[MEDIAN]], "trace_sha256": trace_sha256}
+        made.append(Promise(**about, **how, intervals=intervals, futures_s=futures_s))
     return made
 
 

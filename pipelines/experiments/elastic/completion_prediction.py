@@ -203,7 +203,6 @@ def tell(
     question: Question,
     trackers: Mapping[str, IntervalTracker],
     waits: bool = True,
-    second_s: Floats | None = None,
 ) -> dict[str, Any]:
     """One answer as figures: instants as ISO-8601, times from the question on in hours.
 
@@ -211,14 +210,12 @@ def tell(
     ----------
     trackers : of `START` and `END`, whose intervals are told; the quantiles of the futures where there is none
     waits : whether the job never had GPUs, so that its start is told
-    second_s : starts that somebody else forecasts; see `combined_starts`
     """
     figures: dict[str, Any] = {"gpus": answer.gpus}
     figures |= _ends_of(answer.point_s, answer.ends_s, question.at_s, trackers.get(END))
-    starts_s = combined_starts(answer.starts_s, second_s, question.at_s)
     # At another width it may have started before.
-    if waits and starts_s.max() >= question.at_s:
-        figures[START] = _ends_of(answer.point_start_s, starts_s, question.at_s, trackers.get(START))
+    if waits and answer.starts_s.max() >= question.at_s:
+        figures[START] = _ends_of(answer.point_start_s, answer.starts_s, question.at_s, trackers.get(START))
     if answer.worst_case is not None:
         figures["worst_case"] = told_worst(answer.worst_case, question.at_s)
     if question.by_s is not None:
@@ -254,24 +251,25 @@ def _ends_of(point_s: float, drawn_s: Floats, at_s: float, tracker: IntervalTrac
     return figures
 
 
-def combined_starts(starts_s: Floats, second_s: Floats | None, at_s: float, weight: float = 0.5) -> Floats:
-    """Starts of futures, where somebody else forecasts them too pulled towards these: quantile by quantile, in logs.
+def combined(answer: Answer, levels: Sequence[float], starts_s: Floats, weight: float, at_s: float) -> Answer:
+    """An answer whose starts are pulled towards those that somebody else forecasts, quantile by quantile, in logs.
 
-    Quantiles are averaged rather than probabilities, so that two forecasts that disagree do not widen one another
-    (Vincent, 1912).
+    Each future keeps its place among them and its run, so that ends move along.
 
     Parameters
     ----------
-    starts_s, second_s : (n,) and (m,) equally likely starts, seconds from the epoch; None: there is no second forecast
-    at_s : the instant from which waits count
+    levels, starts_s : (n,) shares of such jobs that have started by the second forecast's instants, seconds from the
+        epoch, ascending; beyond the outermost it says nothing and these stand
     weight : of the second one, between 0 and 1
+    at_s : the instant from which waits count
     """
-    if second_s is None:
-        return starts_s
-    shares = (np.arange(len(starts_s)) + 0.5) / len(starts_s)
-    logs = [np.log(np.maximum(np.quantile(one, shares) - at_s, 1.0))[None] for one in (starts_s, second_s)]
-    combined: Floats = at_s + np.exp(combined_quantiles(logs, np.array([1.0 - weight, weight]))[0])
-    return combined
+    order = np.argsort(answer.starts_s, kind="stable")
+    shares = (np.arange(len(order)) + 0.5) / len(order)
+    waits = [np.maximum(one - at_s, 1.0) for one in (answer.starts_s[order], starts_s)]
+    logs = [np.log(waits[0])[None], np.interp(shares, levels, np.log(waits[1]))[None]]
+    moved_s = np.empty(len(order))
+    moved_s[order] = at_s + np.exp(combined_quantiles(logs, np.array([1.0 - weight, weight]))[0])
+    return replace(answer, starts_s=moved_s, ends_s=answer.ends_s + moved_s - answer.starts_s)
 
 
 def refuse_what_if(question: Question, option: str, given: str | None) -> None:

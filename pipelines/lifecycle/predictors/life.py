@@ -20,6 +20,8 @@ from jobcast.pipelines.report.predictor_plots import CurvePoints
 if TYPE_CHECKING:
     import polars as pl
 
+    from jobcast.models.promise_ledger import Promise
+
 TRAIN, EVALUATE, PREDICT = "train", "evaluate", "predict"
 # Text, not functions: training would else import all that draws and lays out tables.
 TABLES: Mapping[str, str] = {
@@ -236,6 +238,11 @@ class Life(ABC, Generic[M]):
         """Answers as of `known.until_s`, a row each. Raises ConfigError where nobody can ask it."""
         # No NotImplementedError: who asks from a notebook is a user, and is told what to do instead.
         raise ConfigError(f"{self.name}: is asked by schedulers alone; simulate with its policy")
+
+    @classmethod
+    def promised(cls, result: Told) -> "Sequence[Promise]":
+        """What `jobcast predict` keeps of an answer in the promise ledger."""
+        return ()
 
     def evaluate(self, known: Known) -> Told:
         """Figures of forecasts made in [known.from_s, known.until_s), without intervals; see `predict`."""

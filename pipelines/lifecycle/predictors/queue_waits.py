@@ -14,20 +14,19 @@ from jobcast.features.queue_state import Queue, queue_rows
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.queue_waits import LIGHTGBM_L1, POOL_MEDIAN, WaitScores, plain_l1, wait_figures
 from jobcast.models.predictor import Known
+from jobcast.models.promise_ledger import Promise
 from jobcast.models.queue_wait import QueueWait, guarded_waits
 from jobcast.pipelines.experiments.seen_data import apart_in_time, refuse_overlap
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Told, VersionAndData, Wishes, told_by
 from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, stretch_of
+from jobcast.pipelines.lifecycle.promises import WAITS_TOLD, starts_promised
 from jobcast.pipelines.lifecycle.recipes import TrainingData
 from jobcast.pipelines.report.console import Step
-from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.report.model_tables import made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import DAY_S
 from jobcast.traces.table import Trace
-
-TOLD = ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")
-"""What is told of a job, in the order of `LEVELS`: two intervals, the median, and the one-sided 90 % bound."""
 
 
 class QueueWaits(TraceLife[QueueWait]):
@@ -38,7 +37,7 @@ class QueueWaits(TraceLife[QueueWait]):
     reads: ClassVar[Mapping[str, Collection[str]]] = {
         TRAIN: ("from_s", "until_s", "algorithm", "seed", "retrain", "first_weeks", "window_days"),
         EVALUATE: ("from_s", "until_s", "retrain", "paper_recipe", "draws", "seed", "out", "log", "allow_overlap"),
-        PREDICT: ("at_s", "seed"),
+        PREDICT: ("at_s", "seed", "no_ledger"),
     }
 
     def data(self, known: Known) -> TrainingData:
@@ -90,6 +89,12 @@ class QueueWaits(TraceLife[QueueWait]):
         scores = _scores(self.model_, trace, None, (begin, end), Wishes(paper_recipe=False))
         return wait_figures(scores, begin, draws=0)
 
+    @classmethod
+    def promised(cls, result: Told) -> Sequence[Promise]:
+        """The start of each job."""
+        version, sha256 = f"{result['predictor']}:{result['version']}", result["inputs"]["trace"]["sha256"]
+        return starts_promised(version, parse_time(result["from"]), result["jobs"], sha256)
+
     @staticmethod
     def seen(known: Known) -> Trace:
         """What was known of jobs, with GPUs or without. Raises TraceError where there is none."""
@@ -109,8 +114,8 @@ class QueueWaits(TraceLife[QueueWait]):
         if known.is_snapshots:
             asked = asked[queue.seen_s[asked] == asked_s]
         result = guarded_waits(self.model_, queue_rows(queue, asked_s, asked), bad)
-        jobs = known.jobs.select("job_id", "pool", "gpus")[asked]
-        return jobs.with_columns(pl.Series(*one, pl.Float64) for one in zip(TOLD, result.T, strict=True))
+        jobs = known.jobs.select("job_id", "pool", "gpus", submitted=pl.Series(known.submit_s))[asked]
+        return jobs.with_columns(pl.Series(*one, pl.Float64) for one in zip(WAITS_TOLD, result.T, strict=True))
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """By job, with the instant from which on the seconds count."""
@@ -127,8 +132,9 @@ class QueueWaits(TraceLife[QueueWait]):
         }
 
     def report(self, rows: pl.DataFrame) -> Told:
-        """`jobs`: id -> pool, GPUs and seconds."""
-        return {"jobs": {row.pop("job_id"): row for row in rows.iter_rows(named=True)}}
+        """`jobs`: id -> pool, GPUs, when it was submitted, and seconds."""
+        jobs = (row | {"submitted": iso(row["submitted"])} for row in rows.iter_rows(named=True))
+        return {"jobs": {row.pop("job_id"): row for row in jobs}}
 
 
 FIRST_S = 21 * DAY_S

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from jobcast.models.promise_ledger import PromiseLedger
-from jobcast.pipelines.experiments.elastic.completion_prediction import combined_starts
+from jobcast.pipelines.experiments.elastic.completion_prediction import Answer, combined
 from tests.enriching import enriched_once
 
 ROWS = [f"{at:03},{'pq'[at % 2]},{100 * at},{60 + at % 9 * 40},{1 + at % 2}" for at in range(120)]
@@ -225,11 +225,59 @@ def test_how_long_a_job_really_takes_at_another_width_is_not_read(shell, enriche
     assert shell.json(*plain, "--job", job, "--ask-gpus", "1")["answers"] == told["answers"]
 
 
-def test_a_second_forecast_of_the_start_is_combined():
-    starts_s = 1000.0 + np.array([10.0, 100.0, 1000.0])
-    assert combined_starts(starts_s, None, 1000.0) is starts_s
-    same = combined_starts(starts_s, starts_s, 1000.0)
-    both = combined_starts(starts_s, 1000.0 + np.array([1000.0, 10_000.0, 100_000.0]), 1000.0)
-    assert same[1] == pytest.approx(1100.0)
-    assert both[1] - 1000.0 == pytest.approx(1000.0)  # the geometric mean of 100 and 10,000
-    assert combined_starts(starts_s, 1000.0 + np.full(5, 50.0), 1000.0, weight=1.0) == pytest.approx(1050.0)
+def test_starts_are_pulled_towards_a_second_forecast_and_ends_move_along():
+    starts_s, runs_s = 1000.0 + np.array([1000.0, 10.0, 100.0]), np.array([5.0, 6.0, 7.0])
+    own = Answer(1, 1010.0, 1020.0, starts_s, starts_s + runs_s)
+    # Mid-ranks of three futures lie at shares 1/6, 1/2, 5/6.
+    second_s = 1000.0 + np.array([1000.0, 10_000.0, 100_000.0])
+    both = combined(own, (1 / 6, 0.5, 5 / 6), second_s, 0.5, 1000.0)
+    # Geometric means: of 1,000 and 100,000, of 10 and 1,000, of 100 and 10,000.
+    assert both.starts_s - 1000.0 == pytest.approx([10_000.0, 100.0, 1000.0])
+    assert both.ends_s - both.starts_s == pytest.approx(runs_s)
+    assert combined(own, (0.25, 0.75), second_s[:2], 0.0, 1000.0).starts_s == pytest.approx(starts_s)
+    # Beyond its outermost quantiles the second forecast stays there.
+    assert combined(own, (0.4, 0.6), second_s[:2], 1.0, 1000.0).starts_s[1] == pytest.approx(2000.0)
+
+
+def test_queue_wait_and_futures_are_combined_by_their_past_errors(shell, queue, tmp_path):
+    at, ran = "6000", tmp_path / "ran.csv"
+    shell.json("simulate", *queue[:6], "--forecasts", "oracle", "--out", ran)
+    asked = ("predict", "jct", "--trace", ran, *queue[2:], "--timezone", "UTC", "--begin", "recorded")
+    alone = shell.json(*asked, "--at", at)
+    assert "starts_from" not in alone
+    shell.json("train", "queue-wait", "--trace", ran, "--until", at)
+    both = shell.json(*asked, "--at", at)
+    assert both["starts_from"] == {"futures": 0.5, "queue-wait:1": 0.5}
+    first, second = ({one["job_id"]: one["answers"][0] for one in told["jobs"]} for told in (alone, both))
+    waiting = [job for job, one in first.items() if "start" in one]
+    assert waiting
+    waits = shell.json("predict", "queue-wait", "--trace", ran, "--at", at)
+    for job in waiting:
+        apart = sorted([first[job]["start"]["p50_h"] * 3600, waits["jobs"][job]["wait_s"]])
+        assert apart[0] * 0.9 <= second[job]["start"]["p50_h"] * 3600 <= apart[1] * 1.1
+        assert second[job]["p50_h"] >= second[job]["start"]["p50_h"]
+    # Three forecasts of each start are kept: of either, and of both; and what `predict queue-wait` told.
+    versions = [one.version.split(" + ")[-1] for one in kept(shell) if one.kind == "start" and one.at_s == float(at)]
+    assert versions.count("queue-wait:1") == 3 * len(waiting)
+    assert waits["promises"] == len(waiting)
+    # Once it is known what came the weights follow the errors, of either.
+    shell.json("promises", "--trace", ran)
+    later = shell.json(*asked, "--at", "9000")["starts_from"]
+    assert sum(later.values()) == pytest.approx(1.0)
+    assert later["futures"] != 0.5
+    assert shell.json(*asked, "--at", at)["starts_from"]["futures"] == 0.5
+
+
+def test_a_damaged_queue_wait_is_left_out_with_a_note(shell, queue, tmp_path):
+    ran = tmp_path / "ran.csv"
+    shell.json("simulate", *queue[:6], "--forecasts", "oracle", "--out", ran)
+    shell.json("train", "queue-wait", "--trace", ran, "--until", "6000")
+    for file in shell.home.rglob("hazard.txt"):
+        file.write_text("damaged")
+    for file in shell.home.rglob("metadata.json"):
+        file.write_text("{")
+    asked = ("predict", "jct", "--trace", ran, *queue[2:], "--at", "6000", "--begin", "recorded")
+    answer = shell(*asked, "--no-ledger")
+    assert answer.code == 0
+    assert "starts are told by futures alone" in answer.err
+    assert not kept(shell)
