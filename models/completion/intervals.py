@@ -5,7 +5,8 @@ futures are right. Positions of past jobs say which quantiles of the futures to 
 the outermost where futures are too calm, well within them where they are too wild. Jobs that have not ended are known
 to have outlived some of their futures: their positions are censored (Kaplan and Meier, 1958), so that a miss counts
 from the instant at which a job outlives its upper end on, and long jobs are not overheard because short ones report
-first.
+first. Jobs count the more, the more alike the shares of their futures that agree with the first one are (Guan,
+Localized Conformal Prediction, Biometrika 2023): whether one is overtaken at all says little of how late another is.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ MEMORY = 200.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
 TRUST = 30.0
 """Outcomes that weigh as much as the futures by themselves."""
+ALIKE = 0.3
+"""Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
 RELATIVE = 1e-9
 """Share of a time by which sums in another order may move it."""
 LEAST_S = 1e-3
@@ -58,15 +61,17 @@ def slack_s(time_s: float) -> float:
 class Position(NamedTuple):
     """Where a job stands, or ended, among the futures drawn of it: 0 the first, 1 the last, less or more beyond.
 
-    `ended`: whether it is final; else the least that it will come to.
+    `ended`: whether it is final; else the least that it will come to. `agree`: share of its futures that are as early
+    as the first.
     """
 
     place: float
     ended: bool
+    agree: float = 0.0
 
     def within(self, reach: float) -> "Position":
         """The same, but no further beyond the outermost futures."""
-        return Position(min(max(self.place, -reach), 1.0 + reach), self.ended)
+        return self._replace(place=min(max(self.place, -reach), 1.0 + reach))
 
 
 class IntervalTracker:
@@ -95,9 +100,9 @@ class IntervalTracker:
 
         `open_now`: positions, as of now, of jobs behind those of `known`.
         """
-        places, share = self._learnt([*self.known, *open_now])
         # Completion times spread over orders of magnitude; ends move by factors.
         logs = np.sort(np.log(futures_s))
+        places, share = self._learnt([*self.known, *open_now], _agree(logs))
         if logs[-1] - logs[0] <= RELATIVE:
             # Nothing that is not known can move such a job's end.
             return tuple(Interval(level, float(np.exp(logs[0])), float(np.exp(logs[-1]))) for level in self.levels)
@@ -145,15 +150,16 @@ class IntervalTracker:
             found.append(final[job])
         return [one for one in found if one is not None]
 
-    def _learnt(self, known: Sequence[Position]) -> tuple[Floats, Floats]:
-        """Distribution of positions: ascending ones, and the share that lies at or below each."""
+    def _learnt(self, known: Sequence[Position], agree: float) -> tuple[Floats, Floats]:
+        """Distribution of positions of jobs like one: ascending ones, and the share that lies at or below each."""
         own = (np.arange(GRID) + 0.5) / GRID
         if np.isinf(self.trust) or not known:
             return own, own
         place = np.concatenate([own, [one.place for one in known]])
         ended = np.concatenate([np.ones(GRID, dtype=np.bool_), [one.ended for one in known]])
-        recent = np.exp(-np.arange(len(known))[::-1] / self.memory)
-        weight = np.concatenate([np.full(GRID, self.trust / GRID), recent])
+        recent = np.arange(len(known))[::-1] / self.memory
+        apart = (np.array([one.agree for one in known]) - agree) / ALIKE
+        weight = np.concatenate([np.full(GRID, self.trust / GRID), np.exp(-recent - 0.5 * np.square(apart))])
         order = np.lexsort((~ended, place))
         left = survival(weight[order], ended[order])
         # Half of a position's own share lies below it.
@@ -185,9 +191,14 @@ def _position(futures_s: Floats, passed_s: float, ended: bool, at: float) -> Pos
     ends = (float(np.log(max(one, LEAST_S))) for one in (passed_s - slack, passed_s + slack))
     low, high = (_place(logs, one) for one in ends)
     if not ended:
-        return Position(low, False).within(REACH)
+        return Position(low, False, _agree(logs)).within(REACH)
     agreed = np.exp(logs[-1]) <= passed_s + slack and np.exp(logs[0]) >= passed_s - slack
-    return None if agreed else Position(low + (high - low) * (at % 1.0), True).within(REACH)
+    return None if agreed else Position(low + (high - low) * (at % 1.0), True, _agree(logs)).within(REACH)
+
+
+def _agree(logs: Floats) -> float:
+    """Share of ascending logarithms that are the first but for rounding."""
+    return float(np.searchsorted(logs, logs[0] + RELATIVE, side="right")) / len(logs)
 
 
 def _interval(logs: Floats, level: float, places: Floats, share: Floats) -> Interval:

@@ -110,3 +110,15 @@ def test_survival_by_hand():
     """Of three jobs of equal weight the middle one is lost: the last stands for two thirds."""
     found = survival(np.ones(3), np.array([True, False, True]))
     assert found == pytest.approx([1.0, 2 / 3, 2 / 3, 0.0])
+
+
+def test_jobs_count_by_how_many_of_their_futures_agree():
+    """A hundred jobs that were overtaken and came late say nothing of one that hardly anybody can overtake."""
+    late = [Position(1.2, True, 0.05)] * 100
+    apart, agreed = np.linspace(100.0, 200.0, 20), np.repeat([100.0, 200.0], [19, 1])
+    for futures_s, moves in ((apart, True), (agreed, False)):
+        bare, learnt = (IntervalTracker(known=known).intervals(futures_s)[1].high_s for known in ([], late))
+        assert (learnt > 1.2 * bare) is moves
+    # Of jobs like it the same is learnt.
+    same = IntervalTracker(known=[Position(1.2, True, 0.95)] * 100).intervals(agreed)[1]
+    assert same.high_s > 200.0
