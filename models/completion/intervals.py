@@ -23,9 +23,9 @@ LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
 REACH = 2.0
 """How far beyond the outermost futures outcomes count at most: who is missed by more says no more."""
-MEMORY = 200.0
+MEMORY = 100.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
-TRUST = 30.0
+TRUST = 15.0
 """Outcomes that weigh as much as the futures by themselves."""
 ALIKE = 0.3
 """Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
@@ -241,7 +241,7 @@ def interval_figures(made: Sequence[Sequence[Interval]], actual_s: Floats, futur
     which the ends lie apart, `coverage_90_wide` of these. `ratio_median`: of upper over lower end of the 90 % interval.
     `pinball`: mean loss of the ends, as quantiles, of logarithms (Koenker and Bassett, Regression Quantiles, 1978);
     `pinball_s`: of the 90 % interval's, in seconds. Of each level: on which side times fell, %, and medians of
-    (upper - lower end) / median of the futures and of the ratio of the ends.
+    upper - lower end, over the median of the futures and in seconds, and of the ratio of the ends.
 
     Parameters
     ----------
@@ -264,6 +264,7 @@ def interval_figures(made: Sequence[Sequence[Interval]], actual_s: Floats, futur
                 for side, one in (("coverage", held), ("below", below), ("above", above))
             },
             f"width_{name}_p50": float(np.median((high_s - low_s) / median_s)),
+            f"width_{name}_s_p50": float(np.median(high_s - low_s)),
             f"ratio_{name}_p50": float(np.median(high_s / low_s)),
         }
     wide, half = np.array([row[-1].wide for row in made]), len(made) // 2

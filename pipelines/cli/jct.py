@@ -185,6 +185,10 @@ def spread_of(sizes: str | None) -> float | None:
     raise ConfigError(f"--sizes {sizes}: pass {FORECAST}, {DECLARED} or {NOISY}:S, S the errors' standard deviation")
 
 
+RULES = {"time_limit": "within the job's time limit", "pool_median": "as long as jobs of its pool took"}
+"""Intervals that need no model, in words."""
+
+
 def _table(result: Mapping[str, Any]) -> str:
     lines = [
         f"{result['jobs']} jobs under {result['policy']}, sizes {result['sizes']}",
@@ -204,4 +208,9 @@ def _table(result: Mapping[str, Any]) -> str:
         f"median error: {result['median_err_p50_pct']:.1f} % of the median of the futures, "
         f"{result['point_err_p50_pct']:.1f} % of the point, which knows the sizes"
     )
+    lines += [
+        f"beside it, {RULES[name]}: 90 % holds {100 * one['coverage_90']:.1f} %, width / median "
+        f"{one['width_90_p50']:.2f}, pinball loss {one['pinball']:.4f}"
+        for name, one in result.get("rules", {}).items()
+    ]
     return "\n".join(lines)

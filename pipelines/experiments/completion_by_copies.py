@@ -6,6 +6,7 @@ jobs that ended before, or as a version of job-duration has it, and who arrives 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 import polars as pl
 
 from jobcast import __version__
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.intervals import IntervalTracker, Position
+from jobcast.models.completion.intervals import LEAST_S, LEVELS, Interval, IntervalTracker, Position
 from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, Completion, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
@@ -39,6 +41,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.queue_completions import QueueAtInstant, WidthAtInstant, at_width
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.simulation import fidelity_told
 from jobcast.pipelines.experiments.sources import earlier_jobs
@@ -243,6 +246,10 @@ def score_by_copies(
         **figures_of(found, track(found, submit_s, tracker_of(learned, known))),
         # A tracker that trusts nothing but them leaves the futures as drawn.
         "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
+        "rules": {
+            name: {key: figures_of(found, made)[key] for key in OF_RULES}
+            for name, made in _rules(found, scenario, ran.log).items()
+        },
         "futures": futures,
         "seed": seed,
         "inputs": scenario.provenance(),
@@ -250,6 +257,44 @@ def score_by_copies(
         "simulated": True,
         "jobcast": __version__,
     }
+
+
+def _rules(found: Forecast, scenario: RigidScenario, log: RunLog) -> dict[str, list[tuple[Interval, ...]]]:
+    """Intervals that need no model: within the time limit, where all have one, and as the pool's jobs took by then.
+
+    Where fewer than `KNOWN` jobs of the pool have ended in the run, run times of earlier ones stand in.
+    """
+    jobs, earlier, made = scenario.workload.jobs, earlier_jobs(scenario), dict[str, list[tuple[Interval, ...]]]()
+    limits_s = [inf if (asked := jobs[job].requirements) is None else asked.time_limit_s for job in found.job.tolist()]
+    if all(isfinite(limit_s) for limit_s in limits_s):
+        made["time_limit"] = [tuple(Interval(level, LEAST_S, limit_s) for level in LEVELS) for limit_s in limits_s]
+    took_s, before = log.end_s - log.submit_s, np.array([job.pool for job in earlier.jobs], dtype=object)
+    made["pool_median"] = []
+    for job in found.job.tolist():
+        at_s, pool = log.submit_s[job], log.pools[log.pool[job]].name
+        known_s = took_s[(log.pool == log.pool[job]) & (log.end_s <= at_s)]
+        if len(known_s) < KNOWN:
+            gone = earlier.known_s <= at_s
+            mine = gone & (before == pool)
+            known_s = np.append(known_s, earlier.duration_s[mine if mine.any() else gone])
+        made["pool_median"].append(_quantiles_of(known_s))
+    return made
+
+
+def _quantiles_of(seconds: Floats) -> tuple[Interval, ...]:
+    """Where the middle of some times lies; nothing where there are none."""
+    tails = [(1.0 - level) / 2.0 for level in LEVELS]
+    known = np.maximum(seconds, LEAST_S) if len(seconds) else np.array([LEAST_S])
+    return tuple(
+        Interval(level, *np.quantile(known, [tail, 1.0 - tail]).tolist())
+        for level, tail in zip(LEVELS, tails, strict=True)
+    )
+
+
+OF_RULES = ("coverage_90", "width_90_p50", "width_90_s_p50", "pinball")
+"""Figures of rules."""
+KNOWN = 10
+"""Jobs of a pool that have ended from which on earlier ones are not looked at."""
 
 
 def _forecast(watch: AtSubmission, log: RunLog) -> Forecast:

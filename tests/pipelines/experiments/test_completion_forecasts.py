@@ -85,12 +85,19 @@ def test_questions_that_cannot_be_asked(shell, queue, more, told):
 
 
 def test_evaluate_jct_under_quotas(shell, csv):
-    rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2}" for at in range(80)]
-    words = ("evaluate", "jct", "--trace", csv(*rows), "--gpus", "3", "--policy", "fcfs", "--forecasts", "oracle")
+    rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2},86400" for at in range(80)]
+    header = "job_id,pool,submit_time,duration,gpus,time_limit_s"
+    words = ("evaluate", "jct", "--trace", csv(*rows, header=header), "--gpus", "3", "--policy", "fcfs", "--forecasts", "oracle")
     told = shell.json(*words, "--futures", "20", "--every-job", "4")
     assert (told["policy"], told["sizes"], told["jobs"]) == ("fcfs", "forecast", 12)
     assert 0.0 <= told["coverage_90_pct"] <= 100.0
     assert told["point_err_p50_pct"] == pytest.approx(0.0, abs=1e-9)  # later jobs delay nobody under fcfs
+    limit, pool = told["rules"]["time_limit"], told["rules"]["pool_median"]
+    assert (limit["coverage_90"], limit["width_90_s_p50"]) == (1.0, pytest.approx(86400.0))
+    # Jobs wait now and then: they took 40 to 200 s alone, and most of them about that.
+    assert 100.0 < pool["width_90_s_p50"] < 400.0
+    assert 0.5 < pool["coverage_90"] <= 1.0
+    assert pool["pinball"] < limit["pinball"]
 
 
 def test_what_if_a_job_had_asked_for_something_else(shell, queue):
