@@ -9,12 +9,13 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.intervals import IntervalTracker
+from jobcast.models.job_duration import JobDuration
 from jobcast.models.promise_ledger import END
 from jobcast.models.promise_record import Calibration
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of, spread_of
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
-from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies
+from jobcast.pipelines.experiments.completion_by_copies import WHOLE, answer_by_copies
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
     FORECAST,
@@ -28,8 +29,9 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     tell,
 )
 from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ForecastSpec
 from jobcast.pipelines.experiments.seen_data import seen_until
-from jobcast.pipelines.experiments.sources import Registered
+from jobcast.pipelines.experiments.sources import Registered, is_registered
 from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
 from jobcast.pipelines.lifecycle.wait_forecasts import asked_waits
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
@@ -39,7 +41,7 @@ from jobcast.pipelines.report.figure_lines import fidelity_line
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time
 from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import of_version
-from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.policies import ELASTIC, PolicySpec
 from jobcast.schedulers.registry import resolve_policy
 from jobcast.traces.column_types import zone_named
 from jobcast.traces.readers import read_trace
@@ -64,7 +66,7 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     question = _question(asked, trace)
     clock, sha256 = Clock(question.at_s, zone), trace.source.sha256
     rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
-    answering = _answering(asked, trace, rule, learned)
+    answering = _answering(asked, trace, rule, learned, console)
     with console.progress(f"predict {question.job or 'all jobs'}") as step:
         described, found = answering(question)
         # Futures are simulated in one go: there is nothing to count.
@@ -155,7 +157,20 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
     )
 
 
-def _answering(asked: Mapping[str, Any], trace: Trace, rule: Any, learned: Registered | None) -> Answering:
+def _stand_in(rule: PolicySpec, question: Question, console: Console) -> ForecastSpec | None:
+    """The conservative source where nobody has trained one that tells run times yet: futures need none."""
+    if rule.kind not in WHOLE or question.sizes == DECLARED or is_registered(JobDuration.name, find_home()):
+        return None
+    console.note(
+        "no version of job-duration is registered: run times are drawn from jobs that ended, and no point is told "
+        "(`jobcast train job-duration`, or name a source by --forecasts)"
+    )
+    return CONSERVATIVE
+
+
+def _answering(
+    asked: Mapping[str, Any], trace: Trace, rule: PolicySpec, learned: Registered | None, console: Console
+) -> Answering:
     from_s, settings = asked["from_s"], settings_of(asked["pairs"])
     model, place = None if learned is None else learned.model, place_of(trace, asked, from_s)
 
@@ -167,7 +182,8 @@ def _answering(asked: Mapping[str, Any], trace: Trace, rule: Any, learned: Regis
         now = asked["begin"] == RECORDED
         window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
         experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
-        how: dict[str, Any] = {"home": find_home(), "spec": source_of(asked), "pool": asked["pool"], "learned": model}
+        spec = source_of(asked) or _stand_in(rule, question, console)
+        how: dict[str, Any] = {"home": find_home(), "spec": spec, "pool": asked["pool"], "learned": model}
         result, found = answer_by_copies(experiment, rule, settings, question, **how)
         return {**result, **({"begin": RECORDED} if now else {})}, found
 

@@ -38,7 +38,7 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
     track,
 )
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGISTRY, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ORACLE, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.queue_completions import QueueAtInstant, WidthAtInstant, at_width
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
@@ -92,10 +92,13 @@ def answer_by_copies(
     if question.job is None:
         queue = QueueAtInstant(question.at_s, "", limit=question.limit)
         watched(trace, queue)
-        return result, [JobAnswers(stands, [_answer(stands, point, drawn)]) for stands, point, drawn in queue.found]
-    if question.job == NEW:
-        return result, [_new_job(trace, question, pool, watched)]
-    return result, [_own_and_other_widths(trace, question, question.job, rule, watched)]
+        found = [JobAnswers(stands, [_answer(stands, point, drawn)]) for stands, point, drawn in queue.found]
+    elif question.job == NEW:
+        found = [_new_job(trace, question, pool, watched)]
+    else:
+        found = [_own_and_other_widths(trace, question, question.job, rule, watched)]
+    # The longest of bins is no point that anybody should go by.
+    return result, [_without_points(one) for one in found] if spec == CONSERVATIVE else found
 
 
 Watched = Callable[[Trace, AtInstant], None]
@@ -135,6 +138,10 @@ def _own_and_other_widths(
         watched(changed, other)
         answers.append(_answer(other.stands, _pointed(other), other.futures))
     return JobAnswers(own.stands, answers)
+
+
+def _without_points(one: JobAnswers) -> JobAnswers:
+    return replace(one, answers=[replace(answer, point_start_s=np.nan, point_s=np.nan) for answer in one.answers])
 
 
 def _pointed(watch: AtInstant) -> Completion:

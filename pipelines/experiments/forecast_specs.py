@@ -205,6 +205,7 @@ class ForecastSpec:
 
 
 ORACLE, REGISTRY, RESTATEMENT = ForecastSpec("oracle"), ForecastSpec("registry"), ForecastSpec("restatement")
+CONSERVATIVE = ForecastSpec("conservative")
 
 
 def parse_forecasts(text: str) -> ForecastSpec:

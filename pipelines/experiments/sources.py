@@ -74,6 +74,13 @@ def registered(
         return None
 
 
+def is_registered(name: str, home: Path) -> bool:
+    """Whether a registry holds any version of a predictor. Raises RegistryError for one that cannot be read."""
+    from jobcast.models.registry import open_registry
+
+    return any(one.name == name for one in open_registry(home).list())
+
+
 def trust(tally: BadAnswers, models: Mapping[str, int]) -> dict[str, Any]:
     """How far answers could be trusted: the tally wherever a model was asked ({} where all were good), and who was not.
 

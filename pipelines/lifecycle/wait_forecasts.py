@@ -18,6 +18,7 @@ from jobcast.models.promise_ledger import START, Promise, PromiseLedger
 from jobcast.models.promise_record import start_losses
 from jobcast.models.queue_wait import LEVELS, QueueWait
 from jobcast.pipelines.experiments.elastic.completion_prediction import JobAnswers, combined
+from jobcast.pipelines.experiments.sources import is_registered
 from jobcast.pipelines.lifecycle.evaluation import predict_known
 from jobcast.pipelines.lifecycle.promises import AS_RECORDED, WAITS_TOLD, starts_promised
 from jobcast.pipelines.report.formatting import parse_time
@@ -68,12 +69,12 @@ def asked_waits(
     ----------
     futures : columns of the ledger, and what they are of promises by futures, whose past errors it is weighed against
     """
-    from jobcast.models.registry import open_registry
-
     name = QueueWait.name
-    if "start_time" not in trace.jobs.columns or not any(one.name == name for one in open_registry(home).list()):
+    if "start_time" not in trace.jobs.columns:
         return None
     try:
+        if not is_registered(name, home):
+            return None
         result = predict_known((name, None), Known(trace, until_s=at_s), {"at_s": at_s}, home=home)
         version, from_s = f"{name}:{result['version']}", parse_time(result["from"])
         ledger = PromiseLedger(home)

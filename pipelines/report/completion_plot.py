@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".svg", ".html", ".png")
-HOUR_S = 3600.0
+UNITS = (("minutes", 60.0, 2 * 3600.0), ("hours", 3600.0, 3 * 86400.0), ("days", 86400.0, np.inf))
+"""Name and seconds of what an axis counts in, and up to which time it does."""
 LOG_FROM = 30.0
 """Futures that are so many times apart are drawn over a logarithmic axis."""
-LEAST_S = 60.0
-"""Where a logarithmic axis begins: nobody plans by less than a minute."""
+LEAST = 1.0 / 60.0
+"""Of a unit, where axes begin: nobody plans by less."""
 DOTS_AN_INCH = 150
 
 
@@ -73,25 +74,29 @@ def write_plot(path: Path, title: str, curves: Sequence[Curve], clock: Clock) ->
 
 
 def _paint(figure: "Figure", curves: Sequence[Curve], clock: Clock) -> None:
-    axes = figure.subplots()
+    axes, last_s = figure.subplots(), max(float(one.drawn_s.max()) for one in curves) - clock.at_s
+    unit, unit_s = next((name, seconds) for name, seconds, until_s in UNITS if last_s < until_s)
+
+    def later(instants_s: Floats) -> Floats:
+        return np.asarray(np.maximum((instants_s - clock.at_s) / unit_s, LEAST))
+
     # A start and an end at one width share a colour.
     colours = styles(list(dict.fromkeys(one.width for one in curves)))
     for place, one in enumerate(curves):
         look: dict[str, Any] = {"color": colours[one.width].color, "linestyle": "--" if one.kind == "start" else "-"}
-        at = np.maximum(np.sort(one.drawn_s) - clock.at_s, LEAST_S) / HOUR_S
+        at = later(np.sort(one.drawn_s))
         # From nothing on: else a curve would begin in the air.
         share = np.arange(len(at) + 1) / len(at)
         axes.step(np.append(at[0], at), share, where="post", label=f"{one.width}: {one.kind}", **look)
-        ends = np.maximum(np.array([one.low_s, one.high_s]) - clock.at_s, LEAST_S) / HOUR_S
-        axes.plot(ends, [-0.05 - 0.05 * place] * 2, linewidth=4, **look)
+        axes.plot(later(np.array([one.low_s, one.high_s])), [-0.05 - 0.05 * place] * 2, linewidth=4, **look)
     least, most = axes.get_xlim()
-    drawn = np.concatenate([np.maximum(one.drawn_s - clock.at_s, LEAST_S) for one in curves]) / HOUR_S
+    drawn = later(np.concatenate([one.drawn_s for one in curves]))
     if drawn.max() / drawn.min() > LOG_FROM:
         axes.set_xscale("log")
         plain_ticks(axes.xaxis)
     else:
         axes.set_xlim(max(least, 0.0), most)
-    axes.set_xlabel(f"hours from {clock.said(clock.at_s)} ({clock.name}); bars below: 90 % intervals")
+    axes.set_xlabel(f"{unit} from {clock.said(clock.at_s)} ({clock.name}); bars below: 90 % intervals")
     axes.set_ylabel("share of futures in which it has come")
     axes.set_yticks(np.linspace(0.0, 1.0, 6))
     axes.legend(loc="best")

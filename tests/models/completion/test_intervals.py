@@ -113,8 +113,8 @@ def test_survival_by_hand():
 
 
 def test_jobs_count_by_how_many_of_their_futures_agree():
-    """A hundred jobs that were overtaken and came late say nothing of one that hardly anybody can overtake."""
-    late = [Position(1.2, True, 0.05)] * 100
+    """Thirty jobs that were overtaken and came late say nothing of one that hardly anybody can overtake."""
+    late = [Position(1.2, True, 0.05)] * 30
     apart, agreed = np.linspace(100.0, 200.0, 20), np.repeat([100.0, 200.0], [19, 1])
     for futures_s, moves in ((apart, True), (agreed, False)):
         bare, learnt = (IntervalTracker(known=known).intervals(futures_s)[1].high_s for known in ([], late))

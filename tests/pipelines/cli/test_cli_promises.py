@@ -1,5 +1,6 @@
 """`jobcast promises` and the answers of `predict jct` that it judges: whole queues, other widths, the ledger."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -281,3 +282,16 @@ def test_a_damaged_queue_wait_is_left_out_with_a_note(shell, queue, tmp_path):
     assert answer.code == 0
     assert "starts are told by futures alone" in answer.err
     assert not kept(shell)
+
+
+def test_nobody_needs_to_have_trained_anything(shell, queue):
+    """Futures draw from jobs that ended; of the conservative source, which takes run times' place, no point is told."""
+    answer = shell("predict", "jct", *queue[:6], "--futures", "20", "--at", "6000", "--json", "-")
+    assert answer.code == 0
+    assert "no version of job-duration is registered" in answer.err
+    asked = json.loads(answer.out)
+    assert asked["forecasts"] == "conservative"
+    assert all("point" not in one["answers"][0] and one["answers"][0]["p95_h"] > 0 for one in asked["jobs"])
+    # Who names the registry wants its versions.
+    line = shell.refuses("predict", "jct", *queue[:6], "--at", "6000", "--forecasts", "registry")
+    assert "no model 'job-duration'" in line

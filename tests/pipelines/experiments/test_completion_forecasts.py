@@ -87,7 +87,18 @@ def test_questions_that_cannot_be_asked(shell, queue, more, told):
 def test_evaluate_jct_under_quotas(shell, csv):
     rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2},86400" for at in range(80)]
     header = "job_id,pool,submit_time,duration,gpus,time_limit_s"
-    words = ("evaluate", "jct", "--trace", csv(*rows, header=header), "--gpus", "3", "--policy", "fcfs", "--forecasts", "oracle")
+    words = (
+        "evaluate",
+        "jct",
+        "--trace",
+        csv(*rows, header=header),
+        "--gpus",
+        "3",
+        "--policy",
+        "fcfs",
+        "--forecasts",
+        "oracle",
+    )
     told = shell.json(*words, "--futures", "20", "--every-job", "4")
     assert (told["policy"], told["sizes"], told["jobs"]) == ("fcfs", "forecast", 12)
     assert 0.0 <= told["coverage_90_pct"] <= 100.0
