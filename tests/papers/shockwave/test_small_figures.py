@@ -16,6 +16,7 @@ def rows_of(out, name):
     return list(csv.DictReader((out / f"{name}.csv").open()))
 
 
+@pytest.mark.slow
 def test_figure7(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure7, "published", lambda traces, *args: few(traces))
     figure7.figure7(traces, tmp_path)
