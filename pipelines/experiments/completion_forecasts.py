@@ -31,6 +31,7 @@ from jobcast.models.completion.job_completions import (
     SizeSample,
 )
 from jobcast.pipelines.report.formatting import iso
+from jobcast.schedulers.registry import POLICIES
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import Simulation, Standing
 from jobcast.simulator.history import EarlierJobs
@@ -100,12 +101,21 @@ def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> d
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
     # Points have nobody come: only futures say who may.
     fork = run.fork(believed_s, believed_s.coming if isinstance(believed_s, Future) else None)
-    # No further than needed: a copy is as dear as the run itself.
-    left = set(seqs)
+    # No further than needed, a copy is as dear as the run itself: who runs and is never stopped ends as it expects to.
+    settled = fork.cluster.running if _runs_on(run) else ()
+    left = {seq for seq in seqs if seq not in settled}
     while left and not fork.over:
         fork.step()
-        left = {seq for seq in left if seq in fork.cluster.active}
-    return {seq: Completion(fork.start_s(seq), fork.end_s(seq)) for seq in seqs}
+        left = {seq for seq in left if seq in fork.cluster.active and seq not in settled}
+    expected_s: Sequence[float] = fork.law.at_s if settled else ()  # type: ignore[attr-defined]
+    ends_s = {seq: expected_s[seq] if seq in settled else fork.end_s(seq) for seq in seqs}
+    return {seq: Completion(fork.start_s(seq), ends_s[seq]) for seq in seqs}
+
+
+def _runs_on(run: Simulation) -> bool:
+    """Whether a job that has started runs on until its end, which nothing moves any more."""
+    spec = POLICIES.get(getattr(run.policy, "name", ""))
+    return run.law.name == RUNTIME and spec is not None and not spec.preempts
 
 
 class Watcher:
