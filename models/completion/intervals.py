@@ -23,9 +23,9 @@ LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
 REACH = 2.0
 """How far beyond the outermost futures outcomes count at most: who is missed by more says no more."""
-MEMORY = 150.0
+MEMORY = 50.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
-TRUST = 10.0
+TRUST = 8.0
 """Outcomes that weigh as much as the futures by themselves."""
 ALIKE = 0.3
 """Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
