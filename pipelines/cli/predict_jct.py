@@ -32,7 +32,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ForecastSpec
 from jobcast.pipelines.experiments.seen_data import seen_until
 from jobcast.pipelines.experiments.sources import Registered, is_registered
-from jobcast.pipelines.lifecycle.promises import calibrations, keep, promises_of
+from jobcast.pipelines.lifecycle.promises import ALONE, calibrations, keep, promises_of
 from jobcast.pipelines.lifecycle.wait_forecasts import asked_waits
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
 from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
@@ -41,7 +41,7 @@ from jobcast.pipelines.report.figure_lines import fidelity_line
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time
 from jobcast.pipelines.report.layout import aligned
 from jobcast.pipelines.report.model_tables import of_version
-from jobcast.schedulers.policies import ELASTIC, PolicySpec
+from jobcast.schedulers.policies import ELASTIC, POOLS, PolicySpec
 from jobcast.schedulers.registry import resolve_policy
 from jobcast.traces.column_types import zone_named
 from jobcast.traces.readers import read_trace
@@ -97,12 +97,23 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         result["promises"] = keep(home, chain.from_iterable(made), console.note)
         if waits is not None:
             # Of either by itself, for the weights of answers to come.
-            parts = [promises_of(_job(one, question, {}, clock), one.answers, **how, **alone) for one in futures]
-            keep(home, (*chain.from_iterable(parts), *waits.promises), console.note)
+            parts = [promises_of(_job(one, question, {}, clock), one.answers[:1], **how, **alone) for one in futures]
+            apart = (
+                replace(one, version=one.version + ALONE) for one in (*chain.from_iterable(parts), *waits.promises)
+            )
+            keep(home, apart, console.note)
     tell_notes(trace, console)
+    if rule.kind == POOLS and asked["begin"] != RECORDED and (open_jobs := _still_open(trace, question.at_s)):
+        console.note(f"{counted(open_jobs, 'job')} without an end by then: --begin recorded begins with them, too")
     if "fidelity" in result:
         console.note(f"fidelity by then: {fidelity_line(result['fidelity'])}")
     table_or_json(result, asked["json_to"], _in_words(result, jobs, clock), console)
+
+
+def _still_open(trace: Trace, at_s: float) -> int:
+    """Jobs that wait or run at an instant and never end in the trace; replays leave them out."""
+    recorded = "start_time" in trace.jobs.columns
+    return int((recorded & ~trace.ended & (trace.submit_s <= at_s) & (trace.gpus > 0)).sum())
 
 
 def _version(learned: Registered | None) -> str:

@@ -103,10 +103,13 @@ def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> d
     fork = run.fork(believed_s, believed_s.coming if isinstance(believed_s, Future) else None)
     # No further than needed, a copy is as dear as the run itself: who runs and is never stopped ends as it expects to.
     settled = fork.cluster.running if _runs_on(run) else ()
-    left = {seq for seq in seqs if seq not in settled}
+    left = list(seqs)
     while left and not fork.over:
-        fork.step()
-        left = {seq for seq in left if seq in fork.cluster.active and seq not in settled}
+        # One that is open is enough to go on; who has ended or settled stays so.
+        if left[-1] in fork.cluster.active and left[-1] not in settled:
+            fork.step()
+        else:
+            left.pop()
     expected_s: Sequence[float] = fork.law.at_s if settled else ()  # type: ignore[attr-defined]
     ends_s = {seq: expected_s[seq] if seq in settled else fork.end_s(seq) for seq in seqs}
     return {seq: Completion(fork.start_s(seq), ends_s[seq]) for seq in seqs}

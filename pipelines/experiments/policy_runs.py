@@ -111,7 +111,9 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     except (RegistryError, OverlapError) as error:
         if ask.spec is not None:
             raise
-        raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
+        raise type(error)(
+            f"{error}; or name another source: --forecasts oracle reads the future, conservative asks nobody"
+        ) from error
     scenario = experiment.scenario(rule.kind, rule.scope)
     notes = (*made.notes, *forecast.notes())
     if learned is not None:

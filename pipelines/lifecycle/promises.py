@@ -41,6 +41,8 @@ AS_RECORDED = "recorded"
 WAITS_TOLD = ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")
 """What is told of a job, in the order of `LEVELS`: two intervals, the median, and the one-sided 90 % bound."""
 WAIT_INTERVALS = ((0.5, "low_50_s", "high_50_s"), (0.9, "low_90_s", "high_90_s"))
+ALONE = " alone"
+"""Ends the version of what was not told by itself but combined with another: it is seen where versions are compared."""
 ALL = "all"
 Note = Callable[[str], None]
 
@@ -139,13 +141,14 @@ def account(home: Path, trace: Trace | None, by: str | None, keeping: bool = Tru
             "`simulate --out` and `trace convert sacct` write them"
         )
     real = promised(made)
-    judged = [one for one in real if one.at_s <= as_of_s and one.event in outcomes]
+    told = real if by == "version" else [one for one in real if not one.version.endswith(ALONE)]
+    judged = [one for one in told if one.at_s <= as_of_s and one.event in outcomes]
     return {
         "ledger": str(ledger.file),
         "as_of": iso(as_of_s) if judged else None,
         "promises": len(made),
         "what_if": sum(one.what_if for one in made),
-        "without_outcome": len(real) - len(judged),
+        "without_outcome": len(told) - len(judged),
         "new_outcomes": new,
         "by": by,
         "groups": counts(judged, outcomes, as_of_s, GROUPS[by] if by else lambda one: ALL),

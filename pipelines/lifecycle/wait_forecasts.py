@@ -20,7 +20,7 @@ from jobcast.models.queue_wait import LEVELS, QueueWait
 from jobcast.pipelines.experiments.elastic.completion_prediction import JobAnswers, combined
 from jobcast.pipelines.experiments.sources import is_registered
 from jobcast.pipelines.lifecycle.evaluation import predict_known
-from jobcast.pipelines.lifecycle.promises import AS_RECORDED, WAITS_TOLD, starts_promised
+from jobcast.pipelines.lifecycle.promises import ALONE, AS_RECORDED, WAITS_TOLD, starts_promised
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.table import Trace
 
@@ -79,10 +79,19 @@ def asked_waits(
         version, from_s = f"{name}:{result['version']}", parse_time(result["from"])
         ledger = PromiseLedger(home)
         outcomes = ledger.outcomes(until_s=at_s)
-        asked = ({"kind": START, **futures}, {"kind": START, "policy": AS_RECORDED, "version": version})
-        losses = [start_losses(ledger.promises(**of), outcomes, at_s) for of in asked]
+        losses = [
+            start_losses([*_kept(ledger, of), *_kept(ledger, {**of, "version": of["version"] + ALONE})], outcomes, at_s)
+            for of in (futures, {"policy": AS_RECORDED, "version": version})
+        ]
     except (RegistryError, LedgerError) as error:
         note(f"starts are told by futures alone: {error}")
         return None
+    if result["overlap"]:
+        note(f"starts are told by futures alone: {version} was trained on what comes after this instant")
+        return None
     promises = starts_promised(version, from_s, result["jobs"], trace.source.sha256)
     return WaitForecasts(version, from_s, result["jobs"], promises, float(past_weights(losses)[1]))
+
+
+def _kept(ledger: PromiseLedger, of: Mapping[str, str]) -> list[Promise]:
+    return ledger.promises(kind=START, **of)

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import jobcast
 from jobcast.models.promise_ledger import PromiseLedger
 from jobcast.pipelines.experiments.elastic.completion_prediction import Answer, combined
 from tests.enriching import enriched_once
@@ -70,7 +71,19 @@ def test_the_instant_is_the_last_that_the_trace_knows_of(shell, csv, queue):
     words = ("--trace", csv(*rows, name="recorded.csv", header=header), *queue[2:])
     assert shell.json("predict", "jct", *words)["at"] == "1970-01-01T00:15:00Z"
     assert shell.json("predict", "jct", *words)["jobs"] == []
-    assert "no job waits or runs" in shell.works("predict", "jct", *words).out
+    told = shell.works("predict", "jct", *words)
+    assert "no job waits or runs" in told.out
+    assert "--begin recorded" not in told.err
+
+
+def test_jobs_without_an_end_are_pointed_at(shell, csv, queue):
+    header = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
+    rows = ["a,p,0,0,100,100,1", "b,p,50,100,,,1", "c,q,290,,,,1"]
+    words = ("predict", "jct", "--trace", csv(*rows, name="recorded.csv", header=header), *queue[2:])
+    assert "2 jobs without an end by then: --begin recorded begins with them, too" in shell.works(*words).err
+    told = shell.works(*words, "--begin", "recorded")
+    assert "without an end by then" not in told.err
+    assert {line.split()[0] for line in told.out.splitlines()[2:]} == {"b", "c"}
 
 
 def test_promises_are_judged_by_what_simulate_wrote(shell, queue, ask):
@@ -258,11 +271,19 @@ def test_queue_wait_and_futures_are_combined_by_their_past_errors(shell, queue, 
         assert apart[0] * 0.9 <= second[job]["start"]["p50_h"] * 3600 <= apart[1] * 1.1
         assert second[job]["p50_h"] >= second[job]["start"]["p50_h"]
     # Three forecasts of each start are kept: of either, and of both; and what `predict queue-wait` told.
-    versions = [one.version.split(" + ")[-1] for one in kept(shell) if one.kind == "start" and one.at_s == float(at)]
-    assert versions.count("queue-wait:1") == 3 * len(waiting)
+    versions = [one.version for one in kept(shell) if one.kind == "start" and one.at_s == float(at)]
+    made = {version.split(" ", 1)[-1]: versions.count(version) / len(waiting) for version in set(versions)}
+    plain = jobcast.__version__
+    assert made.pop(plain) == made.pop(f"{plain} + queue-wait:1") == made.pop(f"{plain} alone") == 1
+    assert made == {"queue-wait:1": 1, "alone": 1}  # what `predict queue-wait` told, and what was combined
     assert waits["promises"] == len(waiting)
     # Once it is known what came the weights follow the errors, of either.
-    shell.json("promises", "--trace", ran)
+    by_version = shell.json("promises", "--trace", ran, "--by", "version")["groups"]
+    assert {one["group"] for one in by_version if one["kind"] == "start"} == set(versions)
+    total = next(one for one in shell.json("promises", "--trace", ran)["groups"] if one["kind"] == "start")
+    assert total["made"] == 3 * len(
+        waiting
+    )  # futures before a version was there, both together, queue-wait asked by itself
     later = shell.json(*asked, "--at", "9000")["starts_from"]
     assert sum(later.values()) == pytest.approx(1.0)
     assert later["futures"] != 0.5
