@@ -7,7 +7,8 @@ room. A mutant is caught by the first that fails, though it passes on an unchang
 they do.
 
 Left alone is what no test of behaviour can tell, by rule (`untouched`): wordings, types, options of decorators and
-of compilation, default seeds, how long is waited for what hangs, and comparisons that a tie leaves as they are.
+of compilation, default seeds, how long is waited for what hangs, how much room is kept beyond what is needed, what
+sweeping does about files that somebody else sweeps, and comparisons that a tie leaves as they are.
 
     JOBCAST_DATA=FOLDER PYTHONPATH=. python benchmarks/mutants.py --seed 1
 """
@@ -51,17 +52,19 @@ ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "p
 COPIED = (*ROOMS, "tests", "benchmarks", "docs", "notebooks", "data", "pyproject.toml", "params.yaml", "dvc.yaml")
 PATIENCE_S = 600
 """Of CPU for the tests of a stage, so that a busy machine catches nothing."""
+NAMED = (ast.Name, ast.Attribute)
+TOLERANCES = frozenset({"tolerance", "same_s"})
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-WAITS = ("PATIENCE", "TIMEOUT")
-"""In names of constants that say how long, or how often, is waited for what hangs."""
+WAITS = ("PATIENCE", "TIMEOUT", "ROOM")
+"""In names of constants that say how long, or how often, is waited for what hangs, or how much more room is kept."""
 DRAWS = ("random", "uniform", "draw")
 """In names of functions that draw numbers."""
-ASSERTING = ("strict",)
-"""Keywords that assert what holds anyway, as `assert` does."""
+ASSERTING = ("strict", "ignore_errors")
+"""Keywords that assert what holds anyway, as `assert` does, or say what sweeping does where another was faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,8 @@ def default_seeds(args: ast.arguments) -> list[ast.expr]:
 def is_blind_to_ties(test: ast.Compare) -> bool:
     """Whether floats are compared within a tolerance, or with a draw: exactly at the limit is nobody."""
     parts = list(ast.walk(test))
-    tolerant = any(isinstance(part, ast.Name) and part.id == "tolerance" for part in parts)
+    named = [part.id if isinstance(part, ast.Name) else part.attr for part in parts if isinstance(part, NAMED)]
+    tolerant = not TOLERANCES.isdisjoint(named)
     called = [ast.unparse(part.func) for part in parts if isinstance(part, ast.Call)]
     drawn = any(word in name for name in called for word in DRAWS)
     return isinstance(test.ops[0], ORDERS) and (tolerant or drawn)
