@@ -49,6 +49,10 @@ from jobcast.traces.table import Trace
 
 RECORDED = "recorded"
 FUTURES = 200
+UNTRAINED = (
+    "no version of job-duration is registered: run times are drawn from jobs that ended, and no point is told "
+    "(`jobcast train job-duration`, or name a source by --forecasts)"
+)
 MOST_INSTANTS = 200
 """Times that a job is asked about again, at most."""
 Answering = Callable[[Question], tuple[dict[str, Any], list[JobAnswers]]]
@@ -66,7 +70,8 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     question = _question(asked, trace)
     clock, sha256 = Clock(question.at_s, zone), trace.source.sha256
     rule = resolve_policy(asked["policy"], elastic=bool(trace.elastic.any()))[0]
-    answering = _answering(asked, trace, rule, learned, console)
+    spec = _source(asked, rule, question)
+    answering = _answering(asked, trace, rule, learned, spec)
     with console.progress(f"predict {question.job or 'all jobs'}") as step:
         described, found = answering(question)
         # Futures are simulated in one go: there is nothing to count.
@@ -103,6 +108,8 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
             )
             keep(home, apart, console.note)
     tell_notes(trace, console)
+    if spec == CONSERVATIVE and asked["forecasts"] is None:
+        console.note(UNTRAINED)
     if rule.kind == POOLS and asked["begin"] != RECORDED and (open_jobs := _still_open(trace, question.at_s)):
         console.note(f"{counted(open_jobs, 'job')} without an end by then: --begin recorded begins with them, too")
     if "fidelity" in result:
@@ -168,19 +175,23 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
     )
 
 
-def _stand_in(rule: PolicySpec, question: Question, console: Console) -> ForecastSpec | None:
-    """The conservative source where nobody has trained one that tells run times yet: futures need none."""
-    if rule.kind not in WHOLE or question.sizes == DECLARED or is_registered(JobDuration.name, find_home()):
-        return None
-    console.note(
-        "no version of job-duration is registered: run times are drawn from jobs that ended, and no point is told "
-        "(`jobcast train job-duration`, or name a source by --forecasts)"
-    )
-    return CONSERVATIVE
+def _source(asked: Mapping[str, Any], rule: PolicySpec, question: Question) -> ForecastSpec | None:
+    """What was named, else the conservative source where nobody has trained one that tells run times yet.
+
+    Futures need none; None leaves the default of the policy, and elastic ones ask nobody.
+    """
+    if asked["forecasts"] is not None and rule.kind != ELASTIC:
+        return source_of(asked)
+    trained = rule.kind not in WHOLE or question.sizes == DECLARED or is_registered(JobDuration.name, find_home())
+    return None if trained else CONSERVATIVE
 
 
 def _answering(
-    asked: Mapping[str, Any], trace: Trace, rule: PolicySpec, learned: Registered | None, console: Console
+    asked: Mapping[str, Any],
+    trace: Trace,
+    rule: PolicySpec,
+    learned: Registered | None,
+    spec: ForecastSpec | None,
 ) -> Answering:
     from_s, settings = asked["from_s"], settings_of(asked["pairs"])
     model, place = None if learned is None else learned.model, place_of(trace, asked, from_s)
@@ -193,7 +204,6 @@ def _answering(
         now = asked["begin"] == RECORDED
         window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
         experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
-        spec = source_of(asked) or _stand_in(rule, question, console)
         how: dict[str, Any] = {"home": find_home(), "spec": spec, "pool": asked["pool"], "learned": model}
         result, found = answer_by_copies(experiment, rule, settings, question, **how)
         return {**result, **({"begin": RECORDED} if now else {})}, found

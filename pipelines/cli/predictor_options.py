@@ -87,7 +87,7 @@ question_options = options.several(
     _of(JCT, "--every", "every_h", type=options.Finite(min=0, min_open=True), help="ask again every N hours."),
     _of(JCT, "--plot", type=options.FILE, help="its distribution, .svg, .png or .html."),
     _of(JCT, "--timezone", metavar="ZONE", help="of times in words, such as Europe/Berlin; default this computer's."),
-    _of(JCT, "--no-ledger", is_flag=True, help="do not keep the answer in the promise ledger."),
+    _of(JCT, "--no-ledger", is_flag=True, help="do not keep the answer in the promise ledger; of queue-wait, too."),
     _of(CURVES, "--epochs", type=click.IntRange(min=1), metavar="N", help="of a whole run; or a column epochs."),
     _of(CURVES, "--target", type=float, callback=_finite, metavar="X", help="will the metric reach it, and when?"),
     _of(EPOCH_TIME, "--out", type=options.FILE, metavar="FILE", help="write the completed table there."),

@@ -15,7 +15,7 @@ from jobcast.pipelines.cli import options
 @click.option("--no-ledger", is_flag=True, help="Do not keep the outcomes.")
 @options.json_option
 def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: str | None) -> None:
-    """What became of the starts and ends that `jobcast predict jct` has told: kept, broken, still open.
+    """What became of the starts and ends that `jobcast predict` has told: kept, broken, still open.
 
     --trace records what happened, up to the last instant that it knows of: an export of the cluster, or what `simulate
     --out` wrote. Its outcomes are kept, and later intervals are calibrated on them. Without it outcomes count that

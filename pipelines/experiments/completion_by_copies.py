@@ -243,6 +243,7 @@ def score_by_copies(
     found, ran = forecast(asked, every, futures, progress)
     submit_s = ran.log.submit_s[found.job]
     known = _warmed(asked, len(scenario), forecast)
+    rules = {name: figures_of(found, made) for name, made in _rules(found, scenario, ran.log).items()}
     return {
         "predictor": "jct",
         "policy": rule.name,
@@ -253,10 +254,7 @@ def score_by_copies(
         **figures_of(found, track(found, submit_s, tracker_of(learned, known))),
         # A tracker that trusts nothing but them leaves the futures as drawn.
         "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
-        "rules": {
-            name: {key: figures_of(found, made)[key] for key in OF_RULES}
-            for name, made in _rules(found, scenario, ran.log).items()
-        },
+        "rules": {name: {key: figures[key] for key in OF_RULES} for name, figures in rules.items()},
         "futures": futures,
         "seed": seed,
         "inputs": scenario.provenance(),
@@ -289,7 +287,7 @@ def _rules(found: Forecast, scenario: RigidScenario, log: RunLog) -> dict[str, l
 
 
 def _quantiles_of(seconds: Floats) -> tuple[Interval, ...]:
-    """Where the middle of some times lies; nothing where there are none."""
+    """Where the middle of some times lies; a moment where there are none."""
     tails = [(1.0 - level) / 2.0 for level in LEVELS]
     known = np.maximum(seconds, LEAST_S) if len(seconds) else np.array([LEAST_S])
     return tuple(

@@ -313,6 +313,11 @@ def test_nobody_needs_to_have_trained_anything(shell, queue):
     asked = json.loads(answer.out)
     assert asked["forecasts"] == "conservative"
     assert all("point" not in one["answers"][0] and one["answers"][0]["p95_h"] > 0 for one in asked["jobs"])
+    # Once, however often it is asked again.
+    job = asked["jobs"][0]["job_id"]
+    again = shell("predict", "jct", *queue[:6], "--futures", "5", "--at", "6000", "--job", job, "--every", "0.02")
+    assert again.out.count("\nat 1970") > 1
+    assert again.err.count("no version of job-duration") == 1
     # Who names the registry wants its versions.
     line = shell.refuses("predict", "jct", *queue[:6], "--at", "6000", "--forecasts", "registry")
     assert "no model 'job-duration'" in line
