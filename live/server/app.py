@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +24,8 @@ MOST_EVENTS = 10_000
 """Events in one request."""
 MOST_BYTES = 8_000_000
 """Of the body of a request."""
+MOST_TOLD = 10
+"""Mistakes of one request."""
 AHEAD_S = 60.0
 """Seconds that a sender's clock may be ahead of ours."""
 Text = Field(default="", max_length=200)
@@ -67,6 +70,12 @@ def make_app(service: Service, access: Access) -> FastAPI:
         response: Response = await call_next(request)
         response.headers.update(HEADERS)
         return response
+
+    @app.exception_handler(RequestValidationError)
+    async def refused(request: Request, error: RequestValidationError) -> Response:
+        # What was sent is not sent back: it may be no JSON (NaN), or of any size.
+        told = [{"where": [str(part) for part in one["loc"]], "what": one["msg"]} for one in error.errors()[:MOST_TOLD]]
+        return JSONResponse({"detail": told}, 422)
 
     @app.exception_handler(Exception)
     async def ours(request: Request, error: Exception) -> Response:

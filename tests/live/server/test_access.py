@@ -43,7 +43,7 @@ def test_beyond_this_machine_only_with_tokens_and_tls(tmp_path):
     tokens = read_tokens(written(tmp_path, f"read ada {TOKEN}"))
     for host in ("127.0.0.1", "::1", "localhost"):
         check_place(host, Access(), tls=False)
-    check_place("0.0.0.0", tokens, tls=True)  # noqa: S104
+    check_place("0.0.0.0", tokens, tls=True)
     for access, tls in ((Access(), True), (tokens, False)):
         with pytest.raises(ConfigError, match="--token-file"):
             check_place("cluster.example.org", access, tls)

@@ -23,10 +23,13 @@ READ, ADVISE = "r" * 20, "a" * 20
 ACCESS = Access(((READ.encode(), Asker(Role.READ)), (ADVISE.encode(), Asker(Role.ADVISE))))
 
 
+ACCESS_OF_ALL = Access()
+
+
 class Site:
     """A server that listens, with a clock that is set."""
 
-    def __init__(self, registry, access=Access()):
+    def __init__(self, registry, access=ACCESS_OF_ALL):
         self.now_s = 0.0
         self.service = Service(EventLog(registry.home), POOLS, registry, lambda: self.now_s)
         config = uvicorn.Config(make_app(self.service, access), port=0, log_level="critical")
@@ -87,9 +90,7 @@ def test_live_equals_offline_bit_by_bit(site, small_trace, predictors):
         status, answer = site.ask("/v1/events", {"events": [*events_of(small_trace, now_s), look]})
         assert status == 200, answer
         site.service.watch.poll()
-        history = RunHistory(
-            ["busy", "calm"], EarlierJobs(jobs, small_trace.start_s, small_trace.known_s, duration_s)
-        )
+        history = RunHistory(["busy", "calm"], EarlierJobs(jobs, small_trace.start_s, small_trace.known_s, duration_s))
         offline = RegistryForecasts(history, predictors["will-jobs-arrive"], predictors["new-load"], None, POOLS)
         history.advance(now_s)
         offline.advance(now_s)
