@@ -74,7 +74,10 @@ class EventLog:
         query = "SELECT number, known_s, kind, job_id, at_s, facts FROM events WHERE number > ? ORDER BY number"
         with self._open() as database:
             found = database.execute(query, (number,)).fetchall()
-        return [(number, Event(*event, json.loads(facts))) for number, *event, facts in found]
+        return [
+            (place, Event(known_s, kind, job_id, at_s, json.loads(facts)))
+            for place, known_s, kind, job_id, at_s, facts in found
+        ]
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -26,6 +26,8 @@ MOST_BYTES = 8_000_000
 """Of the body of a request."""
 MOST_TOLD = 10
 """Mistakes of one request."""
+OPEN = ("/healthz", "/readyz")
+"""Answered without a token."""
 AHEAD_S = 60.0
 """Seconds that a sender's clock may be ahead of ours."""
 Text = Field(default="", max_length=200)
@@ -67,6 +69,10 @@ def make_app(service: Service, access: Access) -> FastAPI:
 
     @app.middleware("http")
     async def headers(request: Request, call_next: Callable[[Request], Any]) -> Response:
+        # Before a body is read: who has no token learns nothing of what would be wrong with it.
+        if request.url.path not in OPEN and access.asker(request.headers.get("authorization")) is None:
+            detail = {"detail": "give a token: Authorization: Bearer TOKEN"}
+            return JSONResponse(detail, 401, {**HEADERS, "WWW-Authenticate": "Bearer"})
         response: Response = await call_next(request)
         response.headers.update(HEADERS)
         return response
@@ -172,9 +178,7 @@ def _polling(service: Service) -> Any:
 def _allowed(access: Access, least: Role) -> Callable[[Request], None]:
     def check(request: Request) -> None:
         asker = access.asker(request.headers.get("authorization"))
-        if asker is None:
-            raise HTTPException(401, "give a token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-        if asker.role < least:
+        if asker is None or asker.role < least:
             raise HTTPException(403, f"needs the role {least.name.lower()}")
 
     return check

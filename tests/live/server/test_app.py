@@ -142,7 +142,9 @@ def test_tokens_and_roles(registry):
             assert site.ask(path)[0] == 401
             assert site.ask(path, token="x" * 20)[0] == 401
             assert site.ask(path, token=READ)[0] == 200
-        assert site.ask("/v1/events", {"events": []})[0] == 401
+        for body in ({"events": []}, {}, b"{", b"\xff"):
+            assert site.ask("/v1/events", body)[0] == 401
+        assert site.ask("/openapi.json")[0] == 401
         assert site.ask("/v1/events", {"events": []}, READ)[0] == 403
         assert site.ask("/v1/events", {"events": []}, ADVISE)[0] == 200
         assert site.ask("/healthz")[0] == 200
