@@ -44,7 +44,7 @@ def standing(
     PoolsError, TraceError
         A job's pool has no quota, or a smaller one than the job is wide.
     DecisionError
-        Jobs hold more GPUs than there are, or than their pool's quota.
+        Jobs hold more GPUs than there are. More than their pool's quota they may hold: it may have been lowered.
     """
     known = [event for event in events if event.known_s <= now_s]
     jobs = recorded_jobs(known)
@@ -79,5 +79,5 @@ def _dedicated(events: Sequence[Event]) -> dict[str, bool]:
 
 def _only(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
     """Some of the jobs, by a mask."""
-    kept = [jobs.jobs[row] for row in np.flatnonzero(wanted)]
+    kept = [jobs.jobs[row] for row in np.flatnonzero(wanted).tolist()]
     return EarlierJobs(kept, jobs.start_s[wanted], jobs.known_s[wanted], jobs.duration_s[wanted])

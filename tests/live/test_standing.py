@@ -39,17 +39,17 @@ def world(seed, count):
 
 def news(run, told):
     """Events since the last call, of which `told` keeps the names; a start tells whether its GPUs are dedicated."""
-    found = []
-    for job in run.cluster.active.values():
-        if (SUBMIT, job.job_id) not in told:
-            found.append(Event(job.submit_s, SUBMIT, job.job_id, job.submit_s, {"pool": job.pool, "gpus": job.gpus}))
-    for held in run.cluster.running.values():
-        if (START, held.job.job_id) not in told:
-            found.append(Event(held.start_s, START, held.job.job_id, held.start_s, {"dedicated": held.dedicated}))
-    for _, job_id in [name for name in told if name[0] == START and (END, name[1]) not in told]:
-        end_s = run.end_s(told[START, job_id])
-        if not np.isnan(end_s):
-            found.append(Event(end_s, END, job_id, end_s))
+    active, held = run.cluster.active.values(), run.cluster.running.values()
+    ends = {job_id: run.end_s(seq) for (kind, job_id), seq in told.items() if kind == START}
+    found = [
+        *(
+            Event(one.submit_s, SUBMIT, one.job_id, one.submit_s, {"pool": one.pool, "gpus": one.gpus})
+            for one in active
+        ),
+        *(Event(one.start_s, START, one.job.job_id, one.start_s, {"dedicated": one.dedicated}) for one in held),
+        *(Event(end_s, END, job_id, end_s) for job_id, end_s in ends.items() if not np.isnan(end_s)),
+    ]
+    found = [one for one in found if (one.kind, one.job_id) not in told]
     seqs = {job.job_id: job.seq for job in run.cluster.active.values()}
     told.update({(one.kind, one.job_id): seqs.get(one.job_id) for one in found})
     return found
@@ -61,7 +61,7 @@ def named(decision, jobs):
 
 
 def compared(policy, workload, many):
-    """Views of a run, at most so many, each rebuilt from events alone; how many decisions there were, and changed it."""
+    """Views of a run, at most so many, each rebuilt from events alone; how many, and how many decisions changed it."""
     source = ByName(workload)
     run = Simulation(workload, make_policy(policy, source), source)
     told, events, views, changes = {}, [], 0, 0
@@ -119,6 +119,11 @@ def test_a_job_that_outlives_its_forecast_runs_on_for_a_moment():
 def test_spare_gpus_count_against_no_quota():
     run = stood([submitted("a", "p", 4), Event(0.0, START, "a", 0.0, {"dedicated": False})], 20.0)
     assert (run.cluster.pools["p"].allocated, run.cluster.pools["p"].dedicated) == (4.0, 0.0)
+
+
+def test_a_quota_that_was_lowered_leaves_its_running_jobs():
+    events = [event for name in "ab" for event in (submitted(name, "p", 4), Event(0.0, START, name, 0.0))]
+    assert stood(events).cluster.pools["p"].dedicated == 8.0
 
 
 def test_what_cannot_be_is_refused():
