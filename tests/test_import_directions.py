@@ -15,7 +15,8 @@ ROOMS = {
     "models": {"features", "traces", "domain"},
     "simulator": {"domain"},
     "schedulers": {"domain"},
-    "pipelines": {"domain", "traces", "features", "models", "simulator", "schedulers"},
+    "live": {"domain", "traces", "features", "models", "simulator", "schedulers"},
+    "pipelines": {"domain", "traces", "features", "models", "simulator", "schedulers", "live"},
 }
 FLOORS = ("report", "experiments", "lifecycle", "stages", "cli")
 """Rooms inside `pipelines`, from the lowest: each may import those before it, and none of those after it."""

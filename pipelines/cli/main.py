@@ -40,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "policies": "List the policies, or tell the settings of one.",
     "predictors": "List the predictors: who asks them, and what they are measured by.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
+    "serve": "Answer by HTTP what is forecast for a running cluster.",
     "promises": "Show whether starts and ends that were forecast came as told.",
     "drift": "Show whether a registered predictor still fits what comes, week by week.",
     "models": "List, show, promote, roll back, restore and export registered versions.",

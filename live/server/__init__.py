@@ -1,0 +1,1 @@
+"""Forecasts by HTTP: who may ask, which versions answer, what is told."""

@@ -1,0 +1,65 @@
+"""`jobcast serve`: forecasts by HTTP, beside a running cluster."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.pipelines.cli import options
+
+
+@click.command(name="serve")
+@click.option("--pools", "pools_path", type=options.FILE, required=True, help="Quotas: CSV pool,gpus.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address; beyond this machine with tokens and TLS."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="Port.")
+@click.option("--socket", type=options.FILE, help="Listen on a unix socket instead.")
+@click.option("--token-file", type=options.FILE, help="Lines `role user token`; roles read, advise, apply; mode 0600.")
+@click.option("--tls-cert", type=options.FILE, help="Certificate chain, PEM.")
+@click.option("--tls-key", type=options.FILE, help="Its key, PEM.")
+def command(
+    pools_path: Path,
+    host: str,
+    port: int,
+    socket: Path | None,
+    token_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> None:
+    """Answer by HTTP what the registry's champions forecast for a running cluster.
+
+    What happens comes by POST /v1/events, and is kept. Where nothing was heard for 60 s, or there is no champion,
+    answers are conservative and say so. GET /docs lists the routes.
+
+    \b
+    Example:
+      jobcast serve --pools pools.csv
+      jobcast serve --pools pools.csv --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
+    """
+    from jobcast.domain.errors import ConfigError
+    from jobcast.live.event_log import EventLog
+    from jobcast.live.server.access import Access, check_place, read_tokens
+    from jobcast.live.server.service import Service
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+    from jobcast.traces.pools import read_pools
+
+    if (tls_cert is None) != (tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key go together; give both or neither")
+    access = Access() if token_file is None else read_tokens(token_file)
+    if socket is None:
+        check_place(host, access, tls_cert is not None)
+    home, now_s = find_home(), time.time()
+    service = Service(EventLog(home), read_pools(pools_path).at(now_s), open_registry(home), time.time)
+    place = {"uds": str(socket)} if socket is not None else {"host": host, "port": port}
+    _listen(service, access, {**place, "ssl_certfile": tls_cert, "ssl_keyfile": tls_key})
+
+
+def _listen(service: Any, access: Any, place: dict[str, Any]) -> None:
+    import uvicorn
+
+    from jobcast.live.server.app import make_app
+
+    uvicorn.run(make_app(service, access), log_level="warning", server_header=False, **place)

@@ -1,0 +1,181 @@
+"""The server over HTTP: forecasts equal those of a replay, champions change, tokens, bounds."""
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import uvicorn
+
+from jobcast.domain.jobs import Pool
+from jobcast.live.event_log import EventLog
+from jobcast.live.server.access import Access, Asker, Role
+from jobcast.live.server.app import make_app
+from jobcast.live.server.service import LEVELS, Service
+from jobcast.models.forecasts import RegistryForecasts
+from jobcast.simulator.history import EarlierJobs, RunHistory
+
+POOLS = (Pool("busy", 32), Pool("calm", 16))
+READ, ADVISE = "r" * 20, "a" * 20
+ACCESS = Access(((READ.encode(), Asker(Role.READ)), (ADVISE.encode(), Asker(Role.ADVISE))))
+
+
+ACCESS_OF_ALL = Access()
+
+
+class Site:
+    """A server that listens, with a clock that is set."""
+
+    def __init__(self, registry, access=ACCESS_OF_ALL):
+        self.now_s = 0.0
+        self.service = Service(EventLog(registry.home), POOLS, registry, lambda: self.now_s)
+        config = uvicorn.Config(make_app(self.service, access), port=0, log_level="critical")
+        self.server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self.server.run)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self._thread.join()
+
+    def ask(self, path, body=None, token=None):
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def forecasts(self, query=""):
+        return json.loads(self.ask(f"/v1/forecasts{query}")[1])
+
+
+@pytest.fixture
+def site(registry):
+    with Site(registry) as site:
+        yield site
+
+
+def events_of(trace, until_s):
+    """What had happened in a trace by an instant, as it is posted."""
+    jobs, duration_s = trace.to_jobs()
+    for job, start_s, known_s, run_s in zip(jobs, trace.start_s, trace.known_s, duration_s, strict=True):
+        about = {"pool": job.pool, "gpus": job.gpus}
+        if job.submit_s <= until_s:
+            yield {"kind": "submit", "job_id": job.job_id, "at_s": job.submit_s, "known_s": job.submit_s, **about}
+        if start_s <= until_s:
+            yield {"kind": "start", "job_id": job.job_id, "at_s": float(start_s), "known_s": float(start_s)}
+        if known_s <= until_s:
+            times = {"at_s": float(known_s), "known_s": float(known_s), "duration_s": float(run_s)}
+            yield {"kind": "end", "job_id": job.job_id, **times}
+
+
+def test_live_equals_offline_bit_by_bit(site, small_trace, predictors):
+    jobs, duration_s = small_trace.to_jobs()
+    last_s = float(small_trace.submit_s.max())
+    for now_s in np.linspace(last_s - 86_400.0, last_s, 4).tolist():
+        site.now_s = now_s
+        look = {"kind": "look", "at_s": now_s}
+        status, answer = site.ask("/v1/events", {"events": [*events_of(small_trace, now_s), look]})
+        assert status == 200, answer
+        site.service.watch.poll()
+        history = RunHistory(["busy", "calm"], EarlierJobs(jobs, small_trace.start_s, small_trace.known_s, duration_s))
+        offline = RegistryForecasts(history, predictors["will-jobs-arrive"], predictors["new-load"], None, POOLS)
+        history.advance(now_s)
+        offline.advance(now_s)
+        told = site.forecasts()
+        assert told["degraded"] == []
+        assert told["age_s"] == 0.0
+        assert told["versions"] == {"will-jobs-arrive": 1, "new-load": 1}
+        for pool in ("busy", "calm"):
+            for label, horizon_s in (("5min", 300.0), ("60min", 3600.0)):
+                one = told["pools"][pool][label]
+                assert one["probability"] == offline.arrival_probability(pool, horizon_s)
+                assert one["arrives"] == offline.will_jobs_arrive(pool, horizon_s)
+                assert one["load_gpus"] == offline.new_load(pool, horizon_s)
+                assert tuple(one["load_quantiles_gpus"].values()) == offline.load_quantiles(pool, horizon_s, LEVELS)
+
+
+def test_what_is_old_is_answered_conservatively_and_told(site):
+    site.now_s = 1000.0
+    told = site.forecasts("?pools=calm")
+    assert told["age_s"] is None
+    assert "nothing was heard" in told["degraded"][0]
+    assert [one["load_gpus"] for one in told["pools"]["calm"].values()] == [16.0] * 3
+    assert all(one["arrives"] for one in told["pools"]["calm"].values())
+    assert site.ask("/readyz")[0] == 503
+    assert site.ask("/healthz")[0] == 200
+
+
+def test_a_new_champion_answers_and_a_bad_one_is_refused_and_told(site, registry, variant, card):
+    site.now_s = 1000.0
+    site.ask("/v1/events", {"events": [{"kind": "look", "at_s": 1000.0}]})
+    site.service.watch.poll()
+    registry.register(variant("new-load", 2), card(name="new-load"))
+    registry.set_alias("new-load", "champion", 2)
+    assert site.service.watch.poll() or site.forecasts()["versions"]["new-load"] == 2
+    assert site.forecasts()["versions"]["new-load"] == 2
+    third = registry.register(variant("new-load", 3), card(name="new-load"))
+    for file in registry.folder(third).rglob("*.json"):
+        file.write_text("{}")
+    registry.set_alias("new-load", "champion", 3)
+    site.service.watch.poll()
+    told = site.forecasts()
+    assert told["versions"]["new-load"] == 2
+    assert any("refused" in line and "new-load:3" in line for line in told["degraded"])
+
+
+def test_tokens_and_roles(registry):
+    with Site(registry, ACCESS) as site:
+        for path in ("/v1/forecasts", "/metrics", "/docs"):
+            assert site.ask(path)[0] == 401
+            assert site.ask(path, token="x" * 20)[0] == 401
+            assert site.ask(path, token=READ)[0] == 200
+        for body in ({"events": []}, {}, b"{", b"\xff"):
+            assert site.ask("/v1/events", body)[0] == 401
+        assert site.ask("/openapi.json")[0] == 401
+        assert site.ask("/v1/events", {"events": []}, READ)[0] == 403
+        assert site.ask("/v1/events", {"events": []}, ADVISE)[0] == 200
+        assert site.ask("/healthz")[0] == 200
+
+
+def test_what_cannot_be_is_refused(site):
+    site.now_s = 1000.0
+    submit = {"kind": "submit", "job_id": "a", "at_s": 900.0, "pool": "busy"}
+    assert site.ask("/v1/events", {"events": [submit]})[0] == 200
+    for change in (
+        {"at_s": 2000.0}, {"pool": "other"}, {"job_id": ""}, {"known_s": 800.0}, {"gpus": -1}, {"kind": "x"},
+        {"job_id": "x" * 201}, {"more": 1}, {"at_s": float("nan")},
+    ):  # fmt: skip
+        assert site.ask("/v1/events", {"events": [{**submit, **change}]})[0] == 422, change
+    assert site.ask("/v1/events", b"{")[0] == 422
+    assert site.ask("/v1/events", b" " * 8_000_001)[0] == 413
+    assert site.ask("/v1/forecasts?pools=%3Cscript%3E")[0] == 404
+
+
+def test_names_are_text_and_events_outlive_the_server(registry):
+    name = "$(x)\n<script>"
+    with Site(registry) as site:
+        site.now_s = 1000.0
+        one = {"job_id": name, "at_s": 900.0}
+        posted = [{**one, "kind": "submit", "pool": "busy"}, {**one, "kind": "start", "at_s": 930.0}]
+        assert json.loads(site.ask("/v1/events", {"events": posted})[1])["new"] == 2
+        assert json.loads(site.ask("/v1/events", {"events": posted})[1])["new"] == 0
+    with Site(registry) as site:
+        site.now_s = 1000.0
+        assert [job.job_id for job in site.service.state.jobs.jobs] == [name]
+        metrics = site.ask("/metrics")[1].decode()
+        assert 'jobcast_wait_seconds{quantile="0.5"} 30.0\n' in metrics
+        assert "jobcast_wait_seconds_count 1\n" in metrics
+        assert "<script" not in site.ask("/docs")[1].decode()

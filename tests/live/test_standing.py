@@ -1,0 +1,134 @@
+"""One policy, two drivers: rebuilt from events alone, a view leads to the decision that the simulator saw."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import DecisionError, TraceError
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.live.event_log import END, START, SUBMIT, Event
+from jobcast.live.standing import standing
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.forecast_sources import Oracle
+from jobcast.simulator.workload import Workload
+
+POOLS = [Pool("p", 4), Pool("q", 6), Pool("r", 8)]
+
+
+class ByName(Oracle):
+    """The oracle, which knows jobs by their names: the run that stands at now counts them anew."""
+
+    def __init__(self, workload):
+        super().__init__(workload)
+        self._by_name = {job.job_id: job for job in workload.jobs}
+
+    def duration_s(self, job):
+        return super().duration_s(self._by_name[job.job_id])
+
+
+def world(seed, count):
+    draw = np.random.default_rng(seed)
+    at_s = np.cumsum(draw.exponential(300.0, count))
+    pools = draw.integers(0, 3, count)
+    jobs = [
+        Job(0, f"{row:05}", POOLS[pool].name, float(submit_s), int(draw.integers(1, POOLS[pool].quota + 1)))
+        for row, (submit_s, pool) in enumerate(zip(at_s, pools, strict=True))
+    ]
+    return Workload(jobs, [Outcome(float(run_s)) for run_s in draw.lognormal(6.5, 1.2, count)], POOLS)
+
+
+def news(run, told):
+    """Events since the last call, of which `told` keeps the names; a start tells whether its GPUs are dedicated."""
+    active, held = run.cluster.active.values(), run.cluster.running.values()
+    ends = {job_id: run.end_s(seq) for (kind, job_id), seq in told.items() if kind == START}
+    found = [
+        *(
+            Event(one.submit_s, SUBMIT, one.job_id, one.submit_s, {"pool": one.pool, "gpus": one.gpus})
+            for one in active
+        ),
+        *(Event(one.start_s, START, one.job.job_id, one.start_s, {"dedicated": one.dedicated}) for one in held),
+        *(Event(end_s, END, job_id, end_s) for job_id, end_s in ends.items() if not np.isnan(end_s)),
+    ]
+    found = [one for one in found if (one.kind, one.job_id) not in told]
+    seqs = {job.job_id: job.seq for job in run.cluster.active.values()}
+    told.update({(one.kind, one.job_id): seqs.get(one.job_id) for one in found})
+    return found
+
+
+def named(decision, jobs):
+    """A decision by names of jobs, in its order, for the two runs count jobs differently."""
+    return [(jobs[seq].job_id, grant) for seq, grant in decision.change.items()], decision.wake_s
+
+
+def compared(policy, workload, many):
+    """Views of a run, at most so many, each rebuilt from events alone; how many, and how many decisions changed it."""
+    source = ByName(workload)
+    run = Simulation(workload, make_policy(policy, source), source)
+    told, events, views, changes = {}, [], 0, 0
+    while views < many and run.look() is not None:
+        events += news(run, told)
+        live = ByName(workload)
+        again = standing(events, run.now_s, POOLS, make_policy(policy, live), live, live.duration_s)
+        decided, expected = again.policy.decide(again.look()), run.policy.decide(run.cluster)
+        assert named(decided, again.jobs) == named(expected, run.jobs), (policy, run.now_s)
+        run.carry_out(expected)
+        # Who starts and ends between two looks was told of at its start.
+        events += news(run, told)
+        views, changes = views + 1, changes + bool(expected.change)
+    return views, changes
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ssf", "mmfs", "sia"])
+def test_decisions_of_a_rebuilt_view_are_the_simulators(policy):
+    views, changes = compared(policy, world(1, 200), 50)
+    assert views == 50
+    assert changes > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["fcfs", "ssf", "mmfs", "sia"])
+def test_ten_thousand_decisions_are_the_simulators(policy):
+    assert sum(compared(policy, world(seed, 400), 500)[0] for seed in range(2, 7)) == 2_500
+
+
+def submitted(name, pool, gpus, at_s=0.0):
+    return Event(at_s, SUBMIT, name, at_s, {"pool": pool, "gpus": gpus})
+
+
+def stood(events, now_s=100.0, believed_s=50.0):
+    return standing(events, now_s, POOLS, make_policy("fcfs"), None, lambda job: believed_s)
+
+
+def test_what_is_not_known_yet_has_not_happened():
+    events = [submitted("a", "p", 2), Event(10.0, START, "a", 5.0), Event(101.0, END, "a", 90.0)]
+    held = next(iter(stood(events).cluster.running.values()))
+    assert (held.job.job_id, held.start_s) == ("a", 5.0)
+    over = stood([*events, submitted("b", "p", 1)], 101.0)
+    assert not over.cluster.running
+    assert over.history.pool("p").completion_s.tolist() == [101.0]
+    assert over.history.pool("p").completion_duration_s.tolist() == [85.0]
+
+
+def test_a_job_that_outlives_its_forecast_runs_on_for_a_moment():
+    run = stood([submitted("a", "p", 4), Event(0.0, START, "a", 0.0), submitted("b", "p", 4, 50.0)])
+    future = run.fork().run()
+    assert [future.end_s(seq) for seq in (0, 1)] == [101.0, 151.0]
+    assert run.now_s == 100.0
+
+
+def test_spare_gpus_count_against_no_quota():
+    run = stood([submitted("a", "p", 4), Event(0.0, START, "a", 0.0, {"dedicated": False})], 20.0)
+    assert (run.cluster.pools["p"].allocated, run.cluster.pools["p"].dedicated) == (4.0, 0.0)
+
+
+def test_a_quota_that_was_lowered_leaves_its_running_jobs():
+    events = [event for name in "ab" for event in (submitted(name, "p", 4), Event(0.0, START, name, 0.0))]
+    assert stood(events).cluster.pools["p"].dedicated == 8.0
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(TraceError, match="asks for 5 GPUs, its pool p has 4"):
+        stood([submitted("a", "p", 5)])
+    rows = [(submitted(name, "p", 4), Event(0.0, START, name, 0.0)) for name in "abcdef"]
+    with pytest.raises(DecisionError, match="GPUs"):
+        stood([event for pair in rows for event in pair])
