@@ -40,6 +40,11 @@ class JobRecord:
         return self.start is not None and not self.over
 
     @property
+    def holds(self) -> bool:
+        """Whether GPUs are its own: it runs, or was granted some that it will start on."""
+        return self.runs or (not self.over and bool(self.facts.get("granted")))
+
+    @property
     def held(self) -> bool:
         """Whether it may not start yet, whatever is free."""
         return bool(self.facts.get("held"))
@@ -77,6 +82,10 @@ class ClusterRecord:
     def _of_job(self, event: Event) -> None:
         job = self.jobs.setdefault(event.job_id, JobRecord())
         if event.kind == SUBMIT:
+            if job.over and job.end is not None and event.at_s > job.end.at_s:
+                # A name that is used again; what was called so before keeps its past.
+                self.jobs[f"{event.job_id} until {job.end.at_s:.0f}"] = job
+                job = self.jobs[event.job_id] = JobRecord()
             job.submit_s = event.at_s
             # What was changed meanwhile is newer, in whatever order both are told.
             job.facts = {**event.facts, **job.facts}

@@ -1,7 +1,7 @@
 """A run that stands where a cluster stands: what policies decide on beside a running cluster, and futures fork from."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 from jobcast.domain.forecasts import ForecastSource
@@ -96,16 +96,22 @@ def _there(job: Job, known: JobRecord, quotas: Mapping[str, int], now_s: float) 
     """Whether a job runs, or waits for what it can have."""
     if known.over or job.submit_s > now_s or job.pool not in quotas or job.gpus == 0:
         return False
-    return known.runs or (not known.held and job.gpus <= quotas[job.pool])
+    return known.holds or (not known.held and job.gpus <= quotas[job.pool])
 
 
 def _since_s(known: JobRecord, now_s: float) -> float:
-    return float("nan") if known.start is None else min(known.start.at_s, now_s)
+    """Since when it holds GPUs, NaN where it waits."""
+    if not known.holds:
+        return nan
+    # Granted ones are as good as started.
+    return now_s if known.start is None else min(known.start.at_s, now_s)
 
 
 def _grant(job: Job, record: ClusterRecord) -> Grant:
-    start = record.jobs[job.job_id].start
-    return Grant(job.gpus, dedicated=start is None or start.facts.get("dedicated", True))
+    known = record.jobs[job.job_id]
+    # Granted are spare GPUs alone.
+    dedicated = known.start is not None and known.start.facts.get("dedicated", True)
+    return Grant(job.gpus, dedicated=dedicated)
 
 
 def _run_s(believed_s: float, ran_s: float) -> float:

@@ -14,9 +14,9 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobcast import __version__
+from jobcast.live.champions import POLL_S
 from jobcast.live.event_log import LOOK, SUBMIT, Event
 from jobcast.live.server.access import Access, Role
-from jobcast.live.server.champions import POLL_S
 from jobcast.live.server.metrics import exposition
 from jobcast.live.server.service import Answers, Service
 

@@ -11,9 +11,9 @@ from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, horizon_label
 from jobcast.domain.jobs import Pool
+from jobcast.live.champions import ARRIVALS, LOADS, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
 from jobcast.live.recorded_jobs import recorded_jobs
-from jobcast.live.server.champions import ARRIVALS, LOADS, ChampionWatch
 from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.registry import Registry
 from jobcast.simulator.guard import GuardedForecasts, Nobody

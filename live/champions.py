@@ -1,6 +1,6 @@
 """The versions that answer: champions, looked up again and again, checked before they take over."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ from jobcast.domain.errors import JobcastError
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 
-ARRIVALS, LOADS = "will-jobs-arrive", "new-load"
+ARRIVALS, LOADS, DURATIONS = "will-jobs-arrive", "new-load", "job-duration"
 POLL_S = 2.0
 """Seconds between two looks at the aliases."""
 
@@ -34,6 +34,7 @@ class ChampionWatch:
     ----------
     registry : where aliases are looked up
     shadow : asks a set of predictors about now, and raises where it cannot answer
+    names : of the predictors
 
     Attributes
     ----------
@@ -41,8 +42,13 @@ class ChampionWatch:
     trouble : why the champions of the registry do not answer; empty where they do
     """
 
-    def __init__(self, registry: Registry, shadow: Callable[[Mapping[str, Any]], None]) -> None:
-        self._registry, self._shadow = registry, shadow
+    def __init__(
+        self,
+        registry: Registry,
+        shadow: Callable[[Mapping[str, Any]], None],
+        names: Sequence[str] = (ARRIVALS, LOADS),
+    ) -> None:
+        self._registry, self._shadow, self._names = registry, shadow, tuple(names)
         self.current = Champions()
         self.trouble = "no champion has been looked up yet"
         self._refused: tuple[dict[str, int], str] | None = None
@@ -50,7 +56,7 @@ class ChampionWatch:
     def poll(self) -> bool:
         """Look the aliases up; whether other versions answer from now on. The old ones stay where new ones fail."""
         try:
-            found = {name: self._registry.resolve(name) for name in (ARRIVALS, LOADS)}
+            found = {name: self._registry.resolve(name) for name in self._names}
         except Exception as error:  # a registry may be away in any way; what answers stays
             self.trouble = _told("the registry cannot be asked", error)
             return False
