@@ -93,7 +93,7 @@ end
 
 local function tell(job_id)
   local set, first = settings(), submitted[0]
-  if not set.url or not first or first["quiet"] ~= "0" then return end
+  if not set.url or not first or first["quiet"] == "set" or (tonumber(first["quiet"]) or 0) > 0 then return end
   local pool = first[set.pool_by or "account"]
   local answer = io.popen(command(set, job_id, not submitted[1] and question(first, pool) or nil))
   local text = answer:read(MOST)
