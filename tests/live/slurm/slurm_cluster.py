@@ -65,8 +65,10 @@ def available() -> str:
     """Why no Slurm can be started here; empty where it can."""
     if os.geteuid() != 0:
         return "a Slurm of the tests needs root"
-    lacking = sorted({package for program, package in PROGRAMS.items() if not shutil.which(program, path=PATH)})
-    return f"a Slurm of the tests needs {' '.join(lacking)}" if lacking else ""
+    lacking = {package for program, package in PROGRAMS.items() if not shutil.which(program, path=PATH)}
+    if not list(Path("/usr").glob("lib*/**/auth_jwt.so")):
+        lacking.add("slurm-wlm-jwt-plugin")
+    return f"a Slurm of the tests needs {' '.join(sorted(lacking))}" if lacking else ""
 
 
 def free_ports(count: int) -> list[int]:
