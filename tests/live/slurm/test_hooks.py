@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.slurm.conftest import HOOKS
+from tests.live.slurm.conftest import HOOKS, ROLES
 from tests.live.slurm.slurm_cluster import HOST, SlurmCluster, free_ports
 
 alone = pytest.mark.xdist_group("slurm")
 LUA = next((path for name in ("lua5.1", "lua5.3", "lua5.4", "lua") if (path := shutil.which(name))), None)
 interpreted = pytest.mark.skipif(not (LUA and shutil.which("curl")), reason="needs a Lua interpreter and curl")
+OPERATOR = next(user for user, level in ROLES.items() if level == "Operator")
 MOST_S = 0.5
 """That a hook may add to a submission."""
 SUBMITTING = """
@@ -34,10 +35,14 @@ end
 for number = 3, #arg do assert(slurm_cli_post_submit(number - 3, tonumber(arg[2]), 4294967294) == 0) end
 """
 CONTROLLING = """
-slurm = { SUCCESS = 0, log_user = function(form, ...) print(string.format(form, ...)) end }
+slurm = { SUCCESS = 0, ESLURM_ACCESS_DENIED = 1, log_user = function(form, ...) print(string.format(form, ...)) end }
 dofile(arg[1])
 assert(slurm_job_submit({ account = arg[2], default_account = "usual" }, {}, 0) == 0)
-assert(slurm_job_modify({}, {}, {}, 0) == 0)
+assert(slurm_job_submit({ qos = "Lent_vision" }, {}, 0) == 1)
+assert(slurm_job_modify({}, { user_id = 7 }, {}, 7) == 0)
+assert(slurm_job_modify({ qos = "lent_vision" }, { user_id = 7 }, {}, 7) == 1)
+assert(slurm_job_modify({ qos = "lent_vision" }, { user_id = 7 }, {}, 8) == 0)
+assert(slurm_job_modify({ qos = "vision" }, { user_id = 7 }, {}, 7) == 0)
 """
 
 
@@ -121,7 +126,9 @@ def control(tmp_path: Path, account: str) -> str:
     environ = {"JOBCAST_TOLD_FILE": str(tmp_path / "told")}
     command = [LUA, str(script), str(HOOKS / "job_submit.lua"), *([account] if account else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environ, check=True)
-    return done.stdout
+    said = done.stdout.splitlines(keepends=True)
+    assert [line for line in said if "not asked for" in line] == said[-2:]
+    return "".join(said[:-2])
 
 
 @interpreted
@@ -308,3 +315,21 @@ def test_the_controller_tells_who_submits(slurm: SlurmCluster):
     finally:
         told.unlink()
     assert sbatch(slurm)[2] == ""
+
+
+@alone
+@pytest.mark.slow
+def test_users_put_no_job_on_lease(slurm: SlurmCluster):
+    change = ("sacctmgr", "-i", "modify", "qos", "lent_poola", "set")
+    slurm.run(*change, "GrpTRES=gres/gpu=8")
+    try:
+        refused = slurm.outcome("sbatch", "-H", "-q", "lent_poola", "--gres=gpu:1", "--wrap", "true", user="mail")
+        assert refused.returncode != 0
+        assert "is not asked for" in refused.stderr
+        job = slurm.sbatch("mail", "-H", "--gres=gpu:1", "--wrap", "true")
+        move = ("scontrol", "update", f"jobid={job}", "qos=lent_poola")
+        assert slurm.outcome(*move, user="mail").returncode != 0
+        assert slurm.outcome(*move, user=OPERATOR).returncode == 0
+        slurm.run("scancel", job)
+    finally:
+        slurm.run(*change, "GrpTRES=gres/gpu=0")
