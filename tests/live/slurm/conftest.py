@@ -9,6 +9,9 @@ import pytest
 
 from tests.live.slurm.slurm_cluster import SlurmCluster, available
 
+HOOKS = Path(__file__).parents[3] / "integrations" / "slurm"
+ROLES = {"news": "Operator", "backup": "Admin"}
+
 
 @pytest.fixture(scope="session")
 def slurm_home() -> Iterator[Path]:
@@ -21,11 +24,14 @@ def slurm_home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def slurm(slurm_home: Path) -> Iterator[SlurmCluster]:
-    """Two pools of 16 GPUs on four nodes; a test leaves no job and no daemon down."""
+    """Two pools of 16 GPUs on four nodes, and the hooks, which are silent unless told whom to ask.
+
+    A test leaves no job, no limit changed and no daemon down.
+    """
     reason = available()
     if reason:
         pytest.skip(reason)
-    cluster = SlurmCluster(slurm_home / "shared")
+    cluster = SlurmCluster(slurm_home / "shared", hooks=HOOKS, roles=ROLES)
     cluster.start()
     yield cluster
     cluster.stop()

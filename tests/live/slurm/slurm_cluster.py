@@ -17,11 +17,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.live.slurm.layout import CLUSTER, HOST, Layout
 
 PROGRAMS = {
     "munged": "munge",
@@ -34,8 +36,6 @@ PROGRAMS = {
 }
 """What has to be there, and the package of Debian that brings it."""
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-HOST = "127.0.0.1"
-CLUSTER = "jobcast"
 SYSTEM_USERS = ("games", "news", "mail", "backup", "lp", "uucp", "irc", "list")
 """Users of every Debian: two of them for each pool, in turn."""
 QUICK = "bf_interval=2,bf_resolution=10,bf_window=10080,sched_min_interval=200000,sched_interval=5"
@@ -44,81 +44,7 @@ SAVED_S = 6.0
 """After which slurmctld has written a change down: it waits up to 5 s (SAVE_MAX_WAIT of its state_save.c), and a kill
 before loses a job for which sbatch already told an id."""
 STARTED_S, ENDED_S, ANSWERED_S = 120.0, 30.0, 60.0  # on a busy machine
-CPUS, MEMORY_MB = 64, 256_000  # of a node, whatever the machine has
 
-SLURMDBD_CONF = """
-AuthType=auth/munge
-AuthInfo=socket={home}/munge/socket
-AuthAltTypes=auth/jwt
-AuthAltParameters=jwt_key={home}/etc/jwt.key
-DbdHost=localhost
-DbdAddr={host}
-DbdPort={slurmdbd}
-SlurmUser=root
-LogFile={home}/log/slurmdbd.log
-PidFile={home}/run/slurmdbd.pid
-StorageType=accounting_storage/mysql
-StorageHost={host}
-StoragePort={mariadbd}
-StorageUser=slurm
-StoragePass=slurm
-StorageLoc=slurm_acct_db
-"""
-# AccountingStoragePass: without it sacctmgr and slurmctld ask munge's usual socket when they talk to slurmdbd.
-# config_overrides: CPUs and memory are what is written here, not what the machine has.
-SLURM_CONF = """
-ClusterName={cluster}
-SlurmctldHost=localhost({host})
-SlurmctldPort={slurmctld}
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={home}/munge/socket
-AuthAltTypes=auth/jwt
-AuthAltParameters=jwt_key={home}/etc/jwt.key
-CryptoType=crypto/munge
-StateSaveLocation={home}/state
-SlurmdSpoolDir={home}/spool/%n
-SlurmctldPidFile={home}/run/slurmctld.pid
-SlurmdPidFile={home}/run/slurmd-%n.pid
-SlurmctldLogFile={home}/log/slurmctld.log
-SlurmdLogFile={home}/log/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SlurmdParameters=config_overrides
-GresTypes=gpu
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-PriorityType=priority/multifactor
-PriorityWeightAge=1000
-PriorityWeightQOS=10000
-PriorityCalcPeriod=1
-SchedulerType=sched/backfill
-SchedulerParameters={scheduler_parameters}
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost={host}
-AccountingStoragePort={slurmdbd}
-AccountingStoragePass={home}/munge/socket
-AccountingStorageTRES=gres/gpu
-AccountingStorageEnforce=associations,limits,qos
-AccountingStoreFlags=job_comment
-MinJobAge=3600
-InactiveLimit=0
-KillWait=5
-SlurmctldDebug=info
-SlurmdDebug=info
-"""
-PREEMPTION = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n"
-HOOKS = "JobSubmitPlugins=lua\nCliFilterPlugins=lua\n"
-NODE = (
-    "NodeName={name} NodeHostname=localhost NodeAddr={host} Port={port} "
-    "CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus}\n"
-)
-PARTITION = "PartitionName=gpu Nodes=ALL Default=YES MaxTime=14-0 DefaultTime=1:00:00 State=UP\n"
 DATABASE = (
     "create database if not exists slurm_acct_db;"
     "create user if not exists slurm@'127.0.0.1' identified by 'slurm';"
@@ -139,8 +65,10 @@ def available() -> str:
     """Why no Slurm can be started here; empty where it can."""
     if os.geteuid() != 0:
         return "a Slurm of the tests needs root"
-    lacking = sorted({package for program, package in PROGRAMS.items() if not shutil.which(program, path=PATH)})
-    return f"a Slurm of the tests needs {' '.join(lacking)}" if lacking else ""
+    lacking = {package for program, package in PROGRAMS.items() if not shutil.which(program, path=PATH)}
+    if not list(Path("/usr").glob("lib*/**/auth_jwt.so")):
+        lacking.add("slurm-wlm-jwt-plugin")
+    return f"a Slurm of the tests needs {' '.join(sorted(lacking))}" if lacking else ""
 
 
 def free_ports(count: int) -> list[int]:
@@ -182,7 +110,7 @@ class SlurmCluster:
     nodes, gpus : nodes `n1`, `n2`..., and GPUs of each.
     pools : GPUs by pool; names in lower case, as Slurm keeps them.
     users : pool by user; default two of the system's own users a pool.
-    operators : users that get Slurm's role Operator.
+    roles : Slurm's AdminLevel, `Operator` or `Admin`, of some of the users.
     scheduler_parameters : Slurm's `SchedulerParameters`.
     preempt : whether a pool's QOS may preempt jobs of `lent_<pool>`, which are requeued.
     hooks : folder of `job_submit.lua` and `cli_filter.lua`.
@@ -195,7 +123,7 @@ class SlurmCluster:
         gpus: int = 8,
         pools: Mapping[str, int] | None = None,
         users: Mapping[str, str] | None = None,
-        operators: Sequence[str] = (),
+        roles: Mapping[str, str] | None = None,
         scheduler_parameters: str = QUICK,
         preempt: bool = False,
         hooks: Path | None = None,
@@ -203,15 +131,16 @@ class SlurmCluster:
         self.home = home.resolve()
         self.pools = dict(pools or {"poola": 16, "poolb": 16})
         self.users = dict(users or zip(SYSTEM_USERS, sorted([*self.pools] * 2), strict=False))
-        self.operators = tuple(operators)
-        self.gpus, self.preempt, self.hooks = gpus, preempt, hooks
-        self.scheduler_parameters = scheduler_parameters
-        self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
-        listening = ("mariadbd", "slurmdbd", "slurmctld", "slurmrestd", *(f"slurmd-{node}" for node in self.nodes))
+        self.roles = dict(roles or {})
+        self.preempt, self.hooks = preempt, hooks
+        names = tuple(f"n{number}" for number in range(1, nodes + 1))
+        listening = ("mariadbd", "slurmdbd", "slurmctld", "slurmrestd", *(f"slurmd-{name}" for name in names))
         self.ports = dict(zip(listening, free_ports(len(listening)), strict=True))
+        self.layout = Layout(self.home, names, gpus, self.ports, scheduler_parameters, preempt, hooks is not None)
         self.env = {
             "SLURM_CONF": str(self.home / "etc/slurm.conf"),
             "JOBCAST_HOOK_CONF": str(self.home / "etc/hook.conf"),
+            "JOBCAST_TOLD_FILE": str(self.home / "run/told"),
         }
         self.daemons = self._daemons()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -228,9 +157,9 @@ class SlurmCluster:
             for name in self.daemons:
                 self._launch(name)
                 if name == "mariadbd":
-                    self._mariadb(DATABASE)
+                    self.run(*self._sql(DATABASE))
                 elif name == "slurmdbd":
-                    self.run("sacctmgr", "-i", "-Q", "add", "cluster", CLUSTER, check=False)
+                    self.outcome("sacctmgr", "-i", "-Q", "add", "cluster", CLUSTER)  # it may be there
             wait_until(self._all_idle, "all nodes are idle", STARTED_S)
             self._account()
         except BaseException:
@@ -239,9 +168,10 @@ class SlurmCluster:
 
     def stop(self) -> None:
         """End jobs and daemons, last started first, and whatever they left behind."""
-        with suppress(subprocess.SubprocessError):
-            self.run("scancel", "--state=PENDING", within_s=10)
-            self.run("scancel", "--state=RUNNING", within_s=10)
+        if "slurmctld" in self._running:
+            for state in ("PENDING", "RUNNING"):
+                with suppress(subprocess.TimeoutExpired):
+                    self.outcome("scancel", f"--state={state}", within_s=10)
         for name in reversed(list(self._running)):
             self._end(name, signal.SIGTERM)
         for pid in self.leftovers():
@@ -263,36 +193,27 @@ class SlurmCluster:
         """Of a daemon that runs."""
         return self._running[daemon].pid
 
-    def run(
-        self,
-        *command: str,
-        user: str = "root",
-        check: bool = True,
-        within_s: float = ANSWERED_S,
-        environ: Mapping[str, str] | None = None,
-    ) -> str:
+    def run(self, *command: str, user: str = "root", within_s: float = ANSWERED_S) -> str:
         """What a command prints, as a user; CalledProcessError with what it said where it fails."""
-        return self.outcome(*command, user=user, check=check, within_s=within_s, environ=environ).stdout
+        done = self.outcome(*command, user=user, within_s=within_s)
+        if done.returncode:
+            told = f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}"
+            raise subprocess.CalledProcessError(done.returncode, told, done.stdout, done.stderr)
+        return done.stdout
 
     def outcome(
         self,
         *command: str,
         user: str = "root",
-        check: bool = False,
         within_s: float = ANSWERED_S,
         environ: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """A command's exit code and what it printed, as a user."""
+        """A command's exit code and what it printed, as a user; TimeoutExpired where it hangs."""
         whole = {"PATH": PATH, **self.env, **(environ or {})}
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=within_s, env=whole, cwd=self.home / "jobs", **_as(user)
+        where = self.home / "jobs"
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=within_s, env=whole, cwd=where, **_as(user)
         )
-        if check and done.returncode:
-            told = (done.stderr or done.stdout).strip()
-            raise subprocess.CalledProcessError(
-                done.returncode, f"{' '.join(command)}: {told}", done.stdout, done.stderr
-            )
-        return done
 
     def sbatch(self, user: str, *options: str) -> str:
         """Id of a job that a user submits: `sbatch("mail", "--gres=gpu:8", "-t", "10", "--wrap", "sleep 60")`."""
@@ -308,26 +229,29 @@ class SlurmCluster:
 
     def _daemons(self) -> dict[str, Daemon]:
         home, ports = self.home, self.ports
-        munge, sql = home / "munge", home / "run/mysql.sock"
-        munged = ("munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/socket")
-        munged += (f"--pid-file={munge}/pid", f"--log-file={home}/log/munged.log", f"--seed-file={munge}/seed")
-        mariadbd = ("mariadbd", "--no-defaults", "--user=root", f"--datadir={home}/db", f"--socket={sql}")
-        mariadbd += (f"--pid-file={home}/run/mysql.pid", f"--bind-address={HOST}", f"--port={ports['mariadbd']}")
-        mariadbd += ("--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900")
+        munge = home / "munge"
+        munged = (
+            *("munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/socket"),
+            *(f"--pid-file={munge}/pid", f"--log-file={home}/log/munged.log", f"--seed-file={munge}/seed"),
+        )
+        mariadbd = (
+            *("mariadbd", "--no-defaults", "--user=root", f"--datadir={home}/db", f"--socket={home}/run/mysql.sock"),
+            *(f"--pid-file={home}/run/mysql.pid", f"--bind-address={HOST}", f"--port={ports['mariadbd']}"),
+            *("--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900"),
+        )
         slurmrestd = ("slurmrestd", "-a", "rest_auth/jwt", f"{HOST}:{ports['slurmrestd']}")
         return {
             "munged": Daemon(munged, lambda: self._well("munge", "-S", f"{munge}/socket", "-n")),
             "mariadbd": Daemon(mariadbd, lambda: self._well(*self._sql("select 1"))),
             "slurmdbd": Daemon(("slurmdbd", "-D"), lambda: self._well("sacctmgr", "-n", "show", "cluster")),
             "slurmctld": Daemon(("slurmctld", "-D"), lambda: self._well("scontrol", "ping")),
-            **{
-                f"slurmd-{node}": Daemon(
-                    ("slurmd", "-D", "-N", node), lambda port=ports[f"slurmd-{node}"]: listens(port)
-                )
-                for node in self.nodes
-            },
+            **{f"slurmd-{node}": self._slurmd(node) for node in self.layout.nodes},
             "slurmrestd": Daemon(slurmrestd, lambda: listens(ports["slurmrestd"]), "nobody"),
         }
+
+    def _slurmd(self, node: str) -> Daemon:
+        port = self.ports[f"slurmd-{node}"]
+        return Daemon(("slurmd", "-D", "-N", node), lambda: listens(port))
 
     def _well(self, *command: str) -> bool:
         try:
@@ -338,11 +262,8 @@ class SlurmCluster:
     def _sql(self, text: str) -> tuple[str, ...]:
         return ("mariadb", "--no-defaults", "-S", str(self.home / "run/mysql.sock"), "-e", text)
 
-    def _mariadb(self, text: str) -> None:
-        self.run(*self._sql(text))
-
     def _all_idle(self) -> bool:
-        return self.run("sinfo", "-h", "-N", "-o", "%t").split() == ["idle"] * len(self.nodes)
+        return self.run("sinfo", "-h", "-N", "-o", "%t").split() == ["idle"] * len(self.layout.nodes)
 
     def _launch(self, name: str) -> None:
         daemon = self.daemons[name]
@@ -388,26 +309,9 @@ class SlurmCluster:
         return found
 
     def _write(self) -> None:
-        for name in ("etc", "log", "run", "db", "state", "spool", "jobs", "munge", "dev"):
-            (self.home / name).mkdir(parents=True, exist_ok=True)
-            (self.home / name).chmod(0o755)
-        (self.home / "jobs").chmod(0o1777)
-        for path in (*self.home.parents, self.home):
+        self.layout.write()
+        for path in (self.home, *self.home.parents):
             assert path.stat().st_mode & 0o001, f"{path} must be open for users whose jobs run here: chmod o+x"
-        facts = {"home": self.home, "host": HOST, "cluster": CLUSTER, **self.ports}
-        facts["scheduler_parameters"] = self.scheduler_parameters
-        self._secret("munge/key", 1024)
-        self._secret("etc/jwt.key", 32)
-        dbd = self.home / "etc/slurmdbd.conf"
-        dbd.touch(0o600)
-        dbd.write_text(SLURMDBD_CONF.format(**facts))
-        conf = SLURM_CONF.format(**facts) + (PREEMPTION if self.preempt else "") + (HOOKS if self.hooks else "")
-        conf += "".join(self._node(name) for name in self.nodes) + PARTITION
-        (self.home / "etc/slurm.conf").write_text(conf)
-        # gpu without File= counts as none, and the node drains; empty files will do
-        for number in range(self.gpus):
-            (self.home / f"dev/fakegpu{number}").touch()
-        (self.home / "etc/gres.conf").write_text(f"Name=gpu File={self.home}/dev/fakegpu[0-{self.gpus - 1}]\n")
         if self.hooks:
             for name in ("job_submit.lua", "cli_filter.lua"):
                 shutil.copy(self.hooks / name, self.home / "etc" / name)
@@ -415,42 +319,29 @@ class SlurmCluster:
             where = ("--no-defaults", "--user=root", f"--datadir={self.home}/db")
             self.run("mariadb-install-db", *where, "--auth-root-authentication-method=normal", "--skip-test-db")
 
-    def _node(self, name: str) -> str:
-        port = self.ports[f"slurmd-{name}"]
-        return NODE.format(name=name, host=HOST, port=port, cpus=CPUS, memory=MEMORY_MB, gpus=self.gpus)
-
-    def _secret(self, name: str, size: int) -> None:
-        path = self.home / name
-        if not path.exists():
-            path.touch(0o600)
-            path.write_bytes(secrets.token_bytes(size))
-
     def _account(self) -> None:
         """Accounts, users and QOS, where they are not there yet."""
         there = set(self.run("sacctmgr", "-n", "-P", "show", "qos", "format=name").split())
         if there >= set(self.pools):
             return
         lent = ",".join(f"lent_{pool}" for pool in self.pools)
-        say = ("sacctmgr", "-i", "-Q")
-        self.run(*say, "add", "qos", lent, "set", "GrpTRES=gres/gpu=0", "Priority=10", "Flags=DenyOnLimit,OverPartQOS")
+        self._add("qos", lent, "set", "GrpTRES=gres/gpu=0", "Priority=10", "Flags=DenyOnLimit,OverPartQOS")
         for pool, gpus in self.pools.items():
-            self.run(*say, "add", "qos", pool, "set", f"GrpTRES=gres/gpu={gpus}", "Priority=100")
-            self.run(*say, "add", "account", pool, "set", f"qos={pool},{lent}", f"DefaultQOS={pool}")
+            self._add("qos", pool, "set", f"GrpTRES=gres/gpu={gpus}", "Priority=100")
+            self._add("account", pool, "set", f"qos={pool},{lent}", f"DefaultQOS={pool}")
             if self.preempt:
-                self.run(*say, "modify", "qos", f"lent_{pool}", "set", "PreemptMode=requeue")
-                self.run(*say, "modify", "qos", pool, "set", f"preempt=lent_{pool}")
-            members = ",".join(user for user, of in self.users.items() if of == pool)
-            if members:
-                self.run(*say, "add", "user", members, f"account={pool}")
-        if self.operators:
-            self.run(
-                *say,
-                "add",
-                "user",
-                ",".join(self.operators),
-                f"account={next(iter(self.pools))}",
-                "AdminLevel=Operator",
-            )
+                self._modify("qos", f"lent_{pool}", "PreemptMode=requeue")
+                self._modify("qos", pool, f"preempt=lent_{pool}")
+        for user, pool in self.users.items():
+            self._add("user", user, f"account={pool}")
+        for user, level in self.roles.items():
+            self._modify("user", user, f"AdminLevel={level}")
+
+    def _add(self, kind: str, name: str, *values: str) -> None:
+        self.run("sacctmgr", "-i", "-Q", "add", kind, name, *values)
+
+    def _modify(self, kind: str, name: str, *values: str) -> None:
+        self.run("sacctmgr", "-i", "-Q", "modify", kind, name, "set", *values)
 
 
 def _as(user: str) -> dict[str, Any]:
