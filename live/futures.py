@@ -12,9 +12,9 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError
+from jobcast.domain.times import iso
+from jobcast.live.completion_forecasts import Draws, completions
 from jobcast.models.completion.intervals import Interval, IntervalTracker, Position
-from jobcast.pipelines.experiments.completion_forecasts import Draws, completions
-from jobcast.pipelines.report.formatting import iso
 from jobcast.simulator.engine import Simulation
 
 MOMENT_S = 1.0

@@ -5,8 +5,8 @@ import pytest
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
-from jobcast.pipelines.experiments.completion_forecasts import Future, RunTimeDraws, completions
-from jobcast.pipelines.experiments.futures import Futures
+from jobcast.live.completion_forecasts import Future, RunTimeDraws, completions
+from jobcast.live.futures import Futures
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
