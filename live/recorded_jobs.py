@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Requirements
 from jobcast.live.event_log import END, START, SUBMIT, Event
 from jobcast.simulator.history import EarlierJobs
 
@@ -29,7 +29,10 @@ def recorded_jobs(events: Iterable[Event], now_s: float = inf) -> EarlierJobs:
 
 def _job(seq: int, event: Event) -> Job:
     facts = event.facts
-    return Job(seq, event.job_id, facts["pool"], event.at_s, facts["gpus"], facts.get("user", ""), facts.get("tag", ""))
+    limit_s = facts.get("time_limit_s")
+    asked = None if limit_s is None else Requirements(time_limit_s=limit_s)
+    named = (facts.get("user", ""), facts.get("tag", ""))
+    return Job(seq, event.job_id, facts["pool"], event.at_s, facts["gpus"], *named, requirements=asked)
 
 
 def _times(start: Event | None, end: Event | None) -> tuple[float, float, float]:
