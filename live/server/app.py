@@ -178,7 +178,7 @@ def _routes_of_forecasts(app: FastAPI, service: Service, access: Access) -> None
 def _routes_of_jobs(app: FastAPI, service: Service, access: Access) -> None:
     read = Depends(_allowed(access, Role.READ))
 
-    @app.get("/v1/jobs/{job_id:path}/eta")
+    @app.get("/v1/jobs/{job_id}/eta")
     def eta(job_id: str, asker: Annotated[Asker, read], form: Form = "json") -> Any:
         """When a job starts and ends, with `format=text` in a line."""
         found = service.eta(job_id, asker)
