@@ -291,7 +291,7 @@ def _waits(run: Simulation) -> dict[str, str]:
             continue
         pool = run.cluster.pools[job.pool]
         held = f"{pool.dedicated:g} of {pool.quota} GPUs of pool {job.pool} are held"
-        result[job.job_id] = f"{held}, {ahead[job.pool]} jobs wait before it"
+        result[job.job_id] = f"{held}; jobs that wait before it: {ahead[job.pool]}"
         ahead[job.pool] += 1
     return result
 

@@ -102,7 +102,8 @@ class Service:
         return new
 
     def look(self) -> None:
-        """Look the versions up, and ask them on trial."""
+        """Read what others have written to the log, look the versions up, and ask them on trial."""
+        self._read()
         self.watch.poll()
         self.challengers.poll()
         asked = {"champion": self.watch.current, CHALLENGER: self.challengers.current}

@@ -56,7 +56,7 @@ def test_who_waits_is_told_when_it_starts_and_ends(site):
     """Jobs take about 100 s: the one that runs has some 60 s left, and the next follows."""
     told = site.told("/v1/jobs/next/eta")
     assert (told["state"], told["policy"]) == ("pending", "fcfs")
-    assert told["why"] == "16 of 16 GPUs of pool calm are held, 0 jobs wait before it"
+    assert told["why"] == "16 of 16 GPUs of pool calm are held; jobs that wait before it: 0"
     start, end = ({name: seconds(at) for name, at in told[kind].items()} for kind in ("start", "end"))
     assert list(start) == ["p5", "p25", "p50", "p75", "p95"]
     assert 20.0 < start["p50"] < 110.0
@@ -64,7 +64,7 @@ def test_who_waits_is_told_when_it_starts_and_ends(site):
     assert 90.0 < end["p50"] < 260.0
     assert (told["age_s"], told["futures_age_s"]) == (0.0, 0.0)
     last = site.told("/v1/jobs/last/eta")
-    assert last["why"].endswith("1 jobs wait before it")
+    assert last["why"].endswith("jobs that wait before it: 1")
     # Its limit ends it after a minute.
     assert seconds(last["end"]["p50"]) - seconds(last["start"]["p50"]) <= 60.0 + 1e-3
 
