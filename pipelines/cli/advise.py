@@ -158,7 +158,7 @@ def _advisor(home: Any, registry: "Registry", asked: dict[str, Any], clock: "Clo
 
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
-    watch = ChampionWatch(registry, lambda _: None, (ARRIVALS, LOADS, DURATIONS))
+    watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
     return watch, Advisor(Slurm(), EventLog(home), ChampionForecasts(watch), make, rules, clock)
 
