@@ -66,11 +66,12 @@ class ClusterRecord:
         self.quotas: dict[str, int] = {}
         self.gpus: int | None = None
         self.known_s = -inf
+        self._recorded: EarlierJobs | None = None
 
     def take(self, events: Iterable[Event]) -> "ClusterRecord":
         """Go on by events, by when they were known: of several starts or ends of a job that which comes last counts."""
         for event in events:
-            self.known_s = max(self.known_s, event.known_s)
+            self.known_s, self._recorded = max(self.known_s, event.known_s), None
             if event.kind == QUOTA:
                 self.quotas[event.job_id] = event.facts["gpus"]
             elif event.kind == GPUS:
@@ -100,6 +101,11 @@ class ClusterRecord:
 
     def recorded(self) -> EarlierJobs:
         """Jobs by submission; one whose submission is not known is left out."""
+        if self._recorded is None:
+            self._recorded = self._made()
+        return self._recorded
+
+    def _made(self) -> EarlierJobs:
         known = [(one.submit_s, name, one) for name, one in self.jobs.items() if one.submit_s == one.submit_s]
         known.sort(key=lambda row: row[:2])
         jobs = [_job(seq, *row) for seq, row in enumerate(known)]

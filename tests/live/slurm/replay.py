@@ -7,8 +7,7 @@
 
 The workload is `campus` (docs/generators.md) with four pools, jobs of at most 8 GPUs, run times between 12 minutes and
 an hour; the cluster has 4 nodes of 8 GPUs. A second of the cluster is `SCALE` of the trace, so that jobs run for at
-least 30 s. Slurm goes by submission within each pool, as `fcfs` does: a partition a pool, `sched/builtin`, and
-`assoc_limit_stop`, so that a job that its quota holds back is not overtaken; jobs on lease go before these.
+least 30 s. Slurm starts what fits a pool's quota, past a job that does not, which `fcfs` of the simulator does not.
 Forecasts are trained on the nine weeks before the week of the day; the log begins with what happened before the day.
 """
 
@@ -38,34 +37,13 @@ POOLS = {"debug-1": 4, "production-1": 8, "research-1": 8, "wide-1": 12}
 SETTINGS = ["pools=4", "weeks=10", "widest=8", "failure_share=0.0", "widest_quota_share=1.0", "duration_median_min=8"]
 SHORTEST_S, LONGEST_S = 720.0, 3_600.0
 TRAINED_UNTIL = "2024-03-04"
-FIFO = "sched_min_interval=200000,sched_interval=5,assoc_limit_stop"
 LATER_S, LATER_SHARE = 5.0, 0.02
 """A job is later where it ends by more than so many seconds, and this share of its time, after all runs without."""
 
 
-class FifoSlurm(SlurmCluster):
-    """A Slurm whose pools go by submission, each in a partition of its own over all nodes."""
-
-    def _write(self) -> None:
-        super()._write()
-        conf = Path(self.env["SLURM_CONF"])
-        lines = [line for line in conf.read_text().splitlines() if not line.startswith("PartitionName=")]
-        lines += [f"PartitionName={pool} Nodes=ALL MaxTime=14-0 DefaultTime=1:00:00 State=UP" for pool in self.pools]
-        conf.write_text("\n".join(lines).replace("sched/backfill", "sched/builtin") + "\n")
-
-    def _all_idle(self) -> bool:
-        # sinfo tells a node once for each partition
-        nodes = set(self.run("sinfo", "-h", "-N", "-o", "%N %t").splitlines())
-        return nodes == {f"{name} idle" for name in self.nodes}
-
-    def _account(self) -> None:
-        super()._account()
-        for pool in self.pools:
-            self.run("sacctmgr", "-i", "-Q", "modify", "qos", f"lent_{pool}", "set", "Priority=1000")
-
-    def limits(self) -> str:
-        """What QOS may hold."""
-        return self.run("sacctmgr", "-nP", "show", "qos", "format=name,grptres")
+def limits(cluster: SlurmCluster) -> str:
+    """What QOS may hold."""
+    return cluster.run("sacctmgr", "-nP", "show", "qos", "format=name,grptres")
 
 
 def prepare(folder: Path, seed: int, jobs: int) -> None:
@@ -98,10 +76,10 @@ def arm(folder: Path, day: str, advise: bool, out: Path) -> None:
     rows = rows.filter((pl.col("at_s") >= from_s) & (pl.col("at_s") < from_s + 43_200.0)).sort("at_s", "job_id")
     with tempfile.TemporaryDirectory(prefix="jobcast-replay-") as scratch:
         Path(scratch).chmod(0o755)
-        cluster = FifoSlurm(Path(scratch), pools=POOLS, scheduler_parameters=FIFO)
+        cluster = SlurmCluster(Path(scratch), pools=POOLS)
         cluster.start()
         try:
-            before = cluster.limits()
+            before = limits(cluster)
             advisor = None if not advise else advisor_of(folder, Path(scratch), cluster, trace, day, out)
             begin_s = time.time() + 5.0
             named = submit(cluster, rows, from_s, begin_s)
@@ -110,7 +88,7 @@ def arm(folder: Path, day: str, advise: bool, out: Path) -> None:
                 time.sleep(12.0)  # the last limits fall
                 advisor.send_signal(signal.SIGINT)
                 advisor.wait(30)
-            result = {"begin_s": begin_s, "jobs": times(cluster, named), "limits": [before, cluster.limits()]}
+            result = {"begin_s": begin_s, "jobs": times(cluster, named), "limits": [before, limits(cluster)]}
             out.write_text(json.dumps(result))
         finally:
             cluster.stop()
@@ -124,7 +102,7 @@ def advisor_of(folder: Path, scratch: Path, cluster: SlurmCluster, trace: Any, d
     start = f"{day}T08:00:00+00:00"
     from_s = (pl.Series([f"{day}T08:00:00"]).str.to_datetime().dt.epoch("s"))[0]
     EventLog(home).append(past(trace, ClusterRecord(), from_s))
-    words = ["advise", "--slurm", "--apply", "--every", "2", "--clock-scale", f"{SCALE:g}", "--clock-start", start]
+    words = ["advise", "--slurm", "--apply", "--every", "3", "--clock-scale", f"{SCALE:g}", "--clock-start", start]
     words += ["--actions-per-minute", "120", "--json", str(out.with_suffix(".jsonl").absolute())]
     env = {**os.environ, **cluster.env, "JOBCAST_HOME": str(home)}
     log = out.with_suffix(".log").open("w")
@@ -138,7 +116,7 @@ def submit(cluster: SlurmCluster, rows: pl.DataFrame, from_s: float, begin_s: fl
     for row in rows.iter_rows(named=True):
         time.sleep(max(0.0, begin_s + (row["at_s"] - from_s) / SCALE - time.time()))
         pool, run_s = row["pool"], row["duration"] / SCALE
-        options = [f"--gres=gpu:{row['gpus']}", "-c1", "-t", "60", "-p", pool, "-A", pool, "-J", row["tag"] or "job"]
+        options = [f"--gres=gpu:{row['gpus']}", "-c1", "-t", "60", "-A", pool, "-J", row["tag"] or "job"]
         options += ["-D", str(cluster.home / "jobs"), "--wrap", f"sleep {run_s:.3f}"]
         named[cluster.sbatch(members[pool], *options)] = row["job_id"]
     return named
