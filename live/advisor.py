@@ -65,6 +65,9 @@ class Rules:
     preempt: bool = False
 
 
+DEFAULT = Rules()
+
+
 @dataclass(slots=True)
 class _Attempts:
     """What is remembered from look to look; losing it costs a minute of patience, nothing else."""
@@ -92,7 +95,7 @@ class Advisor:
         log: EventLog,
         forecasts: Callable[[ClusterRecord, Sequence[Pool], float], Asked],
         make_policy: Callable[[ForecastSource], Any],
-        rules: Rules = Rules(),
+        rules: Rules = DEFAULT,
         clock: Clock = REAL,
     ) -> None:
         self._cluster, self._log, self._forecasts = cluster, log, forecasts
@@ -258,14 +261,16 @@ class Advisor:
             return []
         self._keep_limits(snapshot)
         failed: dict[str, str] = {}
+        granted: list[str] = []
         for action in advice.actions:
+            # What cannot be held under a limit is not moved there.
             if action.do == "lend" and LENT + action.pool in failed:
                 continue
             try:
                 self._do(action, advice)
+                granted += [action.what] if action.do == "lend" else []
             except ClusterError as error:
                 failed[action.what] = str(error)
-        granted = [one.what for one in advice.actions if one.do == "lend" and one.what not in failed]
         return [*failed.values(), *self._read_back(granted)]
 
     def _do(self, action: Action, advice: Advice) -> None:

@@ -58,6 +58,7 @@ class ClusterRecord:
     jobs : by id
     quotas : GPUs of each pool
     gpus : of all nodes that are up, None where nobody told
+    taken : events so far
     known_s : the latest instant at which anything was known, seconds from the epoch; -inf before
     """
 
@@ -65,6 +66,7 @@ class ClusterRecord:
         self.jobs: dict[str, JobRecord] = {}
         self.quotas: dict[str, int] = {}
         self.gpus: int | None = None
+        self.taken: list[Event] = []
         self.known_s = -inf
         self._recorded: EarlierJobs | None = None
 
@@ -72,6 +74,7 @@ class ClusterRecord:
         """Go on by events, by when they were known: of several starts or ends of a job that which comes last counts."""
         for event in events:
             self.known_s, self._recorded = max(self.known_s, event.known_s), None
+            self.taken.append(event)
             if event.kind == QUOTA:
                 self.quotas[event.job_id] = event.facts["gpus"]
             elif event.kind == GPUS:
@@ -98,6 +101,15 @@ class ClusterRecord:
             job.end = event
         elif job.start is not None and event.at_s >= job.start.at_s:
             job.start = None
+
+    def job(self, name: str) -> Job | None:
+        """A job by its name, numbered 0; None where its submission is not known."""
+        known = self.jobs.get(name)
+        return None if known is None or known.submit_s != known.submit_s else _job(0, known.submit_s, name, known)
+
+    def run_s(self, name: str) -> float:
+        """How long a job that has ended ran, seconds."""
+        return _times(self.jobs[name])[2]
 
     def recorded(self) -> EarlierJobs:
         """Jobs by submission; one whose submission is not known is left out."""
@@ -132,9 +144,10 @@ def _job(seq: int, submit_s: float, name: str, known: JobRecord) -> Job:
 
 
 def _times(known: JobRecord) -> tuple[float, float, float]:
-    """Start, from when the end is known, and run time, in seconds; NaN for what is not known."""
+    """Start, from when the end of a run is known, and run time, in seconds; NaN for what is not known."""
     start_s = nan if known.start is None else known.start.at_s
     if known.end is None or not known.over:
         return start_s, nan, nan
-    # An end without a start counts, with the run time that is told.
-    return start_s, known.end.known_s, known.end.facts.get("duration_s", known.end.at_s - start_s)
+    run_s = known.end.facts.get("duration_s", known.end.at_s - start_s)
+    # Who was cancelled while it waited never ran, and tells nothing of run times; an end without a start may.
+    return start_s, known.end.known_s if run_s == run_s else nan, run_s

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.live.event_log import Event
 from jobcast.live.recorded_jobs import ClusterRecord, in_order, recorded_jobs
@@ -32,6 +33,7 @@ class State:
     events : all of them, in the order in which they were kept
     record : of the cluster; it goes on with the next state, which this one does not
     jobs : as the events tell them
+    ended_s : when each ended, seconds from the epoch; NaN of those that have not, as far as anybody knows
     row_of : by job id, its place among the jobs
     spare : jobs whose GPUs, by their last start, count against no quota
     """
@@ -41,6 +43,7 @@ class State:
     events: Sequence[Event] = ()
     record: ClusterRecord = field(default_factory=ClusterRecord)
     jobs: EarlierJobs = field(default_factory=lambda: recorded_jobs(()))
+    ended_s: Floats = field(default_factory=lambda: np.empty(0))
     row_of: Mapping[str, int] = field(default_factory=dict)
     spare: Set[str] = frozenset()
 
@@ -55,19 +58,18 @@ class State:
         row_of = {job.job_id: row for row, job in enumerate(jobs.jobs)}
         starts = ((name, one.start) for name, one in record.jobs.items())
         spare = {name for name, start in starts if start is not None and not start.facts.get("dedicated", True)}
-        return State(rows[-1][0], known_s, events, record, jobs, row_of, spare)
+        ends = ((record.jobs[job.job_id].over, record.jobs[job.job_id].end) for job in jobs.jobs)
+        ended_s = np.array([end.at_s if over and end is not None else nan for over, end in ends])
+        return State(rows[-1][0], known_s, events, record, jobs, ended_s, row_of, spare)
 
     def job(self, job_id: str) -> Known | None:
         """A job; None for one that nobody has heard of."""
         row, jobs = self.row_of.get(job_id), self.jobs
         if row is None:
             return None
-        start_s, known_s, run_s = (float(column[row]) for column in (jobs.start_s, jobs.known_s, jobs.duration_s))
-        return Known(jobs.jobs[row], start_s, float(np.fmin(start_s + run_s, known_s)))
+        return Known(jobs.jobs[row], float(jobs.start_s[row]), float(self.ended_s[row]))
 
     def known(self) -> Iterator[Known]:
         """All jobs, by submission."""
         jobs = self.jobs
-        # Of one that ended without a start only this is known: from when.
-        end_s = np.fmin(jobs.start_s + jobs.duration_s, jobs.known_s)
-        return map(Known, jobs.jobs, jobs.start_s.tolist(), end_s.tolist())
+        return map(Known, jobs.jobs, jobs.start_s.tolist(), self.ended_s.tolist())

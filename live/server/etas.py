@@ -252,7 +252,7 @@ class Etas:
 
     def _queue(self, state: State, now_s: float, basis: Basis, *more: Event) -> Queue:
         """The queue at an instant, beside it jobs of `more` events."""
-        ended = np.isfinite(state.jobs.known_s)
+        ended = np.isfinite(state.ended_s)
         over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
         active = (job for job in state.jobs.jobs if job.job_id not in over)
         left_out = {job.job_id: why for job in active if (why := self._why_not(job))}

@@ -78,6 +78,7 @@ def arm(folder: Path, day: str, advise: bool, out: Path) -> None:
         Path(scratch).chmod(0o755)
         cluster = SlurmCluster(Path(scratch), pools=POOLS)
         cluster.start()
+        advisor = None
         try:
             before = limits(cluster)
             advisor = None if not advise else advisor_of(folder, Path(scratch), cluster, trace, day, out)
@@ -91,6 +92,8 @@ def arm(folder: Path, day: str, advise: bool, out: Path) -> None:
             result = {"begin_s": begin_s, "jobs": times(cluster, named), "limits": [before, limits(cluster)]}
             out.write_text(json.dumps(result))
         finally:
+            if advisor is not None:
+                advisor.kill()
             cluster.stop()
 
 
