@@ -6,7 +6,7 @@ Each round submits some jobs, kills the daemon, and starts it anew after a while
 (it writes that down itself) and be over for the queue and the accounts, GPUs be free, and limits be what they were. A
 line of JSON a daemon; exit code 1 where anything is lost.
 
-A slurmctld that is killed forgets what happened in the 5 s before, whoever else is there or not: jobs that had just been
+A slurmctld that is killed forgets what happened in the 5 s before, whoever else is there: jobs that had just been
 submitted are gone, some that had just started run twice or drain their node, some that had just ended run on in its
 books until their time limit. So it is killed when nothing has started, ended or come for `SAVED_S`.
 """
