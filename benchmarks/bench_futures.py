@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
-from jobcast.pipelines.experiments.completion_forecasts import RunTimeDraws
-from jobcast.pipelines.experiments.futures import Futures
+from jobcast.live.completion_forecasts import RunTimeDraws
+from jobcast.live.futures import Futures
 from jobcast.schedulers.policies import POOLS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.engine import Simulation

@@ -68,6 +68,19 @@ def parse_time(text: str, option: str = "time") -> float:
     return seconds
 
 
+def iso(seconds: float | None) -> str | None:
+    """ISO-8601 in UTC; what lies beyond the years 1 to 9999 is shown as their ends.
+
+    >>> iso(86400.0)
+    '1970-01-02T00:00:00Z'
+    """
+    if seconds is None:
+        return None
+    # datetime knows no other years.
+    instant = datetime.fromtimestamp(min(max(seconds, FIRST_S), LAST_S), UTC)
+    return instant.isoformat(timespec="microseconds" if instant.microsecond else "seconds").replace("+00:00", "Z")
+
+
 def _seconds(text: str) -> float:
     """Seconds from the epoch; not-a-number for what is no time."""
     try:

@@ -11,6 +11,8 @@ from jobcast.traces.files import reason
 
 LEAST_CHARACTERS = 16
 """Of a token."""
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""Names of this machine."""
 
 
 class Role(IntEnum):
@@ -98,3 +100,22 @@ def _loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name, which may be anywhere
         return False
+
+
+def hosts_of(host: str) -> frozenset[str]:
+    """Names that requests may be addressed to where a server listens on an address.
+
+    >>> sorted(hosts_of("::1")), sorted(hosts_of("gpu"))
+    (['127.0.0.1', '[::1]', 'localhost'], ['127.0.0.1', '[::1]', 'gpu', 'localhost'])
+    """
+    return LOOPBACK | {f"[{host}]" if ":" in host else host.lower()}
+
+
+def name_of(host: str) -> str:
+    """The name in a header `Host: NAME:PORT`.
+
+    >>> [name_of(host) for host in ("Localhost:8765", "127.0.0.1", "[::1]:80")]
+    ['localhost', '127.0.0.1', '[::1]']
+    """
+    name, _, port = host.lower().rpartition(":")
+    return name if port.isdigit() else host.lower()

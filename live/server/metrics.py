@@ -4,6 +4,8 @@ Prometheus, "Exposition formats", text-based format 0.0.4.
 """
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +15,11 @@ QUANTILES = (0.5, 0.9, 0.99)
 
 
 def exposition(service: Service, now_s: float) -> str:
-    """Age of what is known, whether answers are conservative, versions, and waits of the last 7 days in seconds."""
+    """Ages in seconds, whether answers are conservative, versions; of the last 7 days waits, promises and scores."""
     waits = service.waits_s(now_s)
     lines = [
         *_gauge("jobcast_state_age_seconds", "Since something was last known of the cluster.", service.age_s(now_s)),
+        *_gauge("jobcast_futures_age_seconds", "Since futures were played.", service.etas.futures.age_s(now_s)),
         *_gauge("jobcast_degraded", "1 where answers are conservative.", bool(service.forecasts(now_s).degraded)),
         *_gauge("jobcast_events", "Events kept.", service.state.number),
         "# HELP jobcast_model_version Version that answers.",
@@ -27,8 +30,45 @@ def exposition(service: Service, now_s: float) -> str:
         *(f'jobcast_wait_seconds{{quantile="{q:g}"}} {_wait(waits, q)}' for q in QUANTILES),
         f"jobcast_wait_seconds_sum {_number(math.fsum(waits))}",
         f"jobcast_wait_seconds_count {len(waits)}",
+        *_promises(service),
+        *_scores(service),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _promises(service: Service) -> list[str]:
+    rows = service.promises.figures.get("versions", [])
+    due = [one for one in rows if one["due_90"]]
+    return [
+        "# HELP jobcast_promise_coverage Share of the 90 % intervals told in the last 7 days that held, of those due.",
+        "# TYPE jobcast_promise_coverage gauge",
+        *(f"jobcast_promise_coverage{_of(one)} {_number(one['coverage_90_pct'] / 100.0)}" for one in due),
+        "# HELP jobcast_promises Intervals told in the last 7 days that are due.",
+        "# TYPE jobcast_promises gauge",
+        *(f"jobcast_promises{_of(one)} {one['due_90']}" for one in rows),
+    ]
+
+
+def _of(row: Mapping[str, Any]) -> str:
+    return _labels(kind=row["kind"], version=row["group"])
+
+
+def _scores(service: Service) -> list[str]:
+    lines = [
+        "# HELP jobcast_forecast_score Of the last 7 days: mean Brier score of arrivals, mean pinball loss of loads in "
+        "GPUs.",
+        "# TYPE jobcast_forecast_score gauge",
+    ]
+    for one in service.shadow.figures():
+        labels = _labels(**{name: one[name] for name in ("name", "version", "horizon", "score")})
+        lines.append(f"jobcast_forecast_score{labels} {_number(one['mean'])}")
+    return lines
+
+
+def _labels(**labels: object) -> str:
+    # As the format has it: a backslash, a quote and the end of a line are written with a backslash.
+    escapes = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+    return "{" + ",".join(f'{name}="{str(one).translate(escapes)}"' for name, one in labels.items()) + "}"
 
 
 def _gauge(name: str, meaning: str, value: float) -> list[str]:

@@ -1,46 +1,47 @@
-"""What a server knows: the events so far, and what the champions say about now."""
+"""What a server knows: the events so far, what the champions say about now, and what was promised."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from math import isnan
+from typing import Any, Protocol
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, horizon_label
 from jobcast.domain.jobs import Pool
+from jobcast.live.champions import ARRIVALS, LOADS, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
-from jobcast.live.recorded_jobs import recorded_jobs
-from jobcast.live.server.champions import ARRIVALS, LOADS, ChampionWatch
+from jobcast.live.promises import Promises
+from jobcast.live.server.access import Asker, Role
+from jobcast.live.server.etas import Eta, Etas, Question
+from jobcast.live.server.shadow import LEVELS, Shadow
+from jobcast.live.state import State
 from jobcast.models.forecasts import GRID_S, RegistryForecasts
+from jobcast.models.promise_ledger import END, START
 from jobcast.models.registry import Registry
 from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.workload import Workload
 
-LEVELS = (0.5, 0.9, 0.95)
-"""Quantiles of the load that are told."""
 STALE_S = 60.0
 """Age of what is known of the cluster from which on answers are conservative."""
 WEEK_S = 7 * 86_400.0
+CHALLENGER = "challenger"
+LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What is known; replaced as a whole when events come.
+class Advisor(Protocol):
+    """Tells what a policy would do now, and what is lent; both ready for JSON."""
 
-    Attributes
-    ----------
-    number : of the last event
-    known_s : when that was known, seconds from the epoch; -inf before any
-    jobs : as the events tell them
-    """
+    def advice(self) -> Mapping[str, Any]:
+        """What would be done now, and why."""
+        ...
 
-    number: int
-    known_s: float
-    jobs: EarlierJobs
+    def leases(self) -> list[Mapping[str, Any]]:
+        """What is lent, each with the `job_id` that it is lent to."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +65,34 @@ class Service:
     ----------
     log : where events are kept
     pools : of the cluster, with their quotas
-    registry : of the champions
+    registry : of the champions; its home has the promise ledger
     clock : the instant now, seconds from the epoch
+    policy : that futures are played under; see `etas.Basis.of`
+    private : whether who may only read sees nothing of others' jobs
+    advisor : None where nobody advises
     """
 
-    def __init__(self, log: EventLog, pools: Sequence[Pool], registry: Registry, clock: Callable[[], float]) -> None:
-        self.pools, self.clock = tuple(pools), clock
+    def __init__(
+        self,
+        log: EventLog,
+        pools: Sequence[Pool],
+        registry: Registry,
+        clock: Callable[[], float],
+        policy: str = "",
+        private: bool = False,
+        advisor: Advisor | None = None,
+    ) -> None:
+        self.pools, self.clock, self.advisor = tuple(pools), clock, advisor
+        self._private, self._log, self._lock = private, log, threading.Lock()
+        self.state = State()
         self.watch = ChampionWatch(registry, self._shadow)
-        self._log, self._lock = log, threading.Lock()
-        self._events: list[Event] = []
-        self.state = State(0, -np.inf, recorded_jobs(()))
+        self.challengers = ChampionWatch(registry, lambda predictors: None, CHALLENGER, needed=())
         self._held: tuple[tuple[Any, ...], Answers] | None = None
         self._read()
+        self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy)
+        self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
+        for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):
+            learnt.tracker.known = self.promises.positions(kind, self.state)
 
     def take(self, events: Sequence[Event]) -> int:
         """Keep events; how many were new comes back, once they are kept for good."""
@@ -84,14 +101,70 @@ class Service:
             self._read()
         return new
 
+    def look(self) -> None:
+        """Read what others have written to the log, look the versions up, and ask them on trial."""
+        self._read()
+        self.watch.poll()
+        self.challengers.poll()
+        asked = {"champion": self.watch.current, CHALLENGER: self.challengers.current}
+        self.shadow.look(self.state, self.clock(), asked)
+
+    def refresh(self) -> float:
+        """Play futures, and see what became of promises; the CPU seconds that futures took."""
+        took_s = self.etas.refresh()
+        self.promises.look(self.state, self.clock())
+        return took_s
+
     def age_s(self, now_s: float) -> float:
         """Seconds since something was last known of the cluster."""
         return now_s - self.state.known_s
 
+    def degraded(self, now_s: float) -> tuple[str, ...]:
+        """Why answers about jobs are worse than they might be; empty where they are not."""
+        return tuple(one for one in (self._stale(now_s), self.watch.trouble, self.etas.trouble) if one)
+
+    def eta(self, job_id: str, asker: Asker) -> Eta | None:
+        """When a job starts and ends, which is a promise; None for one that the asker knows nothing of."""
+        eta = self.etas.of(job_id) if self.may_see(job_id, asker) else None
+        if eta is not None and eta.answer is not None:
+            job, answer, basis = eta.known.job, eta.answer, eta.basis
+            about = {"job_id": job.job_id, "submit_s": job.submit_s, "pool": job.pool, "gpus": job.gpus}
+            about |= {"at_s": eta.now_s, "policy": basis.policy, "version": basis.version, "sizes": basis.sizes}
+            spreads = {START: answer.start, END: answer.end}
+            told = {kind: one for kind, one in spreads.items() if one is not None}
+            self.promises.tell(about, told, self.etas.rounds)
+        return eta
+
+    def asked(self, question: Question, asker: Asker) -> Eta | None:
+        """When a job would start and end that is not submitted yet: no promise; see `Etas.asked`."""
+        # How long others' jobs run is theirs, too.
+        return self.etas.asked(question if self._sees_all(asker) else question._replace(user=asker.user))
+
+    def may_see(self, job_id: str, asker: Asker) -> bool:
+        """Whether somebody may know anything of a job."""
+        known = self.state.job(job_id)
+        return self._sees_all(asker) or (known is not None and known.job.user == asker.user != "")
+
+    def _sees_all(self, asker: Asker) -> bool:
+        return not self._private or asker.role >= Role.ADVISE
+
+    def held(self, answers: Answers) -> dict[str, dict[str, float]]:
+        """GPUs by pool.
+
+        Of its quota; held by its jobs, and of these lent to them beyond it; idle of the quota, and of these kept back
+        for who is forecast to arrive within the shortest window; asked for by jobs that wait.
+        """
+        found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in self.pools}
+        for job, start_s, end_s in self.state.known():
+            if isnan(end_s) and job.pool in found:
+                found[job.pool]["pending" if isnan(start_s) else "held"] += job.gpus
+                found[job.pool]["lent"] += job.gpus if job.job_id in self.state.spare and not isnan(start_s) else 0
+        return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in self.pools}
+
     def forecasts(self, now_s: float) -> Answers:
         """Arrivals and loads of all pools and horizons, as of an instant."""
-        stale = self.age_s(now_s) > STALE_S
         state, champions = self.state, self.watch.current
+        stale = self._stale(now_s)
         key = (state.number, now_s // GRID_S, stale, tuple(champions.versions.items()), self.watch.trouble)
         held = self._held
         # One reference, replaced as a whole: no lock for who only reads.
@@ -104,22 +177,21 @@ class Service:
 
     def waits_s(self, now_s: float) -> list[float]:
         """Seconds that jobs which started within the last 7 days had waited."""
-        jobs = self.state.jobs
-        rows = zip(jobs.jobs, jobs.start_s.tolist(), strict=True)
-        return [start_s - job.submit_s for job, start_s in rows if now_s - WEEK_S <= start_s <= now_s]
+        rows = self.state.known()
+        return [start_s - job.submit_s for job, start_s, _ in rows if now_s - WEEK_S <= start_s <= now_s]
+
+    def _stale(self, now_s: float) -> str:
+        stale = self.age_s(now_s) > STALE_S
+        return f"nothing was heard of the cluster for more than {STALE_S:g} s" if stale else ""
 
     def _read(self) -> None:
         with self._lock:
             rows = self._log.since(self.state.number)
             if rows:
-                self._events += [event for _, event in rows]
-                known_s = max(self.state.known_s, max(event.known_s for _, event in rows))
-                self.state = State(rows[-1][0], known_s, recorded_jobs(self._events))
+                self.state = self.state.after(rows)
 
-    def _asked(self, state: State, predictors: Mapping[str, Any], stale: bool, now_s: float) -> Answers:
-        why = [f"nothing was heard of the cluster for more than {STALE_S:g} s"] if stale else []
-        if self.watch.trouble:
-            why.append(self.watch.trouble)
+    def _asked(self, state: State, predictors: Mapping[str, Any], stale: str, now_s: float) -> Answers:
+        why = [one for one in (stale, self.watch.trouble) if one]
         tally = BadAnswers()
         nobody = stale or not predictors
         source: ForecastSource = (
@@ -128,8 +200,11 @@ class Service:
         guarded = GuardedForecasts(source, Workload((), (), self.pools), tally)
         guarded.advance(now_s)
         pools = {pool.name: _of_pool(guarded, pool.name) for pool in self.pools}
-        bad = [] if nobody else [f"{kind}: {one['first']}" for kind, one in tally.figures().items() if one["reasons"]]
-        return Answers(pools, (*why, *bad))
+        bad = {} if nobody else {kind: one for kind, one in tally.figures().items() if one["reasons"]}
+        for kind, one in bad.items():
+            # What a predictor raised may name files, which readers need not know.
+            LOG.warning("%s: %s", kind, one["first"])
+        return Answers(pools, (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items())))
 
     def _source(self, jobs: EarlierJobs, predictors: Mapping[str, Any], now_s: float) -> RegistryForecasts:
         history = RunHistory([pool.name for pool in self.pools], jobs)
@@ -143,6 +218,13 @@ class Service:
         source.advance(now_s)
         for pool in self.pools:
             _of_pool(source, pool.name)
+
+
+def _gpus(pool: Pool, jobs: Mapping[str, float], windows: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    idle = max(0.0, pool.quota - (jobs["held"] - jobs["lent"]))
+    first = next(iter(windows.values()), {})
+    reserved = min(idle, first["load_gpus"]) if first.get("arrives") else 0.0
+    return {"quota": pool.quota, **jobs, "idle": idle, "reserved": reserved}
 
 
 def _of_pool(source: Any, pool: str) -> dict[str, dict[str, Any]]:

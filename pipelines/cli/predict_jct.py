@@ -10,6 +10,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.job_duration import JobDuration
+from jobcast.models.promise_account import ALONE, keep
 from jobcast.models.promise_ledger import END
 from jobcast.models.promise_record import Calibration
 from jobcast.models.registry.home import find_home
@@ -32,7 +33,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ForecastSpec
 from jobcast.pipelines.experiments.seen_data import seen_until
 from jobcast.pipelines.experiments.sources import Registered, is_registered
-from jobcast.pipelines.lifecycle.promises import ALONE, calibrations, keep, promises_of
+from jobcast.pipelines.lifecycle.promises import calibrations, promises_of
 from jobcast.pipelines.lifecycle.wait_forecasts import asked_waits
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
 from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence

@@ -26,8 +26,8 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
     Example:
       jobcast promises --trace jobs.parquet --by week
     """
+    from jobcast.models.promise_account import account
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.lifecycle.promises import account
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()

@@ -19,6 +19,8 @@ from jobcast.pipelines.cli import options
 @click.option("--token-file", type=options.FILE, help="Lines `role user token`; roles read, advise, apply; mode 0600.")
 @click.option("--tls-cert", type=options.FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=options.FILE, help="Its key, PEM.")
+@click.option("--policy", default="", help="That futures are played under; by default sia, or fcfs without champions.")
+@click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
     pools_path: Path,
     host: str,
@@ -27,11 +29,13 @@ def command(
     token_file: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    policy: str,
+    private: bool,
 ) -> None:
-    """Answer by HTTP what the registry's champions forecast for a running cluster.
+    """Answer by HTTP what the registry's champions forecast for a running cluster, and when its jobs start and end.
 
-    What happens comes by POST /v1/events, and is kept. Where nothing was heard for 60 s, or there is no champion,
-    answers are conservative and say so. GET /docs lists the routes.
+    GET / is a page for people, GET /docs lists the routes. What happens comes by POST /v1/events, and is kept. Where
+    nothing was heard for 60 s, or there is no champion, answers are conservative and say so.
 
     \b
     Example:
@@ -40,7 +44,7 @@ def command(
     """
     from jobcast.domain.errors import ConfigError
     from jobcast.live.event_log import EventLog
-    from jobcast.live.server.access import Access, check_place, read_tokens
+    from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
     from jobcast.live.server.service import Service
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
@@ -48,18 +52,22 @@ def command(
 
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together; give both or neither")
+    if private and token_file is None:
+        raise ConfigError("--private: nobody's user is known without tokens; give --token-file")
     access = Access() if token_file is None else read_tokens(token_file)
     if socket is None:
         check_place(host, access, tls_cert is not None)
     home, now_s = find_home(), time.time()
-    service = Service(EventLog(home), read_pools(pools_path).at(now_s), open_registry(home), time.time)
+    pools = read_pools(pools_path).at(now_s)
+    service = Service(EventLog(home), pools, open_registry(home), time.time, policy, private)
     place = {"uds": str(socket)} if socket is not None else {"host": host, "port": port}
-    _listen(service, access, {**place, "ssl_certfile": tls_cert, "ssl_keyfile": tls_key})
+    hosts = None if socket is not None else hosts_of(host)
+    _listen(service, access, hosts, {**place, "ssl_certfile": tls_cert, "ssl_keyfile": tls_key})
 
 
-def _listen(service: Any, access: Any, place: dict[str, Any]) -> None:
+def _listen(service: Any, access: Any, hosts: frozenset[str] | None, place: dict[str, Any]) -> None:
     import uvicorn
 
     from jobcast.live.server.app import make_app
 
-    uvicorn.run(make_app(service, access), log_level="warning", server_header=False, **place)
+    uvicorn.run(make_app(service, access, hosts), log_level="warning", server_header=False, **place)

@@ -17,9 +17,10 @@ from jobcast import __version__
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
+from jobcast.live.completion_forecasts import Completion, RunTimeDraws
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.intervals import LEAST_S, LEVELS, Interval, IntervalTracker, Position
-from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, Completion, RunTimeDraws
+from jobcast.pipelines.experiments.completion_meters import AtInstant, AtSubmission
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
     FORECAST,

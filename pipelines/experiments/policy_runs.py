@@ -14,8 +14,9 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.law import GOODPUT as GOODPUT_LAW
 from jobcast.domain.law import RUNTIME
 from jobcast.domain.questions import Question
+from jobcast.live.completion_forecasts import RunTimeDraws
 from jobcast.models.predictors import answers_of, ours_for
-from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
+from jobcast.pipelines.experiments.completion_meters import AtSubmission
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
 from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times

@@ -9,13 +9,8 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
-from jobcast.pipelines.experiments.completion_forecasts import (
-    AtInstant,
-    Believed,
-    Completion,
-    believed_now,
-    completions,
-)
+from jobcast.live.completion_forecasts import Believed, Completion, believed_now, completions
+from jobcast.pipelines.experiments.completion_meters import AtInstant
 from jobcast.pipelines.experiments.explain.what_if import Change, with_change
 from jobcast.schedulers.policies import PolicySpec
 from jobcast.simulator.engine import Simulation

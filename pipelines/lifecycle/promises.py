@@ -1,50 +1,30 @@
 """Answers as promises: kept in the ledger of a home, and calibrated on what became of earlier ones."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError, LedgerError
+from jobcast.domain.errors import LedgerError
 from jobcast.models.completion.intervals import LEVELS
-from jobcast.models.promise_ledger import END, LOOK, START, Outcome, Promise, PromiseLedger
-from jobcast.models.promise_record import (
-    SHARES,
-    Calibration,
-    calibrate,
-    counts,
-    last_look_s,
-    outcomes_of,
-    promised,
-    recorded_kinds,
-)
+from jobcast.models.promise_account import Note
+from jobcast.models.promise_ledger import END, START, Promise, PromiseLedger
+from jobcast.models.promise_record import SHARES, Calibration, calibrate
 from jobcast.models.queue_wait import LEVELS as WAIT_LEVELS
 from jobcast.models.queue_wait import MEDIAN
 from jobcast.pipelines.experiments.elastic.completion_prediction import HOUR_S, Answer, by_kind
-from jobcast.pipelines.report.formatting import iso, parse_time
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.table import Trace
 
 INTERVALS = tuple(zip(LEVELS, (("p25_h", "p75_h"), ("p5_h", "p95_h")), strict=True))
 """Where figures of an answer have the ends of each level, hours from the question."""
-MONDAY_S, WEEK_S = 4 * 86400.0, 7 * 86400.0
-GROUPS: Mapping[str, Callable[[Promise], str]] = {
-    "week": lambda one: (iso(one.at_s - (one.at_s - MONDAY_S) % WEEK_S) or "")[:10],
-    "pool": lambda one: one.pool,
-    "version": lambda one: one.version,
-    "policy": lambda one: one.policy,
-}
-"""What promises are counted by; weeks are those of the instants that they hold for, from Monday on in UTC."""
 AS_RECORDED = "recorded"
 """Whose starts queue-wait forecasts: those of the scheduler that the trace was recorded under."""
 WAITS_TOLD = ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")
 """What is told of a job, in the order of `LEVELS`: two intervals, the median, and the one-sided 90 % bound."""
 WAIT_INTERVALS = ((0.5, "low_50_s", "high_50_s"), (0.9, "low_90_s", "high_90_s"))
-ALONE = " alone"
-"""Ends the version of what was not told by itself but combined with another: it is seen where versions are compared."""
-ALL = "all"
-Note = Callable[[str], None]
 
 
 def promises_of(job: Mapping[str, Any], answers: Sequence[Answer], what_if: bool, **asked: Any) -> list[Promise]:
@@ -92,15 +72,6 @@ def starts_promised(
     return made
 
 
-def keep(home: Path, promises: Iterable[Promise], note: Note) -> int:
-    """Keep promises; how many were. An answer is worth giving all the same, so that a ledger that fails is a note."""
-    try:
-        return PromiseLedger(home).keep(promises)
-    except LedgerError as error:
-        note(f"not kept in the promise ledger: {error}")
-        return 0
-
-
 def calibrations(home: Path, trace: Trace, at_s: float, note: Note, **of: str) -> dict[str, Calibration]:
     """By kind of promise, how far intervals must reach, from promises on jobs of a trace that were due by an instant.
 
@@ -117,39 +88,3 @@ def calibrations(home: Path, trace: Trace, at_s: float, note: Note, **of: str) -
     mine = [one for one in made if (one.job_id, one.submit_s) in known]
     found = {kind: calibrate([one for one in mine if one.kind == kind], outcomes, at_s) for kind in (START, END)}
     return {kind: one for kind, one in found.items() if one is not None}
-
-
-def account(home: Path, trace: Trace | None, by: str | None, keeping: bool = True) -> dict[str, Any]:
-    """What became of the promises of a home: by what a trace records, else by what was kept before.
-
-    Raises LedgerError for a ledger that cannot be read, ConfigError for a trace that records neither starts nor ends.
-    """
-    ledger = PromiseLedger(home)
-    made, new = ledger.promises(), 0
-    if trace is None:
-        outcomes = ledger.outcomes()
-        as_of_s = last_look_s(outcomes)
-    elif recorded_kinds(trace):
-        as_of_s = trace.last_known_s
-        outcomes = outcomes_of(trace, {one.event for one in made}, as_of_s)
-        if keeping and made:
-            ledger.keep_outcomes({LOOK: Outcome(None, as_of_s)}, trace.source.sha256)
-            new = ledger.keep_outcomes(outcomes, trace.source.sha256)
-    else:
-        raise ConfigError(
-            f"{trace.source.path}: records neither starts nor ends (start_time, end_time); give one that does, as "
-            "`simulate --out` and `trace convert sacct` write them"
-        )
-    real = promised(made)
-    told = real if by == "version" else [one for one in real if not one.version.endswith(ALONE)]
-    judged = [one for one in told if one.at_s <= as_of_s and one.event in outcomes]
-    return {
-        "ledger": str(ledger.file),
-        "as_of": iso(as_of_s) if judged else None,
-        "promises": len(made),
-        "what_if": sum(one.what_if for one in made),
-        "without_outcome": len(told) - len(judged),
-        "new_outcomes": new,
-        "by": by,
-        "groups": counts(judged, outcomes, as_of_s, GROUPS[by] if by else lambda one: ALL),
-    }

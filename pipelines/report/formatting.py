@@ -5,9 +5,8 @@ Three significant digits, units stated; instants are ISO-8601 or seconds from th
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 
-from jobcast.domain.times import FIRST_S, LAST_S
+from jobcast.domain.times import iso as iso
 from jobcast.domain.times import parse_time as parse_time
 
 UNKNOWN = "–"
@@ -168,16 +167,3 @@ def listed(words: Sequence[str]) -> str:
 
 def _minus(text: str) -> str:
     return text.replace("-", "−")
-
-
-def iso(seconds: float | None) -> str | None:
-    """ISO-8601 in UTC; what lies beyond the years 1 to 9999 is shown as their ends.
-
-    >>> iso(86400.0)
-    '1970-01-02T00:00:00Z'
-    """
-    if seconds is None:
-        return None
-    # datetime knows no other years.
-    instant = datetime.fromtimestamp(min(max(seconds, FIRST_S), LAST_S), UTC)
-    return instant.isoformat(timespec="microseconds" if instant.microsecond else "seconds").replace("+00:00", "Z")

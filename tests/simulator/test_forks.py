@@ -10,7 +10,8 @@ from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Trigger
 from jobcast.domain.training import Regime, Training
-from jobcast.pipelines.experiments.completion_forecasts import Watcher, believed_now, completions
+from jobcast.live.completion_forecasts import believed_now, completions
+from jobcast.pipelines.experiments.completion_meters import Watcher
 from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic

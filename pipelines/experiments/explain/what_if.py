@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.live.completion_forecasts import Completion
 from jobcast.pipelines.experiments.clusters import cluster_of
-from jobcast.pipelines.experiments.completion_forecasts import AtInstant, Completion
+from jobcast.pipelines.experiments.completion_meters import AtInstant
 from jobcast.pipelines.experiments.experiment import BY_QUOTAS, Experiment
 from jobcast.pipelines.experiments.explain.phrases import finite
 from jobcast.pipelines.experiments.explain.run_table import RunTable

@@ -1,64 +1,14 @@
 """The server over HTTP: forecasts equal those of a replay, champions change, tokens, bounds."""
 
 import json
-import threading
-import time
-import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
-import uvicorn
 
-from jobcast.domain.jobs import Pool
-from jobcast.live.event_log import EventLog
-from jobcast.live.server.access import Access, Asker, Role
-from jobcast.live.server.app import make_app
-from jobcast.live.server.service import LEVELS, Service
+from jobcast.live.server.shadow import LEVELS
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
-
-POOLS = (Pool("busy", 32), Pool("calm", 16))
-READ, ADVISE = "r" * 20, "a" * 20
-ACCESS = Access(((READ.encode(), Asker(Role.READ)), (ADVISE.encode(), Asker(Role.ADVISE))))
-
-
-ACCESS_OF_ALL = Access()
-
-
-class Site:
-    """A server that listens, with a clock that is set."""
-
-    def __init__(self, registry, access=ACCESS_OF_ALL):
-        self.now_s = 0.0
-        self.service = Service(EventLog(registry.home), POOLS, registry, lambda: self.now_s)
-        config = uvicorn.Config(make_app(self.service, access), port=0, log_level="critical")
-        self.server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self.server.run)
-
-    def __enter__(self):
-        self._thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
-        self.port = self.server.servers[0].sockets[0].getsockname()[1]
-        return self
-
-    def __exit__(self, *_):
-        self.server.should_exit = True
-        self._thread.join()
-
-    def ask(self, path, body=None, token=None):
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-
-    def forecasts(self, query=""):
-        return json.loads(self.ask(f"/v1/forecasts{query}")[1])
+from tests.live.server.site import ACCESS, ADVISE, POOLS, READ, Site
 
 
 @pytest.fixture
@@ -97,7 +47,7 @@ def test_live_equals_offline_bit_by_bit(site, small_trace, predictors):
         told = site.forecasts()
         assert told["degraded"] == []
         assert told["age_s"] == 0.0
-        assert told["versions"] == {"will-jobs-arrive": 1, "new-load": 1}
+        assert told["versions"] == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
         for pool in ("busy", "calm"):
             for label, horizon_s in (("5min", 300.0), ("60min", 3600.0)):
                 one = told["pools"][pool][label]

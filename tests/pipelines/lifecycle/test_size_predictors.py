@@ -5,9 +5,10 @@ import pytest
 
 from jobcast.domain.hardware import flat_cluster
 from jobcast.domain.questions import Question
+from jobcast.live.completion_forecasts import RunTimeDraws
 from jobcast.models.goodput import Throughput
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
+from jobcast.pipelines.experiments.completion_meters import AtSubmission
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.policy_runs import Ask, run

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.pipelines.experiments.completion_forecasts import AtSubmission
+from jobcast.pipelines.experiments.completion_meters import AtSubmission
 from jobcast.schedulers.elastic.config import parse_config
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic

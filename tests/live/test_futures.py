@@ -5,8 +5,8 @@ import pytest
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
-from jobcast.pipelines.experiments.completion_forecasts import Future, RunTimeDraws, completions
-from jobcast.pipelines.experiments.futures import Futures
+from jobcast.live.completion_forecasts import Future, RunTimeDraws, completions
+from jobcast.live.futures import Futures
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
@@ -69,11 +69,12 @@ def test_answers_are_of_the_last_futures_and_tell_their_age():
     futures.refresh(run)
     told = futures.answer("j1", 12.0)
     assert told.age_s == 10.0
-    assert told.start[1].low_s <= told.end[1].low_s
-    assert 100.0 < told.median_s < 400.0  # two jobs of about 100 s
-    assert futures.answer("j0", 2.0).start == ()  # it runs already
-    later = futures.answer("j0", 2.0 + told.end[1].high_s)
-    assert 0.0 < later.end[1].high_s < told.end[1].high_s
+    assert told.start.intervals[1].low_s <= told.end.intervals[1].low_s
+    assert 100.0 < told.end.median_s < 400.0  # two jobs of about 100 s
+    assert futures.answer("j0", 2.0).start is None  # it runs already
+    high_s = told.end.intervals[1].high_s
+    later = futures.answer("j0", 2.0 + high_s)
+    assert 0.0 < later.end.intervals[1].high_s < high_s
     with pytest.raises(TraceError, match="job j9: no futures of it were played at"):
         futures.answer("j9", 12.0)
 
@@ -91,12 +92,23 @@ def test_outcomes_teach_the_tracker_when_the_next_futures_are_played():
     run = run_of(QUEUE)
     futures = Futures(RunTimeDraws(earlier([20.0] * 60), futures=20, seed=0))
     futures.refresh(run)
-    assert futures.tracker.known == []
+    assert futures.ends.tracker.known == []
     run.wait(140.0)
     futures.refresh(run)
-    (ended,) = futures.tracker.known  # job 0 took 100 s, where others took 20
+    (ended,) = futures.ends.tracker.known  # job 0 took 100 s, where others took 20
     assert ended.ended
     assert ended.place > 0.9
+    (started,) = futures.starts.tracker.known  # job 1 waited for it
+    assert started.place > 0.9
+
+
+def test_what_came_may_be_told_by_others_and_who_was_cancelled_teaches_nothing():
+    futures = Futures(RunTimeDraws(earlier([20.0] * 60), futures=20, seed=0))
+    futures.refresh(run_of(QUEUE))
+    # Another run that stands where the cluster does, 100 s later, and knows of j0 alone.
+    other = run_of([(102.0, 5.0)])
+    futures.refresh(other, {"j1": (50.0, 90.0), "j2": (np.nan, np.nan)})
+    assert [len(kind.tracker.known) for kind in (futures.starts, futures.ends)] == [1, 1]
 
 
 def test_no_draw_runs_beyond_its_limit_nor_knows_what_has_not_ended():

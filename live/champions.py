@@ -1,16 +1,20 @@
 """The versions that answer: champions, looked up again and again, checked before they take over."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobcast.domain.errors import JobcastError
+from jobcast.domain.errors import JobcastError, RegistryError
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 
-ARRIVALS, LOADS = "will-jobs-arrive", "new-load"
+ARRIVALS, LOADS, DURATIONS, COMPLETIONS = "will-jobs-arrive", "new-load", "job-duration", "completion-time"
+NEEDED, BESIDE = (ARRIVALS, LOADS), (DURATIONS, COMPLETIONS)
+"""Predictors without which nobody answers, and those that are asked where there are any."""
 POLL_S = 2.0
 """Seconds between two looks at the aliases."""
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +32,39 @@ class Champions:
 
 
 class ChampionWatch:
-    """Keeps the champions that answer.
+    """Keeps the versions that an alias names.
 
     Parameters
     ----------
     registry : where aliases are looked up
     shadow : asks a set of predictors about now, and raises where it cannot answer
+    alias : None for the champions
+    needed : names without which there is no set
 
     Attributes
     ----------
     current : those that answer; replaced as a whole
-    trouble : why the champions of the registry do not answer; empty where they do
+    trouble : why the versions of the registry do not answer, without what an error tells of files; empty where they do
     """
 
-    def __init__(self, registry: Registry, shadow: Callable[[Mapping[str, Any]], None]) -> None:
-        self._registry, self._shadow = registry, shadow
+    def __init__(
+        self,
+        registry: Registry,
+        shadow: Callable[[Mapping[str, Any]], None],
+        alias: str | None = None,
+        needed: tuple[str, ...] = NEEDED,
+    ) -> None:
+        self._registry, self._shadow, self._alias, self._needed = registry, shadow, alias, needed
         self.current = Champions()
-        self.trouble = "no champion has been looked up yet"
+        self.trouble = "no champion has been looked up yet" if needed else ""
         self._refused: tuple[dict[str, int], str] | None = None
 
     def poll(self) -> bool:
         """Look the aliases up; whether other versions answer from now on. The old ones stay where new ones fail."""
         try:
-            found = {name: self._registry.resolve(name) for name in (ARRIVALS, LOADS)}
+            found = self._looked_up()
         except Exception as error:  # a registry may be away in any way; what answers stays
-            self.trouble = _told("the registry cannot be asked", error)
+            self._tell("the registry cannot be asked", error)
             return False
         wanted = {name: version.version for name, version in found.items()}
         if wanted == self.current.versions:
@@ -64,18 +76,31 @@ class ChampionWatch:
             return False
         return self._take(found, wanted)
 
+    def _looked_up(self) -> dict[str, ModelVersion]:
+        found = {name: self._registry.resolve(name, self._alias) for name in self._needed}
+        for name in (*NEEDED, *BESIDE):
+            if name not in found:
+                try:
+                    found[name] = self._registry.resolve(name, self._alias)
+                except RegistryError:  # nobody is asked
+                    continue
+        return found
+
     def _take(self, found: Mapping[str, ModelVersion], wanted: dict[str, int]) -> bool:
         try:
             predictors = {name: self._registry.load(version) for name, version in found.items()}
             self._shadow(predictors)
         except Exception as error:  # files may be damaged, and predictors wrong, in any way; it is told
             names = ", ".join(f"{name}:{number}" for name, number in wanted.items())
-            self.trouble = _told(f"refused {names}", error)
+            self._tell(f"refused {names}", error)
             self._refused = (wanted, self.trouble)
             return False
         self.current, self.trouble, self._refused = Champions(predictors, wanted), "", None
         return True
 
-
-def _told(what: str, error: Exception) -> str:
-    return f"{what}: {error}" if isinstance(error, JobcastError) else f"{what}: {type(error).__name__}"
+    def _tell(self, what: str, error: Exception) -> None:
+        # The log has what an error tells, which may name files: whoever asks by HTTP need not know of these.
+        told = f"{what} ({type(error).__name__})"
+        if told != self.trouble:
+            LOG.warning("%s: %s", what, error if isinstance(error, JobcastError) else repr(error))
+        self.trouble = told

@@ -6,22 +6,21 @@ the same for elastic jobs (`simulator.elastic`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from math import inf, isnan, nan
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.errors import ConfigError, DecisionError, TraceError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import RUNTIME
-from jobcast.domain.policy import Grant
 from jobcast.domain.rounds import ActiveJob
+from jobcast.domain.times import iso
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.intervals import LEAST_S, IntervalTracker
+from jobcast.models.completion.intervals import LEAST_S
 from jobcast.models.completion.job_completions import (
     SPREAD,
     ArrivalDraws,
@@ -30,7 +29,6 @@ from jobcast.models.completion.job_completions import (
     SizeForecaster,
     SizeSample,
 )
-from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.registry import POLICIES
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import Simulation, Standing
@@ -119,25 +117,6 @@ def _runs_on(run: Simulation) -> bool:
     """Whether a job that has started runs on until its end, which nothing moves any more."""
     spec = POLICIES.get(getattr(run.policy, "name", ""))
     return run.law.name == RUNTIME and spec is not None and not spec.preempts
-
-
-class Watcher:
-    """A meter that counts nothing, but asks copies of the run."""
-
-    def change(self, run: Simulation, job: Job, old: Grant | None, new: Grant | None) -> None:
-        """Nothing is counted."""
-
-    def report(self, run: Simulation) -> Mapping[str, Any]:
-        """Nothing that belongs into the log."""
-        return {}
-
-    def fork(self) -> Self:
-        """A copy that goes its own way."""
-        return deepcopy(self)
-
-    def watch(self, run: Simulation) -> None:
-        """All of an instant has happened."""
-        raise NotImplementedError
 
 
 Draws = Callable[[Simulation, int], Iterable[Future]]
@@ -274,146 +253,3 @@ KEPT = 4_000
 """Jobs that have ended and are drawn from, at most: the last ones."""
 LOT = 64
 """Arrivals that are drawn at a time."""
-
-
-@dataclass(eq=False)
-class AtSubmission(Watcher):
-    """Forecasts each job's completion when it was submitted.
-
-    Attributes
-    ----------
-    chosen : seqs of the jobs that are forecast, None for all
-    draws : of futures beside, None for none
-    tracker : makes an interval of each job's futures, None for none
-    end_s, futures_s : by seq, as forecast, and in each future
-    failed : why there was none, one line a submission
-    """
-
-    chosen: frozenset[int] | None = None
-    draws: Draws | None = None
-    tracker: IntervalTracker | None = None
-    end_s: dict[int, float] = field(default_factory=dict)
-    futures_s: dict[int, list[float]] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
-    _next: int = 0
-
-    def watch(self, run: Simulation) -> None:
-        """Forecast who has come."""
-        arrived = self._arrived(run)
-        if not arrived:
-            return
-        try:
-            found = completions(run, arrived, believed_now(run))
-        # A copy may come to what no run would: run times that contradict what was already seen.
-        except DecisionError as error:  # in a world that may be believed wrongly: counted, and told with the first
-            self.failed.append(str(error))
-            return
-        self.end_s.update((seq, one.end_s) for seq, one in found.items())
-        for seq in arrived:
-            futures = () if self.draws is None else self.draws(run, seq)
-            self.futures_s[seq] = [completions(run, [seq], one)[seq].end_s for one in futures]
-
-    def _arrived(self, run: Simulation) -> list[int]:
-        """Who has come since and is asked about; jobs are numbered as they come."""
-        arrived, count = [], len(run.workload.jobs)
-        # Numbers go by arrival, so that whoever has not come yet ends the search.
-        while self._next < count and (self._next in run.cluster.active or not isnan(run.end_s(self._next))):
-            if self._next in run.cluster.active and (self.chosen is None or self._next in self.chosen):
-                arrived.append(self._next)
-            self._next += 1
-        return arrived
-
-    def report(self, run: Simulation) -> Mapping[str, Any]:
-        """The forecasts by job."""
-        ends_s = {"predicted_end_s": np.array([self.end_s.get(job.seq, nan) for job in run.jobs])}
-        return {"columns": ends_s if self.tracker is None else {**ends_s, **self._intervals(run, self.tracker)}}
-
-    def _intervals(self, run: Simulation, tracker: IntervalTracker) -> dict[str, Any]:
-        """Ends of the widest interval of each job's completion time, seconds, each from what was known by then."""
-        ends_s = np.full((len(run.jobs), 2), nan)
-        rows = [row for row, job in enumerate(run.jobs) if self.futures_s.get(job.seq)]
-        submit_s = np.array([run.jobs[row].submit_s for row in rows])
-        jct_s = np.array([run.end_s(run.jobs[row].seq) for row in rows]) - submit_s
-        futures = [np.array(self.futures_s[run.jobs[row].seq]) - at_s for row, at_s in zip(rows, submit_s, strict=True)]
-        # An interval needs a length: a job that would end at once is given a second.
-        made = tracker.track(submit_s, jct_s, [np.maximum(one, 1.0) for one in futures])
-        ends_s[rows] = [(one[-1].low_s, one[-1].high_s) for one in made] or np.empty((0, 2))
-        return {"predicted_jct_low_s": ends_s[:, 0], "predicted_jct_high_s": ends_s[:, 1]}
-
-    def notes(self) -> tuple[str, ...]:
-        """How many jobs have no forecast, and why the first has none."""
-        if not self.failed:
-            return ()
-        return (f"--predict: jobs of {len(self.failed):,} submissions have no forecast, first: {self.failed[0]}",)
-
-
-@dataclass(eq=False)
-class AtInstant(Watcher):
-    """Asks once, at an instant, when an active job will be given GPUs and end.
-
-    Attributes
-    ----------
-    at_s : the instant, seconds from the epoch
-    job_id : whose completion is asked
-    draws : of futures beside, None for none
-    work_s : run time that the job declares, NaN where it declares none
-    point : with what is believed; None until it was asked
-    futures : in each of them
-    stands : where the job stands at the instant
-    """
-
-    at_s: float
-    job_id: str
-    draws: Draws | None = None
-    work_s: float = nan
-    point: Completion | None = None
-    futures: list[Completion] = field(default_factory=list)
-    stands: dict[str, Any] = field(default_factory=dict)
-
-    def watch(self, run: Simulation) -> None:
-        """Ask where nothing more happens up to the instant. Raises TraceError for a job that is over by then."""
-        # Asked once, after the last event up to the instant.
-        if self.point is not None or run.peek() <= self.at_s:
-            return
-        run.wait(self.at_s)
-        job = next((one for one in run.cluster.active.values() if one.job_id == self.job_id), None)
-        if job is None:
-            ended_s = next((run.end_s(one.seq) for one in run.jobs if one.job_id == self.job_id), nan)
-            if isnan(ended_s):
-                raise TraceError(
-                    f"job {self.job_id}: is not among the jobs that {run.name} meets (without GPUs or run time, or "
-                    "wider than its pool); see notes of `jobcast simulate`"
-                )
-            raise TraceError(
-                f"job {self.job_id}: has finished at {iso(ended_s)} under {run.name}, before {iso(self.at_s)}; ask "
-                "earlier"
-            )
-        self.stands = self._stands(run, job)
-        self.point = self._asked(run, job, believed_now(run))
-        self.futures = [self._asked(run, job, one) for one in (self.draws(run, job.seq) if self.draws else ())]
-
-    def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
-        # A declared run time goes before what the source believes of that job alone.
-        result = believed_s if isnan(self.work_s) else self._declaring(job, believed_s)
-        return completions(run, [job.seq], result)[job.seq]
-
-    def _declaring(self, job: Job, believed_s: Believed) -> Believed:
-        if isinstance(believed_s, Future):
-            return replace(believed_s, seconds={**believed_s.seconds, job.seq: self.work_s})
-        return lambda one: self.work_s if one.seq == job.seq else believed_s(one)
-
-    def _stands(self, run: Simulation, job: Job) -> dict[str, Any]:
-        held, result = run.cluster.running.get(job.seq), run.law.service(run, job)
-        return {
-            "job_id": job.job_id,
-            "at": iso(self.at_s),
-            "submitted": iso(job.submit_s),
-            "state": "queued" if held is None else "running",
-            "started": None if isnan(run.start_s(job.seq)) else iso(run.start_s(job.seq)),
-            "held_gpus": 0.0 if held is None else float(held.grant.gpus),
-            "done_s": result.run_s,
-            "active_jobs": len(run.cluster.active),
-            "user": job.user,
-            "pool": job.pool,
-            "gpus": job.gpus,
-        }

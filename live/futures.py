@@ -1,0 +1,176 @@
+"""Futures of a whole queue, played now and then, and answers from the last ones: what a long-lived process holds.
+
+One copy of the run is played a future, from which the ends of all jobs are read. Playing takes seconds, an answer from
+what was played well under a millisecond, so that one thread may refresh while others ask.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite, isnan
+from typing import NamedTuple
+
+import numpy as np
+
+from jobcast.domain.arrays import Floats
+from jobcast.domain.errors import TraceError
+from jobcast.domain.times import iso
+from jobcast.live.completion_forecasts import Draws, completions
+from jobcast.models.completion.intervals import Interval, IntervalTracker, Position
+from jobcast.simulator.engine import Simulation
+
+MOMENT_S = 1.0
+"""What is left at least of a wait or a run that is not over."""
+LAST = 500
+"""Outcomes that are kept: those further back weigh nothing."""
+Came = Mapping[str, tuple[float, float]]
+"""By job id, first start and end, seconds from the epoch; NaN for what has not come, or never will."""
+
+
+class Spread(NamedTuple):
+    """When something will happen, seconds from now on.
+
+    Attributes
+    ----------
+    intervals : one a level
+    drawn_s : in each future in which it has not happened yet, (n_futures,)
+    """
+
+    intervals: tuple[Interval, ...]
+    drawn_s: Floats
+
+    @property
+    def median_s(self) -> float:
+        """Of the futures."""
+        return float(np.median(self.drawn_s))
+
+
+class FutureAnswer(NamedTuple):
+    """What is told of a job.
+
+    Attributes
+    ----------
+    start : until it is first given GPUs; None for a job that had GPUs when futures were played
+    end : until it ends
+    age_s : seconds since futures were played
+    """
+
+    start: Spread | None
+    end: Spread
+    age_s: float
+
+
+@dataclass(eq=False)
+class Kind:
+    """How starts, or ends, came against the first futures that were drawn of each.
+
+    Attributes
+    ----------
+    tracker : of how far intervals reach
+    """
+
+    tracker: IntervalTracker = field(default_factory=IntervalTracker)
+    _first: dict[str, tuple[float, Floats]] = field(default_factory=dict, init=False)
+
+    def learn(self, drawn_s: Mapping[str, Floats], came_s: Mapping[str, float], now_s: float) -> list[Position]:
+        """Learn of those that have come; positions as of now of those that may still come, `drawn_s` by id, come back.
+
+        Instants in seconds from the epoch.
+        """
+        for name, at_s in drawn_s.items():
+            self._first.setdefault(name, (now_s, at_s - now_s))
+        over = {name: self._first.pop(name) for name in list(self._first) if name not in drawn_s}
+        # Of one that was cancelled while it waited nothing is learnt.
+        came = {name: one for name, one in over.items() if isfinite(came_s.get(name, np.nan))}
+        took_s = [came_s[name] - came[name][0] for name in came]
+        self.tracker.known = [*self.tracker.known, *self._positions(came, took_s, np.inf)][-LAST:]
+        return self._positions(self._first, [np.inf] * len(self._first), now_s)
+
+    def _positions(
+        self, asked: Mapping[str, tuple[float, Floats]], took_s: list[float], now_s: float
+    ) -> list[Position]:
+        asked_s = np.array([at_s for at_s, _ in asked.values()])
+        lengths_s = [np.maximum(one, MOMENT_S) for _, one in asked.values()]
+        return self.tracker.positions(asked_s, np.maximum(took_s, MOMENT_S), lengths_s, now_s)
+
+    def spread(self, at_s: Floats, now_s: float, open_now: list[Position]) -> Spread:
+        """From instants in futures, (n_futures,), of those in which it has not happened yet; a moment where it has."""
+        later = at_s[at_s > now_s]
+        left_s = np.maximum(later - now_s, MOMENT_S) if len(later) else np.array([MOMENT_S])
+        return Spread(self.tracker.intervals(left_s, open_now), left_s)
+
+
+class _Played(NamedTuple):
+    """Of the jobs that were active: (n_futures,) starts and ends of each by id, seconds from the epoch."""
+
+    at_s: float
+    start_s: dict[str, Floats]
+    end_s: dict[str, Floats]
+    open_starts: list[Position]
+    open_ends: list[Position]
+
+
+@dataclass(eq=False)
+class Futures:
+    """Plays futures of a run under its policy, and answers from them.
+
+    Attributes
+    ----------
+    draws : of what may be
+    starts, ends : what was learnt of either, from where each came among the futures that were drawn of it first
+    """
+
+    draws: Draws
+    starts: Kind = field(default_factory=Kind)
+    ends: Kind = field(default_factory=Kind)
+    _played: _Played | None = field(default=None, init=False)
+
+    def refresh(self, run: Simulation, came: Came | None = None) -> None:
+        """Play futures from the instant that a run has come to; the run is left as it is. Raises as its policy does.
+
+        Where the run goes on meanwhile in another thread, pass a copy (`run.fork()`).
+
+        Parameters
+        ----------
+        came : what has come of jobs that are not active any more; by default as the run has it
+        """
+        active = list(run.cluster.active.values())
+        played = [completions(run, [job.seq for job in active], one) for one in self.draws(run, run.stream.arrived)]
+        end_s = {job.job_id: np.array([one[job.seq].end_s for one in played]) for job in active}
+        waiting = [job for job in active if isnan(run.start_s(job.seq))]
+        start_s = {job.job_id: np.array([one[job.seq].start_s for one in played]) for job in waiting}
+        if came is None:
+            came = {job.job_id: (run.start_s(job.seq), run.end_s(job.seq)) for job in run.jobs[: run.stream.arrived]}
+        starts, ends = ({name: one[which] for name, one in came.items()} for which in (0, 1))
+        open_starts = self.starts.learn(start_s, starts, run.now_s)
+        open_ends = self.ends.learn(end_s, ends, run.now_s)
+        # In one go: whoever asks meanwhile sees the futures before or these, nothing in between.
+        self._played = _Played(run.now_s, start_s, end_s, open_starts, open_ends)
+
+    def age_s(self, now_s: float) -> float:
+        """Seconds since futures were played, NaN before the first ones."""
+        return np.nan if self._played is None else now_s - self._played.at_s
+
+    def knows(self, job_id: str) -> bool:
+        """Whether a job was active when futures were played."""
+        return self._played is not None and job_id in self._played.end_s
+
+    def answer(self, job_id: str, now_s: float) -> FutureAnswer:
+        """When a job will start and end, from the last futures in which it has not done so yet.
+
+        Raises TraceError for a job that was not active when futures were played.
+        """
+        played = self._played
+        if played is None or job_id not in played.end_s:
+            when = "yet" if played is None else f"at {iso(played.at_s)}"
+            raise TraceError(f"job {job_id}: no futures of it were played {when}; refresh, or pass an active job's id")
+        return self.about(played.start_s.get(job_id), played.end_s[job_id], now_s)
+
+    def about(self, start_s: Floats | None, end_s: Floats, now_s: float) -> FutureAnswer:
+        """What futures of a job say, (n_futures,) starts and ends, by all that was learnt when they were last played.
+
+        `start_s`: None for a job that has started.
+        """
+        played = self._played
+        open_starts, open_ends = ([], []) if played is None else (played.open_starts, played.open_ends)
+        start = None if start_s is None else self.starts.spread(start_s, now_s, open_starts)
+        return FutureAnswer(start, self.ends.spread(end_s, now_s, open_ends), self.age_s(now_s))

@@ -1,0 +1,302 @@
+"""When jobs of a running cluster will start and end: futures of its queue, played now and then, and what they say."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isnan, nan
+from time import thread_time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jobcast import __version__
+from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import ConfigError, JobcastError, TraceError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
+from jobcast.domain.jobs import Job, Pool, Requirements
+from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
+from jobcast.live.completion_forecasts import RunTimeDraws, completions
+from jobcast.live.event_log import SUBMIT, Event
+from jobcast.live.futures import FutureAnswer, Futures
+from jobcast.live.standing import standing
+from jobcast.live.state import Known, State
+from jobcast.models.forecasts import RegistryForecasts
+from jobcast.schedulers import policies
+from jobcast.schedulers.registry import find_of_kind, make_policy
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.guard import GuardedForecasts, Nobody
+from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.simulator.workload import Workload
+
+FUTURES = 40
+"""Played of a queue."""
+PATIENCE_S = 10.0
+"""For which who asks about a job that there is not waits for those who ask the same."""
+BELIEVED_S = 86_400.0
+"""Stands for run times where nobody reads them: every future draws its own."""
+ASKED = "\0asked"
+"""Id of a job that there is not; no id of a cluster begins so."""
+NEEDS = {policies.ARRIVALS: ARRIVALS, policies.LOADS: LOADS, policies.DURATIONS: DURATIONS}
+"""What policies ask -> the predictor that answers it."""
+NONE_ENDED = "no job has ended yet, and no version of completion-time is registered: nothing is known of run times"
+LOG = logging.getLogger(__name__)
+
+
+class NoneEndedError(TraceError):
+    """Nothing tells how long jobs run."""
+
+
+class Question(NamedTuple):
+    """A job that is not submitted yet."""
+
+    pool: str
+    gpus: int
+    time_limit_s: float = inf
+    user: str = ""
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What futures are played with.
+
+    Attributes
+    ----------
+    policy : by name
+    predictors, versions : that are asked, by name
+    unanswered : what the policy asks of predictors and nobody answers: it is answered conservatively
+    """
+
+    policy: str
+    predictors: Mapping[str, Any]
+    versions: Mapping[str, int]
+    unanswered: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, policy: str, champions: Champions) -> "Basis":
+        """Of a policy, and who answers now; an empty name: sia where all that it asks is answered, else fcfs."""
+        known = set(champions.predictors)
+        policy = policy or ("sia" if set(NEEDS.values()) <= known else "fcfs")
+        asks = {NEEDS[one] for one in find_of_kind(policy, policies.POOLS).asks}
+        names = sorted((asks | {DURATIONS, COMPLETIONS}) & known)
+        predictors = {name: champions.predictors[name] for name in names}
+        versions = {name: champions.versions[name] for name in names}
+        return cls(policy, predictors, versions, frozenset(asks - known))
+
+    @property
+    def version(self) -> str:
+        """In one line; what is learnt on the spot hangs on jobcast's own version."""
+        return " ".join(f"{name}:{one}" for name, one in self.versions.items()) or f"jobcast {__version__}"
+
+    @property
+    def sizes(self) -> str:
+        """Where run times come from."""
+        name = next((one for one in (DURATIONS, COMPLETIONS) if one in self.versions), None)
+        return f"{name}:{self.versions[name]}" if name else "jobs that ended"
+
+    def source(self, state: State, pools: Sequence[Pool], now_s: float) -> ForecastSource | None:
+        """Their forecasts, from what was known at an instant; None where nobody asks any."""
+        if not self.unanswered and not self.predictors.keys() & set(NEEDS.values()):
+            return None
+        history = RunHistory([pool.name for pool in pools], state.jobs)
+        history.advance(now_s)
+        arrivals, loads, durations = (self.predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
+        nobody = Nobody(f"no champion of {', '.join(sorted(self.unanswered))}", DEFAULT_HORIZONS_MIN)
+        source: Any = nobody if self.unanswered else RegistryForecasts(history, arrivals, loads, durations, pools)
+        guarded = GuardedForecasts(source, Workload((), (), pools), BadAnswers())
+        guarded.advance(now_s)
+        return guarded
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """What is told of a job.
+
+    Attributes
+    ----------
+    known : the job, as its events tell it
+    answer : None where nothing can be said; it counts from `now_s` on
+    basis : of the answer
+    why : it waits, or nothing can be said; empty where neither is so
+    now_s : seconds from the epoch
+    """
+
+    known: Known
+    answer: FutureAnswer | None
+    basis: Basis
+    why: str
+    now_s: float
+
+
+class Queue(NamedTuple):
+    """A run that stands where the cluster stands, what its futures are drawn from, and by job why it is not in it."""
+
+    run: Simulation
+    draws: RunTimeDraws
+    left_out: Mapping[str, str]
+
+
+class Etas:
+    """Answers when jobs start and end, from several threads.
+
+    Parameters
+    ----------
+    pools : of the cluster, with their quotas
+    state : what is known now
+    champions : who answers now
+    clock : the instant now, seconds from the epoch
+    policy : that futures are played under; see `Basis.of`
+    futures, seed : how many are drawn, and from what
+
+    Attributes
+    ----------
+    trouble : why the last refresh failed; empty where it did not
+    rounds : how often futures were played
+
+    Raises
+    ------
+    ConfigError
+        No policy of that name schedules pools by what is known.
+    """
+
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        state: Callable[[], State],
+        champions: Callable[[], Champions],
+        clock: Callable[[], float],
+        policy: str = "",
+        futures: int = FUTURES,
+        seed: int = 0,
+    ) -> None:
+        if policy and not set(find_of_kind(policy, policies.POOLS).asks) <= set(NEEDS):
+            raise ConfigError(f"--policy {policy}: asks what nobody knows beside a running cluster; take fcfs or sia")
+        self._pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
+        self._quotas = {pool.name: pool.quota for pool in pools}
+        self._count, self._seed = futures, seed
+        self._playing, self._asking = threading.Lock(), threading.Lock()
+        self.futures = Futures(lambda run, seq: ())
+        self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
+        self._number, self._why = -1, dict[str, str]()
+        self._imagined: dict[tuple[int, Question], FutureAnswer] = {}
+
+    def refresh(self) -> float:
+        """Play the futures of all jobs; the CPU seconds that it took. What fails is told and logged."""
+        begun_s = thread_time()
+        with self._playing:
+            state = self._state()
+            try:
+                self._play(state, self._clock())
+                self.trouble = ""
+            except Exception as error:  # events may contradict each other, and policies and predictors fail in any way
+                self.trouble = _failed(error)
+            # One that failed would fail again until something else is known.
+            self._number = state.number
+        return thread_time() - begun_s
+
+    def _play(self, state: State, now_s: float) -> None:
+        basis = Basis.of(self._policy, self._champions())
+        queue = self._queue(state, now_s, basis)
+        self.futures.draws = queue.draws
+        # Of a job that was cancelled while it waited nothing is learnt.
+        came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in state.known()}
+        self.futures.refresh(queue.run, came)
+        self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
+        self.rounds += 1
+
+    def of(self, job_id: str) -> Eta | None:
+        """When a job will start and end; None for one that nobody has heard of."""
+        state, now_s = self._state(), self._clock()
+        known = state.job(job_id)
+        if known is None:
+            return None
+        ended = not isnan(known.end_s)
+        # One that has come since is not among the futures; one that was left out is not looked for again.
+        if not ended and not self.futures.knows(job_id) and self._number != state.number:
+            self.refresh()
+        answer = self.futures.answer(job_id, now_s) if not ended and self.futures.knows(job_id) else None
+        if answer is not None and not isnan(known.start_s):
+            answer = answer._replace(start=None)
+        waits = not ended and isnan(known.start_s)
+        why = (self._why.get(job_id, "") if waits else "") or ("" if answer or ended else self.trouble)
+        return Eta(known, answer, self.basis, why, now_s)
+
+    def asked(self, question: Question) -> Eta | None:
+        """When a job would start and end that were submitted now; None where those who ask before it take too long."""
+        state, now_s = self._state(), self._clock()
+        limits = Requirements(time_limit_s=question.time_limit_s)
+        job = Job(0, "", question.pool, now_s, question.gpus, question.user, question.tag, requirements=limits)
+        why, answer = self._why_not(job), self._imagined.get((self.rounds, question))
+        if not why and answer is None:
+            if not self._asking.acquire(timeout=PATIENCE_S):
+                return None
+            try:
+                answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
+            except Exception as error:  # as `refresh`
+                why = _failed(error)
+            finally:
+                self._asking.release()
+        return Eta(Known(job, nan, nan), answer, self.basis, why, now_s)
+
+    def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:
+        facts = {name: one for name, one in question._asdict().items() if one != inf}
+        basis = Basis.of(self._policy, self._champions())
+        run, draws, _ = self._queue(state, now_s, basis, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
+        played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
+        start_s, end_s = (np.array([getattr(one, name) for one in played]) for name in ("start_s", "end_s"))
+        return self.futures.about(start_s, end_s, now_s)
+
+    def _queue(self, state: State, now_s: float, basis: Basis, *more: Event) -> Queue:
+        """The queue at an instant, beside it jobs of `more` events."""
+        ended = np.isfinite(state.jobs.known_s)
+        over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
+        active = (job for job in state.jobs.jobs if job.job_id not in over)
+        left_out = {job.job_id: why for job in active if (why := self._why_not(job))}
+        events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
+        source, sizes = basis.source(state, self._pools, now_s), basis.predictors.get(COMPLETIONS)
+        policy = make_policy(basis.policy, source)
+        run = standing(events, now_s, self._pools, policy, source, lambda job: BELIEVED_S)
+        # NaN of one that never ran.
+        ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
+        if not len(ran.jobs) and sizes is None:
+            raise NoneEndedError(NONE_ENDED)
+        draws = RunTimeDraws(ran, self._count, self._seed, sizes, DURATIONS in basis.predictors)
+        return Queue(run, draws, left_out)
+
+    def _why_not(self, job: Job) -> str:
+        """Why a job can never run within the quotas; empty where it can."""
+        quota = self._quotas.get(job.pool, 0)
+        if 0 < job.gpus <= quota:
+            return ""
+        return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
+
+
+def _failed(error: Exception) -> str:
+    """What is told of an error to anybody; the log has what it says itself, which may name files and others' jobs."""
+    LOG.warning("no futures were played: %s", error if isinstance(error, JobcastError) else repr(error))
+    if isinstance(error, NoneEndedError):
+        return str(error)
+    return f"no futures could be played ({type(error).__name__}); the server's log tells more"
+
+
+def _waits(run: Simulation) -> dict[str, str]:
+    """By job that waits, what for."""
+    ahead, result = Counter[str](), {}
+    for job in run.cluster.active.values():
+        if job.seq in run.cluster.running:
+            continue
+        pool = run.cluster.pools[job.pool]
+        held = f"{pool.dedicated:g} of {pool.quota} GPUs of pool {job.pool} are held"
+        result[job.job_id] = f"{held}; jobs that wait before it: {ahead[job.pool]}"
+        ahead[job.pool] += 1
+    return result
+
+
+def _chosen(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
+    rows = np.flatnonzero(wanted)
+    kept = [replace(jobs.jobs[row], seq=seq) for seq, row in enumerate(rows.tolist())]
+    return EarlierJobs(kept, jobs.start_s[rows], jobs.known_s[rows], jobs.duration_s[rows])

@@ -1,0 +1,130 @@
+"""Forecasts of several versions, asked on the same questions and scored by what came."""
+
+import logging
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jobcast.domain.arrays import Floats
+from jobcast.domain.horizons import horizon_label
+from jobcast.domain.jobs import Pool
+from jobcast.features.targets import arrivals_within, load_within
+from jobcast.live.champions import ARRIVALS, LOADS, Champions
+from jobcast.live.state import State
+from jobcast.models.forecast_combination import pinball_losses
+from jobcast.models.forecasts import GRID_S, RegistryForecasts
+from jobcast.simulator.history import RunHistory
+
+WEEK_S = 7 * 86_400.0
+"""For which scores count."""
+LEVELS = (0.5, 0.9, 0.95)
+"""Quantiles of the load that are told, and scored."""
+LOG = logging.getLogger(__name__)
+
+
+class _Said(NamedTuple):
+    """Of all pools, at one instant: probabilities (n_pools,), or quantiles of loads (n_pools, n_levels)."""
+
+    at_s: float
+    name: str
+    version: int
+    horizon_s: float
+    answer: Floats
+
+
+class _Scored(NamedTuple):
+    at_s: float
+    name: str
+    version: int
+    horizon_s: float
+    loss: float
+
+
+class Shadow:
+    """Asks versions every five minutes, and scores each answer once its window has passed.
+
+    Of arrivals the score is Brier's: mean squared difference of probability and what came (Brier, Monthly Weather
+    Review 78, 1950). Of loads it is the pinball loss of the quantiles, in GPUs. Both are means over pools. What was
+    said before the server began is not known to it.
+
+    Parameters
+    ----------
+    pools : of the cluster
+    """
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = tuple(pools)
+        self._names = [pool.name for pool in pools]
+        self._step = -1.0
+        self._said: list[_Said] = []
+        self._scored: deque[_Scored] = deque()
+        self.failed: dict[tuple[str, int], int] = defaultdict(int)
+
+    def look(self, state: State, now_s: float, asked: Mapping[str, Champions]) -> None:
+        """Ask, where the step of five minutes is a new one, and score what can be; `asked`: by alias, who answers."""
+        if now_s // GRID_S == self._step:
+            return
+        self._step = now_s // GRID_S
+        history = RunHistory(self._names, state.jobs)
+        # Versions answer about the step's own instant: nothing later is known to them.
+        at_s = now_s - now_s % GRID_S
+        history.advance(at_s)
+        versions = {(name, of.versions[name]): of.predictors[name] for of in asked.values() for name in of.versions}
+        for (name, version), predictor in versions.items():
+            if name in (ARRIVALS, LOADS):
+                try:
+                    self._said += self._ask(history, at_s, name, version, predictor)
+                except Exception as error:  # a version that is on trial may fail in any way: counted
+                    self.failed[name, version] += 1
+                    LOG.warning("%s:%d did not answer: %r", name, version, error)
+        history.advance(now_s)
+        self._score(history, min(now_s, state.known_s))
+
+    def _ask(self, history: RunHistory, at_s: float, name: str, version: int, predictor: Any) -> list[_Said]:
+        arrivals, loads = (predictor, None) if name == ARRIVALS else (None, predictor)
+        # By itself: it may know other horizons than the rest.
+        source = RegistryForecasts(history, arrivals, loads, None, self._pools)
+        source.advance(at_s)
+        found = []
+        for horizon_s in (60.0 * one for one in source.horizons_min):
+            rows = [
+                source.arrival_probability(pool, horizon_s)
+                if name == ARRIVALS
+                else source.load_quantiles(pool, horizon_s, LEVELS)
+                for pool in self._names
+            ]
+            found.append(_Said(at_s, name, version, horizon_s, np.array(rows)))
+        return found
+
+    def _score(self, history: RunHistory, known_s: float) -> None:
+        over = [one for one in self._said if one.at_s + one.horizon_s <= known_s]
+        self._said = [one for one in self._said if one.at_s + one.horizon_s > known_s]
+        for one in over:
+            came = arrivals_within if one.name == ARRIVALS else load_within
+            truth = np.array(
+                [float(came(history.pool(pool), [one.at_s], [one.horizon_s])[0, 0]) for pool in self._names]
+            )
+            losses = (one.answer - truth) ** 2 if one.name == ARRIVALS else pinball_losses(truth, one.answer, LEVELS)
+            self._scored.append(_Scored(*one[:4], float(losses.mean())))
+        while self._scored and self._scored[0].at_s < known_s - WEEK_S:
+            self._scored.popleft()
+
+    def figures(self) -> list[dict[str, Any]]:
+        """By version and horizon: how many answers were scored, and the mean score."""
+        losses = defaultdict[tuple[str, int, float], list[float]](list)
+        for one in list(self._scored):
+            losses[one.name, one.version, one.horizon_s].append(one.loss)
+        return [
+            {
+                "name": name,
+                "version": version,
+                "horizon": horizon_label(horizon_s / 60.0),
+                "score": "brier" if name == ARRIVALS else "pinball_gpus",
+                "n": len(found),
+                "mean": float(np.mean(found)),
+                "failed": self.failed[name, version],
+            }
+            for (name, version, horizon_s), found in sorted(losses.items())
+        ]

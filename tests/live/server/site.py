@@ -1,0 +1,68 @@
+"""A server that listens, with a clock that is set."""
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import uvicorn
+
+from jobcast.domain.jobs import Pool
+from jobcast.live.event_log import EventLog
+from jobcast.live.server.access import Access, Asker, Role
+from jobcast.live.server.app import make_app
+from jobcast.live.server.service import Service
+
+POOLS = (Pool("busy", 32), Pool("calm", 16))
+READ, ADVISE = "r" * 20, "a" * 20
+ACCESS = Access(((READ.encode(), Asker(Role.READ)), (ADVISE.encode(), Asker(Role.ADVISE))))
+
+
+ACCESS_OF_ALL = Access()
+
+
+class Site:
+    """A server that listens, with a clock that is set."""
+
+    def __init__(self, registry, access=ACCESS_OF_ALL, **options):
+        self.now_s = 0.0
+        self.service = Service(EventLog(registry.home), POOLS, registry, lambda: self.now_s, **options)
+        config = uvicorn.Config(make_app(self.service, access), port=0, log_level="critical")
+        self.server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self.server.run)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self._thread.join()
+
+    def ask(self, path, body=None, token=None, host=None):
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        headers |= {"Host": host} if host else {}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def told(self, path, body=None, token=None):
+        status, answer = self.ask(path, body, token)
+        assert status == 200, answer
+        return json.loads(answer)
+
+    def post(self, *events):
+        """Events as (kind, job id, instant, facts)."""
+        rows = [{"kind": kind, "job_id": job_id, "at_s": at_s, **more} for kind, job_id, at_s, more in events]
+        return self.told("/v1/events", {"events": rows})
+
+    def forecasts(self, query=""):
+        return json.loads(self.ask(f"/v1/forecasts{query}")[1])

@@ -1,0 +1,216 @@
+"""Starts and ends of jobs over HTTP: of those that wait, run, ended, are not submitted, and of others."""
+
+from datetime import datetime
+
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.live.event_log import EventLog
+from jobcast.live.server.access import Access, Asker, Role
+from jobcast.live.server.service import Service
+from tests.live.server.site import POOLS, Site
+
+NOW_S = 20_000.0
+TOKENS = {"ada": "a" * 20, "bob": "b" * 20, "root": "c" * 20}
+ACCESS = Access(
+    tuple((t.encode(), Asker(Role.ADVISE if user == "root" else Role.READ, user)) for user, t in TOKENS.items())
+)
+
+
+def past(count=60, run_s=100.0):
+    """Jobs of 16 GPUs in pool calm that came one after the other, and each ran as long."""
+    for number in range(count):
+        at_s, name = 1000.0 + 200.0 * number, f"old{number:02}"
+        yield "submit", name, at_s, {"pool": "calm", "gpus": 16}
+        yield "start", name, at_s, {}
+        yield "end", name, at_s + run_s, {}
+
+
+def queue():
+    """Of calm's 16 GPUs all are held by a job of Ada's, two of Bob's wait; one of 99 GPUs never can run."""
+    yield "submit", "runs", NOW_S - 50.0, {"pool": "calm", "gpus": 16, "user": "ada"}
+    yield "start", "runs", NOW_S - 40.0, {}
+    yield "submit", "next", NOW_S - 30.0, {"pool": "calm", "gpus": 16, "user": "bob"}
+    yield "submit", "last", NOW_S - 20.0, {"pool": "calm", "gpus": 16, "user": "bob", "time_limit_s": 60.0}
+    yield "submit", "wide", NOW_S - 10.0, {"pool": "calm", "gpus": 99}
+
+
+def filled(site):
+    site.now_s = NOW_S
+    site.post(*past(), *queue())
+    site.service.refresh()
+    return site
+
+
+@pytest.fixture
+def site(registry):
+    with Site(registry, policy="fcfs") as site:
+        yield filled(site)
+
+
+def seconds(text):
+    return datetime.fromisoformat(text).timestamp() - NOW_S
+
+
+def test_who_waits_is_told_when_it_starts_and_ends(site):
+    """Jobs take about 100 s: the one that runs has some 60 s left, and the next follows."""
+    told = site.told("/v1/jobs/next/eta")
+    assert (told["state"], told["policy"]) == ("pending", "fcfs")
+    assert told["why"] == "16 of 16 GPUs of pool calm are held; jobs that wait before it: 0"
+    start, end = ({name: seconds(at) for name, at in told[kind].items()} for kind in ("start", "end"))
+    assert list(start) == ["p5", "p25", "p50", "p75", "p95"]
+    assert 20.0 < start["p50"] < 110.0
+    assert start["p5"] <= start["p25"] <= start["p75"] <= start["p95"]
+    assert 90.0 < end["p50"] < 260.0
+    assert (told["age_s"], told["futures_age_s"]) == (0.0, 0.0)
+    last = site.told("/v1/jobs/last/eta")
+    assert last["why"].endswith("jobs that wait before it: 1")
+    # Its limit ends it after a minute.
+    assert seconds(last["end"]["p50"]) - seconds(last["start"]["p50"]) <= 60.0 + 1e-3
+
+
+def test_who_runs_and_who_ended(site):
+    told = site.told("/v1/jobs/runs/eta")
+    assert (told["state"], told["start"], told["why"]) == ("running", None, "")
+    assert 20.0 < seconds(told["end"]["p50"]) < 110.0
+    over = site.told("/v1/jobs/old00/eta")
+    assert (over["state"], over["start"], over["end"]) == ("ended", None, None)
+    assert seconds(over["ended"]) == 1100.0 - NOW_S
+    assert site.ask("/v1/jobs/none/eta")[0] == 404
+
+
+def test_who_can_never_run_is_told_why_and_keeps_nobody_else_from_an_answer(site):
+    told = site.told("/v1/jobs/wide/eta")
+    assert (told["start"], told["end"]) == (None, None)
+    assert told["why"] == "it asks for 99 GPUs, and pool calm has 16"
+    assert told["degraded"] == [] or "champion" in told["degraded"][0]
+
+
+def test_who_came_since_is_answered_at_once(site):
+    site.now_s += 5.0
+    site.post(("submit", "new", NOW_S + 5.0, {"pool": "busy", "gpus": 1}))
+    told = site.told("/v1/jobs/new/eta")
+    assert told["futures_age_s"] == 0.0
+    assert seconds(told["start"]["p95"]) <= 10.0
+
+
+def test_a_job_that_is_not_submitted_with_several_widths_and_limits(site):
+    body = {"pool": "calm", "gpus": [8, 16, 17], "time_limit_s": [60.0, 7200.0]}
+    answers = site.told("/v1/eta", body)["answers"]
+    assert [(one["gpus"], one["time_limit_s"]) for one in answers] == [
+        (gpus, limit_s) for gpus in (8, 16, 17) for limit_s in (60.0, 7200.0)
+    ]
+    # It comes last, behind two that hold the pool for some 60 + 100 + 60 s.
+    assert all(100.0 < seconds(one["start"]["p50"]) < 500.0 for one in answers[:4])
+    assert answers[4]["why"] == "it asks for 17 GPUs, and pool calm has 16"
+    short, long = (seconds(one["end"]["p50"]) - seconds(one["start"]["p50"]) for one in answers[:2])
+    assert short <= 60.0 + 1e-3 < long
+    assert site.told("/v1/eta", body)["answers"] == answers
+    # Nobody queues in the other pool.
+    (free,) = site.told("/v1/eta", {"pool": "busy", "gpus": 1})["answers"]
+    assert seconds(free["start"]["p95"]) <= 5.0
+    for wrong in ({"pool": "none"}, {"gpus": []}, {"gpus": [1] * 9}, {"gpus": -1}, {"time_limit_s": 0}, {"more": 1}):
+        assert site.ask("/v1/eta", {**body, **wrong})[0] == 422
+
+
+def test_a_line_for_people(site):
+    line = site.ask("/v1/jobs/next/eta?format=text")[1].decode()
+    assert line.startswith("job next: expected to start ")
+    assert "(90 %: " in line
+    assert line.count("\n") == 1
+    lines = site.ask("/v1/eta?format=text", {"pool": "calm", "gpus": [8, 17], "time_limit_s": 3600})[1].decode()
+    first, second = lines.splitlines()
+    assert first.startswith("8 GPUs for at most 1 h: expected to start ")
+    assert second.endswith("nothing can be said of when it starts (it asks for 17 GPUs, and pool calm has 16)")
+    assert site.ask("/v1/jobs/next/eta?format=html")[0] == 422
+
+
+def test_a_line_moves_no_cursor(site):
+    site.post(("submit", "\x1b[2J\n", NOW_S, {"pool": "busy"}))
+    assert site.ask("/v1/jobs/%1B%5B2J%0A/eta?format=text")[1].decode().startswith("job ?[2J?: expected to start ")
+
+
+def test_of_others_jobs_as_private_allows(registry):
+    with Site(registry, ACCESS, policy="fcfs", private=True) as site:
+        filled_by_root(site)
+        path = "/v1/jobs/next/eta"
+        assert [site.ask(path, token=TOKENS[user])[0] for user in ("ada", "bob", "root")] == [404, 200, 200]
+        assert site.ask(path)[0] == 401
+        seen = {user: {one["job_id"] for one in last(site, user)} for user in TOKENS}
+        assert seen == {"ada": set(), "bob": {"next"}, "root": {"next"}}
+
+
+def filled_by_root(site):
+    site.now_s = NOW_S
+    rows = [{"kind": k, "job_id": name, "at_s": at_s, **more} for k, name, at_s, more in (*past(), *queue())]
+    site.told("/v1/events", {"events": rows}, TOKENS["root"])
+    site.service.refresh()
+
+
+def last(site, user):
+    return site.told("/v1/promises", token=TOKENS[user])["last"]
+
+
+def test_nothing_is_said_where_nothing_ended_yet(registry):
+    with Site(registry, policy="fcfs") as site:
+        site.now_s = NOW_S
+        site.post(*queue())
+        told = site.told("/v1/jobs/next/eta")
+        assert told["start"] is None
+        assert "no job has ended yet" in told["why"]
+        assert any("no job has ended yet" in line for line in told["degraded"])
+
+
+def test_events_that_contradict_each_other_keep_the_last_futures_and_are_told(site):
+    for name in ("x", "y", "z"):
+        site.post(("submit", name, NOW_S, {"pool": "calm", "gpus": 16}), ("start", name, NOW_S, {}))
+    site.service.refresh()
+    told = site.told("/v1/jobs/next/eta")
+    assert told["start"] is not None
+    assert any("no futures could be played (DecisionError)" in line for line in told["degraded"])
+
+
+def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
+    service = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S)
+    service.watch.poll()
+    service.refresh()
+    eta = service.eta("next", Asker(Role.READ))
+    assert eta.basis.policy == "sia"
+    assert set(eta.basis.versions) == {"will-jobs-arrive", "new-load", "job-duration"}
+    assert eta.basis.sizes == "job-duration:1"
+    assert eta.answer.start is not None
+
+
+def test_a_policy_that_needs_the_future_is_refused(registry):
+    with pytest.raises(ConfigError, match="--policy milp"):
+        Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S, policy="milp")
+
+
+@pytest.mark.parametrize("host", ["evil.example:80", "127.0.0.1.evil.example", "[::2]:1", ""])
+def test_requests_to_another_host_are_refused_without_tokens(site, registry, host):
+    if host:
+        assert site.ask("/v1/forecasts", host=host)[0] == 421
+    assert site.ask("/v1/forecasts", host="localhost:1")[0] == 200
+
+
+def test_nobody_advises(site):
+    for path in ("/v1/advice", "/v1/leases"):
+        status, answer = site.ask(path)
+        assert status == 404
+        assert b"nobody advises here" in answer
+
+
+class Lender:
+    def advice(self):
+        return {"decisions": []}
+
+    def leases(self):
+        return [{"job_id": "next", "gpus": 8}, {"job_id": "runs", "gpus": 16}]
+
+
+def test_leases_of_an_advisor(registry):
+    with Site(registry, ACCESS, private=True, advisor=Lender()) as site:
+        filled_by_root(site)
+        assert site.told("/v1/advice", token=TOKENS["ada"]) == {"decisions": []}
+        told = site.told("/v1/leases", token=TOKENS["bob"])["leases"]
+        assert [one["job_id"] for one in told] == ["next"]
