@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
 
 import pytest
 
@@ -87,11 +88,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(**about) -> Iterator[Asked]:
+def serving(at: str = "", **about) -> Iterator[Asked]:
+    """A server on a port that is free, or at the file of a socket."""
     asked = Asked(**about)
-    with ThreadingHTTPServer((HOST, 0), partial(Handler, asked)) as server:
+    made = partial(ThreadingUnixStreamServer, at) if at else partial(ThreadingHTTPServer, (HOST, 0))
+    with made(partial(Handler, asked)) as server:
         server.daemon_threads = True
-        asked.port = server.server_address[1]
+        asked.port = 1 if at else server.server_address[1]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield asked
         server.shutdown()
@@ -199,6 +202,14 @@ def test_settings_come_from_the_file_and_over_them_from_the_environment(tmp_path
         asked.answers = {}
         submit(tmp_path, "account=poola;partition=poolb;gpus=4")
         assert json.loads(asked.requests[-1][1]) == {"pool": "poolb", "gpus": 4}
+
+
+@interpreted
+def test_a_server_may_listen_on_a_socket(tmp_path):
+    path = str(tmp_path / "serve.sock")
+    with serving(path, answers={"/v1/jobs/33/eta?format=text": "soon\n"}) as asked:
+        assert submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url, JOBCAST_SOCKET=path) == "jobcast: soon\n"
+        assert submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url) == ""
 
 
 @interpreted
