@@ -4,7 +4,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, isnan, nan
 from time import thread_time
 from typing import Any, NamedTuple
@@ -20,25 +20,28 @@ from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.completion_forecasts import RunTimeDraws, completions
 from jobcast.live.event_log import SUBMIT, Event
 from jobcast.live.futures import FutureAnswer, Futures
+from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.server.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
+from jobcast.models.completion.job_completions import SizeForecaster
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.schedulers import policies
 from jobcast.schedulers.registry import find_of_kind, make_policy
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.guard import GuardedForecasts, Nobody
+from jobcast.simulator.forecast_sources import Conservative
+from jobcast.simulator.guard import GuardedForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.workload import Workload
 
-FUTURES = 40
-"""Played of a queue."""
+FUTURES, IMAGINED = 40, 20
+"""Played of a queue, and for a job that there is not: whoever submits it waits for them."""
 PATIENCE_S = 10.0
 """For which who asks about a job that there is not waits for those who ask the same."""
 BELIEVED_S = 86_400.0
 """Stands for run times where nobody reads them: every future draws its own."""
-ASKED = "\0asked"
-"""Id of a job that there is not; no id of a cluster begins so."""
+ASKED = "?" * 201
+"""Id of a job that there is not: longer than any that a cluster can have."""
 NEEDS = {policies.ARRIVALS: ARRIVALS, policies.LOADS: LOADS, policies.DURATIONS: DURATIONS}
 """What policies ask -> the predictor that answers it."""
 NONE_ENDED = "no job has ended yet, and no version of completion-time is registered: nothing is known of run times"
@@ -101,14 +104,15 @@ class Basis:
         """Their forecasts, from what was known at an instant; None where nobody asks any."""
         if not self.unanswered and not self.predictors.keys() & set(NEEDS.values()):
             return None
+        if self.unanswered:
+            return Remembered(Conservative(Workload((), (), pools), DEFAULT_HORIZONS_MIN))
         history = RunHistory([pool.name for pool in pools], state.jobs)
         history.advance(now_s)
         arrivals, loads, durations = (self.predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
-        nobody = Nobody(f"no champion of {', '.join(sorted(self.unanswered))}", DEFAULT_HORIZONS_MIN)
-        source: Any = nobody if self.unanswered else RegistryForecasts(history, arrivals, loads, durations, pools)
+        source = RegistryForecasts(history, arrivals, loads, durations, pools)
         guarded = GuardedForecasts(source, Workload((), (), pools), BadAnswers())
         guarded.advance(now_s)
-        return guarded
+        return Remembered(guarded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,14 @@ class Queue(NamedTuple):
     run: Simulation
     draws: RunTimeDraws
     left_out: Mapping[str, str]
+
+
+class _Asked(NamedTuple):
+    """What the last round asked, and how it counted jobs that had ended: what it was told stands until the next."""
+
+    basis: Basis
+    source: ForecastSource | None
+    fitted: SizeForecaster | None = None
 
 
 class Etas:
@@ -181,6 +193,7 @@ class Etas:
         self.futures = Futures(lambda run, seq: ())
         self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
         self._number, self._why = -1, dict[str, str]()
+        self._asked: _Asked | None = None
         self._imagined: dict[tuple[int, Question], FutureAnswer] = {}
 
     def refresh(self) -> float:
@@ -199,11 +212,13 @@ class Etas:
 
     def _play(self, state: State, now_s: float) -> None:
         basis = Basis.of(self._policy, self._champions())
-        queue = self._queue(state, now_s, basis)
+        source = basis.source(state, self._pools, now_s)
+        queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
         # Of a job that was cancelled while it waited nothing is learnt.
         came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in state.known()}
         self.futures.refresh(queue.run, came)
+        self._asked = _Asked(basis, source, queue.draws.fitted)
         self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
         self.rounds += 1
 
@@ -243,21 +258,26 @@ class Etas:
 
     def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:
         facts = {name: one for name, one in question._asdict().items() if one != inf}
-        basis = Basis.of(self._policy, self._champions())
-        run, draws, _ = self._queue(state, now_s, basis, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        basis, source, fitted = self._asked or self._not_asked(state, now_s)
+        run, draws, _ = self._queue(state, now_s, basis, source, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        draws.futures, draws.fitted = min(IMAGINED, self._count), fitted
         seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
         start_s, end_s = (np.array([getattr(one, name) for one in played]) for name in ("start_s", "end_s"))
         return self.futures.about(start_s, end_s, now_s)
 
-    def _queue(self, state: State, now_s: float, basis: Basis, *more: Event) -> Queue:
+    def _not_asked(self, state: State, now_s: float) -> "_Asked":
+        basis = Basis.of(self._policy, self._champions())
+        return _Asked(basis, basis.source(state, self._pools, now_s))
+
+    def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
         """The queue at an instant, beside it jobs of `more` events."""
         ended = np.isfinite(state.jobs.known_s)
         over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
         active = (job for job in state.jobs.jobs if job.job_id not in over)
         left_out = {job.job_id: why for job in active if (why := self._why_not(job))}
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
-        source, sizes = basis.source(state, self._pools, now_s), basis.predictors.get(COMPLETIONS)
+        sizes = basis.predictors.get(COMPLETIONS)
         policy = make_policy(basis.policy, source)
         run = standing(events, now_s, self._pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
@@ -298,5 +318,5 @@ def _waits(run: Simulation) -> dict[str, str]:
 
 def _chosen(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
     rows = np.flatnonzero(wanted)
-    kept = [replace(jobs.jobs[row], seq=seq) for seq, row in enumerate(rows.tolist())]
+    kept = [jobs.jobs[row] for row in rows.tolist()]
     return EarlierJobs(kept, jobs.start_s[rows], jobs.known_s[rows], jobs.duration_s[rows])
