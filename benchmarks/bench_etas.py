@@ -22,6 +22,8 @@ from jobcast.models.registry import open_registry
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
 
+SHOWN = ("kind", "made", "due_90", "coverage_90_pct", "coverage_50_pct", "broken_low", "broken_high")
+
 
 def events_of(trace):
     """All that happens in a trace, in order."""
@@ -67,7 +69,7 @@ def main():
         print(f"{told} of {sum(there)} answered; {np.mean(there):.0f} jobs at a time, most {max(there)}")
         print(f"a round of futures: {np.mean(costs):.2f} s of CPU, most {max(costs):.2f} s")
         for row in service.promises.figures["kinds"]:
-            print({name: row[name] for name in ("kind", "made", "due_90", "coverage_90_pct", "coverage_50_pct")})
+            print({name: row[name] for name in SHOWN})
 
 
 if __name__ == "__main__":
