@@ -23,7 +23,8 @@ PATHS = (
     *OPEN, "/v1/forecasts", "/v1/events", "/v1/eta", "/v1/promises", "/v1/advice", "/v1/leases", "/v1/overview",
     "/v1/jobs/1/eta", "/metrics", "/docs", "/openapi.json",
 )  # fmt: skip
-METHODS = ("GET", "GET", "POST", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
+METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
+POSTED = ("/v1/events", "/v1/eta")
 TEXTS = (
     "", "a", "'; DROP TABLE events; --", "$(reboot)", "<script>", "../../etc/passwd", "\n\r\t", "\0", "é", "\u202e",
     "\ud800", "x" * 300, "%s%n", "NaN", "1", "true", "vision", "{{7*7}}",
@@ -56,14 +57,14 @@ def request(rng, pools):
         sound = {"kind": one_of(KINDS), "job_id": str(rng.integers(50)), "pool": one_of(pools)}
         return changed({**EVENT, **sound, "at_s": time.time() - float(rng.integers(10_000))})
 
-    path = one_of(PATHS)
+    path = one_of(PATHS if rng.random() < 0.5 else POSTED)
     if path == "/v1/jobs/1/eta":
         path = f"/v1/jobs/{quote(one_of(TEXTS), safe='', errors='surrogatepass')}/eta"
     if rng.random() < 0.3:
         names = ("pools", "horizons", "format", "other")
         path += f"?{one_of(names)}={quote(one_of((*TEXTS, *pools)), safe='', errors='surrogatepass')}"
     events = {"events": [event() for _ in range(rng.integers(4))]}
-    sound = events if rng.random() < 0.5 else {**ETA, "pool": one_of(pools)}
+    sound = events if path.startswith("/v1/events") != (rng.random() < 0.1) else {**ETA, "pool": one_of(pools)}
     body = json.dumps(value() if rng.random() < 0.1 else changed(sound)).encode()
     if rng.random() < 0.1:
         body = body[: int(rng.integers(len(body) + 1))]
@@ -72,7 +73,7 @@ def request(rng, pools):
     headers = {"Content-Type": one_of(("application/json", "application/json", "application/json", "text/plain", ""))}
     if rng.random() < 0.1:
         headers[one_of(("Accept", "Cookie", "X-Other", "Origin"))] = "x" * int(rng.integers(200))
-    method = one_of(METHODS)
+    method = one_of(METHODS) if rng.random() < 0.1 else "POST" if path.split("?")[0] in POSTED else "GET"
     return method, path, headers, body if method != "GET" else None
 
 

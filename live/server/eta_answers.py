@@ -28,7 +28,7 @@ def eta_figures(eta: Eta) -> dict[str, Any]:
         "why": eta.why,
         "policy": eta.basis.policy,
         "sizes": eta.basis.sizes,
-        "futures_age_s": None if answer is None else answer.age_s,
+        "futures_age_s": None if answer is None or isnan(answer.age_s) else answer.age_s,
     }
 
 

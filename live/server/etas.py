@@ -205,7 +205,7 @@ class Etas:
                 self._play(state, self._clock())
                 self.trouble = ""
             except Exception as error:  # events may contradict each other, and policies and predictors fail in any way
-                self.trouble = _failed(error)
+                self.trouble = self._failed(error)
             # One that failed would fail again until something else is known.
             self._number = state.number
         return thread_time() - begun_s
@@ -251,7 +251,7 @@ class Etas:
             try:
                 answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
             except Exception as error:  # as `refresh`
-                why = _failed(error)
+                why = self._failed(error)
             finally:
                 self._asking.release()
         return Eta(Known(job, nan, nan), answer, self.basis, why, now_s)
@@ -265,6 +265,15 @@ class Etas:
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
         start_s, end_s = (np.array([getattr(one, name) for one in played]) for name in ("start_s", "end_s"))
         return self.futures.about(start_s, end_s, now_s)
+
+    def _failed(self, error: Exception) -> str:
+        """What is told of an error to anybody; the log has its own words, which may name files and others' jobs."""
+        told = f"no futures could be played ({type(error).__name__}); the server's log tells more"
+        told = str(error) if isinstance(error, NoneEndedError) else told
+        # Once: it may stay so for hours.
+        if told != self.trouble:
+            LOG.warning("no futures were played: %s", error if isinstance(error, JobcastError) else repr(error))
+        return told
 
     def _not_asked(self, state: State, now_s: float) -> "_Asked":
         basis = Basis.of(self._policy, self._champions())
@@ -293,14 +302,6 @@ class Etas:
         if 0 < job.gpus <= quota:
             return ""
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
-
-
-def _failed(error: Exception) -> str:
-    """What is told of an error to anybody; the log has what it says itself, which may name files and others' jobs."""
-    LOG.warning("no futures were played: %s", error if isinstance(error, JobcastError) else repr(error))
-    if isinstance(error, NoneEndedError):
-        return str(error)
-    return f"no futures could be played ({type(error).__name__}); the server's log tells more"
 
 
 def _waits(run: Simulation) -> dict[str, str]:

@@ -161,6 +161,16 @@ def test_nothing_is_said_where_nothing_ended_yet(registry):
         assert any("no job has ended yet" in line for line in told["degraded"])
 
 
+def test_a_job_that_is_not_submitted_before_futures_were_played(registry):
+    with Site(registry, policy="fcfs") as site:
+        site.now_s = NOW_S
+        site.service.refresh()
+        site.post(*past(), *queue())
+        (told,) = site.told("/v1/eta", {"pool": "calm", "gpus": 8})["answers"]
+        assert told["start"] is not None
+        assert told["futures_age_s"] is None
+
+
 def test_events_that_contradict_each_other_keep_the_last_futures_and_are_told(site):
     for name in ("x", "y", "z"):
         site.post(("submit", name, NOW_S, {"pool": "calm", "gpus": 16}), ("start", name, NOW_S, {}))
