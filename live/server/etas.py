@@ -232,12 +232,17 @@ class Etas:
         # One that has come since is not among the futures; one that was left out is not looked for again.
         if not ended and not self.futures.knows(job_id) and self._number != state.number:
             self.refresh()
-        answer = self.futures.answer(job_id, now_s) if not ended and self.futures.knows(job_id) else None
-        if answer is not None and not isnan(known.start_s):
-            answer = answer._replace(start=None)
+        answer = None if ended else self._answer(known, now_s)
         waits = not ended and isnan(known.start_s)
         why = (self._why.get(job_id, "") if waits else "") or ("" if answer or ended else self.trouble)
         return Eta(known, answer, self.basis, why, now_s)
+
+    def _answer(self, known: Known, now_s: float) -> FutureAnswer | None:
+        try:
+            answer = self.futures.answer(known.job.job_id, now_s)
+        except TraceError:  # not among the futures, or not any more: another thread may just have played new ones
+            return None
+        return answer if isnan(known.start_s) else answer._replace(start=None)
 
     def asked(self, question: Question) -> Eta | None:
         """When a job would start and end that were submitted now; None where those who ask before it take too long."""
