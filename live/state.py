@@ -60,6 +60,11 @@ class State:
         start_s, known_s, run_s = (float(column[row]) for column in (jobs.start_s, jobs.known_s, jobs.duration_s))
         return Known(jobs.jobs[row], start_s, float(np.fmin(start_s + run_s, known_s)))
 
+    def active(self) -> Iterator[tuple[Job, float]]:
+        """Jobs that have not ended, and their starts, NaN where they wait."""
+        rows = np.flatnonzero(np.isnan(self.jobs.known_s)).tolist()
+        return ((self.jobs.jobs[row], float(self.jobs.start_s[row])) for row in rows)
+
     def known(self) -> Iterator[Known]:
         """All jobs, by submission."""
         jobs = self.jobs

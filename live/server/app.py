@@ -38,8 +38,8 @@ OPEN = ("/healthz", "/readyz", *PAGE)
 """Answered without a token."""
 REFRESH_S, IDLE_SHARE = 15.0, 4.0
 """Between two rounds of futures: seconds at least, and so many times the CPU time that the last one took."""
-MOST_WIDTHS = 8
-"""Of a job that is asked about, and as many time limits."""
+MOST_WIDTHS, MOST_ASKED = 8, 16
+"""Of a job that is asked about, as many time limits, and of both together."""
 LOG = logging.getLogger(__name__)
 AHEAD_S = 60.0
 """Seconds that a sender's clock may be ahead of ours."""
@@ -96,6 +96,8 @@ class EtaBody(BaseModel):
         """One for each width and limit."""
         widths = self.gpus if isinstance(self.gpus, list) else [self.gpus]
         limits = self.time_limit_s if isinstance(self.time_limit_s, list) else [self.time_limit_s or math.inf]
+        if len(widths) * len(limits) > MOST_ASKED:
+            raise HTTPException(422, f"more than {MOST_ASKED} widths times limits")
         for gpus, limit_s in product(widths, limits):
             yield Question(self.pool, gpus, limit_s, self.user, self.tag)
 

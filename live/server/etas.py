@@ -3,7 +3,8 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, isnan, nan
 from time import thread_time
@@ -36,8 +37,8 @@ from jobcast.simulator.workload import Workload
 
 FUTURES, IMAGINED = 40, 20
 """Played of a queue, and for a job that there is not: whoever submits it waits for them."""
-PATIENCE_S = 10.0
-"""For which who asks about a job that there is not waits for those who ask the same."""
+PATIENCE_S, MOST_WAITING = 10.0, 8
+"""For which who asks for futures waits for those who did before, and how many may wait: others are answered at once."""
 BELIEVED_S = 86_400.0
 """Stands for run times where nobody reads them: every future draws its own."""
 ASKED = "?" * 201
@@ -190,6 +191,7 @@ class Etas:
         self._quotas = {pool.name: pool.quota for pool in pools}
         self._count, self._seed = futures, seed
         self._playing, self._asking = threading.Lock(), threading.Lock()
+        self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
         self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
         self._number, self._why = -1, dict[str, str]()
@@ -200,15 +202,41 @@ class Etas:
         """Play the futures of all jobs; the CPU seconds that it took. What fails is told and logged."""
         begun_s = thread_time()
         with self._playing:
-            state = self._state()
-            try:
-                self._play(state, self._clock())
-                self.trouble = ""
-            except Exception as error:  # events may contradict each other, and policies and predictors fail in any way
-                self.trouble = self._failed(error)
-            # One that failed would fail again until something else is known.
-            self._number = state.number
+            self._round()
         return thread_time() - begun_s
+
+    def _round(self) -> None:
+        state = self._state()
+        try:
+            self._play(state, self._clock())
+            self.trouble = ""
+        except Exception as error:  # events may contradict each other, and policies and predictors fail in any way
+            self.trouble = self._failed(error)
+        # One that failed would fail again until something else is known.
+        self._number = state.number
+
+    @contextmanager
+    def _turn(self, lock: threading.Lock) -> Iterator[bool]:
+        """Whether the lock is held now; no where too many wait already, or those before take too long."""
+        held = False
+        if not self._turns.acquire(blocking=False):
+            yield held
+            return
+        try:
+            held = lock.acquire(timeout=PATIENCE_S)
+            yield held
+        finally:
+            if held:
+                lock.release()
+            self._turns.release()
+
+    def _catch_up(self, number: int) -> None:
+        """Play futures unless that was done since an event, or others are at it for too long."""
+        if self._number < number:
+            with self._turn(self._playing) as held:
+                # Whoever was first may have done so.
+                if held and self._number < number:
+                    self._round()
 
     def _play(self, state: State, now_s: float) -> None:
         basis = Basis.of(self._policy, self._champions())
@@ -224,14 +252,15 @@ class Etas:
 
     def of(self, job_id: str) -> Eta | None:
         """When a job will start and end; None for one that nobody has heard of."""
-        state, now_s = self._state(), self._clock()
+        state = self._state()
         known = state.job(job_id)
         if known is None:
             return None
         ended = not isnan(known.end_s)
         # One that has come since is not among the futures; one that was left out is not looked for again.
-        if not ended and not self.futures.knows(job_id) and self._number != state.number:
-            self.refresh()
+        if not ended and not self.futures.knows(job_id):
+            self._catch_up(state.number)
+        now_s = self._clock()
         answer = None if ended else self._answer(known, now_s)
         waits = not ended and isnan(known.start_s)
         why = (self._why.get(job_id, "") if waits else "") or ("" if answer or ended else self.trouble)
@@ -251,14 +280,13 @@ class Etas:
         job = Job(0, "", question.pool, now_s, question.gpus, question.user, question.tag, requirements=limits)
         why, answer = self._why_not(job), self._imagined.get((self.rounds, question))
         if not why and answer is None:
-            if not self._asking.acquire(timeout=PATIENCE_S):
-                return None
-            try:
-                answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
-            except Exception as error:  # as `refresh`
-                why = self._failed(error)
-            finally:
-                self._asking.release()
+            with self._turn(self._asking) as held:
+                if not held:
+                    return None
+                try:
+                    answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
+                except Exception as error:  # as in a round
+                    why = self._failed(error)
         return Eta(Known(job, nan, nan), answer, self.basis, why, now_s)
 
     def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:

@@ -155,8 +155,8 @@ class Service:
         for who is forecast to arrive within the shortest window; asked for by jobs that wait.
         """
         found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in self.pools}
-        for job, start_s, end_s in self.state.known():
-            if isnan(end_s) and job.pool in found:
+        for job, start_s in self.state.active():
+            if job.pool in found:
                 found[job.pool]["pending" if isnan(start_s) else "held"] += job.gpus
                 found[job.pool]["lent"] += job.gpus if job.job_id in self.state.spare and not isnan(start_s) else 0
         return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in self.pools}

@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.live.event_log import EventLog
+from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
 from tests.live.server.site import POOLS, Site
@@ -109,7 +110,15 @@ def test_a_job_that_is_not_submitted_with_several_widths_and_limits(site):
     # Nobody queues in the other pool.
     (free,) = site.told("/v1/eta", {"pool": "busy", "gpus": 1})["answers"]
     assert seconds(free["start"]["p95"]) <= 5.0
-    for wrong in ({"pool": "none"}, {"gpus": []}, {"gpus": [1] * 9}, {"gpus": -1}, {"time_limit_s": 0}, {"more": 1}):
+    for wrong in (
+        {"pool": "none"},
+        {"gpus": []},
+        {"gpus": [1] * 9},
+        {"gpus": [1] * 8, "time_limit_s": [1.0] * 3},
+        {"gpus": -1},
+        {"time_limit_s": 0},
+        {"more": 1},
+    ):
         assert site.ask("/v1/eta", {**body, **wrong})[0] == 422
 
 
@@ -178,6 +187,23 @@ def test_events_that_contradict_each_other_keep_the_last_futures_and_are_told(si
     told = site.told("/v1/jobs/next/eta")
     assert told["start"] is not None
     assert any("no futures could be played (DecisionError)" in line for line in told["degraded"])
+
+
+def test_who_would_wait_too_long_is_told_so(site, monkeypatch):
+    monkeypatch.setattr(etas, "PATIENCE_S", 0.05)
+    service = site.service
+    with service.etas._asking:
+        assert site.ask("/v1/eta", {"pool": "calm", "gpus": 1})[0] == 503
+    assert site.ask("/v1/eta", {"pool": "calm", "gpus": 1})[0] == 200
+    for _ in range(etas.MOST_WAITING):
+        service.etas._turns.acquire()
+    assert site.ask("/v1/eta", {"pool": "calm", "gpus": 2})[0] == 503
+    # One that is not among the last futures keeps nobody waiting either.
+    site.post(("submit", "new", NOW_S, {"pool": "busy", "gpus": 1}))
+    assert site.told("/v1/jobs/new/eta")["start"] is None
+    for _ in range(etas.MOST_WAITING):
+        service.etas._turns.release()
+    assert site.told("/v1/jobs/new/eta")["start"] is not None
 
 
 def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
