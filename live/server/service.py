@@ -138,14 +138,15 @@ class Service:
     def asked(self, question: Question, asker: Asker) -> Eta | None:
         """When a job would start and end that is not submitted yet: no promise; see `Etas.asked`."""
         # How long others' jobs run is theirs, too.
-        return self.etas.asked(question if self._sees_all(asker) else question._replace(user=asker.user))
+        return self.etas.asked(question if self.sees_all(asker) else question._replace(user=asker.user))
 
     def may_see(self, job_id: str, asker: Asker) -> bool:
         """Whether somebody may know anything of a job."""
         known = self.state.job(job_id)
-        return self._sees_all(asker) or (known is not None and known.job.user == asker.user != "")
+        return self.sees_all(asker) or (known is not None and known.job.user == asker.user != "")
 
-    def _sees_all(self, asker: Asker) -> bool:
+    def sees_all(self, asker: Asker) -> bool:
+        """Whether somebody may know of everybody's jobs."""
         return not self._private or asker.role >= Role.ADVISE
 
     def held(self, answers: Answers) -> dict[str, dict[str, float]]:

@@ -39,6 +39,7 @@ def queue():
 def filled(site):
     site.now_s = NOW_S
     site.post(*past(), *queue())
+    site.service.watch.poll()
     site.service.refresh()
     return site
 
@@ -132,6 +133,13 @@ def test_a_line_for_people(site):
     assert first.startswith("8 GPUs for at most 1 h: expected to start ")
     assert second.endswith("nothing can be said of when it starts (it asks for 17 GPUs, and pool calm has 16)")
     assert site.ask("/v1/jobs/next/eta?format=html")[0] == 422
+
+
+def test_a_line_tells_what_is_old(site):
+    site.now_s += 100.0
+    line = site.ask("/v1/jobs/next/eta?format=text")[1].decode()
+    assert "nothing was heard of the cluster for more than 60 s" in line
+    assert line.count("\n") == 1
 
 
 def test_a_line_moves_no_cursor(site):
@@ -247,6 +255,7 @@ class Lender:
 def test_leases_of_an_advisor(registry):
     with Site(registry, ACCESS, private=True, advisor=Lender()) as site:
         filled_by_root(site)
-        assert site.told("/v1/advice", token=TOKENS["ada"]) == {"decisions": []}
+        assert site.told("/v1/advice", token=TOKENS["root"]) == {"decisions": []}
+        assert site.ask("/v1/advice", token=TOKENS["ada"])[0] == 403
         told = site.told("/v1/leases", token=TOKENS["bob"])["leases"]
         assert [one["job_id"] for one in told] == ["next"]
