@@ -36,6 +36,10 @@ class LedgerError(UserError):
     """A promise ledger that cannot be read or added to."""
 
 
+class ClusterError(UserError):
+    """A running cluster that does not answer, or refuses what it is asked."""
+
+
 class PromotionError(UserError):
     """A version that did worse than the one whose place it would take."""
 

@@ -1,28 +1,27 @@
-"""The event log: what a running cluster did, in a database that only grows."""
+"""The event log: what a running cluster did, and what was done to it, in a database that only grows."""
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.errors import LedgerError
-from jobcast.traces.files import disk_trouble, reason, unwritable
+from jobcast.traces.growing_database import GrowingDatabase
 
-SUBMIT, START, END, LOOK = "submit", "start", "end", "look"
-"""What happened to a job; a look tells only that somebody looked, and saw all there was to see by then."""
-BUSY_TIMEOUT_S = 30.0  # another process may be writing
+SUBMIT, CHANGE, START, REQUEUE, END = "submit", "change", "start", "requeue", "end"
+"""What happens to a job. A change tells facts that are others from then on; a requeue takes back what it held."""
+LOOK, QUOTA, GPUS = "look", "quota", "gpus"
+"""Somebody looked and saw all there was to see by then; GPUs of a pool; GPUs of all nodes that are up."""
+INTENT, LEASE, OVERSTAY, LIMITS = "intent", "lease", "overstay", "limits"
+"""What is about to be done to a job, a lease that was read back, one that outlived it, limits as they were before."""
+KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS)
+OURS, SCHEMA = 0x6A6F6265, 1
+"""Application id of the database, the letters jobe, and the number of its tables' form."""
 TABLES = """
-CREATE TABLE IF NOT EXISTS events (
+CREATE TABLE events (
     number INTEGER PRIMARY KEY, known_s REAL NOT NULL, kind TEXT NOT NULL, job_id TEXT NOT NULL, at_s REAL NOT NULL,
     facts TEXT NOT NULL, UNIQUE (job_id, kind, at_s)
 );
-CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON events
-    BEGIN SELECT RAISE(ABORT, 'rows of the event log are never changed'); END;
-CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
-    BEGIN SELECT RAISE(ABORT, 'rows of the event log are never changed'); END;
 """
 
 
@@ -33,10 +32,12 @@ class Event:
     Attributes
     ----------
     known_s : from when it was known, seconds from the epoch
-    kind : `SUBMIT`, `START`, `END` or `LOOK`
-    job_id : empty for a look
+    kind : one of `KINDS`
+    job_id : of a quota the pool, empty for a look and for GPUs
     at_s : when it happened, seconds from the epoch
-    facts : of a submission `pool`, `gpus`, `user` and `tag`; of an end `duration_s`, where it is told
+    facts : of a submission `pool`, `gpus`, `user`, `tag`, and where told `time_limit_s` and `held` (it may not start
+        yet); of a change those that are others now; of a start `dedicated`, of an end `duration_s`, where told; of a
+        quota and of GPUs `gpus`
     """
 
     known_s: float
@@ -57,39 +58,21 @@ class EventLog:
     """
 
     def __init__(self, home: Path) -> None:
-        self.file = (home / "live" / "live.sqlite").absolute()
+        self._database = GrowingDatabase(home / "live" / "live.sqlite", "event log", OURS, SCHEMA, TABLES, ("events",))
+        self.file = self._database.file
 
     def append(self, events: Iterable[Event]) -> int:
         """Keep events; how many were new comes back: of one job, kind and time the first stays."""
-        rows = [(one.known_s, one.kind, one.job_id, one.at_s, json.dumps(dict(one.facts))) for one in events]
-        with self._open() as database, database:
-            before = database.total_changes
-            database.executemany(
-                "INSERT OR IGNORE INTO events (known_s, kind, job_id, at_s, facts) VALUES (?, ?, ?, ?, ?)", rows
-            )
-            return database.total_changes - before
+        names = ("known_s", "kind", "job_id", "at_s", "facts")
+        values = ((one.known_s, one.kind, one.job_id, one.at_s, json.dumps(dict(one.facts))) for one in events)
+        return self._database.add("INSERT OR IGNORE", "events", [dict(zip(names, row, strict=True)) for row in values])
 
     def since(self, number: int) -> list[tuple[int, Event]]:
         """Events with their numbers, in the order in which they were kept, after the one with `number`."""
         query = "SELECT number, known_s, kind, job_id, at_s, facts FROM events WHERE number > ? ORDER BY number"
-        with self._open() as database:
+        with self._database.open() as database:
             found = database.execute(query, (number,)).fetchall()
         return [
             (place, Event(known_s, kind, job_id, at_s, json.loads(facts)))
             for place, known_s, kind, job_id, at_s, facts in found
         ]
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self.file, timeout=BUSY_TIMEOUT_S)) as database:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.executescript(TABLES)
-                yield database
-        except (sqlite3.Error, OSError) as error:
-            if disk_trouble(error):
-                raise LedgerError(unwritable(self.file, error)) from error
-            raise LedgerError(
-                f"{self.file}: cannot be used as event log ({reason(error)}); check its folder, or move it away"
-            ) from error

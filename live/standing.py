@@ -1,17 +1,16 @@
 """A run that stands where a cluster stands: what policies decide on beside a running cluster, and futures fork from."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isnan, nan
 from typing import Any
-
-import numpy as np
 
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Grant
-from jobcast.live.event_log import START, Event
-from jobcast.live.recorded_jobs import recorded_jobs
+from jobcast.live.event_log import Event
+from jobcast.live.recorded_jobs import ClusterRecord, JobRecord, in_order
 from jobcast.simulator.engine import Simulation, Stand
-from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
 
 LEAST_S = 1.0
@@ -26,58 +25,96 @@ def standing(
     source: ForecastSource | None,
     believed_s: Callable[[Job], float],
 ) -> Simulation:
+    """As `standing_of`, from all that was known by an instant, whatever the order in which it is told."""
+    return standing_of(ClusterRecord().take(in_order(events, now_s)), now_s, pools, policy, source, believed_s)
+
+
+def standing_of(
+    record: ClusterRecord,
+    now_s: float,
+    pools: Sequence[Pool],
+    policy: Any,
+    source: ForecastSource | None,
+    believed_s: Callable[[Job], float],
+) -> Simulation:
     """A run at an instant, before its policy is asked: `look()` tells the view, `fork()` gives futures.
 
-    Of events that were not known by then, and of jobs that were known to have ended, no trace is left but in its
-    history. The same events make the same run, in whatever order jobs' submissions and ends stand; starts of one
-    instant keep theirs.
+    Left out are jobs that are known to have ended, and those that wait but may not start, or never can: held ones,
+    those of pools that have no quota or a smaller one than they are wide. The run has no history: its source looks at
+    one of its own, of all that is known.
 
     Parameters
     ----------
-    events : of the cluster; a start whose facts have `dedicated` False holds spare GPUs
+    record : of the cluster; a start whose facts have `dedicated` False holds spare GPUs
     now_s : seconds from the epoch
     pools : with their quotas as of now
     believed_s : how long a job runs in all, seconds
 
     Raises
     ------
-    PoolsError, TraceError
-        A job's pool has no quota, or a smaller one than the job is wide.
     DecisionError
         Jobs hold more GPUs than there are. More than their pool's quota they may hold: it may have been lowered.
     """
-    known = [event for event in events if event.known_s <= now_s]
-    jobs = recorded_jobs(known)
-    # An end is known or it is not: NaN where nobody told of one.
-    ended = np.isfinite(jobs.known_s)
-    since_s = {job.job_id: min(start_s, now_s) for job, start_s in zip(jobs.jobs, jobs.start_s.tolist(), strict=True)}
-    there = [job for job, over in zip(jobs.jobs, ended.tolist(), strict=True) if not over and job.submit_s <= now_s]
-    outcomes = [Outcome(_run_s(believed_s(job), now_s - since_s[job.job_id])) for job in there]
-    workload = Workload(there, outcomes, pools)
-    workload.check()
-    history = RunHistory([pool.name for pool in pools], _only(jobs, ended))
-    held = {job.job_id: job for job in workload.jobs if not np.isnan(since_s[job.job_id])}
+    jobs = record.recorded()
+    states = [record.jobs[job.job_id] for job in jobs.jobs]
+    quotas = {pool.name: pool.quota for pool in pools}
+    inside = [job for job, one in zip(jobs.jobs, states, strict=True) if _there(job, one, quotas, now_s)]
+    since_s = {name: _since_s(record.jobs[name], now_s) for name in (job.job_id for job in inside)}
+    outcomes = [Outcome(_run_s(believed_s(job), now_s - since_s[job.job_id])) for job in inside]
+    held = [job for job in inside if not isnan(since_s[job.job_id])]
+    workload = Workload(inside, outcomes, present(pools, record.gpus, jobs, states, held))
+    seqs = {job.job_id: job.seq for job in workload.jobs}
+    held.sort(key=lambda job: (since_s[job.job_id], job.job_id))
     stands = {
-        held[name].seq: Stand(now_s - since_s[name], Grant(held[name].gpus, dedicated=dedicated), since_s[name])
-        for name, dedicated in sorted(_dedicated(known).items(), key=lambda row: since_s.get(row[0], now_s))
-        if name in held
+        seqs[job.job_id]: Stand(now_s - since_s[job.job_id], _grant(job, record), since_s[job.job_id]) for job in held
     }
-    return Simulation(workload, policy, source, history).begin(now_s, stands)
+    return Simulation(workload, policy, source).begin(now_s, stands)
+
+
+def present(
+    pools: Sequence[Pool], gpus: int | None, jobs: EarlierJobs, states: Sequence[JobRecord], held: Sequence[Job]
+) -> list[Pool]:
+    """Quotas as far as there are GPUs: of what is down, or held by jobs of no pool, each pool lacks its share.
+
+    Parameters
+    ----------
+    gpus : of all nodes that are up, None where nobody told
+    jobs, states : all that are known
+    held : those of the pools that hold GPUs; a pool keeps as many as its widest
+    """
+    total, names = sum(pool.quota for pool in pools), {pool.name for pool in pools}
+    strangers = (job for job, one in zip(jobs.jobs, states, strict=True) if one.runs and job.pool not in names)
+    there = total if gpus is None else gpus - sum(job.gpus for job in strangers)
+    least = {job.pool: job.gpus for job in sorted(held, key=lambda job: job.gpus)}
+    if there >= total:
+        return [Pool(pool.name, max(pool.quota, least.get(pool.name, 0))) for pool in pools]
+    # Rounded down: of what is not there nothing is lent.
+    return [Pool(one.name, max(one.quota * max(there, 0) // total, least.get(one.name, 0))) for one in pools]
+
+
+def _there(job: Job, known: JobRecord, quotas: Mapping[str, int], now_s: float) -> bool:
+    """Whether a job runs, or waits for what it can have."""
+    if known.over or job.submit_s > now_s or job.pool not in quotas or job.gpus == 0:
+        return False
+    return known.holds or (not known.held and job.gpus <= quotas[job.pool])
+
+
+def _since_s(known: JobRecord, now_s: float) -> float:
+    """Since when it holds GPUs, NaN where it waits."""
+    if not known.holds:
+        return nan
+    # Granted ones are as good as started.
+    return now_s if known.start is None else min(known.start.at_s, now_s)
+
+
+def _grant(job: Job, record: ClusterRecord) -> Grant:
+    known = record.jobs[job.job_id]
+    # Granted are spare GPUs alone.
+    dedicated = known.start is not None and known.start.facts.get("dedicated", True)
+    return Grant(job.gpus, dedicated=dedicated)
 
 
 def _run_s(believed_s: float, ran_s: float) -> float:
     """Run time of a job that has run so long, NaN where it waits."""
     # A comparison with NaN is false: who waits runs as believed.
     return ran_s + LEAST_S if believed_s < ran_s + LEAST_S else believed_s
-
-
-def _dedicated(events: Sequence[Event]) -> dict[str, bool]:
-    """By job, whether its GPUs count against its pool's quota, by the last start that is known."""
-    starts = sorted((one for one in events if one.kind == START), key=lambda one: (one.known_s, one.at_s))
-    return {event.job_id: event.facts.get("dedicated", True) for event in starts}
-
-
-def _only(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
-    """Some of the jobs, by a mask."""
-    kept = [jobs.jobs[row] for row in np.flatnonzero(wanted).tolist()]
-    return EarlierJobs(kept, jobs.start_s[wanted], jobs.known_s[wanted], jobs.duration_s[wanted])

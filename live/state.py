@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
-from jobcast.live.event_log import START, Event
-from jobcast.live.recorded_jobs import recorded_jobs
+from jobcast.live.event_log import Event
+from jobcast.live.recorded_jobs import ClusterRecord, in_order, recorded_jobs
 from jobcast.simulator.history import EarlierJobs
 
 
@@ -30,7 +31,9 @@ class State:
     number : of the last event
     known_s : when that was known, seconds from the epoch; -inf before any
     events : all of them, in the order in which they were kept
+    record : of the cluster; it goes on with the next state, which this one does not
     jobs : as the events tell them
+    ended_s : when each ended, seconds from the epoch; NaN of those that have not, as far as anybody knows
     row_of : by job id, its place among the jobs
     spare : jobs whose GPUs, by their last start, count against no quota
     """
@@ -38,36 +41,40 @@ class State:
     number: int = 0
     known_s: float = -inf
     events: Sequence[Event] = ()
+    record: ClusterRecord = field(default_factory=ClusterRecord)
     jobs: EarlierJobs = field(default_factory=lambda: recorded_jobs(()))
+    ended_s: Floats = field(default_factory=lambda: np.empty(0))
     row_of: Mapping[str, int] = field(default_factory=dict)
     spare: Set[str] = frozenset()
 
     def after(self, rows: Sequence[tuple[int, Event]]) -> "State":
         """With more events and their numbers."""
-        events = [*self.events, *(event for _, event in rows)]
-        jobs = recorded_jobs(events)
+        new = [event for _, event in rows]
+        events, known_s = [*self.events, *new], max(self.known_s, *(event.known_s for event in new))
+        # Whoever tells late what was known before has all of it told anew, in order.
+        late = any(event.known_s < self.known_s for event in new)
+        record = ClusterRecord().take(in_order(events)) if late else self.record.take(in_order(new))
+        jobs = record.recorded()
         row_of = {job.job_id: row for row, job in enumerate(jobs.jobs)}
-        starts = [event for _, event in rows if event.kind == START]
-        spare = {one.job_id for one in starts if not one.facts.get("dedicated", True)}
-        known_s = max(self.known_s, *(event.known_s for _, event in rows))
-        return State(rows[-1][0], known_s, events, jobs, row_of, (self.spare - {one.job_id for one in starts}) | spare)
+        starts = ((name, one.start) for name, one in record.jobs.items())
+        spare = {name for name, start in starts if start is not None and not start.facts.get("dedicated", True)}
+        ends = ((record.jobs[job.job_id].over, record.jobs[job.job_id].end) for job in jobs.jobs)
+        ended_s = np.array([end.at_s if over and end is not None else nan for over, end in ends])
+        return State(rows[-1][0], known_s, events, record, jobs, ended_s, row_of, spare)
 
     def job(self, job_id: str) -> Known | None:
         """A job; None for one that nobody has heard of."""
         row, jobs = self.row_of.get(job_id), self.jobs
         if row is None:
             return None
-        start_s, known_s, run_s = (float(column[row]) for column in (jobs.start_s, jobs.known_s, jobs.duration_s))
-        return Known(jobs.jobs[row], start_s, float(np.fmin(start_s + run_s, known_s)))
+        return Known(jobs.jobs[row], float(jobs.start_s[row]), float(self.ended_s[row]))
 
     def active(self) -> Iterator[tuple[Job, float]]:
         """Jobs that have not ended, and their starts, NaN where they wait."""
-        rows = np.flatnonzero(np.isnan(self.jobs.known_s)).tolist()
+        rows = np.flatnonzero(np.isnan(self.ended_s)).tolist()
         return ((self.jobs.jobs[row], float(self.jobs.start_s[row])) for row in rows)
 
     def known(self) -> Iterator[Known]:
         """All jobs, by submission."""
         jobs = self.jobs
-        # Of one that ended without a start only this is known: from when.
-        end_s = np.fmin(jobs.start_s + jobs.duration_s, jobs.known_s)
-        return map(Known, jobs.jobs, jobs.start_s.tolist(), end_s.tolist())
+        return map(Known, jobs.jobs, jobs.start_s.tolist(), self.ended_s.tolist())

@@ -182,6 +182,19 @@ class RegistryForecasts:
             known = self._bins[job.seq] = bin_index(result, len(self._horizons_s) + 1)
         return known
 
+    def duration_bins(self, jobs: Sequence[Job]) -> list[int | None]:
+        """Bins of many jobs as of now, (n_jobs,), none of which is held; None where the predictor gave no answer."""
+
+        def ask(_: list[str]) -> Any:
+            lenders = np.array([self._lenders_gpus.get(job.pool, LENDERS_GPUS) for job in jobs])
+            return self._of_jobs().choose(np.concatenate([self._row(job) for job in jobs]), lenders)
+
+        answers = _kept(each_row, _asked([], ask), len(jobs)) if jobs else []
+        if isinstance(answers, BadAnswerError):
+            return [None] * len(jobs)
+        bins = (_kept(bin_index, one, len(self._horizons_s) + 1) for one in answers)
+        return [None if isinstance(one, BadAnswerError) else one for one in bins]
+
     def duration_probabilities(self, job: Job) -> tuple[float, ...]:
         """Probabilities of its bins, from what had happened when they were first asked for."""
         known = self._chances.get(job.seq)

@@ -5,17 +5,12 @@ Free of command line, replays and MLflow, so that whatever answers users can kee
 
 import json
 import math
-import os
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from jobcast.domain.errors import LedgerError
-from jobcast.traces.files import disk_trouble, reason, unwritable
-from jobcast.traces.owners import draft_room, sweep_drafts
+from jobcast.traces.growing_database import GrowingDatabase
 
 START, END = "start", "end"
 """What is promised of a job: its first GPUs, its completion."""
@@ -23,8 +18,7 @@ SCHEMA = 1
 """Of the tables below; a database tells its own."""
 OURS = 0x6A6F6263
 """Application id of the database: the letters jobc."""
-BUSY_TIMEOUT_S = 30.0  # another process may be writing
-TABLES = f"""
+TABLES = """
 CREATE TABLE promises (
     id INTEGER PRIMARY KEY, job_id TEXT NOT NULL, submit_s REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
     gpus INTEGER NOT NULL, at_s REAL NOT NULL, asked_s REAL NOT NULL, policy TEXT NOT NULL, version TEXT NOT NULL,
@@ -37,14 +31,7 @@ CREATE TABLE outcomes (
 );
 CREATE INDEX promises_by_policy ON promises (policy, version, kind);
 CREATE UNIQUE INDEX once ON outcomes (job_id, submit_s, kind, event_s IS NULL, ifnull(event_s, known_s));
-PRAGMA application_id = {OURS};
-PRAGMA user_version = {SCHEMA};
-""" + "".join(
-    f"CREATE TRIGGER no_{what}_of_{table} BEFORE {what} ON {table} "
-    "BEGIN SELECT RAISE(ABORT, 'rows of the promise ledger are never changed'); END;\n"
-    for table in ("promises", "outcomes")
-    for what in ("UPDATE", "DELETE")
-)
+"""
 LISTS = ("intervals", "futures_s")
 """Columns of promises that are lists, kept as JSON."""
 IN_ORDER = "event_s IS NOT NULL, CASE WHEN event_s IS NULL THEN known_s ELSE id END"
@@ -129,23 +116,25 @@ class PromiseLedger:
     """
 
     def __init__(self, home: Path) -> None:
-        self.file = (home / "promises" / "ledger.db").absolute()
+        file = home / "promises" / "ledger.db"
+        self._database = GrowingDatabase(file, "promise ledger", OURS, SCHEMA, TABLES, ("promises", "outcomes"))
+        self.file = self._database.file
 
     def keep(self, promises: Iterable[Promise]) -> int:
         """Add promises, all or none of them; how many there were."""
         rows = [asdict(one) | {name: json.dumps(getattr(one, name)) for name in LISTS} for one in promises]
-        return self._add("INSERT", "promises", rows)
+        return self._database.add("INSERT", "promises", rows)
 
     def keep_outcomes(self, outcomes: Outcomes, trace_sha256: str) -> int:
         """Add outcomes; how many were new. The same outcome is kept once, a corrected one beside the old."""
         names = ("job_id", "submit_s", "kind", "event_s", "known_s", "trace_sha256")
         rows = [dict(zip(names, (*event, *one, trace_sha256), strict=True)) for event, one in outcomes.items()]
-        return self._add("INSERT OR IGNORE", "outcomes", rows)
+        return self._database.add("INSERT OR IGNORE", "outcomes", rows)
 
     def promises(self, **of: str) -> list[Promise]:
         """In the order in which they were kept; `of`: columns and what they must be."""
         where = " AND ".join(["TRUE", *(f"{name} = ?" for name in of)])
-        with self._open() as database:
+        with self._database.open() as database:
             found = database.execute(f"SELECT * FROM promises WHERE {where} ORDER BY id", tuple(of.values()))
             rows = [dict(row) for row in found]
         # The number of the row is the ledger's own.
@@ -155,70 +144,8 @@ class PromiseLedger:
     def outcomes(self, until_s: float = math.inf) -> dict[Event, Outcome]:
         """The last that was known of each event by an instant."""
         query = f"SELECT * FROM outcomes WHERE known_s <= ? ORDER BY {IN_ORDER}"
-        with self._open() as database:
+        with self._database.open() as database:
             return {
                 (row["job_id"], row["submit_s"], row["kind"]): Outcome(row["event_s"], row["known_s"])
                 for row in database.execute(query, (until_s,))
             }
-
-    def _add(self, how: str, table: str, rows: Sequence[Mapping[str, Any]]) -> int:
-        if not rows:
-            return 0
-        names = ", ".join(rows[0])
-        with self._open(make=True) as database:
-            # Taken at once: two that read first and write then would wait for each other.
-            database.execute("BEGIN IMMEDIATE")
-            before = database.total_changes
-            values = ", ".join(f":{name}" for name in rows[0])
-            database.executemany(f"{how} INTO {table} ({names}) VALUES ({values})", rows)
-            database.execute("COMMIT")
-            return database.total_changes - before
-
-    @contextmanager
-    def _open(self, make: bool = False) -> Iterator[sqlite3.Connection]:
-        try:
-            if make and not self.file.exists():
-                self._make()
-            # An empty one in memory where there is no file to read.
-            place = f"{self.file.as_uri()}?mode=rw" if self.file.exists() else None
-            with closing(_connected(place or ":memory:")) as database:
-                if place is None:
-                    database.executescript(TABLES)
-                self._check(database)
-                yield database
-        except (sqlite3.Error, OSError) as error:
-            if disk_trouble(error):
-                raise LedgerError(unwritable(self.file, error)) from error
-            raise LedgerError(
-                f"{self.file}: cannot be used as promise ledger ({reason(error)}); check its folder, or move it away"
-            ) from error
-
-    def _make(self) -> None:
-        """Make the database beside its place first: others see a whole one, or none."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        sweep_drafts(self.file.parent, self.file.name)
-        with draft_room(self.file) as room:
-            draft = room / self.file.name
-            with closing(_connected(draft.as_uri())) as database:
-                # Readers and a writer at once; kept in the file.
-                database.execute("PRAGMA journal_mode = WAL")
-                database.executescript(TABLES)
-            # Where another process was first its ledger is the ledger.
-            with suppress(FileExistsError):
-                os.link(draft, self.file)
-
-    def _check(self, database: sqlite3.Connection) -> None:
-        ours, schema = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-        if ours != OURS:
-            raise LedgerError(f"{self.file}: is a database, but no promise ledger; move it away")
-        if schema > SCHEMA:
-            raise LedgerError(
-                f"{self.file}: was written by a newer jobcast (schema {schema}, not {SCHEMA}); update jobcast"
-            )
-
-
-def _connected(place: str) -> sqlite3.Connection:
-    # Transactions are begun and ended by hand.
-    made = sqlite3.connect(place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-    made.row_factory = sqlite3.Row
-    return made

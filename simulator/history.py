@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from math import inf, isfinite
 
 import numpy as np
@@ -46,6 +47,16 @@ class EarlierJobs:
     start_s: Floats
     known_s: Floats
     duration_s: Floats
+
+
+class Happening(IntEnum):
+    """What happens to a job, in the order of one instant."""
+
+    ARRIVAL, START, END = 0, 1, 2
+
+
+Ahead = tuple[float, int, tuple[bool, int], Job, float]
+"""When, what, whose (whether of an earlier job, and its number), the job, and at an end its run time, seconds."""
 
 
 class Column:
@@ -160,9 +171,9 @@ class RunHistory:
             self._next_earlier += 1
             # Ends of the run and events of earlier jobs are told in the order of their times.
             self._tell_ends(at_s)
-            if kind == _ARRIVAL:
+            if kind == Happening.ARRIVAL:
                 self._arrived(job, at_s)
-            elif kind == _START:
+            elif kind == Happening.START:
                 self._started(job, at_s, who)
             else:
                 self._ended(job, at_s, who, duration_s)
@@ -181,10 +192,17 @@ class RunHistory:
         events = [
             (at_s, kind, (False, job.seq), job, 0.0)
             for job, start_s in jobs
-            for kind, at_s in ((_ARRIVAL, job.submit_s), (_START, start_s))
+            for kind, at_s in ((Happening.ARRIVAL, job.submit_s), (Happening.START, start_s))
             if isfinite(at_s)
         ]
         self._earlier = sorted([*self._earlier, *events], key=_in_time)
+
+    def expect(self, events: Iterable[Ahead]) -> None:
+        """More of what earlier jobs do, all of it after now."""
+        new = sorted(events, key=_in_time)
+        ahead = [*self._earlier[self._next_earlier :], *new]
+        # What is told stays told: it need not be kept.
+        self._earlier, self._next_earlier = sorted(ahead, key=_in_time), 0
 
     def arrived(self, job: Job) -> None:
         """A job of the run arrives now."""
@@ -234,26 +252,21 @@ class RunHistory:
         self._finished.append(Finished(job, at_s, duration_s))
 
 
-_ARRIVAL, _START, _END = 0, 1, 2
-
-_Ahead = tuple[float, int, tuple[bool, int], Job, float]
-
-
-def _in_time(event: _Ahead) -> tuple[float, int, tuple[bool, int]]:
+def _in_time(event: Ahead) -> tuple[float, int, tuple[bool, int]]:
     # At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
     return event[:3]
 
 
-def _ahead(earlier: EarlierJobs | None) -> list[_Ahead]:
+def _ahead(earlier: EarlierJobs | None) -> list[Ahead]:
     """Events of the earlier jobs as (time, kind, (True, position), job, run time), ascending."""
     if earlier is None:
         return []
-    events: list[_Ahead] = []
+    events: list[Ahead] = []
     rows = zip(
         earlier.jobs, earlier.start_s.tolist(), earlier.known_s.tolist(), earlier.duration_s.tolist(), strict=True
     )
     for position, (job, start_s, known_s, duration_s) in enumerate(rows):
-        times = ((_ARRIVAL, job.submit_s), (_START, start_s), (_END, known_s))
+        times = ((Happening.ARRIVAL, job.submit_s), (Happening.START, start_s), (Happening.END, known_s))
         events += [(at_s, kind, (True, position), job, duration_s) for kind, at_s in times if isfinite(at_s)]
     events.sort(key=_in_time)
     return events

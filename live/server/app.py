@@ -11,9 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from jobcast import __version__
+from jobcast.live.champions import POLL_S
 from jobcast.live.server import routes
 from jobcast.live.server.access import LOOPBACK, Access, name_of
-from jobcast.live.server.champions import POLL_S
 from jobcast.live.server.service import Service
 
 MOST_BYTES = 8_000_000

@@ -18,11 +18,11 @@ from jobcast.domain.errors import ConfigError, JobcastError, TraceError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool, Requirements
+from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
 from jobcast.live.completion_forecasts import RunTimeDraws, completions
 from jobcast.live.event_log import SUBMIT, Event
 from jobcast.live.futures import FutureAnswer, Futures
 from jobcast.live.remembered_forecasts import Remembered
-from jobcast.live.server.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
 from jobcast.models.completion.job_completions import SizeForecaster
@@ -314,10 +314,10 @@ class Etas:
 
     def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
         """The queue at an instant, beside it jobs of `more` events."""
-        ended = np.isfinite(state.jobs.known_s)
+        ended = np.isfinite(state.ended_s)
         over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
         active = (job for job in state.jobs.jobs if job.job_id not in over)
-        left_out = {job.job_id: why for job in active if (why := self._why_not(job))}
+        left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
         sizes = basis.predictors.get(COMPLETIONS)
         policy = make_policy(basis.policy, source)
@@ -335,6 +335,10 @@ class Etas:
         if 0 < job.gpus <= quota:
             return ""
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
+
+
+def _held(state: State, job: Job) -> str:
+    return "it is held, and may not start yet" if state.record.jobs[job.job_id].held else ""
 
 
 def _waits(run: Simulation) -> dict[str, str]:

@@ -11,10 +11,10 @@ from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, horizon_label
 from jobcast.domain.jobs import Pool
+from jobcast.live.champions import ARRIVALS, LOADS, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
 from jobcast.live.promises import Promises
 from jobcast.live.server.access import Asker, Role
-from jobcast.live.server.champions import ARRIVALS, LOADS, ChampionWatch
 from jobcast.live.server.etas import Eta, Etas, Question
 from jobcast.live.server.shadow import LEVELS, Shadow
 from jobcast.live.state import State

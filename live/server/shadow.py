@@ -11,7 +11,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
 from jobcast.features.targets import arrivals_within, load_within
-from jobcast.live.server.champions import ARRIVALS, LOADS, Champions
+from jobcast.live.champions import ARRIVALS, LOADS, Champions
 from jobcast.live.state import State
 from jobcast.models.forecast_combination import pinball_losses
 from jobcast.models.forecasts import GRID_S, RegistryForecasts

@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "predictors": "List the predictors: who asks them, and what they are measured by.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
     "serve": "Answer by HTTP what is forecast for a running cluster.",
+    "advise": "Say, or do, what lends idle GPUs of a running Slurm to jobs that end in time.",
     "promises": "Show whether starts and ends that were forecast came as told.",
     "drift": "Show whether a registered predictor still fits what comes, week by week.",
     "models": "List, show, promote, roll back, restore and export registered versions.",

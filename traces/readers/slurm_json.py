@@ -61,16 +61,17 @@ def read_json(file: FileBytes) -> PipeTable:
     TraceError
         The file is no whole JSON document or an answer of Slurm that tells an error, or a field cannot be read.
     """
-    jobs = _jobs(file)
+    jobs = listed_jobs(file)
     place = Place(file.path, lambda index: f"job {index + 1}", _shown(jobs))
-    rows = [_row(_told(job, place, number), _fields(job) is QUEUE) for number, job in enumerate(jobs)]
+    rows = [_row(job_figures(job, place, number), _fields(job) is QUEUE) for number, job in enumerate(jobs)]
     schema: dict[str, Any] = {"jobid": pl.String, "state": pl.String, **dict.fromkeys(NAMES, pl.String)}
     schema |= dict.fromkeys(("elapsedraw", "timelimit", "priority", "alloctres", "reqtres"), pl.String)
     frame = pl.DataFrame(rows, schema=schema | dict.fromkeys(TIMES, pl.Float64))
     return PipeTable(frame, place, 0)
 
 
-def _jobs(file: FileBytes) -> list[Any]:
+def listed_jobs(file: FileBytes) -> list[Any]:
+    """The jobs of a document, as Slurm wrote them. Raises TraceError where it has no list of them."""
     try:
         said = json.loads(file.text(AGAIN))
     # deep nesting exhausts Python's stack, which is no bug of ours
@@ -103,7 +104,7 @@ def _shown(jobs: Sequence[Any]) -> Mapping[str, str]:
     return _fields(jobs[0]) if jobs else ACCOUNTING
 
 
-def _told(job: Any, place: Place, number: int) -> dict[str, Any]:
+def job_figures(job: Any, place: Place, number: int) -> dict[str, Any]:
     """What a job tells, by the names of sacct's columns; numbers as `_number` reads them."""
     if not isinstance(job, dict):
         raise TraceError(f"{place.path}, {place.row(number)}: must be an object, got {shown_value(job)}; {AGAIN}")
@@ -118,21 +119,21 @@ def _told(job: Any, place: Place, number: int) -> dict[str, Any]:
 
 def _row(figures: Mapping[str, Any], queued: bool) -> dict[str, Any]:
     """The row of what `_told`; `queued`: by squeue."""
-    row: dict[str, Any] = {name: _text(figures[name]) for name in NAMES}
+    row: dict[str, Any] = {name: plain_text(figures[name]) for name in NAMES}
     # 0 stands for an instant that has not come
     row |= {name: figures[name] if 0.0 < figures[name] < inf else None for name in TIMES}
-    state, elapsed_s, priority = _state(figures["state"]), figures["elapsedraw"], figures["priority"]
+    state, elapsed_s, priority = state_of(figures["state"]), figures["elapsedraw"], figures["priority"]
     if queued:
         elapsed_s = 0.0 if state in NOT_ENDED else (row["end"] or 0.0) - (row["start"] or row["end"] or 0.0)
     return row | {
-        "jobid": _name([figures[name] for name in ("jobid", "array", "task", "het", "offset")], figures["tasks"]),
+        "jobid": job_name([figures[name] for name in ("jobid", "array", "task", "het", "offset")], figures["tasks"]),
         "state": state,
         "elapsedraw": f"{elapsed_s:.0f}" if isfinite(elapsed_s) else None,
         "timelimit": _limit(figures["timelimit"]),
         "priority": f"{priority:.0f}" if isfinite(priority) else None,
         # what is allocated to a job that waits is of a run before
-        "alloctres": None if state in WAITING else _resources(figures["alloctres"]),
-        "reqtres": _resources(figures["reqtres"]),
+        "alloctres": None if state in WAITING else resources_text(figures["alloctres"]),
+        "reqtres": resources_text(figures["reqtres"]),
     }
 
 
@@ -165,34 +166,34 @@ def _number(value: Any) -> float | None:
     return float("nan") if value in NO_VALUE else inf if value in INFINITE else float(value)
 
 
-def _text(value: Any) -> str | None:
+def plain_text(value: Any) -> str | None:
     """
-    >>> _text("gpu"), _text(""), _text(7)
+    >>> plain_text("gpu"), plain_text(""), plain_text(7)
     ('gpu', None, '7')
     """
     # JSON can write halves of characters, which no table holds
     return None if value is None or value == "" else str(value).encode("utf-8", "replace").decode()
 
 
-def _state(value: Any) -> str | None:
+def state_of(value: Any) -> str | None:
     """The state in one word: of a list the one that says that the job has not ended, else the first.
 
-    >>> _state("RUNNING"), _state(["RUNNING", "COMPLETING"]), _state(["TIMEOUT"]), _state([])
+    >>> state_of("RUNNING"), state_of(["RUNNING", "COMPLETING"]), state_of(["TIMEOUT"]), state_of([])
     ('RUNNING', 'RUNNING', 'TIMEOUT', None)
     """
-    states = [_text(one) for one in (value if isinstance(value, list) else [value])]
+    states = [plain_text(one) for one in (value if isinstance(value, list) else [value])]
     return next((one for one in states if one in NOT_ENDED), states[0] if states else None)
 
 
-def _name(numbers: Sequence[float], tasks: Any) -> str | None:
+def job_name(numbers: Sequence[float], tasks: Any) -> str | None:
     """A job's name as sacct's table writes it: 7, 7_3 of an array, 7_[4-9] of tasks that wait, 7+1 of several parts.
 
     `numbers`: of the job, its array, its task, the first part, its part.
 
     >>> nan = float("nan")
-    >>> [_name([9.0, *of], None) for of in ((0.0, nan, 0.0, nan), (7.0, 3.0, 0.0, nan), (0.0, nan, 7.0, 1.0))]
+    >>> [job_name([9.0, *of], None) for of in ((0.0, nan, 0.0, nan), (7.0, 3.0, 0.0, nan), (0.0, nan, 7.0, 1.0))]
     ['9', '7_3', '7+1']
-    >>> _name([7.0, 7.0, nan, 0.0, 0.0], "4-9%2")
+    >>> job_name([7.0, 7.0, nan, 0.0, 0.0], "4-9%2")
     '7_[4-9%2]'
     """
     job, array, task, het, offset = numbers
@@ -216,14 +217,14 @@ def _limit(minutes: float) -> str | None:
     return f"{days}-{rest // 60:02}:{rest % 60:02}:00"
 
 
-def _resources(tres: Any) -> str | None:
+def resources_text(tres: Any) -> str | None:
     """Resources as sacct's table writes them, from that text or from a list of them; memory is counted in MB.
 
-    >>> _resources([{"type": "cpu", "name": None, "count": 8}, {"type": "gres", "name": "gpu:a100", "count": 4}])
+    >>> resources_text([{"type": "cpu", "name": None, "count": 8}, {"type": "gres", "name": "gpu:a100", "count": 4}])
     'cpu=8,gres/gpu:a100=4'
     """
     if not isinstance(tres, list):
-        return _text(tres)
+        return plain_text(tres)
     rows = []
     for one in tres:
         count = _number(_at(one, "count"))

@@ -1,0 +1,360 @@
+"""What a policy that lends would do now on a running Slurm, and doing it: spare starts become leases.
+
+SIA, section 5.3: spare GPUs go to jobs that are expected to end before their owners need them. What starts within a
+pool's quota is Slurm's own business; only what is lent is done here.
+"""
+
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol
+
+from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import ClusterError, ConfigError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.jobs import Job, Pool
+from jobcast.live.advice import Action, Advice
+from jobcast.live.event_log import INTENT, LEASE, LIMITS, OVERSTAY, Event, EventLog
+from jobcast.live.forecasts import Asked, guarded, reasons
+from jobcast.live.leases import LENT, SHORTEN, Lease, Room, leases_of, marked, on_loan, pool_of, pools_of, unmarked
+from jobcast.live.news import REAL, Clock, news, past
+from jobcast.live.recorded_jobs import ClusterRecord
+from jobcast.live.slurm import Qos, Snapshot
+from jobcast.live.standing import standing_of
+from jobcast.simulator.engine import Simulation
+from jobcast.traces.readers.slurm_queue import QueuedJob
+from jobcast.traces.table import Trace
+
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3_600.0, 86_400.0
+PATIENCE_S = 30.0
+"""For which a granted job may wait before its lease is taken back; Slurm starts one within seconds where it fits."""
+REST_S = 600.0
+"""For which a job is left alone whose grant came to nothing."""
+HISTORY_S = 60 * DAY_S
+"""Of the accounting that is read when nothing is known yet."""
+
+
+class ClusterControl(Protocol):
+    """What is asked of a cluster, and done to it: see `live.slurm.Slurm`."""
+
+    def look(self, now_s: float) -> Snapshot: ...  # noqa: D102
+    def queue(self) -> Sequence[QueuedJob]: ...  # noqa: D102
+    def history(self, from_s: float, pool_by: str) -> Trace | None: ...  # noqa: D102
+    def limit(self, qos: str, gpus: int | None) -> None: ...  # noqa: D102
+    def preempts(self, qos: str, others: Iterable[str]) -> None: ...  # noqa: D102
+    def move(self, job_id: str, qos: str, mark: str, limit_s: float | None = None) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an advisor keeps to.
+
+    Attributes
+    ----------
+    pool_by : what names pools: account, qos or partition
+    max_lent : GPUs that a pool may have on lease at once; None: no bound but its forecasts
+    per_minute : grants within a minute, at most
+    preempt : whether owners may stop jobs on lease
+    """
+
+    pool_by: str = "account"
+    max_lent: int | None = None
+    per_minute: int = 30
+    preempt: bool = False
+
+
+DEFAULT = Rules()
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What is remembered from look to look; losing it costs a minute of patience, nothing else."""
+
+    since_s: dict[str, float] = field(default_factory=dict)  # by lease, when it was first seen to wait
+    rest_s: dict[str, float] = field(default_factory=dict)  # by job, until when it is left alone
+    grants_s: deque[float] = field(default_factory=deque)
+
+
+class Advisor:
+    """Looks at a cluster again and again: `advise` says what to do, `carry_out` does it.
+
+    Parameters
+    ----------
+    cluster : a running Slurm
+    log : where events are kept; an empty one is filled from the accounting first
+    forecasts : of an instant, from all that is known of the cluster
+    make_policy : a policy from its forecasts
+    clock : of forecasts against the cluster's
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterControl,
+        log: EventLog,
+        forecasts: Callable[[ClusterRecord, Sequence[Pool], float], Asked],
+        make_policy: Callable[[ForecastSource], Any],
+        rules: Rules = DEFAULT,
+        clock: Clock = REAL,
+    ) -> None:
+        self._cluster, self._log, self._forecasts = cluster, log, forecasts
+        self._make_policy, self.rules, self.clock = make_policy, rules, clock
+        self.record, self._number = ClusterRecord(), 0
+        self._attempts = _Attempts()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Read what the log has beyond what is known."""
+        rows = self._log.since(self._number)
+        self.record.take(event for _, event in rows)
+        if rows:
+            self._number = rows[-1][0]
+
+    def _keep(self, events: Sequence[Event]) -> None:
+        self._log.append(events)
+        self._catch_up()
+
+    def look(self, now_s: float) -> Snapshot:
+        """See the cluster and keep what is new of it. Raises ClusterError, LedgerError."""
+        snapshot = self._cluster.look(now_s)
+        if not self.record.jobs:
+            trace = self._cluster.history(now_s - HISTORY_S, self.rules.pool_by)
+            if trace is not None:
+                self._keep(past(trace, self.record, now_s, self.clock))
+        self._keep(news(snapshot, self.record, pools_of(snapshot.qos), self.rules.pool_by, self.clock))
+        return snapshot
+
+    def advise(self, snapshot: Snapshot) -> Advice:
+        """What to do about a cluster that was seen: leases first that are over or came to nothing, then new ones."""
+        pools, now_s = pools_of(snapshot.qos), snapshot.at_s
+        leases = leases_of(snapshot, self.rules.pool_by)
+        back = self._back(leases, now_s)
+        kept = [lease for lease in leases if lease.name not in back]
+        asked = self._forecasts(self.record, pools, self.clock.model(now_s))
+        lent, left, bad = self._lent(snapshot, pools, kept, asked)
+        wanted = on_loan(kept)
+        for action in lent:
+            wanted[action.pool] += action.gpus or 0
+        returned = [
+            Action("return", one.job.job_id, back[one.name], one.pool, one.gpus, job=one.job, qos=one.qos)
+            for one in leases
+            if one.name in back
+        ]
+        # Who goes back first, then the limits, then who starts under them.
+        actions = [*returned, *self._limits(snapshot.qos, pools, wanted), *self._preempts(snapshot.qos, pools), *lent]
+        seen = self._seen(snapshot, pools, leases)
+        return Advice(now_s, seen, leases, actions, [*asked.trouble, *bad], asked.versions, left)
+
+    def _back(self, leases: Sequence[Lease], now_s: float) -> dict[str, str]:
+        """By lease why its job goes back to its own QOS: it waits still, or again because the owner stopped it."""
+        waiting = [lease for lease in leases if lease.job.waits]
+        before_s = self._attempts.since_s
+        self._attempts.since_s = {lease.name: before_s.get(lease.name, now_s) for lease in waiting}
+        result = {}
+        for lease in waiting:
+            if lease.job.held:
+                result[lease.name] = f"it may not start now ({lease.job.reason})"
+            elif now_s - self._attempts.since_s[lease.name] > PATIENCE_S:
+                result[lease.name] = f"not started within {PATIENCE_S:g} s"
+                self._attempts.rest_s[lease.job.job_id] = now_s + REST_S
+        return result
+
+    def _lent(
+        self, snapshot: Snapshot, pools: Sequence[Pool], leases: Sequence[Lease], asked: Asked
+    ) -> tuple[list[Action], list[tuple[str, str]], list[str]]:
+        """What the policy lends, as far as rules, nodes and limits allow it, what not and why, and bad answers."""
+        now_s, tally = self.clock.model(snapshot.at_s), BadAnswers()
+        forecasts = guarded(asked, pools, now_s, tally)
+        run = standing_of(self.record, now_s, pools, self._make_policy(forecasts), forecasts, lambda _: HOUR_S)
+        view = run.look()
+        spare = [] if view is None else _spare(run, run.policy.decide(view).change)
+        lent, left = self._allowed(snapshot, spare, leases, forecasts)
+        return lent, left, reasons(tally) if asked.source is not None else []
+
+    def _allowed(
+        self,
+        snapshot: Snapshot,
+        spare: Sequence[Job],
+        leases: Sequence[Lease],
+        forecasts: ForecastSource,
+    ) -> tuple[list[Action], list[tuple[str, str]]]:
+        queued = {job.job_id: job for job in snapshot.jobs}
+        room, lent = Room(snapshot.nodes, [one.job for one in leases if one.job.waits]), on_loan(leases)
+        self._forget(snapshot.at_s)
+        result: list[Action] = []
+        left: list[tuple[str, str]] = []
+        for job in spare:
+            why = self._why_not(job, queued[job.job_id], lent, len(result), snapshot.at_s)
+            if not why and not room.take(queued[job.job_id]):
+                why = f"no {queued[job.job_id].nodes} node(s) with so many idle GPUs"
+            if why:
+                left.append((job.job_id, why))
+                continue
+            lent[job.pool] += job.gpus
+            horizon_s = 60.0 * forecasts.horizons_min[forecasts.duration_bin(job)]
+            until_s = snapshot.at_s + horizon_s / self.clock.scale
+            told = f"expected to end within {horizon_s / 60:g} min, while no pool is expected to need these GPUs"
+            result.append(Action("lend", job.job_id, told, job.pool, job.gpus, until_s, queued[job.job_id]))
+        return result, left
+
+    def _why_not(self, job: Job, queued: QueuedJob, lent: Counter[str], grants: int, now_s: float) -> str:
+        most, rest_s = self.rules.max_lent, self._attempts.rest_s.get(job.job_id, -inf)
+        if not queued.waits or queued.qos.startswith(LENT):
+            return "its state has changed"
+        if rest_s > now_s:
+            return f"a grant came to nothing; left alone for {rest_s - now_s:.0f} s more"
+        if most is not None and lent[job.pool] + job.gpus > most:
+            return f"its pool would have more than {most} GPUs on lease"
+        if len(self._attempts.grants_s) + grants >= self.rules.per_minute:
+            return f"more than {self.rules.per_minute} grants within a minute"
+        return ""
+
+    def _forget(self, now_s: float) -> None:
+        attempts = self._attempts
+        while attempts.grants_s and attempts.grants_s[0] <= now_s - MINUTE_S:
+            attempts.grants_s.popleft()
+        attempts.rest_s = {name: until_s for name, until_s in attempts.rest_s.items() if until_s > now_s}
+
+    def _limits(self, qos: Mapping[str, Qos], pools: Sequence[Pool], wanted: Counter[str]) -> list[Action]:
+        """Limits that are other than what is on lease."""
+        return [
+            Action("limit", LENT + pool.name, "as many as are on lease", pool.name, wanted[pool.name])
+            for pool in pools
+            if qos[LENT + pool.name].gpus != wanted[pool.name]
+        ]
+
+    def _preempts(self, qos: Mapping[str, Qos], pools: Sequence[Pool]) -> list[Action]:
+        """Where owners may take GPUs back each may stop all that is on lease: nobody knows whose GPUs a job holds."""
+        if not self.rules.preempt:
+            return []
+        lent = tuple(LENT + pool.name for pool in pools)
+        told = "owners may stop jobs on lease"
+        return [
+            Action("preempt", pool.name, told, pool.name, others=(*_else(qos[pool.name], lent), *lent))
+            for pool in pools
+            if not set(lent) <= set(qos[pool.name].preempts)
+        ]
+
+    def _seen(self, snapshot: Snapshot, pools: Sequence[Pool], leases: Sequence[Lease]) -> dict[str, dict[str, int]]:
+        lent, held, waiting = on_loan(leases), Counter[str](), Counter[str]()
+        for job in snapshot.jobs:
+            count = held if job.runs else waiting if job.waits else Counter[str]()
+            count[pool_of(job, self.rules.pool_by)] += job.gpus or 0
+        return {
+            pool.name: {
+                "quota": pool.quota,
+                "held": held[pool.name],
+                "on_lease": lent[pool.name],
+                "waiting_gpus": waiting[pool.name],
+            }
+            for pool in pools
+        }
+
+    def carry_out(self, advice: Advice, snapshot: Snapshot) -> list[str]:
+        """Do what was advised, in order; what failed comes back, in words, and what hangs on it is left undone.
+
+        Intent is kept before, and what is read back after. Raises LedgerError, and ClusterError where nothing can be
+        read back.
+        """
+        if not advice.actions:
+            return []
+        self._keep_limits(snapshot)
+        failed: dict[str, str] = {}
+        granted: list[str] = []
+        for action in advice.actions:
+            # What cannot be held under a limit is not moved there.
+            if action.do == "lend" and LENT + action.pool in failed:
+                continue
+            try:
+                self._do(action, advice)
+                granted += [action.what] if action.do == "lend" else []
+            except ClusterError as error:
+                failed[action.what] = str(error)
+        return [*failed.values(), *self._read_back(granted)]
+
+    def _do(self, action: Action, advice: Advice) -> None:
+        if action.do == "limit":
+            self._cluster.limit(action.what, action.gpus)
+        elif action.do == "preempt":
+            self._cluster.preempts(action.what, action.others)
+        elif action.do == "return" and action.job is not None:
+            self._cluster.move(action.job.job_id, action.qos, unmarked(action.job))
+        elif action.job is not None:
+            self._grant(action, action.job, advice)
+
+    def _grant(self, action: Action, job: QueuedJob, advice: Advice) -> None:
+        name, at_s = uuid.uuid4().hex[:12], self.clock.model(advice.at_s)
+        versions = ",".join(f"{key}:{number}" for key, number in advice.versions.items())
+        facts = {"lease": name, "pool": action.pool, "gpus": action.gpus, "until_s": action.until_s}
+        self._keep([Event(at_s, INTENT, job.job_id, at_s, facts)])
+        shortened = min(job.limit_s, action.until_s - advice.at_s) if SHORTEN.search(job.comment) else None
+        self._attempts.grants_s.append(advice.at_s)
+        self._cluster.move(job.job_id, LENT + action.pool, marked(job, name, action.until_s, versions), shortened)
+
+    def _read_back(self, granted: Sequence[str]) -> list[str]:
+        """Keep the leases that Slurm has; those that it has not are told."""
+        if not granted:
+            return []
+        there = {job.job_id: job for job in self._cluster.queue()}
+        found = [name for name in granted if name in there and there[name].qos.startswith(LENT)]
+        at_s = self.record.known_s
+        self._keep([Event(at_s, LEASE, name, at_s, {"mark": there[name].mark}) for name in found])
+        return [f"job {name}: the grant was not found when it was read back" for name in set(granted) - set(found)]
+
+    def overstayed(self, advice: Advice) -> list[Lease]:
+        """Leases whose jobs have outlived their forecast; each is kept in the log once, as a miss."""
+        over = [lease for lease in advice.leases if lease.job.runs and lease.until_s < advice.at_s]
+        rows = ((self.clock.model(lease.until_s), lease) for lease in over)
+        self._keep([Event(at_s, OVERSTAY, lease.job.job_id, at_s, {"lease": lease.name}) for at_s, lease in rows])
+        return over
+
+    def _keep_limits(self, snapshot: Snapshot) -> None:
+        """Keep limits as they were before anything was done, once."""
+        if _limits_kept(self._log) is None:
+            qos = {name: {"gpus": one.gpus, "preempts": list(one.preempts)} for name, one in snapshot.qos.items()}
+            at_s = self.clock.model(snapshot.at_s)
+            self._keep([Event(at_s, LIMITS, "", at_s, {"qos": qos})])
+
+    def undo(self, now_s: float) -> list[str]:
+        """Put limits back as they were kept, and jobs that wait on a grant into their QOS; what was done, in words.
+
+        Running jobs go on. Raises ConfigError where nothing was done, ClusterError and LedgerError.
+        """
+        kept = _limits_kept(self._log)
+        if kept is None:
+            raise ConfigError("advise --undo: no limits are kept; nothing was changed since they were last restored")
+        snapshot, done = self._cluster.look(now_s), []
+        for lease in leases_of(snapshot, self.rules.pool_by):
+            if lease.job.waits:
+                self._cluster.move(lease.job.job_id, lease.qos, unmarked(lease.job))
+                done.append(f"job {lease.job.job_id} is back in {lease.qos}")
+        for name, was in kept.items():
+            is_now = snapshot.qos.get(name)
+            if is_now is not None and is_now.gpus != was["gpus"]:
+                self._cluster.limit(name, was["gpus"])
+                done.append(f"{name}: {was['gpus']} GPUs again")
+            if is_now is not None and set(is_now.preempts) != set(was["preempts"]):
+                self._cluster.preempts(name, was["preempts"])
+                done.append(f"{name}: preempts {', '.join(was['preempts']) or 'nobody'} again")
+        at_s = max(self.clock.model(now_s), self.record.known_s)
+        self._keep([Event(at_s, LIMITS, "restored", at_s)])
+        return done
+
+
+def _spare(run: Simulation, change: Mapping[int, Any]) -> list[Job]:
+    """Jobs that a policy starts on GPUs that other pools pay for, in its order."""
+    return [run.jobs[seq] for seq, grant in change.items() if grant is not None and not grant.dedicated]
+
+
+def _else(qos: Qos, lent: Iterable[str]) -> list[str]:
+    return [name for name in qos.preempts if name not in lent]
+
+
+def _limits_kept(log: EventLog) -> Mapping[str, Any] | None:
+    """Limits as they were before anything was done, None where they were restored since."""
+    result = None
+    for _, event in log.since(0):
+        if event.kind == LIMITS:
+            result = None if event.job_id else event.facts["qos"]
+    return result

@@ -1,0 +1,119 @@
+"""Forecasts beside a running cluster: what the champions say about now, guarded as in a replay."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
+from jobcast.domain.errors import JobcastError
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
+from jobcast.domain.jobs import Job, Pool
+from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, Champions, ChampionWatch
+from jobcast.live.growing_history import GrowingHistory
+from jobcast.live.recorded_jobs import ClusterRecord
+from jobcast.models.forecasts import RegistryForecasts
+from jobcast.simulator.guard import GuardedForecasts, Nobody
+from jobcast.simulator.workload import Workload
+
+
+class BinsByName:
+    """Answers of a source, but that a job's bin is that which was told when it was first asked about.
+
+    Parameters
+    ----------
+    source : answers
+    held : bins by job id, which outlive the source
+    """
+
+    def __init__(self, source: RegistryForecasts, held: dict[str, int]) -> None:
+        self._source, self.held = source, held
+
+    def foresee(self, jobs: Sequence[Job]) -> None:
+        """Hold bins of those that were not asked about before, all asked in one go; one that fails is asked again."""
+        new = [job for job in jobs if job.job_id not in self.held]
+        found = zip(new, self._source.duration_bins(new), strict=True)
+        self.held |= {job.job_id: one for job, one in found if one is not None}
+
+    def duration_bin(self, job: Job) -> int:
+        """The bin of its run time."""
+        if job.job_id not in self.held:
+            # Not by number, as sources hold them: runs that stand at different instants count jobs differently.
+            (found,) = self._source.duration_bins([job])
+            if found is None:
+                raise BadAnswerError(Reason.RAISED, "no bin could be told")
+            self.held[job.job_id] = found
+        return self.held[job.job_id]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who may be asked at an instant.
+
+    Attributes
+    ----------
+    source : None where nobody can be
+    versions : of the predictors behind it
+    trouble : why nobody can be, or others than the registry's champions
+    """
+
+    source: Any
+    versions: Mapping[str, int]
+    trouble: tuple[str, ...] = ()
+
+
+class ChampionForecasts:
+    """Forecasts of the champions that a watch holds, from all that is known of a cluster at an instant."""
+
+    def __init__(self, watch: ChampionWatch) -> None:
+        self._watch = watch
+        self._past = GrowingHistory()
+        self._source: BinsByName | None = None
+        self._made_of: tuple[Any, ...] = ()
+
+    def __call__(self, record: ClusterRecord, pools: Sequence[Pool], now_s: float) -> Asked:
+        """As of an instant, seconds from the epoch."""
+        champions, told = self._watch.current, (self._watch.trouble,) if self._watch.trouble else ()
+        if not champions.predictors:
+            return Asked(None, {}, told or ("no champion has been looked up yet",))
+        try:
+            source = self._moved(record, pools, champions, now_s)
+            source.foresee([job for job in record.recorded().jobs if not record.jobs[job.job_id].over])
+        except Exception as error:  # predictors may be wrong in any way; it is told, and nothing is lent
+            self._source = None
+            return Asked(None, champions.versions, (*told, f"forecasts: {why_not(error)}"))
+        return Asked(source, champions.versions, told)
+
+    def _moved(self, record: ClusterRecord, pools: Sequence[Pool], champions: Champions, now_s: float) -> BinsByName:
+        """The source, made anew where the past, the versions or the quotas are others."""
+        history = self._past.at(record, pools, now_s)
+        made_of = (history, tuple(champions.versions.items()), tuple(pools))
+        if self._source is None or made_of != self._made_of:
+            # Bins belong to the versions that told them.
+            same = self._source is not None and made_of[1] == self._made_of[1]
+            held = self._source.held if same and self._source is not None else {}
+            arrivals, loads, durations = (champions.predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
+            self._source = BinsByName(RegistryForecasts(history, arrivals, loads, durations, pools), held)
+            self._made_of = made_of
+        self._source.advance(now_s)
+        return self._source
+
+
+def guarded(asked: Asked, pools: Sequence[Pool], now_s: float, tally: BadAnswers) -> GuardedForecasts:
+    """A source behind the guard; where nobody can be asked, conservative answers."""
+    nobody = Nobody("; ".join(asked.trouble), DEFAULT_HORIZONS_MIN)
+    result = GuardedForecasts(nobody if asked.source is None else asked.source, Workload((), (), pools), tally)
+    result.advance(now_s)
+    return result
+
+
+def reasons(tally: BadAnswers) -> list[str]:
+    """What was bad of a source's answers, a line for each kind of question."""
+    return [f"{kind}: {one['first']}" for kind, one in tally.figures().items() if one["reasons"]]
+
+
+def why_not(error: Exception) -> str:
+    """An error in one line: as it tells itself where it is ours, else by its type."""
+    return str(error) if isinstance(error, JobcastError) else type(error).__name__

@@ -1,0 +1,132 @@
+"""Leases: who runs on GPUs that other pools lend, as Slurm itself holds it, so that a kill loses nothing.
+
+A job on lease is in the QOS `lent_<its own pool>`, whose limit is what that pool has on lease now. Its administrators'
+comment ends with a mark, which alone tells our leases from what others do.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jobcast.domain.errors import ClusterError
+from jobcast.domain.jobs import Pool
+from jobcast.live.slurm import Node, Qos, Snapshot
+from jobcast.traces.readers.slurm_queue import QueuedJob
+
+LENT = "lent_"
+"""What names of QOS begin with that hold jobs on lease."""
+POOL_BY = ("account", "qos", "partition")
+SHORTEN = re.compile(r"(?:^|\s)jobcast=shorten(?:\s|$)")
+"""In a job's comment: its time limit may be cut to what is forecast."""
+MARK = re.compile(r"(?:^| \| )jobcast lease=(?P<name>\S+) until=(?P<until>\d+) from=(?P<qos>\S+) v=(?P<versions>\S*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """GPUs lent to a job.
+
+    Attributes
+    ----------
+    name : of the lease, unique
+    job : as Slurm tells it; it waits still, or runs
+    pool : that it belongs to
+    until_s : when it is expected to have ended, seconds from the epoch
+    qos : that it was taken from
+    versions : of the predictors that said so
+    """
+
+    name: str
+    job: QueuedJob
+    pool: str
+    until_s: float
+    qos: str
+    versions: str
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the job."""
+        return self.job.gpus or 0
+
+
+def pool_of(job: QueuedJob, pool_by: str) -> str:
+    """The pool of a job, of which a lease takes nothing away.
+
+    Parameters
+    ----------
+    pool_by : one of `POOL_BY`; of several partitions the first counts
+    """
+    if pool_by == "partition":
+        return job.partition.partition(",")[0]
+    return job.account if pool_by == "account" else job.qos.removeprefix(LENT)
+
+
+def on_lease(job: QueuedJob) -> bool:
+    """Whether a job is in a QOS of leases."""
+    return job.qos.startswith(LENT)
+
+
+def leases_of(snapshot: Snapshot, pool_by: str) -> list[Lease]:
+    """Leases that are not over, by the marks of jobs."""
+    there = ((job, MARK.search(job.mark)) for job in snapshot.jobs if on_lease(job) and (job.waits or job.runs))
+    return [
+        Lease(mark["name"], job, pool_of(job, pool_by), float(mark["until"]), mark["qos"], mark["versions"])
+        for job, mark in there
+        if mark
+    ]
+
+
+def marked(job: QueuedJob, name: str, until_s: float, versions: str) -> str:
+    """The comment of a job that gets a lease: what stood there before, and the mark."""
+    mark = f"jobcast lease={name} until={until_s:.0f} from={job.qos} v={versions}"
+    return f"{job.mark} | {mark}" if job.mark else mark
+
+
+def unmarked(job: QueuedJob) -> str:
+    """The comment of a job without our mark."""
+    return MARK.sub("", job.mark)
+
+
+def pools_of(qos: Mapping[str, Qos]) -> list[Pool]:
+    """Pools that take part, with their quotas: those with a limited QOS of their name and one for their leases.
+
+    Raises
+    ------
+    ClusterError
+        There is none.
+    """
+    pools = [Pool(name, one.gpus) for name, one in sorted(qos.items()) if one.gpus and LENT + name in qos]
+    if not pools:
+        raise ClusterError(
+            "Slurm has no pool that can lend: each needs a QOS with GrpTRES=gres/gpu=N and another named "
+            f"{LENT}<pool>; see docs/live-slurm.md"
+        )
+    return pools
+
+
+def on_loan(leases: Iterable[Lease]) -> Counter[str]:
+    """GPUs on lease by pool of the borrowers."""
+    result = Counter[str]()
+    for lease in leases:
+        result[lease.pool] += lease.gpus
+    return result
+
+
+class Room:
+    """GPUs of nodes on which jobs may start, as they are given away one after another."""
+
+    def __init__(self, nodes: Mapping[str, Node], coming: Sequence[QueuedJob] = ()) -> None:
+        self._free = sorted(node.gpus - node.held for node in nodes.values() if node.up)
+        for job in coming:
+            self.take(job)
+
+    def take(self, job: QueuedJob) -> bool:
+        """Whether a job fits, as many GPUs on each of its nodes; where it does, they are gone: the fullest that fit."""
+        each = -(-(job.gpus or 0) // job.nodes)
+        fit = [place for place, free in enumerate(self._free) if free >= each][: job.nodes]
+        if len(fit) < job.nodes:
+            return False
+        for place in fit:
+            self._free[place] -= each
+        self._free.sort()
+        return True

@@ -1,0 +1,121 @@
+"""What a look at a Slurm tells that was not known: events for the log."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobcast.domain.jobs import Pool
+from jobcast.live.event_log import CHANGE, END, GPUS, LOOK, QUOTA, REQUEUE, START, SUBMIT, Event
+from jobcast.live.leases import on_lease, pool_of
+from jobcast.live.recorded_jobs import ClusterRecord, JobRecord
+from jobcast.live.slurm import Snapshot
+from jobcast.traces.readers.slurm_queue import QueuedJob
+from jobcast.traces.table import Trace
+
+LOOK_S = 20.0
+"""Between two events that tell only that somebody looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time of forecasts against that of the cluster: replays of traces run many times as fast.
+
+    Attributes
+    ----------
+    scale : seconds of forecasts a second of the cluster
+    from_s, model_s : an instant of the cluster, and what it is to forecasts, seconds from the epoch
+    """
+
+    scale: float = 1.0
+    from_s: float = 0.0
+    model_s: float = 0.0
+
+    def model(self, at_s: float) -> float:
+        """An instant of the cluster as forecasts count it."""
+        return self.model_s + (at_s - self.from_s) * self.scale
+
+    def real(self, at_s: float) -> float:
+        """An instant of forecasts as the cluster counts it."""
+        return self.from_s + (at_s - self.model_s) / self.scale
+
+
+REAL = Clock()
+
+
+def news(
+    snapshot: Snapshot, record: ClusterRecord, pools: Sequence[Pool], pool_by: str, clock: Clock = REAL
+) -> list[Event]:
+    """Events of the jobs that ask for GPUs, of quotas and of nodes, known from when the look began.
+
+    A job that the controller has forgotten and that was not over has ended by now, as far as anybody can tell.
+    """
+    now_s = clock.model(snapshot.at_s)
+    found = [
+        Event(now_s, QUOTA, pool.name, now_s, {"gpus": pool.quota})
+        for pool in pools
+        if record.quotas.get(pool.name) != pool.quota
+    ]
+    if record.gpus != snapshot.gpus:
+        found.append(Event(now_s, GPUS, "", now_s, {"gpus": snapshot.gpus}))
+    jobs = [job for job in snapshot.jobs if job.gpus]
+    for job in jobs:
+        found += _of_job(job, record.jobs.get(job.job_id, JobRecord()), pool_of(job, pool_by), now_s, clock)
+    there = {job.job_id for job in jobs}
+    gone = [name for name, one in record.jobs.items() if not one.over and name not in there]
+    found += [Event(now_s, END, name, now_s, {"forgotten": True}) for name in gone]
+    if found or now_s - record.known_s >= LOOK_S * clock.scale:
+        found.append(Event(now_s, LOOK, "", now_s))
+    return found
+
+
+def past(trace: Trace, record: ClusterRecord, now_s: float, clock: Clock = REAL) -> list[Event]:
+    """Events of the jobs of the accounting that have ended and are not known: each end was known when it came."""
+    columns = [_column(trace, name) for name in ("job_id", "pool", "gpus", "user", "tag")]
+    times = [values.tolist() for values in (trace.submit_s, trace.start_s, trace.end_s, trace.duration_s)]
+    found = []
+    for name, pool, gpus, user, tag, submit_s, start_s, end_s, run_s in zip(*columns, *times, strict=True):
+        if name in record.jobs or not gpus or not end_s <= now_s:
+            continue
+        facts = {"pool": pool, "gpus": gpus, "user": user or "", "tag": tag or ""}
+        found.append(_at(clock, SUBMIT, name, submit_s, facts))
+        if start_s <= end_s:
+            found.append(_at(clock, START, name, start_s, {}))
+        found.append(_at(clock, END, name, end_s, {"duration_s": run_s * clock.scale}))
+    return found
+
+
+def _column(trace: Trace, name: str) -> list[Any]:
+    return trace.jobs[name].to_list() if name in trace.jobs.columns else [""] * len(trace.jobs)
+
+
+def _at(clock: Clock, kind: str, name: str, at_s: float, facts: dict[str, Any]) -> Event:
+    return Event(clock.model(at_s), kind, name, clock.model(at_s), facts)
+
+
+def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Clock) -> Iterator[Event]:
+    """What is new of one job, in the order in which it happened."""
+    name, submit_s, start_s, end_s = job.job_id, *(clock.model(at) for at in (job.submit_s, job.start_s, job.end_s))
+    facts: dict[str, Any] = {"pool": pool, "gpus": job.gpus, "user": job.user, "tag": job.name}
+    if job.limit_s < float("inf"):
+        facts["time_limit_s"] = job.limit_s * clock.scale
+    if job.waits:
+        facts |= {"held": job.held, "granted": on_lease(job)}
+    again = known.over and known.end is not None and submit_s > known.end.at_s
+    if known.submit_s != known.submit_s or again:
+        # A requeued job has a later submission: the first one is its arrival.
+        yield Event(now_s, SUBMIT, name, min(submit_s, now_s), facts)
+    elif job.waits or job.runs:
+        changed = {key: value for key, value in facts.items() if known.facts.get(key) != value}
+        if changed:
+            yield Event(now_s, CHANGE, name, now_s, changed)
+    if job.waits:
+        if known.runs and known.start is not None:
+            lent = not known.start.facts.get("dedicated", True)
+            yield Event(now_s, REQUEUE, name, now_s, {"lost_s": now_s - known.start.at_s, "lent": lent})
+        return
+    if start_s == start_s and (known.start is None or known.start.at_s != start_s):
+        yield Event(now_s, START, name, min(start_s, now_s), {"dedicated": not on_lease(job)})
+    if not job.runs and not known.over:
+        ended_s = min(end_s, now_s) if end_s == end_s else now_s
+        run_s = {"duration_s": ended_s - start_s} if start_s == start_s else {}
+        yield Event(now_s, END, name, ended_s, run_s)

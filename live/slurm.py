@@ -1,0 +1,167 @@
+"""A running Slurm: what it tells, and the three things that are done to it. Commands, never a shell.
+
+slurm.schedmd.com: squeue, sacct, sacctmgr, scontrol. Every call has a time limit; nothing is kept here.
+"""
+
+import math
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from jobcast.domain.errors import ClusterError, TraceError
+from jobcast.traces.files import FileBytes
+from jobcast.traces.readers.sacct import SacctReader
+from jobcast.traces.readers.sacct_pools import parse_tres
+from jobcast.traces.readers.slurm_queue import QueuedJob, queued_jobs
+from jobcast.traces.table import Trace
+
+TIMEOUT_S = 20.0
+"""Of one command; Slurm's own message timeout is 10 s."""
+MOST_TOLD = 300
+"""Characters of what a command says that are passed on."""
+HISTORY = "JobID,User,Account,Partition,QOS,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES,ReqTRES,Timelimit"
+DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWERED_DOWN", "POWER_DOWN", "UNKNOWN", "INVAL")
+"""States of nodes, or flags of them, on which nothing starts."""
+FIELD = re.compile(r"(?:^|\s)(NodeName|State|CfgTRES|AllocTRES)=(\S*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """A quality of service.
+
+    Attributes
+    ----------
+    gpus : that its jobs may hold together, None without a limit
+    preempts : names of those whose jobs it may stop
+    """
+
+    gpus: int | None
+    preempts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """GPUs of a node: in all, and how many jobs hold; `up` where jobs may start on it."""
+
+    gpus: int
+    held: int
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a Slurm told, all of it at about one instant.
+
+    Attributes
+    ----------
+    at_s : before the first question was asked, seconds from the epoch
+    jobs : that its controller knows, ended ones too for a while
+    qos, nodes : by name
+    """
+
+    at_s: float
+    jobs: Sequence[QueuedJob]
+    qos: Mapping[str, Qos]
+    nodes: Mapping[str, Node]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of nodes that are up, and those that jobs hold on others."""
+        return sum(node.gpus if node.up else node.held for node in self.nodes.values())
+
+
+class Slurm:
+    """The Slurm that `SLURM_CONF` (or Slurm's own default) names. All methods raise ClusterError where it fails.
+
+    Parameters
+    ----------
+    timeout_s : of each command
+    """
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+
+    def look(self, now_s: float) -> Snapshot:
+        """The cluster as it is."""
+        return Snapshot(now_s, self.queue(), self.qos(), self.nodes())
+
+    def queue(self) -> list[QueuedJob]:
+        """Jobs that the controller knows."""
+        try:
+            return queued_jobs(FileBytes("squeue --json", self._run("squeue", "--json")))
+        except TraceError as error:
+            raise ClusterError(str(error)) from error
+
+    def qos(self) -> dict[str, Qos]:
+        """Limits as the accounting has them."""
+        text = self._run("sacctmgr", "-nP", "show", "qos", "format=name,grptres,preempt").decode(errors="replace")
+        rows = [line.split("|") for line in text.splitlines() if line.count("|") >= 2]
+        return {name: Qos(_limit(tres), tuple(filter(None, others.split(",")))) for name, tres, others, *_ in rows}
+
+    def nodes(self) -> dict[str, Node]:
+        """GPUs of all nodes that have any."""
+        text = self._run("scontrol", "-o", "show", "node").decode(errors="replace")
+        found = [dict(FIELD.findall(line)) for line in text.splitlines()]
+        nodes = {row["NodeName"]: _node(row) for row in found if "NodeName" in row}
+        return {name: node for name, node in nodes.items() if node.gpus}
+
+    def history(self, from_s: float, pool_by: str) -> Trace | None:
+        """Jobs that the accounting has since an instant; None where it has none that hold GPUs."""
+        # Slurm's commands read the wall clock of the machine that they run on.
+        since = f"--starttime={datetime.fromtimestamp(from_s):%Y-%m-%dT%H:%M:%S}"
+        data = self._run("sacct", "--parsable2", "--allusers", since, f"--format={HISTORY}", SLURM_TIME_FORMAT="%s")
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder, "sacct.txt")
+            table.write_bytes(data)
+            try:
+                return SacctReader().read([table]).trace.pooled_by(pool_by)
+            except TraceError as error:
+                if data.count(b"\n") <= 1:
+                    return None
+                raise ClusterError(str(error).replace(str(table), "sacct")) from error
+
+    def limit(self, qos: str, gpus: int | None) -> None:
+        """GPUs that jobs of a QOS may hold together from now on; None takes the limit away."""
+        self._run("sacctmgr", "-i", "modify", "qos", qos, "set", f"GrpTRES=gres/gpu={-1 if gpus is None else gpus}")
+
+    def preempts(self, qos: str, others: Iterable[str]) -> None:
+        """Whose jobs a QOS may stop from now on."""
+        self._run("sacctmgr", "-i", "modify", "qos", qos, "set", f"Preempt={','.join(others)}")
+
+    def move(self, job_id: str, qos: str, mark: str, limit_s: float | None = None) -> None:
+        """Put a job into a QOS, with a mark in its administrators' comment and, where told, a time limit."""
+        minutes = [] if limit_s is None else [f"TimeLimit={max(1, math.ceil(limit_s / 60.0))}"]
+        self._run("scontrol", "update", f"jobid={job_id}", f"qos={qos}", f"admincomment={mark}", *minutes)
+
+    def _run(self, *command: str, **environment: str) -> bytes:
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=self._timeout_s, check=False, env={**os.environ, **environment}
+            )
+        except FileNotFoundError:
+            raise ClusterError(
+                f"{command[0]}: not found; run this on a machine with Slurm's commands, or add them to PATH"
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"{command[0]}: no answer within {self._timeout_s:g} s") from None
+        except OSError as error:
+            raise ClusterError(f"{command[0]}: cannot be run ({error.strerror})") from error
+        if done.returncode:
+            words = " ".join((done.stderr or done.stdout).decode(errors="replace").split())[:MOST_TOLD]
+            raise ClusterError(f"{' '.join(command[:3])}: Slurm says: {words or f'exit code {done.returncode}'}")
+        return done.stdout
+
+
+def _limit(tres: str) -> int | None:
+    return parse_tres(tres).gpus
+
+
+def _node(row: Mapping[str, str]) -> Node:
+    state = row.get("State", "UNKNOWN").upper()
+    gpus, held = (parse_tres(row.get(key, "")).gpus or 0 for key in ("CfgTRES", "AllocTRES"))
+    return Node(gpus, held, not any(word in state for word in DOWN) and "*" not in state)

@@ -1,0 +1,206 @@
+"""`jobcast advise`: what a policy that lends would do now on a running Slurm, and doing it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jobcast.pipelines.cli import options
+
+if TYPE_CHECKING:
+    from jobcast.live.advice import Advice
+    from jobcast.live.advisor import Advisor
+    from jobcast.live.news import Clock
+    from jobcast.models.registry import Registry
+    from jobcast.pipelines.report.console import Console
+
+PATIENCE_S = 60.0
+"""For which a cluster may be silent until it is said that nothing is done."""
+
+
+@click.command(name="advise")
+@click.option("--slurm", is_flag=True, help="The Slurm that SLURM_CONF or /etc names; the one cluster so far.")
+@click.option("--apply", "apply_", is_flag=True, help="Do it; without, only say what would be done.")
+@click.option("--undo", is_flag=True, help="Put limits back as they were before the first --apply, and stop.")
+@click.option("--once", is_flag=True, help="Look once, not again and again.")
+@click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds.")
+@click.option("--policy", default="sia", show_default=True, help="That lends: see `jobcast policies`.")
+@options.set_option
+@click.option(
+    "--pool-by",
+    type=click.Choice(["account", "qos", "partition"]),
+    default="account",
+    show_default=True,
+    help="What names a job's pool; the QOS of that name holds its quota.",
+)
+@click.option("--max-lent", type=click.IntRange(min=0), help="GPUs that a pool may have on lease at once.")
+@click.option("--actions-per-minute", type=click.IntRange(min=1), default=30, show_default=True, help="Grants.")
+@click.option("--preempt", is_flag=True, help="Let owners stop jobs on lease; without, these end by themselves.")
+@click.option(
+    "--clock-scale", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Forecasts' seconds a second."
+)
+@click.option("--clock-start", help="What time it is to forecasts at the first look; with --clock-scale.")
+@options.json_option
+def command(
+    slurm: bool, apply_: bool, undo: bool, once: bool, every_s: float, json_to: str | None, **asked: Any
+) -> None:
+    """Say, or do, what lends idle GPUs of a running Slurm to jobs that will be gone before their owners need them.
+
+    A job that is lent to is put into the QOS lent_<its pool>, whose limit is what that pool has on lease, with a mark
+    in its AdminComment. No time limit is shortened unless its comment holds jobcast=shorten. Where forecasts are
+    missing, old or bad nothing new is lent, and it is said. Slurm holds all that counts: stopping this at any time
+    leaves running jobs alone, and the next look finds the leases by their marks.
+
+    \b
+    Example:
+      jobcast advise --slurm --once
+      jobcast advise --slurm --apply --max-lent 16 --json advice.jsonl
+      jobcast advise --slurm --undo
+    """
+    from jobcast.domain.errors import ConfigError
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+
+    if not slurm:
+        raise ConfigError("advise: name the cluster; add --slurm")
+    if undo and (apply_ or once):
+        raise ConfigError("--undo: goes alone; leave --apply and --once out")
+    console, home = options.console_of(), find_home()
+    clock = _clock(asked["clock_scale"], asked["clock_start"])
+    watch, advisor = _advisor(home, open_registry(home), asked, clock)
+    if undo:
+        done = advisor.undo(time.time())
+        click.echo("\n".join(done) if done else "limits are as they were")
+        return
+    with _lines(json_to) as write:
+        _watch(advisor, watch, apply_, once, every_s, write, console)
+
+
+def _watch(
+    advisor: "Advisor",
+    watch: Any,
+    apply_: bool,
+    once: bool,
+    every_s: float,
+    write: Callable[[dict[str, Any]], None],
+    console: "Console",
+) -> None:
+    """Look, say, do; again and again. A cluster that does not answer is asked again, and it is said."""
+    from jobcast.domain.errors import ClusterError
+
+    silent_s, said = 0.0, ""
+    while True:
+        began_s = time.time()
+        watch.poll()
+        try:
+            figures, table = _one(advisor, apply_, began_s)
+        except ClusterError as error:
+            if once:
+                raise
+            silent_s = silent_s or began_s
+            # Said at once, and again each minute: whoever reads the end of a log must see it.
+            if str(error) != said or began_s - silent_s >= PATIENCE_S:
+                console.note(f"nothing is done: {error}")
+                write({"as_of_s": began_s, "degraded": [str(error)], "actions": []})
+                silent_s = began_s
+            said = str(error)
+        else:
+            silent_s, said = 0.0, table if table != said else said
+            if once or figures["actions"] or figures["failed"]:
+                click.echo(table)
+            write(figures)
+        if once:
+            return
+        time.sleep(max(0.0, began_s + every_s - time.time()))
+
+
+def _one(advisor: "Advisor", apply_: bool, now_s: float) -> tuple[dict[str, Any], str]:
+    """One look: figures for JSON, and a table."""
+    from jobcast.live.advice import advice_figures
+
+    snapshot = advisor.look(now_s)
+    advice = advisor.advise(snapshot)
+    figures = advice_figures(advice) | {"applied": apply_, "failed": []}
+    if apply_:
+        figures["failed"] = advisor.carry_out(advice, snapshot)
+        figures["outlived_forecast"] = len(advisor.overstayed(advice))
+    figures["took_s"] = time.time() - now_s
+    return figures, _table(advice, figures)
+
+
+def _table(advice: "Advice", figures: dict[str, Any]) -> str:
+    from jobcast.pipelines.report.layout import aligned
+
+    rows: list[tuple[str, ...]] = [("pool", "quota", "held", "on lease", "waiting for")]
+    rows += [(name, *(str(row[key]) for key in row)) for name, row in advice.pools.items()]
+    done = "done" if figures["applied"] else "would do"
+    actions = [
+        (one.do, one.what, one.pool, "no limit" if one.gpus is None else f"{one.gpus} GPUs", one.why)
+        for one in advice.actions
+    ]
+    lines = [f"as of {figures['as_of']}", aligned(rows), "", f"{done}: nothing" if not actions else f"{done}:"]
+    lines += [aligned(actions)] if actions else []
+    lines += [f"left: job {name}: {why}" for name, why in advice.left]
+    lines += [f"degraded: {why}" for why in advice.degraded]
+    lines += [f"failed: {why}" for why in figures["failed"]]
+    return "\n".join(lines)
+
+
+def _advisor(home: Any, registry: "Registry", asked: dict[str, Any], clock: "Clock") -> tuple[Any, "Advisor"]:
+    from jobcast.domain.pairs import settings_of
+    from jobcast.live.advisor import Advisor, Rules
+    from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
+    from jobcast.live.event_log import EventLog
+    from jobcast.live.forecasts import ChampionForecasts
+    from jobcast.live.slurm import Slurm
+
+    make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
+    # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
+    watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
+    rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
+    return watch, Advisor(Slurm(), EventLog(home), ChampionForecasts(watch), make, rules, clock)
+
+
+def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
+    """Makes a policy that lends by forecasts. Raises ConfigError for one that does not, or settings it has not."""
+    from jobcast.domain.errors import ConfigError
+    from jobcast.schedulers.policies import LOADS, POOLS
+    from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
+
+    spec = find_policy(name)
+    if spec.kind != POOLS or LOADS not in spec.asks:
+        lending = ", ".join(one.name for one in BUILT_IN.values() if one.kind == POOLS and LOADS in one.asks)
+        raise ConfigError(f"policy {name} lends nothing by forecasts of loads; choose from {lending}")
+    return lambda forecasts: make_policy(name, forecasts, settings)
+
+
+def _clock(scale: float, start: str | None) -> "Clock":
+    from jobcast.live.news import Clock
+    from jobcast.pipelines.report.formatting import parse_time
+
+    now_s = time.time()
+    return Clock(scale, now_s, now_s if start is None else parse_time(start, "--clock-start"))
+
+
+@contextmanager
+def _lines(json_to: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A file, or standard output, that takes a line of JSON a look."""
+    import json
+    from pathlib import Path
+
+    from jobcast.domain.errors import ConfigError
+    from jobcast.traces.files import reason
+
+    if json_to is None:
+        yield lambda figures: None
+        return
+    if json_to == "-":
+        yield lambda figures: click.echo(json.dumps(figures))
+        return
+    try:
+        with Path(json_to).open("a", encoding="utf-8") as file:
+            yield lambda figures: print(json.dumps(figures), file=file, flush=True)
+    except OSError as error:
+        raise ConfigError(f"--json {json_to}: cannot be written ({reason(error)})") from error

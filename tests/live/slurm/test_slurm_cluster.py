@@ -1,0 +1,113 @@
+"""The Slurm of the tests: it runs jobs under quotas, and survives the restart of each daemon."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.live.slurm import slurm_cluster
+from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, free_ports, wait_until
+
+DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd-n1", "slurmrestd")
+alone = pytest.mark.xdist_group("slurm")
+
+
+def sleeping(slurm: SlurmCluster, user: str, seconds: float, *options: str) -> str:
+    return slurm.sbatch(user, "-t", "10", *options, "--wrap", f"sleep {seconds}")
+
+
+def test_it_is_told_what_lacks(monkeypatch):
+    monkeypatch.setattr(slurm_cluster, "PATH", "")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "slurmctld" in available()
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
+    assert "root" in available()
+
+
+def test_ports_are_each_anothers_neighbour_at_most():
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    assert all(20_000 <= port < 32_000 for port in ports)
+
+
+def test_a_folder_that_users_cannot_enter_is_refused(tmp_path: Path):
+    closed = tmp_path / "closed"
+    closed.mkdir(0o700)
+    cluster = SlurmCluster(closed)
+    with pytest.raises(AssertionError, match=r"chmod o\+x"):
+        cluster.start()
+
+
+@alone
+@pytest.mark.slow
+def test_a_job_runs_and_is_accounted(slurm: SlurmCluster):
+    job = sleeping(slurm, "mail", 1, "--gres=gpu:8")
+    slurm.wait_for(job, "COMPLETED")
+
+    def accounted() -> bool:
+        fields = slurm.run("sacct", "-n", "-X", "-P", "-j", job, "--format=User,Account,QOS,State,AllocTRES").strip()
+        return fields.startswith("mail|poolb|poolb|COMPLETED|") and "gres/gpu=8" in fields
+
+    wait_until(accounted, "the job is in the accounts")
+
+
+@alone
+@pytest.mark.slow
+def test_a_quota_holds_and_a_grant_starts_the_job(slurm: SlurmCluster):
+    jobs = [sleeping(slurm, "mail", 60, "--gres=gpu:8") for _ in range(3)]
+    for job in jobs[:2]:
+        slurm.wait_for(job, "RUNNING")
+    assert slurm.state(jobs[2]) == "PENDING"
+    slurm.run("sacctmgr", "-i", "modify", "qos", "lent_poola", "set", "GrpTRES=gres/gpu=8")
+    slurm.run("scontrol", "update", f"jobid={jobs[2]}", "qos=lent_poola")
+    try:
+        assert slurm.wait_for(jobs[2], "RUNNING") < 20
+    finally:
+        slurm.run("sacctmgr", "-i", "modify", "qos", "lent_poola", "set", "GrpTRES=gres/gpu=0")
+        slurm.run("scancel", *jobs)
+
+
+@alone
+@pytest.mark.slow
+def test_rest_answers_who_has_a_token(slurm: SlurmCluster):
+    token = slurm.run("scontrol", "token", "username=root").strip().partition("=")[2]
+    ask = ("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"{slurm.rest}/slurm/v0.0.38/jobs")
+    assert slurm.run(*ask, "-H", "X-SLURM-USER-NAME: root", "-H", f"X-SLURM-USER-TOKEN: {token}") == "200"
+    assert slurm.run(*ask) != "200"
+
+
+@alone
+@pytest.mark.slow
+@pytest.mark.parametrize("daemon", DAEMONS)
+@pytest.mark.parametrize("how", ["killed", "asked"])
+def test_a_daemon_that_comes_back_loses_no_job(slurm: SlurmCluster, daemon: str, how: str):
+    running, waiting = sleeping(slurm, "mail", 8, "--gres=gpu:8"), sleeping(slurm, "news", 1, "--begin=now+9")
+    slurm.wait_for(running, "RUNNING")
+    before = slurm.pid(daemon)
+    if daemon == "slurmctld":
+        time.sleep(SAVED_S)
+    if how == "killed":
+        slurm.kill(daemon)
+        assert not Path(f"/proc/{before}").exists()
+    slurm.restart(daemon)
+    assert slurm.pid(daemon) != before
+    for job in (running, waiting):
+        slurm.wait_for(job, "COMPLETED")
+
+
+@alone
+@pytest.mark.slow
+def test_nothing_is_left_running(slurm_home: Path):
+    if available():
+        pytest.skip(available())
+    cluster = SlurmCluster(slurm_home / "left", nodes=1)
+    cluster.start()
+    job = sleeping(cluster, "mail", 300)
+    cluster.wait_for(job, "RUNNING")
+    pids = [cluster.pid(name) for name in cluster.daemons]
+    cluster.kill("slurmd-n1")
+    assert cluster.leftovers()
+    cluster.stop()
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    assert not cluster.leftovers()

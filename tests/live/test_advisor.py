@@ -1,0 +1,253 @@
+"""What is lent, what never is, and what a kill at any instant leaves behind."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ClusterError, ConfigError
+from jobcast.live.advice import advice_figures
+from jobcast.live.advisor import PATIENCE_S, Advisor, Rules
+from jobcast.live.event_log import INTENT, LEASE, OVERSTAY, EventLog
+from jobcast.live.forecasts import Asked
+from jobcast.live.leases import leases_of
+from jobcast.live.slurm import Qos
+from jobcast.schedulers.registry import make_policy
+from tests.live.imagined_slurm import Calm, ImaginedSlurm
+
+
+def advisor_of(slurm, home, source=None, asked=None, **rules):
+    asked = asked or Asked(source or Calm(), {"new-load": 3})
+    make = lambda forecasts: make_policy("sia", forecasts)  # noqa: E731
+    return Advisor(slurm, EventLog(home), lambda *_: asked, make, Rules(**rules))
+
+
+def look(slurm, advisor, apply=True):
+    slurm.pass_time(5.0)
+    snapshot = advisor.look(slurm.now_s)
+    advice = advisor.advise(snapshot)
+    return advice, advisor.carry_out(advice, snapshot) if apply else []
+
+
+def busy():
+    """Pool b has as much running as it may, and 3 jobs of 8 GPUs that wait; a is idle."""
+    slurm = ImaginedSlurm()
+    for number in range(5):
+        slurm.submit(f"b{number}", "b", 8)
+    return slurm
+
+
+def done(advice, what):
+    return [action.what for action in advice.actions if action.do == what]
+
+
+def test_idle_gpus_are_lent_as_leases(tmp_path):
+    slurm = busy()
+    advice, failed = look(slurm, advisor_of(slurm, tmp_path))
+    assert (done(advice, "lend"), failed) == (["b2", "b3"], [])
+    assert slurm.done == [("limit", "lent_b", 16), ("move", "b2", "lent_b"), ("move", "b3", "lent_b")]
+    assert slurm.jobs["b2"].runs
+    (first, second) = leases_of(slurm.look(slurm.now_s), "account")
+    assert (first.job.job_id, first.pool, first.qos, first.versions) == ("b2", "b", "b", "new-load:3")
+    assert first.until_s == slurm.now_s + 15 * 60
+    assert first.name != second.name
+
+
+def test_nothing_is_done_without_apply(tmp_path):
+    slurm = busy()
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path), apply=False)
+    assert done(advice, "lend") == ["b2", "b3"]
+    assert slurm.done == []
+    assert EventLog(tmp_path).file.exists()
+
+
+def test_intent_is_kept_before_and_the_lease_after(tmp_path):
+    slurm = busy()
+    look(slurm, advisor_of(slurm, tmp_path))
+    kinds = [event.kind for _, event in EventLog(tmp_path).since(0) if event.kind in (INTENT, LEASE)]
+    assert kinds == [INTENT, INTENT, LEASE, LEASE]
+
+
+def test_a_limit_falls_when_its_lease_is_over_and_a_job_outlives_its_forecast(tmp_path):
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    slurm.end("b2")
+    slurm.submit("a0", "a", 8)
+    slurm.pass_time(20 * 60.0)
+    advice, _ = look(slurm, advisor)
+    assert slurm.limits["lent_b"].gpus == 8
+    assert slurm.jobs["b3"].runs  # it keeps its lease
+    assert [lease.job.job_id for lease in advisor.overstayed(advice)] == ["b3"]
+    advisor.overstayed(look(slurm, advisor)[0])
+    assert [event.kind for _, event in EventLog(tmp_path).since(0)].count(OVERSTAY) == 1
+
+
+@pytest.mark.parametrize("source", [Calm(arrives=True, load=16.0), Calm(lane=2)])
+def test_what_is_expected_or_too_long_is_not_lent(tmp_path, source):
+    slurm = busy()
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path, source))
+    assert advice.actions == []
+
+
+def test_where_nobody_can_be_asked_nothing_new_is_lent_and_it_is_said(tmp_path):
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    after = advisor_of(slurm, tmp_path, asked=Asked(None, {}, ("the registry cannot be asked",)))
+    slurm.end("b0"), slurm.end("b1")
+    advice, _ = look(slurm, after)
+    assert list(advice.degraded) == ["the registry cannot be asked"]
+    assert done(advice, "lend") == []
+    assert {lease.job.job_id for lease in advice.leases} == {"b2", "b3"}
+    assert advice_figures(advice)["degraded"] == ["the registry cannot be asked"]
+
+
+def test_rules_bound_what_is_lent(tmp_path):
+    slurm = busy()
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path / "x", max_lent=8))
+    assert (done(advice, "lend"), dict(advice.left)) == (
+        ["b2"],
+        {"b3": "its pool would have more than 8 GPUs on lease"},
+    )
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path / "y", per_minute=1)
+    assert done(look(slurm, advisor)[0], "lend") == ["b2"]
+    assert done(look(slurm, advisor)[0], "lend") == []
+    slurm.pass_time(60.0)
+    assert done(look(slurm, advisor)[0], "lend") == ["b3"]
+
+
+def test_a_job_that_fits_no_node_is_left(tmp_path):
+    slurm = busy()
+    slurm.up |= {"n2": 8, "n3": 0}
+    for name in "cd":
+        slurm.submit(f"a{name}", "a", 4)
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path))
+    assert done(advice, "lend") == []
+
+
+def test_a_grant_that_comes_to_nothing_goes_back_and_rests(tmp_path):
+    slurm = busy()
+    slurm._start = lambda: None  # Slurm does not start it, for whatever reason
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    look(slurm, advisor)
+    slurm.pass_time(PATIENCE_S)
+    advice, _ = look(slurm, advisor)
+    assert done(advice, "return") == ["b2", "b3"]
+    assert (slurm.jobs["b2"].qos, slurm.jobs["b2"].mark, slurm.limits["lent_b"].gpus) == ("b", "", 0)
+    assert dict(look(slurm, advisor)[0].left)["b2"].startswith("a grant came to nothing")
+
+
+def test_a_job_that_its_owner_stopped_goes_back(tmp_path):
+    slurm = busy()
+    slurm.submit("noted", "b", 8, mark="by the admin")
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    slurm.requeue("b2")
+    advice, _ = look(slurm, advisor)
+    assert done(advice, "return") == ["b2"]
+    assert slurm.jobs["b2"].qos == "b"
+
+
+def test_time_limits_are_shortened_for_who_asked_for_it_alone(tmp_path):
+    slurm = ImaginedSlurm()
+    for number in range(2):
+        slurm.submit(f"b{number}", "b", 8)
+    slurm.submit("b2", "b", 8, limit_s=86_400.0)
+    slurm.submit("b3", "b", 8, limit_s=86_400.0, comment="x jobcast=shorten")
+    look(slurm, advisor_of(slurm, tmp_path))
+    assert (slurm.jobs["b2"].limit_s, slurm.jobs["b3"].limit_s) == (86_400.0, 900.0)
+
+
+def test_what_administrators_wrote_stays(tmp_path):
+    slurm = ImaginedSlurm()
+    for name, mark in (("b0", ""), ("b1", ""), ("b2", "ask Ada | first")):
+        slurm.submit(name, "b", 8, mark=mark)
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    assert slurm.jobs["b2"].mark.startswith("ask Ada | first | jobcast lease=")
+    slurm.requeue("b2")
+    look(slurm, advisor)
+    assert slurm.jobs["b2"].mark == "ask Ada | first"
+
+
+def test_undo_puts_limits_back(tmp_path):
+    slurm = busy()
+    slurm.limits |= {"lent_a": Qos(4), "a": Qos(16, ("lent_x",))}
+    before = dict(slurm.limits)
+    advisor = advisor_of(slurm, tmp_path, preempt=True)
+    look(slurm, advisor)
+    assert slurm.limits["a"].preempts == ("lent_x", "lent_a", "lent_b")
+    assert slurm.limits["lent_a"].gpus == 0
+    assert advisor_of(slurm, tmp_path).undo(slurm.now_s)
+    assert slurm.limits == before
+    assert slurm.jobs["b2"].runs
+    with pytest.raises(ConfigError, match="no limits are kept"):
+        advisor_of(slurm, tmp_path).undo(slurm.now_s)
+
+
+def test_what_fails_is_told_and_what_hangs_on_it_is_left(tmp_path):
+    slurm = busy()
+    slurm.fails.add("limit")
+    _, failed = look(slurm, advisor_of(slurm, tmp_path))
+    assert failed == ["limit: Slurm says: no"]
+    assert slurm.jobs["b2"].qos == "b"
+
+
+def test_a_cluster_without_pools_that_lend_is_refused(tmp_path):
+    slurm = busy()
+    slurm.limits = {"normal": Qos(None), "a": Qos(4)}
+    with pytest.raises(ClusterError, match="no pool that can lend"):
+        look(slurm, advisor_of(slurm, tmp_path))
+
+
+class KilledError(BaseException):
+    """As SIGKILL: nothing of ours runs any more."""
+
+
+def killing(slurm, call):
+    """From the given call on nothing reaches the cluster: the process is gone before it, or right after it."""
+    whole, calls = {name: getattr(slurm, name) for name in ("limit", "move", "preempts")}, [0]
+
+    def counted(name):
+        def act(*given):
+            calls[0] += 1
+            if calls[0] == call:
+                raise KilledError
+            whole[name](*given)
+
+        return act
+
+    for name in whole:
+        setattr(slurm, name, counted(name))
+    return lambda: [setattr(slurm, name, one) for name, one in whole.items()]
+
+
+@settings(max_examples=25, deadline=None)
+@given(call=st.integers(1, 8), more=st.lists(st.sampled_from(["end", "submit", "look"]), max_size=6))
+def test_a_kill_at_any_instant_leaves_no_lease_unaccounted(tmp_path_factory, call, more):
+    home, slurm = tmp_path_factory.mktemp("home"), busy()
+    mend = killing(slurm, call)
+    advisor = advisor_of(slurm, home)
+    number = 5
+    for what in ["look", *more]:
+        running = [name for name, job in slurm.jobs.items() if job.runs]
+        if what == "end" and running:
+            slurm.end(running[0])
+        elif what == "submit":
+            slurm.submit(f"b{number}", "b", 4)
+            number += 1
+        try:
+            look(slurm, advisor)
+        except KilledError:
+            mend()
+            advisor = advisor_of(slurm, home)
+    look(slurm, advisor)
+    leases = leases_of(slurm.look(slurm.now_s), "account")
+    # Whoever is in a QOS of leases has a mark, and limits are what is on lease; never more than there is.
+    assert {one.job.job_id for one in leases} == {
+        name for name, job in slurm.jobs.items() if job.qos.startswith("lent_") and (job.runs or job.waits)
+    }
+    assert slurm.limits["lent_b"].gpus == sum(one.gpus for one in leases)
+    assert slurm.held() <= 32

@@ -1,0 +1,143 @@
+"""Jobs as `squeue --json` tells them, for whoever looks at a running cluster again and again."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Any
+
+from jobcast.traces.check import Place
+from jobcast.traces.files import FileBytes
+from jobcast.traces.readers.sacct_jobs import NOT_ENDED, WAITING, task_names
+from jobcast.traces.readers.sacct_pools import parse_tres
+from jobcast.traces.readers.slurm_json import (
+    AGAIN,
+    QUEUE,
+    job_figures,
+    job_name,
+    listed_jobs,
+    plain_text,
+    resources_text,
+    state_of,
+)
+
+MINUTE_S = 60.0
+WAITS = frozenset({"", "None", "Priority", "Resources", "QOSGrpGRES", "QOSGrpGRESLimit", "QOSResourceLimit"})
+"""Reasons of jobs that wait for GPUs; slurm.schedmd.com/squeue.html, "Job Reasons". Others wait for something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that Slurm's controller knows of.
+
+    Attributes
+    ----------
+    job_id : as sacct writes it: 7, 7_3 of an array, 7+1 of several parts
+    state : in one word
+    reason : why it waits, as squeue writes it
+    gpus : in all, that it asks for; None where it does not say
+    nodes : that it asks for
+    submit_s, start_s, end_s : seconds from the epoch, NaN where there is none
+    limit_s : seconds, infinite where there is none
+    mark, comment : of administrators, of its user
+    """
+
+    job_id: str
+    state: str
+    reason: str
+    user: str
+    account: str
+    qos: str
+    partition: str
+    name: str
+    gpus: int | None
+    nodes: int
+    submit_s: float
+    start_s: float
+    end_s: float
+    limit_s: float
+    mark: str
+    comment: str
+
+    @property
+    def waits(self) -> bool:
+        """Whether it will run, and does not yet."""
+        return self.state in WAITING
+
+    @property
+    def runs(self) -> bool:
+        """Whether it holds GPUs."""
+        return self.state in NOT_ENDED and not self.waits
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits for something else than GPUs."""
+        return self.waits and self.reason not in WAITS
+
+
+def queued_jobs(file: FileBytes) -> list[QueuedJob]:
+    """Jobs of one document, tasks of arrays that wait each by itself; jobs without a name or a submission are left out.
+
+    Raises
+    ------
+    TraceError
+        The document is none of `squeue --json`, or a field cannot be read.
+    """
+    rows = listed_jobs(file)
+    place = Place(file.path, lambda index: f"job {index + 1}", QUEUE)
+    return [one for number, row in enumerate(rows) for one in _jobs_of(row, place, number)]
+
+
+def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
+    figures = job_figures(row, place, number)
+    state = state_of(figures["state"])
+    name = job_name([figures[key] for key in ("jobid", "array", "task", "het", "offset")], figures["tasks"])
+    if name is None or state is None or not 0.0 < figures["submit"] < inf:
+        return
+    waits = state in WAITING
+    minutes = figures["timelimit"]
+    job = QueuedJob(
+        job_id=name,
+        state=state,
+        reason=_text(row.get("state_reason")),
+        **{key: _text(figures[theirs]) for key, theirs in NAMES.items()},
+        gpus=_gpus(figures, waits, place, number),
+        nodes=_count(row.get("node_count")),
+        submit_s=figures["submit"],
+        # of a job that waits both are Slurm's own forecast, and so is the end of one that runs
+        start_s=figures["start"] if not waits and 0.0 < figures["start"] < inf else float("nan"),
+        end_s=figures["end"] if state not in NOT_ENDED and 0.0 < figures["end"] < inf else float("nan"),
+        limit_s=minutes * MINUTE_S if isfinite(minutes) else inf,
+        mark=_text(row.get("admin_comment")),
+        comment=_text(row.get("comment")),
+    )
+    yield from (replace(job, job_id=one) for one in task_names(name)) if waits else (job,)
+
+
+NAMES = {"user": "user", "account": "account", "qos": "qos", "partition": "partition", "name": "jobname"}
+"""Fields of a job that are text, and how sacct calls them."""
+
+
+def _gpus(figures: Mapping[str, Any], waits: bool, place: Place, number: int) -> int | None:
+    """What it holds, else what it asks for."""
+    for key in ("reqtres",) if waits else ("alloctres", "reqtres"):
+        if text := resources_text(figures[key]):
+            found = parse_tres(text)
+            if not found.valid:
+                place.fail(number, key, "counts of GPUs cannot be read", text, AGAIN)
+            # A text of resources lists all that a job has: one without GPUs tells of none.
+            return found.gpus or 0
+    return None
+
+
+def _text(value: Any) -> str:
+    return plain_text(value) or ""
+
+
+def _count(value: Any) -> int:
+    """A number of nodes as any of Slurm's parsers writes it, 1 where it cannot be read.
+
+    >>> _count(2), _count({"set": True, "infinite": False, "number": 3}), _count(None)
+    (2, 3, 1)
+    """
+    number = value.get("number") if isinstance(value, dict) else value
+    return number if type(number) is int and 0 < number < 10**6 else 1
