@@ -136,6 +136,7 @@ class RunTimeDraws:
     futures, seed : how many draws of each job that is asked about; draws depend on (seed, job, number) alone
     learned : how jobs of the past count, and those where none has ended yet; None: as did best when first asked
     probable : whether the run's source of forecasts says how likely bins of run times are
+    fitted : how jobs that came before count, where that was chosen already
     """
 
     earlier: EarlierJobs
@@ -143,7 +144,7 @@ class RunTimeDraws:
     seed: int
     learned: CompletionTime | None = None
     probable: bool = False
-    _fitted: SizeForecaster | None = field(default=None, init=False)
+    fitted: SizeForecaster | None = None
     _kinds: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     _before: "Known | None" = field(default=None, init=False)
 
@@ -170,17 +171,17 @@ class RunTimeDraws:
     def _sample(self, run: Simulation, known: "Known") -> SizeSample:
         run_s, ended, kind = known.run_s, known.ended, known.kind
         if self.learned is not None:
-            self._fitted = self.learned.settings_
+            self.fitted = self.learned.settings_
             if not ended.any():
                 past, mine = self.learned.past_, self.learned.past_.ended
                 run_s, kind = np.append(past.run_s[mine], run_s), np.append(past.most[mine], kind)
                 # The version's jobs lie in front, and they all ended.
                 ended = np.arange(len(run_s)) < mine.sum()
-        if self._fitted is None:
+        if self.fitted is None:
             if not ended.any():
                 raise TraceError(f"--sizes forecast at {iso(run.now_s)}: no job has ended; ask later")
-            self._fitted = SizeForecaster().fit(run_s[ended], kind[ended])
-        return self._fitted.sample(run_s, ended, kind)
+            self.fitted = SizeForecaster().fit(run_s[ended], kind[ended])
+        return self.fitted.sample(run_s, ended, kind)
 
     def _known(self, run: Simulation, active: Sequence[Job], done_s: Floats) -> "Known":
         """The last jobs that were submitted by now, run times of those that have not ended as far as they ran."""

@@ -22,6 +22,11 @@ MOMENT_S = 1.0
 """What is left at least of a wait or a run that is not over."""
 LAST = 500
 """Outcomes that are kept: those further back weigh nothing."""
+AGAIN_S = 3600.0
+"""After which futures of a job count again, and then whenever it has waited as long once more: who is asked about for
+days is told from where it stands."""
+Asked = tuple[float, Floats]
+"""When futures were played, seconds from the epoch, and what was left in each, (n_futures,) seconds."""
 Came = Mapping[str, tuple[float, float]]
 """By job id, first start and end, seconds from the epoch; NaN for what has not come, or never will."""
 
@@ -61,7 +66,7 @@ class FutureAnswer(NamedTuple):
 
 @dataclass(eq=False)
 class Kind:
-    """How starts, or ends, came against the first futures that were drawn of each.
+    """How starts, or ends, came against the futures that were drawn of them.
 
     Attributes
     ----------
@@ -69,7 +74,7 @@ class Kind:
     """
 
     tracker: IntervalTracker = field(default_factory=IntervalTracker)
-    _first: dict[str, tuple[float, Floats]] = field(default_factory=dict, init=False)
+    _asked: dict[str, list[Asked]] = field(default_factory=dict, init=False)
 
     def learn(self, drawn_s: Mapping[str, Floats], came_s: Mapping[str, float], now_s: float) -> list[Position]:
         """Learn of those that have come; positions as of now of those that may still come, `drawn_s` by id, come back.
@@ -77,19 +82,20 @@ class Kind:
         Instants in seconds from the epoch.
         """
         for name, at_s in drawn_s.items():
-            self._first.setdefault(name, (now_s, at_s - now_s))
-        over = {name: self._first.pop(name) for name in list(self._first) if name not in drawn_s}
+            asked = self._asked.setdefault(name, [])
+            if not asked or now_s - asked[0][0] >= max(AGAIN_S, 2.0 * (asked[-1][0] - asked[0][0])):
+                asked.append((now_s, at_s - now_s))
+        over = {name: self._asked.pop(name) for name in list(self._asked) if name not in drawn_s}
         # Of one that was cancelled while it waited nothing is learnt.
         came = {name: one for name, one in over.items() if isfinite(came_s.get(name, np.nan))}
-        took_s = [came_s[name] - came[name][0] for name in came]
-        self.tracker.known = [*self.tracker.known, *self._positions(came, took_s, np.inf)][-LAST:]
-        return self._positions(self._first, [np.inf] * len(self._first), now_s)
+        self.tracker.known = [*self.tracker.known, *self._positions(came, came_s, np.inf)][-LAST:]
+        return self._positions(self._asked, {}, now_s)
 
-    def _positions(
-        self, asked: Mapping[str, tuple[float, Floats]], took_s: list[float], now_s: float
-    ) -> list[Position]:
-        asked_s = np.array([at_s for at_s, _ in asked.values()])
-        lengths_s = [np.maximum(one, MOMENT_S) for _, one in asked.values()]
+    def _positions(self, asked: Mapping[str, list[Asked]], came_s: Mapping[str, float], now_s: float) -> list[Position]:
+        rows = [(at_s, came_s.get(name, np.inf) - at_s, left_s) for name, of in asked.items() for at_s, left_s in of]
+        rows.sort(key=lambda row: row[0])
+        asked_s, took_s = (np.array([row[place] for row in rows]) for place in (0, 1))
+        lengths_s = [np.maximum(left_s, MOMENT_S) for *_, left_s in rows]
         return self.tracker.positions(asked_s, np.maximum(took_s, MOMENT_S), lengths_s, now_s)
 
     def spread(self, at_s: Floats, now_s: float, open_now: list[Position]) -> Spread:
@@ -116,7 +122,7 @@ class Futures:
     Attributes
     ----------
     draws : of what may be
-    starts, ends : what was learnt of either, from where each came among the futures that were drawn of it first
+    starts, ends : what was learnt of either, from where each came among the futures that were drawn of it
     """
 
     draws: Draws

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from jobcast.models.promise_record import SHARES, calibrate
 
 WEEK_S = 7 * 86_400.0
 """For which promises are counted."""
+AGAIN_S = 300.0
+"""After which what is told of a job is kept once more: somebody may look every few seconds, for days."""
 SHOWN = 50
 """Promises that are shown, the last ones."""
 OURS: Mapping[str, Any] = {"simulated": False, "trace_sha256": "", "what_if": False}
@@ -40,7 +42,7 @@ class Promises:
 
     def __init__(self, home: Path, now_s: float, note: Note) -> None:
         self._home, self._note, self._ledger = home, note, PromiseLedger(home)
-        self._lock, self._round, self._told = threading.Lock(), -1, set[str]()
+        self._lock, self._told = threading.Lock(), dict[str, tuple[int, float]]()
         self._made, self._kept = list[Promise](), set[tuple[str, float, str]]()
         try:
             self._kept = {event for event, one in self._ledger.outcomes().items() if one.event_s is not None}
@@ -51,7 +53,7 @@ class Promises:
         self.figures: Mapping[str, Any] = {}
 
     def tell(self, about: Mapping[str, Any], spreads: Mapping[str, Spread], number: int) -> None:
-        """Keep what is told of a job, once a round of futures.
+        """Keep what is told of a job, once a round of futures and `AGAIN_S`.
 
         Parameters
         ----------
@@ -60,11 +62,10 @@ class Promises:
         number : of the round
         """
         with self._lock:
-            if number != self._round:
-                self._round, self._told = number, set()
-            if about["job_id"] in self._told:
+            last, last_s = self._told.get(about["job_id"], (-1, -inf))
+            if number == last or about["at_s"] < last_s + AGAIN_S:
                 return
-            self._told.add(about["job_id"])
+            self._told[about["job_id"]] = number, about["at_s"]
             made = [_promise(about, kind, one) for kind, one in spreads.items()]
             self._made += made
         keep(self._home, made, self._note)
@@ -73,6 +74,7 @@ class Promises:
         """Keep what has come, and count anew."""
         with self._lock:
             self._made = [one for one in self._made if one.at_s >= now_s - WEEK_S]
+            self._told = {name: one for name, one in self._told.items() if one[1] >= now_s - AGAIN_S}
             made = list(self._made)
         outcomes = _outcomes(made, state)
         came = {event: one for event, one in outcomes.items() if one.event_s is not None and event not in self._kept}

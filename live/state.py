@@ -69,6 +69,11 @@ class State:
             return None
         return Known(jobs.jobs[row], float(jobs.start_s[row]), float(self.ended_s[row]))
 
+    def active(self) -> Iterator[tuple[Job, float]]:
+        """Jobs that have not ended, and their starts, NaN where they wait."""
+        rows = np.flatnonzero(np.isnan(self.ended_s)).tolist()
+        return ((self.jobs.jobs[row], float(self.jobs.start_s[row])) for row in rows)
+
     def known(self) -> Iterator[Known]:
         """All jobs, by submission."""
         jobs = self.jobs

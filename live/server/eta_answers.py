@@ -1,6 +1,6 @@
 """Answers about jobs as they are sent: for programs, and in a line for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isnan
 from typing import Any
 
@@ -28,7 +28,7 @@ def eta_figures(eta: Eta) -> dict[str, Any]:
         "why": eta.why,
         "policy": eta.basis.policy,
         "sizes": eta.basis.sizes,
-        "futures_age_s": None if answer is None else answer.age_s,
+        "futures_age_s": None if answer is None or isnan(answer.age_s) else answer.age_s,
     }
 
 
@@ -45,10 +45,11 @@ def _when(spread: Spread, now_s: float) -> dict[str, Any]:
     return {name: iso(now_s + seconds) for name, seconds in named.items()}
 
 
-def eta_line(eta: Eta, clock: Clock, named: str) -> str:
-    """What is told of a job, in a line; `named`: what it is called."""
-    text = f"{_printable(named)}: {_sentence(eta, clock)}"
-    return f"{text} ({_printable(eta.why)})" if eta.why else text
+def eta_line(eta: Eta, clock: Clock, named: str, degraded: Sequence[str] = ()) -> str:
+    """What is told of a job, in a line; `named`: what it is called, `degraded`: why that is worse than it might be."""
+    asides = [one for one in (eta.why, *degraded) if one]
+    text = f"{named}: {_sentence(eta, clock)}" + (f" ({'; '.join(dict.fromkeys(asides))})" if asides else "")
+    return _printable(text)
 
 
 def _sentence(eta: Eta, clock: Clock) -> str:

@@ -3,8 +3,9 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import inf, isnan, nan
 from time import thread_time
 from typing import Any, NamedTuple
@@ -21,24 +22,27 @@ from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Cham
 from jobcast.live.completion_forecasts import RunTimeDraws, completions
 from jobcast.live.event_log import SUBMIT, Event
 from jobcast.live.futures import FutureAnswer, Futures
+from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
+from jobcast.models.completion.job_completions import SizeForecaster
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.schedulers import policies
 from jobcast.schedulers.registry import find_of_kind, make_policy
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.guard import GuardedForecasts, Nobody
+from jobcast.simulator.forecast_sources import Conservative
+from jobcast.simulator.guard import GuardedForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.workload import Workload
 
-FUTURES = 40
-"""Played of a queue."""
-PATIENCE_S = 10.0
-"""For which who asks about a job that there is not waits for those who ask the same."""
+FUTURES, IMAGINED = 40, 20
+"""Played of a queue, and for a job that there is not: whoever submits it waits for them."""
+PATIENCE_S, MOST_WAITING = 10.0, 8
+"""For which who asks for futures waits for those who did before, and how many may wait: others are answered at once."""
 BELIEVED_S = 86_400.0
 """Stands for run times where nobody reads them: every future draws its own."""
-ASKED = "\0asked"
-"""Id of a job that there is not; no id of a cluster begins so."""
+ASKED = "?" * 201
+"""Id of a job that there is not: longer than any that a cluster can have."""
 NEEDS = {policies.ARRIVALS: ARRIVALS, policies.LOADS: LOADS, policies.DURATIONS: DURATIONS}
 """What policies ask -> the predictor that answers it."""
 NONE_ENDED = "no job has ended yet, and no version of completion-time is registered: nothing is known of run times"
@@ -101,14 +105,15 @@ class Basis:
         """Their forecasts, from what was known at an instant; None where nobody asks any."""
         if not self.unanswered and not self.predictors.keys() & set(NEEDS.values()):
             return None
+        if self.unanswered:
+            return Remembered(Conservative(Workload((), (), pools), DEFAULT_HORIZONS_MIN))
         history = RunHistory([pool.name for pool in pools], state.jobs)
         history.advance(now_s)
         arrivals, loads, durations = (self.predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
-        nobody = Nobody(f"no champion of {', '.join(sorted(self.unanswered))}", DEFAULT_HORIZONS_MIN)
-        source: Any = nobody if self.unanswered else RegistryForecasts(history, arrivals, loads, durations, pools)
+        source = RegistryForecasts(history, arrivals, loads, durations, pools)
         guarded = GuardedForecasts(source, Workload((), (), pools), BadAnswers())
         guarded.advance(now_s)
-        return guarded
+        return Remembered(guarded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,14 @@ class Queue(NamedTuple):
     run: Simulation
     draws: RunTimeDraws
     left_out: Mapping[str, str]
+
+
+class _Asked(NamedTuple):
+    """What the last round asked, and how it counted jobs that had ended: what it was told stands until the next."""
+
+    basis: Basis
+    source: ForecastSource | None
+    fitted: SizeForecaster | None = None
 
 
 class Etas:
@@ -178,51 +191,87 @@ class Etas:
         self._quotas = {pool.name: pool.quota for pool in pools}
         self._count, self._seed = futures, seed
         self._playing, self._asking = threading.Lock(), threading.Lock()
+        self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
         self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
         self._number, self._why = -1, dict[str, str]()
+        self._asked: _Asked | None = None
         self._imagined: dict[tuple[int, Question], FutureAnswer] = {}
 
     def refresh(self) -> float:
         """Play the futures of all jobs; the CPU seconds that it took. What fails is told and logged."""
         begun_s = thread_time()
         with self._playing:
-            state = self._state()
-            try:
-                self._play(state, self._clock())
-                self.trouble = ""
-            except Exception as error:  # events may contradict each other, and policies and predictors fail in any way
-                self.trouble = _failed(error)
-            # One that failed would fail again until something else is known.
-            self._number = state.number
+            self._round()
         return thread_time() - begun_s
+
+    def _round(self) -> None:
+        state = self._state()
+        try:
+            self._play(state, self._clock())
+            self.trouble = ""
+        except Exception as error:  # events may contradict each other, and policies and predictors fail in any way
+            self.trouble = self._failed(error)
+        # One that failed would fail again until something else is known.
+        self._number = state.number
+
+    @contextmanager
+    def _turn(self, lock: threading.Lock) -> Iterator[bool]:
+        """Whether the lock is held now; no where too many wait already, or those before take too long."""
+        held = False
+        if not self._turns.acquire(blocking=False):
+            yield held
+            return
+        try:
+            held = lock.acquire(timeout=PATIENCE_S)
+            yield held
+        finally:
+            if held:
+                lock.release()
+            self._turns.release()
+
+    def _catch_up(self, number: int) -> None:
+        """Play futures unless that was done since an event, or others are at it for too long."""
+        if self._number < number:
+            with self._turn(self._playing) as held:
+                # Whoever was first may have done so.
+                if held and self._number < number:
+                    self._round()
 
     def _play(self, state: State, now_s: float) -> None:
         basis = Basis.of(self._policy, self._champions())
-        queue = self._queue(state, now_s, basis)
+        source = basis.source(state, self._pools, now_s)
+        queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
         # Of a job that was cancelled while it waited nothing is learnt.
         came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in state.known()}
         self.futures.refresh(queue.run, came)
+        self._asked = _Asked(basis, source, queue.draws.fitted)
         self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
         self.rounds += 1
 
     def of(self, job_id: str) -> Eta | None:
         """When a job will start and end; None for one that nobody has heard of."""
-        state, now_s = self._state(), self._clock()
+        state = self._state()
         known = state.job(job_id)
         if known is None:
             return None
         ended = not isnan(known.end_s)
         # One that has come since is not among the futures; one that was left out is not looked for again.
-        if not ended and not self.futures.knows(job_id) and self._number != state.number:
-            self.refresh()
-        answer = self.futures.answer(job_id, now_s) if not ended and self.futures.knows(job_id) else None
-        if answer is not None and not isnan(known.start_s):
-            answer = answer._replace(start=None)
+        if not ended and not self.futures.knows(job_id):
+            self._catch_up(state.number)
+        now_s = self._clock()
+        answer = None if ended else self._answer(known, now_s)
         waits = not ended and isnan(known.start_s)
         why = (self._why.get(job_id, "") if waits else "") or ("" if answer or ended else self.trouble)
         return Eta(known, answer, self.basis, why, now_s)
+
+    def _answer(self, known: Known, now_s: float) -> FutureAnswer | None:
+        try:
+            answer = self.futures.answer(known.job.job_id, now_s)
+        except TraceError:  # not among the futures, or not any more: another thread may just have played new ones
+            return None
+        return answer if isnan(known.start_s) else answer._replace(start=None)
 
     def asked(self, question: Question) -> Eta | None:
         """When a job would start and end that were submitted now; None where those who ask before it take too long."""
@@ -231,33 +280,46 @@ class Etas:
         job = Job(0, "", question.pool, now_s, question.gpus, question.user, question.tag, requirements=limits)
         why, answer = self._why_not(job), self._imagined.get((self.rounds, question))
         if not why and answer is None:
-            if not self._asking.acquire(timeout=PATIENCE_S):
-                return None
-            try:
-                answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
-            except Exception as error:  # as `refresh`
-                why = _failed(error)
-            finally:
-                self._asking.release()
+            with self._turn(self._asking) as held:
+                if not held:
+                    return None
+                try:
+                    answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
+                except Exception as error:  # as in a round
+                    why = self._failed(error)
         return Eta(Known(job, nan, nan), answer, self.basis, why, now_s)
 
     def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:
         facts = {name: one for name, one in question._asdict().items() if one != inf}
-        basis = Basis.of(self._policy, self._champions())
-        run, draws, _ = self._queue(state, now_s, basis, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        basis, source, fitted = self._asked or self._not_asked(state, now_s)
+        run, draws, _ = self._queue(state, now_s, basis, source, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        draws.futures, draws.fitted = min(IMAGINED, self._count), fitted
         seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
         start_s, end_s = (np.array([getattr(one, name) for one in played]) for name in ("start_s", "end_s"))
         return self.futures.about(start_s, end_s, now_s)
 
-    def _queue(self, state: State, now_s: float, basis: Basis, *more: Event) -> Queue:
+    def _failed(self, error: Exception) -> str:
+        """What is told of an error to anybody; the log has its own words, which may name files and others' jobs."""
+        told = f"no futures could be played ({type(error).__name__}); the server's log tells more"
+        told = str(error) if isinstance(error, NoneEndedError) else told
+        # Once: it may stay so for hours.
+        if told != self.trouble:
+            LOG.warning("no futures were played: %s", error if isinstance(error, JobcastError) else repr(error))
+        return told
+
+    def _not_asked(self, state: State, now_s: float) -> "_Asked":
+        basis = Basis.of(self._policy, self._champions())
+        return _Asked(basis, basis.source(state, self._pools, now_s))
+
+    def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
         """The queue at an instant, beside it jobs of `more` events."""
         ended = np.isfinite(state.ended_s)
         over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
         active = (job for job in state.jobs.jobs if job.job_id not in over)
-        left_out = {job.job_id: why for job in active if (why := self._why_not(job))}
+        left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
-        source, sizes = basis.source(state, self._pools, now_s), basis.predictors.get(COMPLETIONS)
+        sizes = basis.predictors.get(COMPLETIONS)
         policy = make_policy(basis.policy, source)
         run = standing(events, now_s, self._pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
@@ -275,12 +337,8 @@ class Etas:
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
 
 
-def _failed(error: Exception) -> str:
-    """What is told of an error to anybody; the log has what it says itself, which may name files and others' jobs."""
-    LOG.warning("no futures were played: %s", error if isinstance(error, JobcastError) else repr(error))
-    if isinstance(error, NoneEndedError):
-        return str(error)
-    return f"no futures could be played ({type(error).__name__}); the server's log tells more"
+def _held(state: State, job: Job) -> str:
+    return "it is held, and may not start yet" if state.record.jobs[job.job_id].held else ""
 
 
 def _waits(run: Simulation) -> dict[str, str]:
@@ -298,5 +356,5 @@ def _waits(run: Simulation) -> dict[str, str]:
 
 def _chosen(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
     rows = np.flatnonzero(wanted)
-    kept = [replace(jobs.jobs[row], seq=seq) for seq, row in enumerate(rows.tolist())]
+    kept = [jobs.jobs[row] for row in rows.tolist()]
     return EarlierJobs(kept, jobs.start_s[rows], jobs.known_s[rows], jobs.duration_s[rows])

@@ -76,8 +76,10 @@ def _gauge(name: str, meaning: str, value: float) -> list[str]:
 
 
 def _wait(waits: list[float], quantile: float) -> str:
-    return _number(float(np.quantile(waits, quantile))) if waits else "NaN"
+    return _number(float(np.quantile(waits, quantile))) if waits else _number(math.nan)
 
 
 def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
     return ("+Inf" if value > 0 else "-Inf") if math.isinf(value) else repr(float(value))

@@ -138,14 +138,15 @@ class Service:
     def asked(self, question: Question, asker: Asker) -> Eta | None:
         """When a job would start and end that is not submitted yet: no promise; see `Etas.asked`."""
         # How long others' jobs run is theirs, too.
-        return self.etas.asked(question if self._sees_all(asker) else question._replace(user=asker.user))
+        return self.etas.asked(question if self.sees_all(asker) else question._replace(user=asker.user))
 
     def may_see(self, job_id: str, asker: Asker) -> bool:
         """Whether somebody may know anything of a job."""
         known = self.state.job(job_id)
-        return self._sees_all(asker) or (known is not None and known.job.user == asker.user != "")
+        return self.sees_all(asker) or (known is not None and known.job.user == asker.user != "")
 
-    def _sees_all(self, asker: Asker) -> bool:
+    def sees_all(self, asker: Asker) -> bool:
+        """Whether somebody may know of everybody's jobs."""
         return not self._private or asker.role >= Role.ADVISE
 
     def held(self, answers: Answers) -> dict[str, dict[str, float]]:
@@ -155,8 +156,8 @@ class Service:
         for who is forecast to arrive within the shortest window; asked for by jobs that wait.
         """
         found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in self.pools}
-        for job, start_s, end_s in self.state.known():
-            if isnan(end_s) and job.pool in found:
+        for job, start_s in self.state.active():
+            if job.pool in found:
                 found[job.pool]["pending" if isnan(start_s) else "held"] += job.gpus
                 found[job.pool]["lent"] += job.gpus if job.job_id in self.state.spare and not isnan(start_s) else 0
         return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in self.pools}

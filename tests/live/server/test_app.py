@@ -129,3 +129,18 @@ def test_names_are_text_and_events_outlive_the_server(registry):
         assert 'jobcast_wait_seconds{quantile="0.5"} 30.0\n' in metrics
         assert "jobcast_wait_seconds_count 1\n" in metrics
         assert "<script" not in site.ask("/docs")[1].decode()
+
+
+def test_gpus_of_pools(site):
+    """Of 32 GPUs 8 are held, 4 more beyond the quota; conservative forecasts keep all that are idle."""
+    site.now_s = 1000.0
+    for name, gpus, facts in (("a", 8, {}), ("b", 4, {"dedicated": False})):
+        site.post(("submit", name, 900.0, {"pool": "busy", "gpus": gpus}), ("start", name, 910.0, facts))
+    site.post(("submit", "c", 920.0, {"pool": "busy", "gpus": 2}))
+    site.now_s = 2000.0
+    told = site.told("/v1/overview")
+    pool = {name: one for name, one in told["pools"]["busy"].items() if name != "forecasts"}
+    assert pool == {"quota": 32, "held": 12, "lent": 4, "pending": 2, "idle": 24, "reserved": 24}
+    assert list(told["pools"]["busy"]["forecasts"]) == ["5min", "60min", "720min"]
+    assert told["leases"] is None
+    assert "nothing was heard" in told["degraded"][0]

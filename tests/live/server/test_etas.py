@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.live.event_log import EventLog
+from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
 from tests.live.server.site import POOLS, Site
@@ -38,6 +39,7 @@ def queue():
 def filled(site):
     site.now_s = NOW_S
     site.post(*past(), *queue())
+    site.service.watch.poll()
     site.service.refresh()
     return site
 
@@ -109,7 +111,15 @@ def test_a_job_that_is_not_submitted_with_several_widths_and_limits(site):
     # Nobody queues in the other pool.
     (free,) = site.told("/v1/eta", {"pool": "busy", "gpus": 1})["answers"]
     assert seconds(free["start"]["p95"]) <= 5.0
-    for wrong in ({"pool": "none"}, {"gpus": []}, {"gpus": [1] * 9}, {"gpus": -1}, {"time_limit_s": 0}, {"more": 1}):
+    for wrong in (
+        {"pool": "none"},
+        {"gpus": []},
+        {"gpus": [1] * 9},
+        {"gpus": [1] * 8, "time_limit_s": [1.0] * 3},
+        {"gpus": -1},
+        {"time_limit_s": 0},
+        {"more": 1},
+    ):
         assert site.ask("/v1/eta", {**body, **wrong})[0] == 422
 
 
@@ -123,6 +133,13 @@ def test_a_line_for_people(site):
     assert first.startswith("8 GPUs for at most 1 h: expected to start ")
     assert second.endswith("nothing can be said of when it starts (it asks for 17 GPUs, and pool calm has 16)")
     assert site.ask("/v1/jobs/next/eta?format=html")[0] == 422
+
+
+def test_a_line_tells_what_is_old(site):
+    site.now_s += 100.0
+    line = site.ask("/v1/jobs/next/eta?format=text")[1].decode()
+    assert "nothing was heard of the cluster for more than 60 s" in line
+    assert line.count("\n") == 1
 
 
 def test_a_line_moves_no_cursor(site):
@@ -161,6 +178,16 @@ def test_nothing_is_said_where_nothing_ended_yet(registry):
         assert any("no job has ended yet" in line for line in told["degraded"])
 
 
+def test_a_job_that_is_not_submitted_before_futures_were_played(registry):
+    with Site(registry, policy="fcfs") as site:
+        site.now_s = NOW_S
+        site.service.refresh()
+        site.post(*past(), *queue())
+        (told,) = site.told("/v1/eta", {"pool": "calm", "gpus": 8})["answers"]
+        assert told["start"] is not None
+        assert told["futures_age_s"] is None
+
+
 def test_events_that_contradict_each_other_keep_the_last_futures_and_are_told(site):
     for name in ("x", "y", "z"):
         site.post(("submit", name, NOW_S, {"pool": "calm", "gpus": 16}), ("start", name, NOW_S, {}))
@@ -168,6 +195,23 @@ def test_events_that_contradict_each_other_keep_the_last_futures_and_are_told(si
     told = site.told("/v1/jobs/next/eta")
     assert told["start"] is not None
     assert any("no futures could be played (DecisionError)" in line for line in told["degraded"])
+
+
+def test_who_would_wait_too_long_is_told_so(site, monkeypatch):
+    monkeypatch.setattr(etas, "PATIENCE_S", 0.05)
+    service = site.service
+    with service.etas._asking:
+        assert site.ask("/v1/eta", {"pool": "calm", "gpus": 1})[0] == 503
+    assert site.ask("/v1/eta", {"pool": "calm", "gpus": 1})[0] == 200
+    for _ in range(etas.MOST_WAITING):
+        service.etas._turns.acquire()
+    assert site.ask("/v1/eta", {"pool": "calm", "gpus": 2})[0] == 503
+    # One that is not among the last futures keeps nobody waiting either.
+    site.post(("submit", "new", NOW_S, {"pool": "busy", "gpus": 1}))
+    assert site.told("/v1/jobs/new/eta")["start"] is None
+    for _ in range(etas.MOST_WAITING):
+        service.etas._turns.release()
+    assert site.told("/v1/jobs/new/eta")["start"] is not None
 
 
 def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
@@ -211,6 +255,7 @@ class Lender:
 def test_leases_of_an_advisor(registry):
     with Site(registry, ACCESS, private=True, advisor=Lender()) as site:
         filled_by_root(site)
-        assert site.told("/v1/advice", token=TOKENS["ada"]) == {"decisions": []}
+        assert site.told("/v1/advice", token=TOKENS["root"]) == {"decisions": []}
+        assert site.ask("/v1/advice", token=TOKENS["ada"])[0] == 403
         told = site.told("/v1/leases", token=TOKENS["bob"])["leases"]
         assert [one["job_id"] for one in told] == ["next"]

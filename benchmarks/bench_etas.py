@@ -1,0 +1,76 @@
+"""Whether starts and ends that the server tells of a replayed cluster hold, and what a round of futures costs.
+
+    jobcast simulate --trace c.parquet --pools pools.csv --policy fcfs --forecasts oracle --baseline none --out sim.csv
+    python benchmarks/bench_etas.py sim.csv pools.csv --from 2024-01-23 --until 2024-01-28 --every 3600
+
+The events of a simulated trace are told to a server as they come. Every so often futures are played, and all jobs that
+are there are asked about. Champions are those of the home; promises and events are kept in a folder that goes away.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from jobcast.domain.times import parse_time
+from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event, EventLog
+from jobcast.live.promises import Promises
+from jobcast.live.server.access import LOCAL
+from jobcast.live.server.service import Service
+from jobcast.models.registry import open_registry
+from jobcast.traces.pools import read_pools
+from jobcast.traces.readers import read_trace
+
+SHOWN = ("kind", "made", "due_90", "coverage_90_pct", "coverage_50_pct", "broken_low", "broken_high")
+
+
+def events_of(trace):
+    """All that happens in a trace, in order."""
+    jobs, duration_s = trace.to_jobs()
+    found = []
+    for job, start_s, run_s in zip(jobs, trace.start_s.tolist(), duration_s.tolist(), strict=True):
+        facts = {"pool": job.pool, "gpus": job.gpus, "user": job.user, "tag": job.tag}
+        found.append(Event(job.submit_s, SUBMIT, job.job_id, job.submit_s, facts))
+        found.append(Event(start_s, START, job.job_id, start_s))
+        found.append(Event(start_s + run_s, END, job.job_id, start_s + run_s, {"duration_s": run_s}))
+    return sorted(found, key=lambda one: one.known_s)
+
+
+def main():
+    """Replay, and print shares that held."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("trace")
+    parser.add_argument("pools")
+    parser.add_argument("--from", dest="from_s", type=parse_time, required=True)
+    parser.add_argument("--until", dest="until_s", type=parse_time, required=True)
+    parser.add_argument("--every", type=float, default=3600.0)
+    parser.add_argument("--policy", default="fcfs")
+    asked = parser.parse_args()
+    events, now_s, costs, there, told = events_of(read_trace(asked.trace)), asked.from_s, [], [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        pools = read_pools(Path(asked.pools)).at(now_s)
+        service = Service(EventLog(Path(folder)), pools, open_registry(), lambda: now_s, asked.policy)
+        service.promises = Promises(Path(folder), now_s, print)
+        for now_s in np.arange(asked.from_s, asked.until_s, asked.every).tolist():
+            due = [one for one in events if one.known_s <= now_s]
+            events = events[len(due) :]
+            service.take([*due, Event(now_s, LOOK, "", now_s)])
+            service.watch.poll()
+            costs.append(service.refresh())
+            active = [job.job_id for job, _, end_s in service.state.known() if np.isnan(end_s)]
+            answers = [service.eta(job_id, LOCAL) for job_id in active]
+            told += sum(one.answer is not None for one in answers)
+            there.append(len(active))
+        service.take([*events, Event(events[-1].known_s, LOOK, "", events[-1].known_s)])
+        now_s = events[-1].known_s
+        # All that was promised is due by then, whenever it was.
+        service.promises.look(service.state, min(now_s, asked.until_s + 6 * 86_400.0))
+        print(f"{told} of {sum(there)} answered; {np.mean(there):.0f} jobs at a time, most {max(there)}")
+        print(f"a round of futures: {np.mean(costs):.2f} s of CPU, most {max(costs):.2f} s")
+        for row in service.promises.figures["kinds"]:
+            print({name: row[name] for name in SHOWN})
+
+
+if __name__ == "__main__":
+    main()
