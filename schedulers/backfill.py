@@ -43,6 +43,11 @@ class Backfill:
         self._pools: defaultdict[str, PoolJobs] = defaultdict(PoolJobs)
         self._books: Accounting | None = None
 
+    @property
+    def apart(self) -> bool:
+        """Whether what happens in a pool never touches another, as futures of one pool's jobs want to know."""
+        return self._books is not None and not self._books.needed
+
     def key(self, job: Job) -> float:
         """Queues are kept here: a job's place in them may change while it waits."""
         self._pools[job.pool].arrived.append(job)
@@ -55,14 +60,14 @@ class Backfill:
     def decide(self, view: View) -> Decision:
         """Pools by name; those without an arrival or a completion only where limits reach across pools."""
         books = self._books = self._books or self._accounting(view)
-        if books.rules.limited or books.ranked:
+        if books.needed:
             books.catch_up(view)
-        pools = sorted(view.pools.values() if books.rules.limited else view.touched, key=lambda pool: pool.name)
+        pools = sorted(view.pools.values() if books.limited else view.touched, key=lambda pool: pool.name)
         # All of them before the first decides: whoever came counts among those that have shares.
         for pool in pools:
             self._pools[pool.name].catch_up(view, pool, lambda job: self._row(job, books, view))
         # Where limits reach across pools, so does the room that an end leaves.
-        ended = books.rules.limited and any(self._pools[pool.name].ended for pool in pools)
+        ended = books.limited and any(self._pools[pool.name].ended for pool in pools)
         changes: dict[int, Grant | None] = {}
         for pool in pools:
             jobs = self._pools[pool.name]
@@ -108,9 +113,9 @@ class Queue:
         if books.ranked:
             result = books.priorities(rows["submit_s"], rows["own_points"], rows["whose"], now_s)
             self.order: Ints = np.argsort(-result, kind="stable")
+            self.rows = rows[self.order]
         else:
-            self.order = np.arange(len(rows))
-        self.rows = rows[self.order]
+            self.order, self.rows = np.arange(len(rows)), rows
         self.gpus, self.run_s, self._whose = (
             np.ascontiguousarray(self.rows[name]) for name in ("gpus", "run_s", "whose")
         )
@@ -129,8 +134,9 @@ class Queue:
         self.started.append(at)
         self.free -= self.gpus[place]
         self._releases.append((self.now_s + self.run_s[place : place + 1], self.gpus[place : place + 1]))
-        self._books.start(self.jobs.jobs[at], self.now_s)
-        if self._books.rules.limited:
+        if self._books.needed:
+            self._books.start(self.jobs.jobs[at], self.now_s)
+        if self._books.limited:
             self.rooms = self._books.rooms(self._whose)
 
     def releases(self) -> tuple[Floats, Floats]:

@@ -38,6 +38,8 @@ from jobcast.simulator.history import EarlierJobs
 
 Believed = Callable[[Job], float]
 """Run time alone of an active job, seconds."""
+Coming = Iterator[tuple[Job, float]]
+"""Who arrives, by submission, and how long each runs alone, seconds."""
 
 
 def declared(job: Job) -> float:
@@ -90,7 +92,7 @@ class Future:
     """
 
     seconds: Mapping[int, float]
-    coming: Iterator[tuple[Job, float]] | None = None
+    coming: Coming | None = None
 
     def __call__(self, job: Job) -> float:
         """Its run time, seconds."""
@@ -100,7 +102,10 @@ class Future:
 def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> dict[int, Completion]:
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
     # Points have nobody come: only futures say who may.
-    fork = run.fork(believed_s, believed_s.coming if isinstance(believed_s, Future) else None)
+    coming = believed_s.coming if isinstance(believed_s, Future) else None
+    if _runs_on(run) and getattr(run.policy, "apart", False):
+        believed_s, coming = _within({run.jobs[seq].pool for seq in seqs}, believed_s, coming)
+    fork = run.fork(believed_s, coming)
     # No further than needed, a copy is as dear as the run itself: who runs and is never stopped ends as it expects to.
     settled = fork.cluster.running if _runs_on(run) else ()
     left = list(seqs)
@@ -113,6 +118,12 @@ def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> d
     expected_s: Sequence[float] = fork.law.at_s if settled else ()  # type: ignore[attr-defined]
     ends_s = {seq: expected_s[seq] if seq in settled else fork.end_s(seq) for seq in seqs}
     return {seq: Completion(fork.start_s(seq), ends_s[seq]) for seq in seqs}
+
+
+def _within(pools: set[str], believed_s: Believed, coming: Coming | None) -> tuple[Believed, Coming | None]:
+    """What is believed of some pools; in the others, which do not touch them, nobody comes and nothing ends."""
+    arrivals = None if coming is None else (one for one in coming if one[0].pool in pools)
+    return lambda job: believed_s(job) if job.pool in pools else inf, arrivals
 
 
 def _runs_on(run: Simulation) -> bool:
@@ -245,7 +256,7 @@ class RunTimeDraws:
 
     def _coming(
         self, run: Simulation, known: "Known", draws: SizeDraws, arrivals: ArrivalDraws, rng: np.random.Generator
-    ) -> Iterator[tuple[Job, float]]:
+    ) -> Coming:
         """Jobs like those of the past, and their run times, one after the other."""
         at_s, quotas = run.now_s, {name: pool.quota for name, pool in run.cluster.pools.items()}
         while True:
