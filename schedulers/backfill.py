@@ -48,6 +48,11 @@ class Backfill:
         """Whether what happens in a pool never touches another, as futures of one pool's jobs want to know."""
         return self._books is not None and not self._books.needed
 
+    @property
+    def overtakes(self) -> bool:
+        """Whether later jobs may be first in the queue: who fills gaps behind a reservation hardly delays anybody."""
+        return self._books is None or self._books.ranked
+
     def key(self, job: Job) -> float:
         """Queues are kept here: a job's place in them may change while it waits."""
         self._pools[job.pool].arrived.append(job)

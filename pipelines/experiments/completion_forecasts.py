@@ -159,7 +159,8 @@ Draws = Callable[[Simulation, int], Iterable[Future]]
 class RunTimeDraws:
     """Draws run times of active jobs, and who arrives, from the jobs that came before.
 
-    Run times are drawn as those of jobs that ended, of the same pool and width first; where a version of job-duration
+    Run times are drawn as those of jobs that ended, of the same time limit first, without one of the same pool and
+    width, and end by that limit; where a version of job-duration
     forecasts how likely each bin is, from each bin as often as that says. In either case a job runs longer than it has.
 
     Attributes
@@ -176,14 +177,14 @@ class RunTimeDraws:
     learned: CompletionTime | None = None
     probable: bool = False
     _fitted: SizeForecaster | None = field(default=None, init=False)
-    _kinds: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
+    _kinds: dict[tuple[str, float], int] = field(default_factory=dict, init=False)
     _before: "Known | None" = field(default=None, init=False)
 
     def __call__(self, run: Simulation, seq: int) -> Iterator[Future]:
         """Raises TraceError where no job has ended."""
         active = list(run.cluster.active.values())
         done_s = np.array([run.law.service(run, job).run_s for job in active])
-        limit_s = np.array([inf if job.requirements is None else job.requirements.time_limit_s for job in active])
+        limit_s = np.array([_limit_s(job) for job in active])
         known, kind = self._known(run, active, done_s), self._kinds_of(active)
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
@@ -235,11 +236,12 @@ class RunTimeDraws:
         return Known([jobs[place] for place in kept.tolist()], run_s[kept], ended[kept], kind[kept])
 
     def _kinds_of(self, jobs: Sequence[Job]) -> Ints:
-        """Jobs of the same pool and width are of one kind; where a version is asked, of the same width."""
+        """Of one kind are jobs of a time limit, or of a pool and width; where a version is asked, of a width."""
         if self.learned is not None:
             return np.array([job.gpus for job in jobs], dtype=np.int64)
         kinds = self._kinds
-        return np.array([kinds.setdefault((job.pool, job.gpus), len(kinds)) for job in jobs], dtype=np.int64)
+        keys = ((job.pool, float(job.gpus)) if (limit_s := _limit_s(job)) == inf else ("", limit_s) for job in jobs)
+        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
 
     def _odds(self, run: Simulation, active: Sequence[Job]) -> tuple[Floats, Floats]:
         """Upper edges of the bins of run times, seconds, and how likely each is for each job."""
@@ -270,6 +272,11 @@ class RunTimeDraws:
                 job = known.jobs[row]
                 if job.gpus <= quotas.get(job.pool, 0):
                     yield replace(job, submit_s=at_s), max(seconds, LEAST_S)
+
+
+def _limit_s(job: Job) -> float:
+    """A job's time limit, seconds; infinite without one."""
+    return inf if job.requirements is None else job.requirements.time_limit_s
 
 
 class Known(NamedTuple):
