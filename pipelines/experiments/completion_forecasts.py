@@ -8,7 +8,7 @@ the same for elastic jobs (`simulator.elastic`).
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from math import inf, isnan, nan
+from math import inf, isnan, log2, nan
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -159,9 +159,9 @@ Draws = Callable[[Simulation, int], Iterable[Future]]
 class RunTimeDraws:
     """Draws run times of active jobs, and who arrives, from the jobs that came before.
 
-    Run times are drawn as those of jobs that ended, of the same time limit first, without one of the same pool and
-    width, and end by that limit; where a version of job-duration
-    forecasts how likely each bin is, from each bin as often as that says. In either case a job runs longer than it has.
+    Run times are drawn as those of jobs that ended, of about the same time limit first, without one of the same pool
+    and width; where a version of job-duration forecasts how likely each bin is, from each bin as often as that says. In
+    either case a job runs longer than it has, and ends by its limit.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class RunTimeDraws:
     learned: CompletionTime | None = None
     probable: bool = False
     _fitted: SizeForecaster | None = field(default=None, init=False)
-    _kinds: dict[tuple[str, float], int] = field(default_factory=dict, init=False)
+    _kinds: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     _before: "Known | None" = field(default=None, init=False)
 
     def __call__(self, run: Simulation, seq: int) -> Iterator[Future]:
@@ -239,9 +239,7 @@ class RunTimeDraws:
         """Of one kind are jobs of a time limit, or of a pool and width; where a version is asked, of a width."""
         if self.learned is not None:
             return np.array([job.gpus for job in jobs], dtype=np.int64)
-        kinds = self._kinds
-        keys = ((job.pool, float(job.gpus)) if (limit_s := _limit_s(job)) == inf else ("", limit_s) for job in jobs)
-        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
+        return np.array([self._kinds.setdefault(_kind(job), len(self._kinds)) for job in jobs], dtype=np.int64)
 
     def _odds(self, run: Simulation, active: Sequence[Job]) -> tuple[Floats, Floats]:
         """Upper edges of the bins of run times, seconds, and how likely each is for each job."""
@@ -279,6 +277,12 @@ def _limit_s(job: Job) -> float:
     return inf if job.requirements is None else job.requirements.time_limit_s
 
 
+def _kind(job: Job) -> tuple[str, int]:
+    """Whom a job's run time is like: those allowed about as long; without a time limit its pool's of its width."""
+    limit_s = _limit_s(job)
+    return (job.pool, job.gpus) if limit_s == inf else ("", round(STEPS * log2(max(limit_s, LEAST_S))))
+
+
 class Known(NamedTuple):
     """Jobs in order of submission, columns (n_jobs,): run times (of those not ended as far as they ran), kinds."""
 
@@ -290,6 +294,8 @@ class Known(NamedTuple):
 
 KEPT = 4_000
 """Jobs that have ended and are drawn from, at most: the last ones."""
+STEPS = 2.0
+"""Time limits are alike that are the same to so many steps, in which they double."""
 LOT = 64
 """Arrivals that are drawn at a time."""
 
