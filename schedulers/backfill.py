@@ -5,7 +5,7 @@ Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson, TP
 
 import sys
 from collections import defaultdict
-from math import inf, isnan, nan
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from jobcast.domain.policy import NOTHING, Decision, Grant, View
 from jobcast.domain.rounding import rounded
 from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 from jobcast.schedulers.accounting import Accounting
-from jobcast.schedulers.availability import Availability
+from jobcast.schedulers.availability import Availability, Reserving
 from jobcast.schedulers.pool_jobs import PoolJobs, Row
 
 Floats = NDArray[np.float64]
@@ -227,14 +227,15 @@ class Conservative(Backfill):
         broken = jobs.overdue(now_s) or bool((reserved_s < now_s - SAME_S).any())
         if broken or not self._kept:
             reserved_s[:] = np.nan
-        profile = self._profile(queue, reserved_s)
-        for place in range(len(reserved_s))[: self.depth]:
-            # Nobody asks where reservations would be that are not kept, and nobody can start any more.
-            if not self._kept and queue.free <= 0:
-                break
-            reserved_s[place] = self._reserve(queue, profile, place, float(reserved_s[place]))
-            if reserved_s[place] <= now_s + SAME_S and queue.gpus[place] <= queue.free:
+        profile, asked, place = self._profile(queue, reserved_s), reserved_s[: self.depth], 0
+        # Nobody asks where reservations would be that are not kept, and nobody can start any more.
+        while place < len(asked) and (self._kept or queue.free > 0):
+            gpus, run_s, rooms = (one[: self.depth] for one in (queue.gpus, queue.run_s, queue.rooms))
+            # Those that have one look for an earlier one only once somebody has ended.
+            place = profile.reserve(Reserving(gpus, run_s, rooms, asked), place, queue.free, jobs.ended)
+            if place < len(asked):
                 queue.start(place)
+                place += 1
         jobs.rows["reserved_s"][queue.order] = reserved_s
         return queue.started
 
@@ -244,18 +245,3 @@ class Conservative(Backfill):
         begin_s, taken = np.maximum(reserved_s[there], queue.now_s), queue.gpus[there]
         changes_s = np.concatenate([ends_s, begin_s, reserved_s[there] + queue.run_s[there]])
         return Availability(queue.now_s, queue.free, changes_s, np.concatenate([gpus, -taken, taken]))
-
-    def _reserve(self, queue: Queue, profile: Availability, place: int, reserved_s: float) -> float:
-        """Where a job's reservation begins from now on; NaN where a limit holds it, or there is no room ever."""
-        gpus, run_s = float(queue.gpus[place]), float(queue.run_s[place])
-        has, held = not isnan(reserved_s), gpus > queue.rooms[place]
-        # Those that have one look for an earlier one only once somebody has ended.
-        if has and not held and not queue.jobs.ended:
-            return reserved_s
-        if has:
-            profile.take(reserved_s, reserved_s + run_s, -gpus)
-        at_s = nan if held else profile.earliest(gpus, run_s)
-        if not at_s < inf:
-            return nan
-        profile.take(at_s, at_s + run_s, gpus)
-        return at_s
