@@ -7,7 +7,7 @@ the same for elastic jobs (`simulator.elastic`).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, isnan, nan
+from math import inf, isnan, log2, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,8 @@ from jobcast.simulator.history import EarlierJobs
 
 Believed = Callable[[Job], float]
 """Run time alone of an active job, seconds."""
+Coming = Iterator[tuple[Job, float]]
+"""Who arrives, by submission, and how long each runs alone, seconds."""
 
 
 def declared(job: Job) -> float:
@@ -88,7 +90,7 @@ class Future:
     """
 
     seconds: Mapping[int, float]
-    coming: Iterator[tuple[Job, float]] | None = None
+    coming: Coming | None = None
 
     def __call__(self, job: Job) -> float:
         """Its run time, seconds."""
@@ -98,7 +100,10 @@ class Future:
 def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> dict[int, Completion]:
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
     # Points have nobody come: only futures say who may.
-    fork = run.fork(believed_s, believed_s.coming if isinstance(believed_s, Future) else None)
+    coming = believed_s.coming if isinstance(believed_s, Future) else None
+    if _runs_on(run) and getattr(run.policy, "apart", False):
+        believed_s, coming = _within({run.jobs[seq].pool for seq in seqs}, believed_s, coming)
+    fork = run.fork(believed_s, coming)
     # No further than needed, a copy is as dear as the run itself: who runs and is never stopped ends as it expects to.
     settled = fork.cluster.running if _runs_on(run) else ()
     left = list(seqs)
@@ -111,6 +116,12 @@ def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> d
     expected_s: Sequence[float] = fork.law.at_s if settled else ()  # type: ignore[attr-defined]
     ends_s = {seq: expected_s[seq] if seq in settled else fork.end_s(seq) for seq in seqs}
     return {seq: Completion(fork.start_s(seq), ends_s[seq]) for seq in seqs}
+
+
+def _within(pools: set[str], believed_s: Believed, coming: Coming | None) -> tuple[Believed, Coming | None]:
+    """What is believed of some pools; in the others, which do not touch them, nobody comes and nothing ends."""
+    arrivals = None if coming is None else (one for one in coming if one[0].pool in pools)
+    return lambda job: believed_s(job) if job.pool in pools else inf, arrivals
 
 
 def _runs_on(run: Simulation) -> bool:
@@ -127,8 +138,9 @@ Draws = Callable[[Simulation, int], Iterable[Future]]
 class RunTimeDraws:
     """Draws run times of active jobs, and who arrives, from the jobs that came before.
 
-    Run times are drawn as those of jobs that ended, of the same pool and width first; where a version of job-duration
-    forecasts how likely each bin is, from each bin as often as that says. In either case a job runs longer than it has.
+    Run times are drawn as those of jobs that ended, of about the same time limit first, without one of the same pool
+    and width; where a version of job-duration forecasts how likely each bin is, from each bin as often as that says. In
+    either case a job runs longer than it has, and ends by its limit.
 
     Attributes
     ----------
@@ -152,7 +164,7 @@ class RunTimeDraws:
         """Raises TraceError where no job has ended."""
         active = list(run.cluster.active.values())
         done_s = np.array([run.law.service(run, job).run_s for job in active])
-        limit_s = np.array([inf if job.requirements is None else job.requirements.time_limit_s for job in active])
+        limit_s = np.array([_limit_s(job) for job in active])
         known, kind = self._known(run, active, done_s), self._kinds_of(active)
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
@@ -204,11 +216,10 @@ class RunTimeDraws:
         return Known([jobs[place] for place in kept.tolist()], run_s[kept], ended[kept], kind[kept])
 
     def _kinds_of(self, jobs: Sequence[Job]) -> Ints:
-        """Jobs of the same pool and width are of one kind; where a version is asked, of the same width."""
+        """Of one kind are jobs of a time limit, or of a pool and width; where a version is asked, of a width."""
         if self.learned is not None:
             return np.array([job.gpus for job in jobs], dtype=np.int64)
-        kinds = self._kinds
-        return np.array([kinds.setdefault((job.pool, job.gpus), len(kinds)) for job in jobs], dtype=np.int64)
+        return np.array([self._kinds.setdefault(_kind(job), len(self._kinds)) for job in jobs], dtype=np.int64)
 
     def _odds(self, run: Simulation, active: Sequence[Job]) -> tuple[Floats, Floats]:
         """Upper edges of the bins of run times, seconds, and how likely each is for each job."""
@@ -225,7 +236,7 @@ class RunTimeDraws:
 
     def _coming(
         self, run: Simulation, known: "Known", draws: SizeDraws, arrivals: ArrivalDraws, rng: np.random.Generator
-    ) -> Iterator[tuple[Job, float]]:
+    ) -> Coming:
         """Jobs like those of the past, and their run times, one after the other."""
         at_s, quotas = run.now_s, {name: pool.quota for name, pool in run.cluster.pools.items()}
         while True:
@@ -241,6 +252,17 @@ class RunTimeDraws:
                     yield replace(job, submit_s=at_s), max(seconds, LEAST_S)
 
 
+def _limit_s(job: Job) -> float:
+    """A job's time limit, seconds; infinite without one."""
+    return inf if job.requirements is None else job.requirements.time_limit_s
+
+
+def _kind(job: Job) -> tuple[str, int]:
+    """Whom a job's run time is like: those allowed about as long; without a time limit its pool's of its width."""
+    limit_s = _limit_s(job)
+    return (job.pool, job.gpus) if limit_s == inf else ("", round(STEPS * log2(max(limit_s, LEAST_S))))
+
+
 class Known(NamedTuple):
     """Jobs in order of submission, columns (n_jobs,): run times (of those not ended as far as they ran), kinds."""
 
@@ -252,5 +274,7 @@ class Known(NamedTuple):
 
 KEPT = 4_000
 """Jobs that have ended and are drawn from, at most: the last ones."""
+STEPS = 2.0
+"""Time limits are alike that are the same to so many steps, in which they double."""
 LOT = 64
 """Arrivals that are drawn at a time."""

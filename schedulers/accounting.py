@@ -58,10 +58,14 @@ class Accounting:
     ----------
     rules : weights, accounts, QOS and limits
     ranked : whether jobs have priorities, so that use counts
+
+    Attributes
+    ----------
+    limited : whether the rules limit anything
     """
 
     def __init__(self, rules: SchedulingRules, ranked: bool) -> None:
-        self.rules, self.ranked = rules, ranked
+        self.rules, self.ranked, self.limited = rules, ranked, rules.limited
         self._held: dict[int, Held] = {}
         self._ended: list[Held] = []  # since the use was added up last
         self._gpus: defaultdict[tuple[str, ...], float] = defaultdict(float)
@@ -71,6 +75,11 @@ class Accounting:
         self._use: defaultdict[tuple[str, str], float] = defaultdict(float)  # by account and user
         self._at_s = -inf
         self._factors: Floats = np.zeros(0)
+
+    @property
+    def needed(self) -> bool:
+        """Whether anybody asks what jobs hold and have used; else nothing is kept."""
+        return self.limited or self.ranked
 
     def catch_up(self, view: View) -> None:
         """Note who has started and ended since the last decision."""
@@ -95,7 +104,7 @@ class Accounting:
 
     def rooms(self, whose: Ints) -> Floats:
         """GPUs that the limits of jobs leave to each of them, by whose it is, (n,); below 0 where no more may run."""
-        if not self.rules.limited:
+        if not self.limited:
             return np.full(len(whose), inf)
         present, places = np.unique(whose, return_inverse=True)
         left: Floats = np.array([self._room(self._bounds[one]) for one in present.tolist()], dtype=np.float64)[places]

@@ -3,8 +3,8 @@
 Instants that lie within a microsecond of one another are one step: sums in another order do not make slivers.
 """
 
-from math import inf
-from typing import Any
+from math import inf, isnan, nan
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -15,8 +15,9 @@ from jobcast.domain import tolerance
 Floats = NDArray[np.float64]
 # Numba has no types that mypy could read.
 njit: Any = numba.njit
-FLOATS = numba.types.Array(numba.types.float64, 1, "C")
-F8, I8 = numba.types.float64, numba.types.int64
+types: Any = numba.types
+FLOATS = types.Array(types.float64, 1, "C")
+F8, I8 = types.float64, types.int64
 SAME_S = tolerance.INSTANT_S
 
 
@@ -34,16 +35,31 @@ class Availability:
         self._at_s, self._free = (np.empty(2 * len(order) + 64) for _ in range(2))
         self._count = _first_steps(now_s, free, changes_s[order], gpus[order], self._at_s, self._free)
 
-    def earliest(self, gpus: float, run_s: float) -> float:
-        """First instant from which on so many GPUs are free for so long; infinite where there is none."""
-        return float(_earliest(self._at_s, self._free, self._count, gpus, run_s))
+    def reserve(self, jobs: "Reserving", first: int, free: float, anew: bool) -> int:
+        """Give jobs their reservations in order, up to one that can start now: its place, or how many they are.
 
-    def take(self, from_s: float, until_s: float, gpus: float) -> None:
-        """Fewer GPUs are free between two instants; more where `gpus` is below 0."""
-        # A reservation makes two steps at most.
-        if self._count + 2 > len(self._at_s):
-            self._at_s, self._free = (np.concatenate([each, np.empty_like(each)]) for each in (self._at_s, self._free))
-        self._count = _take(self._at_s, self._free, self._count, from_s, until_s, gpus)
+        Parameters
+        ----------
+        jobs : whose reservations are changed in place
+        first : place of the first of them
+        free : GPUs that are free now
+        anew : whether jobs that have one look for an earlier one
+        """
+        # Each job makes four steps at most: where its reservation was, and where it will be.
+        room = self._count + 4 * (len(jobs.gpus) - first)
+        if room > len(self._at_s):
+            self._at_s, self._free = (np.resize(each, 2 * room) for each in (self._at_s, self._free))
+        place, self._count = _reserve(self._at_s, self._free, self._count, *jobs, first, free, anew)
+        return int(place)
+
+
+class Reserving(NamedTuple):
+    """Jobs in order that ask for reservations, (n,): GPUs, seconds, GPUs that limits leave, and where theirs begin."""
+
+    gpus: Floats
+    run_s: Floats
+    rooms: Floats
+    reserved_s: Floats
 
 
 @njit(I8(F8, F8, FLOATS, FLOATS, FLOATS, FLOATS), cache=True)
@@ -90,3 +106,26 @@ def _take(at_s: Floats, free: Floats, count: int, from_s: float, until_s: float,
     for step in range(first, last):
         free[step] -= gpus
     return count
+
+
+@njit(types.UniTuple(I8, 2)(FLOATS, FLOATS, I8, FLOATS, FLOATS, FLOATS, FLOATS, I8, F8, types.boolean), cache=True)
+def _reserve(
+    at_s: Floats, free: Floats, count: int,
+    gpus: Floats, run_s: Floats, rooms: Floats, reserved_s: Floats,
+    first: int, left: float, anew: bool,
+) -> tuple[int, int]:  # fmt: skip
+    now_s = at_s[0]
+    for place in range(first, len(gpus)):
+        had_s, held = reserved_s[place], gpus[place] > rooms[place]
+        if isnan(had_s) or held or anew:
+            if not isnan(had_s):
+                count = _take(at_s, free, count, had_s, had_s + run_s[place], -gpus[place])
+            when_s = inf if held else _earliest(at_s, free, count, gpus[place], run_s[place])
+            reserved_s[place] = nan
+            # Held by a limit, or there is never room.
+            if when_s < inf:
+                count = _take(at_s, free, count, when_s, when_s + run_s[place], gpus[place])
+                reserved_s[place] = when_s
+        if reserved_s[place] <= now_s + SAME_S and gpus[place] <= left:
+            return place, count
+    return len(gpus), count

@@ -5,7 +5,7 @@ Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson, TP
 
 import sys
 from collections import defaultdict
-from math import inf, isnan, nan
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from jobcast.domain.policy import NOTHING, Decision, Grant, View
 from jobcast.domain.rounding import rounded
 from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 from jobcast.schedulers.accounting import Accounting
-from jobcast.schedulers.availability import Availability
+from jobcast.schedulers.availability import Availability, Reserving
 from jobcast.schedulers.pool_jobs import PoolJobs, Row
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,16 @@ class Backfill:
         self._pools: defaultdict[str, PoolJobs] = defaultdict(PoolJobs)
         self._books: Accounting | None = None
 
+    @property
+    def apart(self) -> bool:
+        """Whether what happens in a pool never touches another, as futures of one pool's jobs want to know."""
+        return self._books is not None and not self._books.needed
+
+    @property
+    def overtakes(self) -> bool:
+        """Whether later jobs may be first in the queue: who fills gaps behind a reservation hardly delays anybody."""
+        return self._books is None or self._books.ranked
+
     def key(self, job: Job) -> float:
         """Queues are kept here: a job's place in them may change while it waits."""
         self._pools[job.pool].arrived.append(job)
@@ -55,14 +65,14 @@ class Backfill:
     def decide(self, view: View) -> Decision:
         """Pools by name; those without an arrival or a completion only where limits reach across pools."""
         books = self._books = self._books or self._accounting(view)
-        if books.rules.limited or books.ranked:
+        if books.needed:
             books.catch_up(view)
-        pools = sorted(view.pools.values() if books.rules.limited else view.touched, key=lambda pool: pool.name)
+        pools = sorted(view.pools.values() if books.limited else view.touched, key=lambda pool: pool.name)
         # All of them before the first decides: whoever came counts among those that have shares.
         for pool in pools:
             self._pools[pool.name].catch_up(view, pool, lambda job: self._row(job, books, view))
         # Where limits reach across pools, so does the room that an end leaves.
-        ended = books.rules.limited and any(self._pools[pool.name].ended for pool in pools)
+        ended = books.limited and any(self._pools[pool.name].ended for pool in pools)
         changes: dict[int, Grant | None] = {}
         for pool in pools:
             jobs = self._pools[pool.name]
@@ -108,9 +118,9 @@ class Queue:
         if books.ranked:
             result = books.priorities(rows["submit_s"], rows["own_points"], rows["whose"], now_s)
             self.order: Ints = np.argsort(-result, kind="stable")
+            self.rows = rows[self.order]
         else:
-            self.order = np.arange(len(rows))
-        self.rows = rows[self.order]
+            self.order, self.rows = np.arange(len(rows)), rows
         self.gpus, self.run_s, self._whose = (
             np.ascontiguousarray(self.rows[name]) for name in ("gpus", "run_s", "whose")
         )
@@ -129,8 +139,9 @@ class Queue:
         self.started.append(at)
         self.free -= self.gpus[place]
         self._releases.append((self.now_s + self.run_s[place : place + 1], self.gpus[place : place + 1]))
-        self._books.start(self.jobs.jobs[at], self.now_s)
-        if self._books.rules.limited:
+        if self._books.needed:
+            self._books.start(self.jobs.jobs[at], self.now_s)
+        if self._books.limited:
             self.rooms = self._books.rooms(self._whose)
 
     def releases(self) -> tuple[Floats, Floats]:
@@ -216,14 +227,15 @@ class Conservative(Backfill):
         broken = jobs.overdue(now_s) or bool((reserved_s < now_s - SAME_S).any())
         if broken or not self._kept:
             reserved_s[:] = np.nan
-        profile = self._profile(queue, reserved_s)
-        for place in range(len(reserved_s))[: self.depth]:
-            # Nobody asks where reservations would be that are not kept, and nobody can start any more.
-            if not self._kept and queue.free <= 0:
-                break
-            reserved_s[place] = self._reserve(queue, profile, place, float(reserved_s[place]))
-            if reserved_s[place] <= now_s + SAME_S and queue.gpus[place] <= queue.free:
+        profile, asked, place = self._profile(queue, reserved_s), reserved_s[: self.depth], 0
+        # Nobody asks where reservations would be that are not kept, and nobody can start any more.
+        while place < len(asked) and (self._kept or queue.free > 0):
+            gpus, run_s, rooms = (one[: self.depth] for one in (queue.gpus, queue.run_s, queue.rooms))
+            # Those that have one look for an earlier one only once somebody has ended.
+            place = profile.reserve(Reserving(gpus, run_s, rooms, asked), place, queue.free, jobs.ended)
+            if place < len(asked):
                 queue.start(place)
+                place += 1
         jobs.rows["reserved_s"][queue.order] = reserved_s
         return queue.started
 
@@ -233,18 +245,3 @@ class Conservative(Backfill):
         begin_s, taken = np.maximum(reserved_s[there], queue.now_s), queue.gpus[there]
         changes_s = np.concatenate([ends_s, begin_s, reserved_s[there] + queue.run_s[there]])
         return Availability(queue.now_s, queue.free, changes_s, np.concatenate([gpus, -taken, taken]))
-
-    def _reserve(self, queue: Queue, profile: Availability, place: int, reserved_s: float) -> float:
-        """Where a job's reservation begins from now on; NaN where a limit holds it, or there is no room ever."""
-        gpus, run_s = float(queue.gpus[place]), float(queue.run_s[place])
-        has, held = not isnan(reserved_s), gpus > queue.rooms[place]
-        # Those that have one look for an earlier one only once somebody has ended.
-        if has and not held and not queue.jobs.ended:
-            return reserved_s
-        if has:
-            profile.take(reserved_s, reserved_s + run_s, -gpus)
-        at_s = nan if held else profile.earliest(gpus, run_s)
-        if not at_s < inf:
-            return nan
-        profile.take(at_s, at_s + run_s, gpus)
-        return at_s

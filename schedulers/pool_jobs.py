@@ -86,8 +86,9 @@ class PoolJobs:
         for place in places:
             row = self.rows[place]
             self._running[self.jobs[place].seq] = (float(row["gpus"]), now_s + float(row["run_s"]))
-        gone = set(places)
-        self.jobs = [job for place, job in enumerate(self.jobs) if place not in gone]
+        # From the last on: places before it stay as they are.
+        for place in sorted(places, reverse=True):
+            del self.jobs[place]
         self.rows = np.delete(self.rows, places)
 
     def overdue(self, now_s: float) -> bool:

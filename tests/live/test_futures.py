@@ -1,7 +1,11 @@
 """Futures of a queue: one copy a future, answers with their age, arrivals that overtake, what was known when."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
@@ -118,6 +122,46 @@ def test_no_draw_runs_beyond_its_limit_nor_knows_what_has_not_ended():
     found = [one(jobs[0]) for one in RunTimeDraws(earlier([10.0, 1000.0] * 20), futures=30, seed=0)(run, 0)]
     assert max(found) == 40.0
     assert min(found) < 20.0
+
+
+def test_run_times_are_drawn_from_jobs_of_the_same_limit_first():
+    """Half of the past was allowed 1,000 s and took 10 s, the other half was allowed 2,000 s and took 900 s."""
+    short, long = (Requirements(time_limit_s=limit_s) for limit_s in (1000.0, 2000.0))
+    past = earlier([10.0, 900.0] * 100)
+    past = replace(past, jobs=[replace(job, requirements=(short, long)[job.seq % 2]) for job in past.jobs])
+    jobs = [Job(0, "a", "p", 0.0, 1, requirements=short), Job(0, "b", "p", 0.0, 1, requirements=long)]
+    workload = Workload(jobs, [Outcome(30.0), Outcome(30.0)], [Pool("p", 2)])
+    run = Simulation(workload, make_policy("fcfs", None, {})).run(0.0)
+    found = np.array([[one(job) for job in run.jobs] for one in RunTimeDraws(past, futures=40, seed=0)(run, 0)])
+    # A sixth of the weight is that of all jobs, half of which are of the other limit.
+    assert (found[:, 0] < 100.0).mean() > 0.75
+    assert (found[:, 1] > 100.0).mean() > 0.75
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_pools_that_do_not_touch_are_left_out_of_each_others_futures(seed):
+    """Starts and ends of one pool's jobs are the same to the bit where the others are played, too."""
+    rng = np.random.default_rng(seed)
+    policy, count = ("easy", "conservative_backfill")[seed % 2], 24
+    limit_s = 10.0 * rng.integers(1, 20, 2 * count)
+    run_s = limit_s * rng.uniform(0.2, 1.0, 2 * count)
+    submit_s = np.sort(rng.uniform(0.0, 200.0, 2 * count))
+    jobs = [
+        Job(at, f"j{at:02}", "pq"[int(rng.integers(2))], submit_s[at], int(rng.integers(1, 4)),
+            requirements=Requirements(time_limit_s=limit_s[at]))
+        for at in range(2 * count)
+    ]  # fmt: skip
+    workload = Workload(jobs[:count], [Outcome(one) for one in run_s[:count]], [Pool("p", 3), Pool("q", 4)])
+    run = Simulation(workload, make_policy(policy, None, {})).run(submit_s[count - 1])
+    active = list(run.cluster.active.values())
+    of_p = [job.seq for job in active if job.pool == "p"]
+    believed_s = {job.seq: run_s[job.seq] for job in active}
+    coming = list(zip(jobs[count:], run_s[count:], strict=True))
+    alone = completions(run, of_p, Future(believed_s, iter(coming)))
+    # Asked about all, both pools are played.
+    both = completions(run, [job.seq for job in active], Future(believed_s, iter(coming)))
+    assert alone == {seq: both[seq] for seq in of_p}
 
 
 class Odds(Oracle):

@@ -118,6 +118,25 @@ def test_a_run_that_begins_amid_things_sees_who_runs(name):
     assert run.log().start_s.tolist()[1::2] == [100.0, 150.0]
 
 
+ACCOUNTS = {"p": Account(limits=Limits(grp_jobs=1))}
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (SchedulingRules(), (True, False)),
+        (SchedulingRules(accounts=ACCOUNTS), (False, False)),
+        (SchedulingRules(weights=PriorityWeights(age=1.0)), (False, True)),
+    ],
+)
+def test_pools_touch_where_limits_or_shares_do_and_later_jobs_go_first_by_priority_alone(rules, expected):
+    policy = make_policy("easy", None, {})
+    assert (policy.apart, policy.overtakes) == (False, True)  # nothing is known before the first decision
+    run = Simulation(workload_of(SHORT, rules=rules), policy).run()
+    assert (policy.apart, policy.overtakes) == expected
+    assert len(run.policy._books._held) == (0 if policy.apart else 1)  # the last job that has not been caught up with
+
+
 def random_workload(rng, jobs, *, limited=False, ranked=False):
     """Jobs of up to three pools in bursts, whole seconds; limits that are exact, loose, too short, or none."""
     quotas = [rng.choice((1, 4, 7, 16)) for _ in range(rng.choice((1, 1, 2, 3)))]

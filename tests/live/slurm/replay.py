@@ -105,7 +105,7 @@ def advisor_of(folder: Path, scratch: Path, cluster: SlurmCluster, trace: Any, d
     start = f"{day}T08:00:00+00:00"
     from_s = (pl.Series([f"{day}T08:00:00"]).str.to_datetime().dt.epoch("s"))[0]
     EventLog(home).append(past(trace, ClusterRecord(), from_s))
-    words = ["advise", "--slurm", "--apply", "--every", "3", "--clock-scale", f"{SCALE:g}", "--clock-start", start]
+    words = ["advise", "--slurm", "--apply", "--every", "2", "--clock-scale", f"{SCALE:g}", "--clock-start", start]
     words += ["--actions-per-minute", "120", "--json", str(out.with_suffix(".jsonl").absolute())]
     env = {**os.environ, **cluster.env, "JOBCAST_HOME": str(home)}
     log = out.with_suffix(".log").open("w")
