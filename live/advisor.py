@@ -117,7 +117,8 @@ class Advisor:
 
     def look(self, now_s: float) -> Snapshot:
         """See the cluster and keep what is new of it. Raises ClusterError, LedgerError."""
-        snapshot = self._cluster.look(now_s)
+        # To the millisecond, which a trace can hold: what is learnt from it later was known at the same instants.
+        snapshot = self._cluster.look(round(now_s, 3))
         if not self.record.jobs:
             trace = self._cluster.history(now_s - HISTORY_S, self.rules.pool_by)
             if trace is not None:

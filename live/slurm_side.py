@@ -1,4 +1,4 @@
-"""What a server knows of a Slurm that it looks at by itself: it reads, and says what it would lend, and does nothing."""
+"""What a server knows of a Slurm that it looks at by itself: it reads, says what it would lend, and does nothing."""
 
 import logging
 from collections.abc import Callable, Mapping

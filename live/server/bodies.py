@@ -22,7 +22,7 @@ class EventBody(BaseModel):
     """One event, as it is posted."""
 
     model_config = ConfigDict(extra="forbid")
-    kind: Literal["submit", "start", "end", "look"]
+    kind: Literal["submit", "change", "start", "requeue", "end", "look"]
     job_id: str = Text
     at_s: float = Instant
     known_s: float | None = Field(default=None, allow_inf_nan=False, ge=0, le=1e11)
@@ -33,6 +33,7 @@ class EventBody(BaseModel):
     duration_s: float | None = Field(default=None, allow_inf_nan=False, ge=0, le=1e11)
     time_limit_s: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=1e11)
     dedicated: bool | None = None
+    held: bool | None = None
 
 
 class EventsBody(BaseModel):

@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
 from jobcast.domain.clock import Clock
-from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event
+from jobcast.live.event_log import CHANGE, END, LOOK, START, SUBMIT, Event
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.bodies import EtaBody, EventBody, EventsBody
 from jobcast.live.server.eta_answers import eta_figures, eta_line, lines
@@ -21,6 +21,13 @@ from jobcast.live.server.service import Answers, Service
 
 PAGE = {"/": "text/html", "/page.js": "text/javascript", "/page.css": "text/css"}
 """Files of the page for people, which hold nothing of the cluster: the page asks for the rest with its token."""
+FACTS = {
+    SUBMIT: ("time_limit_s", "held"),
+    CHANGE: ("pool", "gpus", "user", "tag", "time_limit_s", "held"),
+    START: ("dedicated",),
+    END: ("duration_s",),
+}
+"""What may be told beside a job's name and the time, by kind of event."""
 AHEAD_S = 60.0
 """Seconds that a sender's clock may be ahead of ours."""
 Form = Annotated[Literal["json", "text"], Query(alias="format")]
@@ -172,18 +179,21 @@ def _allowed(access: Access, least: Role) -> Callable[[Request], Asker]:
 
 
 def _event(body: EventBody, now_s: float, service: Service) -> Event:
-    known_s = now_s if body.known_s is None else body.known_s
+    # To the millisecond, which a trace can hold.
+    known_s = round(now_s, 3) if body.known_s is None else body.known_s
     if max(known_s, body.at_s) > now_s + AHEAD_S:
         raise HTTPException(422, "an event of the future; times are seconds from the epoch, UTC")
     if known_s < body.at_s and body.kind != LOOK:
         raise HTTPException(422, "an event was known before it happened")
     if body.kind != LOOK and not body.job_id:
         raise HTTPException(422, "an event of a job needs job_id")
-    if body.kind == SUBMIT and body.pool not in {pool.name for pool in service.pools}:
+    given = body.kind == SUBMIT or (body.kind == CHANGE and "pool" in body.model_fields_set)
+    if given and body.pool not in {pool.name for pool in service.pools}:
         raise HTTPException(422, "a submission to a pool that is not in the file of pools")
     facts = {"pool": body.pool, "gpus": body.gpus, "user": body.user, "tag": body.tag} if body.kind == SUBMIT else {}
-    for name, kind in (("time_limit_s", SUBMIT), ("dedicated", START), ("duration_s", END)):
-        if body.kind == kind and getattr(body, name) is not None:
+    for name in FACTS.get(body.kind, ()):
+        # Of a change only what is told is another.
+        if name in body.model_fields_set and getattr(body, name) is not None:
             facts[name] = getattr(body, name)
     return Event(known_s, body.kind, body.job_id, body.at_s, facts)
 

@@ -245,6 +245,31 @@ def convert_trace(format_name: str, sources: tuple[Path, ...], out: Path, pools_
         console.note(f"{pools_out}: {quotas_from}")
 
 
+@command.command(name="live")
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+def export_live(out: Path) -> None:
+    """Write what `jobcast serve` and `jobcast advise` have seen of a running cluster as a trace.
+
+    known_time tells from when each end was known, which training and evaluation go by. Jobs that wait or run have no
+    end.
+
+    \b
+    Example:
+      jobcast trace live --out seen.parquet
+    """
+    from jobcast.live.event_log import EventLog
+    from jobcast.live.export import exported
+    from jobcast.live.recorded_jobs import ClusterRecord, in_order
+    from jobcast.models.registry.home import find_home
+    from jobcast.traces.table_files import write_plain
+
+    options.check_places(None, (), {"--out": out})
+    log = EventLog(find_home())
+    frame = exported(ClusterRecord().take(in_order(event for _, event in log.since(0))))
+    write_plain(frame, out)
+    options.console_of().note(f"{out}: {len(frame):,} jobs of {log.file}")
+
+
 @command.command(name="describe")
 @click.argument("path", metavar="FILE", type=options.FILE)
 @click.option("--pools", "pools_path", type=options.FILE, help="Quotas, for utilisation and bursts.")

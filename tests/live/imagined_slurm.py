@@ -38,10 +38,10 @@ class ImaginedSlurm:
         self.up = {f"n{number}": 8 for number in range(4)}
         self.fails = set()
 
-    def submit(self, name, pool, gpus, nodes=1, **more):
-        self.jobs[name] = QueuedJob(
+    def submit(self, job_id, pool, gpus, nodes=1, **more):
+        self.jobs[job_id] = QueuedJob(
             **{
-                "job_id": name, "state": "PENDING", "reason": "None", "user": "u", "account": pool, "qos": pool,
+                "job_id": job_id, "state": "PENDING", "reason": "None", "user": "u", "account": pool, "qos": pool,
                 "partition": "gpu", "name": "t", "gpus": gpus, "nodes": nodes, "submit_s": self.now_s, "start_s": nan,
                 "end_s": nan, "limit_s": inf, "mark": "", "comment": "", **more,
             }

@@ -1,0 +1,129 @@
+"""What advice costs: from grant to start on a real Slurm, and with thousands of jobs that wait.
+
+    PYTHONPATH=. python benchmarks/bench_advise.py [--grants 20]
+    PYTHONPATH=. python benchmarks/bench_advise.py --home FOLDER --pending 5000
+
+The first brings up a Slurm (tests/live/slurm) and tells in seconds how long a job that its quota holds back waits from
+the decision to lend to its start, and how long a limit takes to fall once its lease is over. The second takes the
+champions of a home and a Slurm in memory: CPU seconds of reading `squeue --json` and of advice.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast.live.advisor import Advisor
+from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
+from jobcast.live.event_log import EventLog
+from jobcast.live.forecasts import ChampionForecasts
+from jobcast.live.slurm import Slurm
+from jobcast.models.registry import open_registry
+from jobcast.schedulers.registry import make_policy
+from jobcast.traces.files import FileBytes
+from jobcast.traces.readers.slurm_queue import queued_jobs
+from tests.live.imagined_slurm import ImaginedSlurm
+from tests.live.slurm.calm_advisor import calm_advisor
+from tests.live.slurm.slurm_cluster import SlurmCluster
+
+
+def grants(count: int) -> dict[str, Any]:
+    """Seconds on a real Slurm: median, p95 and longest of `count` grants, one after another."""
+    started, fallen = [], []
+    with tempfile.TemporaryDirectory(prefix="jobcast-bench-") as scratch:
+        Path(scratch).chmod(0o755)
+        cluster = SlurmCluster(Path(scratch))
+        cluster.start()
+        os.environ |= cluster.env
+        try:
+            advisor, slurm = calm_advisor(Path(scratch) / "advisor"), Slurm()
+            for _ in range(2):
+                cluster.sbatch("mail", "--gres=gpu:8", "-c1", "-t", "60", "--wrap", "sleep 3000")
+            time.sleep(5.0)
+            for _ in range(count):
+                job = cluster.sbatch("mail", "--gres=gpu:8", "-c1", "-t", "60", "--wrap", "sleep 3000")
+                snapshot = advisor.look(time.time())
+                advice = advisor.advise(snapshot)
+                begun = time.monotonic()
+                assert advisor.carry_out(advice, snapshot) == []
+                started.append(cluster.wait_for(job, "RUNNING") and time.monotonic() - begun)
+                cluster.run("scancel", job)
+                cluster.wait_for(job, "CANCELLED")
+                begun = time.monotonic()
+                snapshot = advisor.look(time.time())
+                advisor.carry_out(advisor.advise(snapshot), snapshot)
+                assert slurm.qos()["lent_poolb"].gpus == 0
+                fallen.append(time.monotonic() - begun)
+        finally:
+            cluster.stop()
+    return {"grant_to_start_s": told(started), "over_to_limit_s": told(fallen)}
+
+
+def told(seconds: list[float]) -> dict[str, float]:
+    """Median, p95 and longest."""
+    values = np.array(seconds)
+    return {"p50": float(np.median(values)), "p95": float(np.quantile(values, 0.95)), "max": float(values.max())}
+
+
+def pending(home: Path, count: int) -> dict[str, Any]:
+    """CPU seconds of one look at a queue of so many jobs, and of advice about it, the first time and again."""
+    slurm, registry = ImaginedSlurm(), open_registry(home)
+    slurm.now_s = time.time()
+    for number in range(4):
+        slurm.submit(f"{number}", "ab"[number % 2], 8)
+    one = slurm.jobs["3"]
+    for number in range(4, count + 4):
+        pool, gpus, tag = "ab"[number % 2], 1 + number % 8, f"t{number % 50}"
+        more = {"account": pool, "qos": pool, "gpus": gpus, "name": tag, "state": "PENDING", "reason": "QOSGrpGRES"}
+        slurm.jobs[f"{number}"] = replace(one, job_id=f"{number}", start_s=float("nan"), **more)
+    watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
+    watch.poll()
+    result: dict[str, Any] = {"pending": count, "trouble": watch.trouble}
+    with tempfile.TemporaryDirectory() as scratch:
+        log = EventLog(Path(scratch))
+        advisor = Advisor(slurm, log, ChampionForecasts(watch), lambda one: make_policy("sia", one))
+        for turn in ("first", "again"):
+            begun = time.process_time()
+            snapshot = advisor.look(slurm.now_s)
+            looked = time.process_time()
+            advisor.advise(snapshot)
+            result[turn] = {"look_cpu_s": looked - begun, "advice_cpu_s": time.process_time() - looked}
+            slurm.pass_time(5.0)
+    document = json.dumps({"jobs": [_squeue(asdict(job)) for job in slurm.queue()]}).encode()
+    begun = time.process_time()
+    queued_jobs(FileBytes("squeue --json", document))
+    return result | {"read_json_cpu_s": time.process_time() - begun}
+
+
+def _squeue(job: dict[str, Any]) -> dict[str, Any]:
+    """A job as squeue writes it, as far as it is read."""
+    gpus = f"cpu=1,node=1,gres/gpu={job['gpus']}"
+    return {
+        "job_id": int(job["job_id"]), "job_state": job["state"], "state_reason": job["reason"],
+        "account": job["account"], "qos": job["qos"], "partition": "gpu", "name": job["name"], "user_name": "u",
+        "node_count": 1, "submit_time": int(job["submit_s"]), "start_time": 0, "end_time": 0, "time_limit": 60,
+        "tres_req_str": gpus,
+        "tres_alloc_str": gpus, "admin_comment": "", "comment": "", "array_job_id": 0, "het_job_id": 0,
+        "filler": "x" * 1500,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure, and print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--grants", type=int, default=20)
+    parser.add_argument("--home", type=Path)
+    parser.add_argument("--pending", type=int, default=5_000)
+    asked = parser.parse_args()
+    result = grants(asked.grants) if asked.home is None else pending(asked.home, asked.pending)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
