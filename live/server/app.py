@@ -117,9 +117,14 @@ def _threads(service: Service) -> Any:
         def futures() -> float:
             return max(REFRESH_S, IDLE_SHARE * service.refresh())
 
+        def cluster() -> float:
+            assert service.advisor is not None
+            service.advisor.look()
+            return service.advisor.every_s
+
+        works = (versions, futures) if service.advisor is None else (versions, futures, cluster)
         threads = [
-            threading.Thread(target=_again, args=(work, stop), name=work.__name__, daemon=True)
-            for work in (versions, futures)
+            threading.Thread(target=_again, args=(work, stop), name=work.__name__, daemon=True) for work in works
         ]
         for thread in threads:
             thread.start()

@@ -33,7 +33,18 @@ LOG = logging.getLogger(__name__)
 
 
 class Advisor(Protocol):
-    """Tells what a policy would do now, and what is lent; both ready for JSON."""
+    """Tells what a policy would do now, and what is lent; both ready for JSON.
+
+    Attributes
+    ----------
+    every_s : seconds between two looks at the cluster
+    """
+
+    every_s: float
+
+    def look(self) -> None:
+        """See the cluster; what cannot be done is told by the others."""
+        ...
 
     def advice(self) -> Mapping[str, Any]:
         """What would be done now, and why."""

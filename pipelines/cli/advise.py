@@ -28,13 +28,7 @@ PATIENCE_S = 60.0
 @click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds.")
 @click.option("--policy", default="sia", show_default=True, help="That lends: see `jobcast policies`.")
 @options.set_option
-@click.option(
-    "--pool-by",
-    type=click.Choice(["account", "qos", "partition"]),
-    default="account",
-    show_default=True,
-    help="What names a job's pool; the QOS of that name holds its quota.",
-)
+@options.pool_by_option
 @click.option("--max-lent", type=click.IntRange(min=0), help="GPUs that a pool may have on lease at once.")
 @click.option("--actions-per-minute", type=click.IntRange(min=1), default=30, show_default=True, help="Grants.")
 @click.option("--preempt", is_flag=True, help="Let owners stop jobs on lease; without, these end by themselves.")

@@ -137,6 +137,13 @@ begin_option = click.option(
     callback=lambda ctx, param, value: value == "recorded",
     help="With which jobs: none, or those that the trace has running and waiting at --from.",
 )
+pool_by_option = click.option(
+    "--pool-by",
+    type=click.Choice(["account", "qos", "partition"]),
+    default="account",
+    show_default=True,
+    help="What names a job's pool; the QOS of that name holds its quota.",
+)
 pools_option = click.option("--pools", type=FILE, help="Quotas: CSV pool,gpus[,from][,cells].")
 cluster_options = several(
     pools_option,

@@ -13,7 +13,10 @@ TURN_S = 0.001
 
 
 @click.command(name="serve")
-@click.option("--pools", "pools_path", type=options.FILE, required=True, help="Quotas: CSV pool,gpus.")
+@click.option("--slurm", is_flag=True, help="Read the Slurm that SLURM_CONF or /etc names; it tells the pools, too.")
+@click.option("--pools", "pools_path", type=options.FILE, help="Quotas: CSV pool,gpus; without --slurm.")
+@options.pool_by_option
+@click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Of Slurm, s.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address; beyond this machine with tokens and TLS."
 )
@@ -25,7 +28,10 @@ TURN_S = 0.001
 @click.option("--policy", default="", help="That futures are played under; by default sia, or fcfs without champions.")
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
-    pools_path: Path,
+    slurm: bool,
+    pools_path: Path | None,
+    pool_by: str,
+    every_s: float,
     host: str,
     port: int,
     socket: Path | None,
@@ -37,11 +43,13 @@ def command(
 ) -> None:
     """Answer by HTTP what the registry's champions forecast for a running cluster, and when its jobs start and end.
 
-    GET / is a page for people, GET /docs lists the routes. What happens comes by POST /v1/events, and is kept. Where
-    nothing was heard for 60 s, or there is no champion, answers are conservative and say so.
+    GET / is a page for people, GET /docs lists the routes. What happens is read from Slurm, or comes by POST
+    /v1/events, and is kept. Where nothing was heard for 60 s, or there is no champion, answers are conservative and
+    say so. Slurm is never changed: `jobcast advise` does that.
 
     \b
     Example:
+      jobcast serve --slurm
       jobcast serve --pools pools.csv
       jobcast serve --pools pools.csv --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
     """
@@ -61,11 +69,35 @@ def command(
     if socket is None:
         check_place(host, access, tls_cert is not None)
     home, now_s = find_home(), time.time()
-    pools = read_pools(pools_path).at(now_s)
-    service = Service(EventLog(home), pools, open_registry(home), time.time, policy, private)
+    log, registry = EventLog(home), open_registry(home)
+    if slurm:
+        pools, side = _of_slurm(log, registry, pool_by, every_s)
+    elif pools_path is None:
+        raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
+    else:
+        pools, side = read_pools(pools_path).at(now_s), None
+    service = Service(log, pools, registry, time.time, policy, private, side)
     place = {"uds": str(socket)} if socket is not None else {"host": host, "port": port}
     hosts = None if socket is not None else hosts_of(host)
     _listen(service, access, hosts, {**place, "ssl_certfile": tls_cert, "ssl_keyfile": tls_key})
+
+
+def _of_slurm(log: Any, registry: Any, pool_by: str, every_s: float) -> tuple[Any, Any]:
+    """Pools of a Slurm, and what looks at it from then on. Raises ClusterError where it does not answer now."""
+    from jobcast.live.advisor import Advisor, Rules
+    from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
+    from jobcast.live.forecasts import ChampionForecasts
+    from jobcast.live.leases import pools_of
+    from jobcast.live.slurm import Slurm
+    from jobcast.live.slurm_side import SlurmSide
+    from jobcast.pipelines.cli.advise import lending_policy
+
+    slurm, make = Slurm(), lending_policy("sia", {})
+    watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
+    advisor = Advisor(slurm, log, ChampionForecasts(watch), make, Rules(pool_by))
+    pools = pools_of(slurm.qos())
+    advisor.look(time.time())
+    return pools, SlurmSide(advisor, time.time, every_s, watch.poll)
 
 
 def _listen(service: Any, access: Any, hosts: frozenset[str] | None, place: dict[str, Any]) -> None:

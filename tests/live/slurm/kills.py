@@ -18,15 +18,19 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
+from jobcast.live.leases import LENT, MARK
+from tests.live.slurm.calm_advisor import AdvisorProcess
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, wait_until
 
 DAEMONS = ("slurmctld", "slurmdbd", "mariadbd", "munged", "slurmd-n1", "slurmrestd")
+ADVISE = "advise"
+"""Stands for `jobcast advise --apply` with calm forecasts, which is there beside whatever else is killed, too."""
 WIDTHS, SHORTEST_S, LONGEST_S = (1, 2, 4, 8), 2, 20
 JOBS = 4
 """Submitted in a round."""
@@ -64,6 +68,7 @@ class Toll:
     lost : jobs that did not run to their end
     stuck, unaccounted : jobs that are not over for the queue, for the accounts
     otherwise : jobs that ran to their end, and of which Slurm says another end
+    unmarked : jobs in a QOS of leases without a mark
     gpus_held, limits_changed : nodes with GPUs that nobody uses, QOS with other limits than before
     restart_s : seconds until it answered again
     """
@@ -75,6 +80,7 @@ class Toll:
     stuck: list[str] = field(default_factory=list)
     unaccounted: list[str] = field(default_factory=list)
     otherwise: list[str] = field(default_factory=list)
+    unmarked: list[str] = field(default_factory=list)
     gpus_held: list[str] = field(default_factory=list)
     limits_changed: list[str] = field(default_factory=list)
     restart_s: list[float] = field(default_factory=list)
@@ -82,7 +88,9 @@ class Toll:
     @property
     def nothing_lost(self) -> bool:
         """Whether all jobs ran and are over, all GPUs are free and all limits are what they were."""
-        return not (self.lost or self.stuck or self.unaccounted or self.gpus_held or self.limits_changed)
+        return not (
+            self.lost or self.stuck or self.unaccounted or self.unmarked or self.gpus_held or self.limits_changed
+        )
 
 
 def victims(cluster: SlurmCluster) -> dict[str, Victim]:
@@ -93,6 +101,16 @@ def victims(cluster: SlurmCluster) -> dict[str, Victim]:
         return Victim(partial(cluster.kill, name), partial(cluster.restart, name), spare)
 
     return {name: one(name) for name in cluster.daemons}
+
+
+@contextmanager
+def advised(cluster: SlurmCluster, home: Path) -> Iterator[dict[str, Victim]]:
+    """The victims of a cluster, and an advisor that lends what is idle meanwhile."""
+    advisor = AdvisorProcess(cluster, home)
+    try:
+        yield {**victims(cluster), ADVISE: Victim(advisor.kill, advisor.start)}
+    finally:
+        advisor.kill()
 
 
 def wait_for_quiet(cluster: SlurmCluster) -> None:
@@ -145,7 +163,11 @@ def reckon(cluster: SlurmCluster, toll: Toll, jobs: Sequence[str], limits: Mappi
     toll.otherwise = [f"{job}: {queued.get(job)}" for job in jobs if job in ran and queued.get(job) != "COMPLETED"]
     nodes = cluster.run("scontrol", "-o", "show", "node").splitlines()
     toll.gpus_held = [line.split()[0] for line in nodes if "AllocTRES= " not in line]
+    with suppress(AssertionError):
+        # An advisor lowers them when it looks next.
+        wait_until(lambda: limits_of(cluster) == limits, "limits are what they were", ACCOUNTED_S)
     now = limits_of(cluster)
+    toll.unmarked = unmarked_of(cluster)
     toll.limits_changed = [
         f"{name}: {was}, now {now.get(name)}" for name, was in limits.items() if now.get(name) != was
     ]
@@ -170,6 +192,12 @@ def accounts_of(cluster: SlurmCluster) -> dict[str, str]:
     return dict(line.split("|", 1) for line in cluster.run(*asked).splitlines())
 
 
+def unmarked_of(cluster: SlurmCluster) -> list[str]:
+    """Jobs in a QOS of leases that no lease accounts for."""
+    jobs = json.loads(cluster.run("squeue", "--json"))["jobs"]
+    return [str(job["job_id"]) for job in jobs if job["qos"].startswith(LENT) and not MARK.search(job["admin_comment"])]
+
+
 def limits_of(cluster: SlurmCluster) -> dict[str, str]:
     """GPUs by QOS."""
     lines = cluster.run("sacctmgr", "-n", "-P", "show", "qos", "format=name,grptres").splitlines()
@@ -179,7 +207,8 @@ def limits_of(cluster: SlurmCluster) -> dict[str, str]:
 def main() -> int:
     """Kill each daemon that is asked for; 1 where anything was lost."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--daemon", action="append", choices=DAEMONS, help="default: each")
+    parser.add_argument("--daemon", action="append", choices=(*DAEMONS, ADVISE), help="default: each")
+    parser.add_argument("--advised", action="store_true", help="lend what is idle meanwhile")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
@@ -190,10 +219,13 @@ def main() -> int:
     cluster, well = SlurmCluster(home), True
     cluster.start()
     try:
-        for name in asked.daemon or DAEMONS:
-            toll = trial(cluster, name, victims(cluster)[name], asked.times, asked.seed)
-            print(json.dumps(asdict(toll)), flush=True)
-            well = well and toll.nothing_lost
+        names = asked.daemon or DAEMONS
+        lends = asked.advised or ADVISE in names
+        with advised(cluster, home / "advisor") if lends else nullcontext(victims(cluster)) as there:
+            for name in names:
+                toll = trial(cluster, name, there[name], asked.times, asked.seed)
+                print(json.dumps(asdict(toll)), flush=True)
+                well = well and toll.nothing_lost
     finally:
         cluster.stop()
         shutil.rmtree(home)

@@ -1,0 +1,68 @@
+"""`jobcast advise --apply` with forecasts of nobody to come, so that all that is idle is lent: a process to be killed.
+
+python -m tests.live.slurm.calm_advisor HOME [--every 0.5]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from jobcast.domain.errors import ClusterError
+from jobcast.live.advice import advice_figures
+from jobcast.live.advisor import Advisor, Rules
+from jobcast.live.event_log import EventLog
+from jobcast.live.forecasts import Asked
+from jobcast.live.slurm import Slurm
+from jobcast.schedulers.registry import make_policy
+from tests.live.imagined_slurm import Calm
+from tests.live.slurm.slurm_cluster import SlurmCluster
+
+
+def calm_advisor(home: Path, preempt: bool = False) -> Advisor:
+    """An advisor of the Slurm that the environment names."""
+    rules = Rules(per_minute=1_000, preempt=preempt)
+    return Advisor(Slurm(), EventLog(home), lambda *_: Asked(Calm(), {}), lambda one: make_policy("sia", one), rules)
+
+
+class AdvisorProcess:
+    """The loop in a process of its own."""
+
+    def __init__(self, cluster: SlurmCluster, home: Path) -> None:
+        self._cluster, self._home = cluster, home
+        self.start()
+
+    def start(self) -> None:
+        """Start it; the process before is gone."""
+        words = [sys.executable, "-m", "tests.live.slurm.calm_advisor", str(self._home)]
+        self._process = subprocess.Popen(words, env={**os.environ, **self._cluster.env}, stdout=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
+
+
+def main() -> None:
+    """Look, say and do until it is killed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--every", type=float, default=0.5)
+    asked = parser.parse_args()
+    advisor = calm_advisor(asked.home)
+    while True:
+        try:
+            snapshot = advisor.look(time.time())
+            advice = advisor.advise(snapshot)
+            failed = advisor.carry_out(advice, snapshot)
+            print(json.dumps(advice_figures(advice) | {"failed": failed}), flush=True)
+        except ClusterError as error:  # a daemon is down: it is asked again
+            print(json.dumps({"failed": [str(error)]}), flush=True)
+        time.sleep(asked.every)
+
+
+if __name__ == "__main__":
+    main()
