@@ -187,6 +187,8 @@ class Advisor:
         left: list[tuple[str, str]] = []
         for job in spare:
             why = self._why_not(job, queued[job.job_id], lent, len(result), snapshot.at_s)
+            if LENT + job.pool not in snapshot.qos:
+                why = f"it would be lent to, but Slurm has no QOS {LENT}{job.pool}"
             if not why and not room.take(queued[job.job_id]):
                 why = f"no {queued[job.job_id].nodes} node(s) with so many idle GPUs"
             if why:
@@ -222,14 +224,14 @@ class Advisor:
         return [
             Action("limit", LENT + pool.name, "as many as are on lease", pool.name, wanted[pool.name])
             for pool in pools
-            if qos[LENT + pool.name].gpus != wanted[pool.name]
+            if LENT + pool.name in qos and qos[LENT + pool.name].gpus != wanted[pool.name]
         ]
 
     def _preempts(self, qos: Mapping[str, Qos], pools: Sequence[Pool]) -> list[Action]:
         """Where owners may take GPUs back each may stop all that is on lease: nobody knows whose GPUs a job holds."""
         if not self.rules.preempt:
             return []
-        lent = tuple(LENT + pool.name for pool in pools)
+        lent = tuple(LENT + pool.name for pool in pools if LENT + pool.name in qos)
         told = "owners may stop jobs on lease"
         return [
             Action("preempt", pool.name, told, pool.name, others=(*_else(qos[pool.name], lent), *lent))

@@ -88,18 +88,19 @@ def unmarked(job: QueuedJob) -> str:
 
 
 def pools_of(qos: Mapping[str, Qos]) -> list[Pool]:
-    """Pools that take part, with their quotas: those with a limited QOS of their name and one for their leases.
+    """Pools with their quotas: limited QOS that have one for leases; as long as none has, all that are limited.
 
     Raises
     ------
     ClusterError
         There is none.
     """
-    pools = [Pool(name, one.gpus) for name, one in sorted(qos.items()) if one.gpus and LENT + name in qos]
+    limited = [Pool(name, one.gpus) for name, one in sorted(qos.items()) if one.gpus and not name.startswith(LENT)]
+    pools = [pool for pool in limited if LENT + pool.name in qos] or limited
     if not pools:
         raise ClusterError(
-            "Slurm has no pool that can lend: each needs a QOS with GrpTRES=gres/gpu=N and another named "
-            f"{LENT}<pool>; see docs/live-slurm.md"
+            "Slurm limits the GPUs of no QOS, so that it has no pools; give each one: sacctmgr modify qos POOL set "
+            "GrpTRES=gres/gpu=N, see docs/live-slurm.md"
         )
     return pools
 

@@ -70,6 +70,8 @@ def command(
         check_place(host, access, tls_cert is not None)
     home, now_s = find_home(), time.time()
     log, registry = EventLog(home), open_registry(home)
+    if slurm and pools_path is not None:
+        raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
     if slurm:
         pools, side = _of_slurm(log, registry, pool_by, every_s)
     elif pools_path is None:

@@ -195,11 +195,19 @@ def test_what_fails_is_told_and_what_hangs_on_it_is_left(tmp_path):
     assert slurm.jobs["b2"].qos == "b"
 
 
-def test_a_cluster_without_pools_that_lend_is_refused(tmp_path):
+def test_a_cluster_without_limits_is_refused(tmp_path):
     slurm = busy()
-    slurm.limits = {"normal": Qos(None), "a": Qos(4)}
-    with pytest.raises(ClusterError, match="no pool that can lend"):
+    slurm.limits = {"normal": Qos(None), "lent_a": Qos(4)}
+    with pytest.raises(ClusterError, match="limits the GPUs of no QOS"):
         look(slurm, advisor_of(slurm, tmp_path))
+
+
+def test_before_there_are_qos_for_leases_it_is_said_what_would_be_lent(tmp_path):
+    slurm = busy()
+    slurm.limits = {name: qos for name, qos in slurm.limits.items() if not name.startswith("lent_")}
+    advice, failed = look(slurm, advisor_of(slurm, tmp_path))
+    assert (advice.actions, failed, slurm.done) == ([], [], [])
+    assert dict(advice.left)["b2"] == "it would be lent to, but Slurm has no QOS lent_b"
 
 
 class KilledError(BaseException):
