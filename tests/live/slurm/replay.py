@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--day", default="2024-03-05")
     parser.add_argument("--advise", action="store_true")
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if asked.what == "prepare":
         prepare(asked.folder, asked.seed, asked.jobs)
     elif asked.what == "arm":
