@@ -179,8 +179,9 @@ def _allowed(access: Access, least: Role) -> Callable[[Request], Asker]:
 
 
 def _event(body: EventBody, now_s: float, service: Service) -> Event:
-    # To the millisecond, which a trace can hold.
-    known_s = round(now_s, 3) if body.known_s is None else body.known_s
+    # To the millisecond, which a trace can hold; not later than now, nor before it happened.
+    heard_s = max(math.floor(1e3 * now_s) / 1e3, min(body.at_s, now_s))
+    known_s = heard_s if body.known_s is None else body.known_s
     if max(known_s, body.at_s) > now_s + AHEAD_S:
         raise HTTPException(422, "an event of the future; times are seconds from the epoch, UTC")
     if known_s < body.at_s and body.kind != LOOK:

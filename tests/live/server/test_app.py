@@ -131,6 +131,16 @@ def test_names_are_text_and_events_outlive_the_server(registry):
         assert "<script" not in site.ask("/docs")[1].decode()
 
 
+@pytest.mark.parametrize("past_s", [0.0, 0.0004, 0.0006])
+def test_what_is_told_now_is_known_now(site, past_s):
+    site.now_s = 1000.0 + past_s
+    site.post(("submit", "a", site.now_s, {"pool": "busy"}))
+    assert site.told("/v1/forecasts")["age_s"] == 0.0
+    site.now_s += 0.0004
+    site.post(("look", "", 900.0, {}))
+    assert 0.0 <= site.told("/v1/forecasts")["age_s"] < 0.001
+
+
 def test_gpus_of_pools(site):
     """Of 32 GPUs 8 are held, 4 more beyond the quota; conservative forecasts keep all that are idle."""
     site.now_s = 1000.0
