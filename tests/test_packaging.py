@@ -32,7 +32,7 @@ def test_the_wheel_holds_every_module_and_template(tmp_path):
         f"jobcast/{room.name}/{path.relative_to(room)}"
         for room in HOUSE.iterdir()
         if room.is_dir() and room.name != "__pycache__"
-        for pattern in ("*.py", "*.j2", "*.css")
+        for pattern in ("*.py", "*.j2", "*.css", "*.html", "*.js")
         for path in room.rglob(pattern)
     }
     assert expected
