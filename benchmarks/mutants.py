@@ -48,7 +48,7 @@ WHOLE = (
     "tests/pipelines/cli/test_reference_pages.py",
 )
 """What meets every engine, law and policy, and the page that states the defaults of their settings."""
-ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "pipelines", "papers", "src")
+ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "live", "pipelines", "papers", "src")
 COPIED = (*ROOMS, "tests", "benchmarks", "docs", "notebooks", "data", "pyproject.toml", "params.yaml", "dvc.yaml")
 PATIENCE_S = 600
 """Of CPU for the tests of a stage, so that a busy machine catches nothing."""
