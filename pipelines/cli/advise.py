@@ -160,13 +160,17 @@ def _advisor(home: Any, registry: "Registry", asked: dict[str, Any], clock: "Clo
 def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
     """Makes a policy that lends by forecasts. Raises ConfigError for one that does not, or settings it has not."""
     from jobcast.domain.errors import ConfigError
+    from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
     from jobcast.schedulers.policies import LOADS, POOLS
     from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
+    from jobcast.simulator.guard import Nobody
 
     spec = find_policy(name)
     if spec.kind != POOLS or LOADS not in spec.asks:
         lending = ", ".join(one.name for one in BUILT_IN.values() if one.kind == POOLS and LOADS in one.asks)
         raise ConfigError(f"policy {name} lends nothing by forecasts of loads; choose from {lending}")
+    # Settings that it has not are refused now, not at the first look.
+    make_policy(name, Nobody("", DEFAULT_HORIZONS_MIN), settings)
     return lambda forecasts: make_policy(name, forecasts, settings)
 
 

@@ -19,7 +19,7 @@ from jobcast.live.forecasts import Asked
 from jobcast.live.slurm import Slurm
 from jobcast.schedulers.registry import make_policy
 from tests.live.imagined_slurm import Calm
-from tests.live.slurm.slurm_cluster import SlurmCluster
+from tests.live.slurm.slurm_cluster import SlurmCluster, free_ports, listens, wait_until
 
 
 def calm_advisor(home: Path, preempt: bool = False) -> Advisor:
@@ -39,6 +39,26 @@ class AdvisorProcess:
         """Start it; the process before is gone."""
         words = [sys.executable, "-m", "tests.live.slurm.calm_advisor", str(self._home)]
         self._process = subprocess.Popen(words, env={**os.environ, **self._cluster.env}, stdout=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
+
+
+class ServeProcess:
+    """`jobcast serve --slurm` on a port of its own."""
+
+    def __init__(self, cluster: SlurmCluster, home: Path) -> None:
+        self._cluster, self._home, (self.port,) = cluster, home, free_ports(1)
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        words = [sys.executable, "-m", "jobcast", "serve", "--slurm", "--port", str(self.port)]
+        env = {**os.environ, **self._cluster.env, "JOBCAST_HOME": str(self._home)}
+        self._process = subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL)
+        wait_until(lambda: listens(self.port), "the server answers", 60.0)
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -25,12 +25,12 @@ from functools import partial
 from pathlib import Path
 
 from jobcast.live.leases import LENT, MARK
-from tests.live.slurm.calm_advisor import AdvisorProcess
+from tests.live.slurm.calm_advisor import AdvisorProcess, ServeProcess
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, wait_until
 
 DAEMONS = ("slurmctld", "slurmdbd", "mariadbd", "munged", "slurmd-n1", "slurmrestd")
-ADVISE = "advise"
-"""Stands for `jobcast advise --apply` with calm forecasts, which is there beside whatever else is killed, too."""
+ADVISE, SERVE = "advise", "serve"
+"""`jobcast advise --apply` with calm forecasts, `jobcast serve --slurm`: there beside whatever else is killed, too."""
 WIDTHS, SHORTEST_S, LONGEST_S = (1, 2, 4, 8), 2, 20
 JOBS = 4
 """Submitted in a round."""
@@ -105,12 +105,13 @@ def victims(cluster: SlurmCluster) -> dict[str, Victim]:
 
 @contextmanager
 def advised(cluster: SlurmCluster, home: Path) -> Iterator[dict[str, Victim]]:
-    """The victims of a cluster, and an advisor that lends what is idle meanwhile."""
-    advisor = AdvisorProcess(cluster, home)
+    """The victims of a cluster, and an advisor that lends what is idle meanwhile, and a server."""
+    ours = {ADVISE: AdvisorProcess(cluster, home / ADVISE), SERVE: ServeProcess(cluster, home / SERVE)}
     try:
-        yield {**victims(cluster), ADVISE: Victim(advisor.kill, advisor.start)}
+        yield {**victims(cluster), **{name: Victim(one.kill, one.start) for name, one in ours.items()}}
     finally:
-        advisor.kill()
+        for one in ours.values():
+            one.kill()
 
 
 def wait_for_quiet(cluster: SlurmCluster) -> None:
@@ -207,7 +208,7 @@ def limits_of(cluster: SlurmCluster) -> dict[str, str]:
 def main() -> int:
     """Kill each daemon that is asked for; 1 where anything was lost."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--daemon", action="append", choices=(*DAEMONS, ADVISE), help="default: each")
+    parser.add_argument("--daemon", action="append", choices=(*DAEMONS, ADVISE, SERVE), help="default: each")
     parser.add_argument("--advised", action="store_true", help="lend what is idle meanwhile")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
@@ -220,8 +221,8 @@ def main() -> int:
     cluster.start()
     try:
         names = asked.daemon or DAEMONS
-        lends = asked.advised or ADVISE in names
-        with advised(cluster, home / "advisor") if lends else nullcontext(victims(cluster)) as there:
+        lends = asked.advised or {ADVISE, SERVE} & set(names)
+        with advised(cluster, home / "ours") if lends else nullcontext(victims(cluster)) as there:
             for name in names:
                 toll = trial(cluster, name, there[name], asked.times, asked.seed)
                 print(json.dumps(asdict(toll)), flush=True)

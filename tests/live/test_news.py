@@ -1,0 +1,118 @@
+"""What a look at a Slurm tells that was not known."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from jobcast.domain.jobs import Pool
+from jobcast.live.event_log import CHANGE, END, GPUS, LOOK, QUOTA, REQUEUE, START, SUBMIT
+from jobcast.live.news import REAL, Clock, news
+from jobcast.live.recorded_jobs import ClusterRecord
+from tests.live.imagined_slurm import ImaginedSlurm
+
+POOLS = [Pool("a", 16), Pool("b", 16)]
+
+
+class Watched:
+    """A Slurm, and what is known of it."""
+
+    def __init__(self, clock=REAL):
+        self.slurm, self.record, self.clock = ImaginedSlurm(), ClusterRecord(), clock
+
+    def look(self, after_s=5.0):
+        self.slurm.pass_time(after_s)
+        found = news(self.slurm.look(self.slurm.now_s), self.record, POOLS, "account", self.clock)
+        self.record.take(found)
+        return [(one.kind, one.job_id) for one in found if one.kind != LOOK]
+
+
+@pytest.fixture
+def watched():
+    one = Watched()
+    one.look()
+    return one
+
+
+def test_quotas_and_gpus_are_told_once_and_when_they_change():
+    watched = Watched()
+    assert watched.look() == [(QUOTA, "a"), (QUOTA, "b"), (GPUS, "")]
+    assert watched.look() == []
+    watched.slurm.up["n3"] = 0
+    assert watched.look() == [(GPUS, "")]
+    assert (watched.record.quotas, watched.record.gpus) == ({"a": 16, "b": 16}, 24)
+
+
+def test_a_job_from_submission_to_end(watched):
+    for name in ("b0", "b1", "b2"):
+        watched.slurm.submit(name, "b", 8)
+    assert watched.look() == [(SUBMIT, "b0"), (START, "b0"), (SUBMIT, "b1"), (START, "b1"), (SUBMIT, "b2")]
+    watched.slurm.end("b0")
+    assert watched.look() == [(END, "b0"), (START, "b2")]
+    assert watched.look() == []
+    jobs = watched.record.recorded()
+    assert jobs.duration_s.tolist()[0] == 5.0
+    assert jobs.known_s.tolist()[0] == watched.slurm.now_s - 5.0
+
+
+def test_what_changes_is_told(watched):
+    for name in ("b0", "b1", "b2"):
+        watched.slurm.submit(name, "b", 8)
+    watched.look()
+    watched.slurm.jobs["b2"] = replace(watched.slurm.jobs["b2"], gpus=4, reason="JobHeldUser")
+    assert watched.look() == [(CHANGE, "b2")]
+    assert (watched.record.jobs["b2"].facts["gpus"], watched.record.jobs["b2"].held) == (4, True)
+
+
+def test_a_requeue_and_what_was_lost(watched):
+    watched.slurm.submit("b0", "b", 8, qos="b")
+    watched.look()
+    watched.slurm.requeue("b0")
+    assert watched.look() == [(CHANGE, "b0"), (REQUEUE, "b0")]
+    assert not watched.record.jobs["b0"].runs
+    assert watched.record.taken[-2].facts == {"lost_s": 10.0, "lent": False}
+
+
+def test_a_job_that_is_forgotten_has_ended(watched):
+    watched.slurm.submit("b0", "b", 8)
+    watched.look()
+    del watched.slurm.jobs["b0"]
+    assert watched.look() == [(END, "b0")]
+    assert watched.record.jobs["b0"].over
+
+
+def test_jobs_without_gpus_are_none_of_ours(watched):
+    watched.slurm.jobs["cpu"] = replace(IMAGINED, job_id="cpu", gpus=0, state="PENDING")
+    watched.slurm.jobs["untold"] = replace(IMAGINED, job_id="untold", gpus=None, state="PENDING")
+    assert watched.look() == []
+
+
+def test_a_name_that_is_used_again_is_another_job(watched):
+    watched.slurm.submit("7", "b", 8)
+    watched.look()
+    watched.slurm.end("7")
+    watched.look()
+    watched.slurm.submit("7", "a", 2)
+    assert watched.look() == [(SUBMIT, "7"), (START, "7")]
+    assert [job.gpus for job in watched.record.recorded().jobs] == [8, 2]
+
+
+def test_a_clock_that_runs_faster():
+    watched = Watched(Clock(scale=60.0, from_s=1_000_000.0, model_s=0.0))
+    watched.slurm.submit("b0", "b", 8, limit_s=60.0)
+    watched.look()
+    watched.slurm.end("b0")
+    watched.look()
+    jobs = watched.record.recorded()
+    assert (jobs.jobs[0].submit_s, jobs.duration_s[0], jobs.known_s[0]) == (0.0, 300.0, 600.0)
+    assert jobs.jobs[0].requirements.time_limit_s == 3600.0
+    assert watched.clock.real(600.0) == 1_000_010.0
+
+
+def made():
+    slurm = ImaginedSlurm()
+    slurm.submit("x", "a", 1, limit_s=inf)
+    return slurm.jobs["x"]
+
+
+IMAGINED = made()

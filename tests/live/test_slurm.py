@@ -1,0 +1,81 @@
+"""Slurm's commands: what they say is read, and what goes wrong is one line."""
+
+import stat
+
+import pytest
+
+from jobcast.domain.errors import ClusterError
+from jobcast.live.slurm import Node, Qos, Slurm
+
+SAYS = {
+    "squeue": '{"jobs": []}',
+    "sacctmgr": "normal||\nvision|cpu=8,gres/gpu=16|lent_a,lent_b\nlent_vision|gres/gpu=0|\n",
+    "scontrol": (
+        "NodeName=n1 Arch=x State=MIXED ThreadsPerCore=1 CfgTRES=cpu=64,gres/gpu=8 AllocTRES=cpu=1,gres/gpu=3\n"
+        "NodeName=n2 State=IDLE+DRAIN CfgTRES=cpu=64,gres/gpu=8 AllocTRES= Reason=x\n"
+        "NodeName=n3 State=DOWN*+MAINTENANCE CfgTRES=cpu=64,gres/gpu=8 AllocTRES=gres/gpu=2\n"
+        "NodeName=cpu1 State=IDLE CfgTRES=cpu=64 AllocTRES=\n"
+    ),
+}
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """Programs that say what is put for them, and write down how they were called."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def put(name, script):
+        file = tmp_path / name
+        file.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >> {tmp_path}/called\n{script}\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    for name, said in SAYS.items():
+        (tmp_path / f"{name}.out").write_text(said)
+        put(name, f"cat {tmp_path}/{name}.out")
+    put.called = tmp_path / "called"
+    return put
+
+
+def test_a_look(commands):
+    seen = Slurm().look(5.0)
+    assert seen.qos == {"normal": Qos(None), "vision": Qos(16, ("lent_a", "lent_b")), "lent_vision": Qos(0)}
+    assert seen.nodes == {"n1": Node(8, 3, True), "n2": Node(8, 0, False), "n3": Node(8, 2, False)}
+    assert (seen.gpus, seen.jobs) == (8 + 0 + 2, [])
+
+
+def test_what_is_done_is_words_never_a_shell(commands):
+    Slurm().move("7", "lent_vision", "note $(touch /tmp/no); | jobcast lease=x", 61.0)
+    Slurm().limit("lent_vision", None)
+    Slurm().preempts("vision", ["lent_a", "lent_b"])
+    assert commands.called.read_text().splitlines() == [
+        "update", "jobid=7", "qos=lent_vision", "admincomment=note $(touch /tmp/no); | jobcast lease=x", "TimeLimit=2",
+        "-i", "modify", "qos", "lent_vision", "set", "GrpTRES=gres/gpu=-1",
+        "-i", "modify", "qos", "vision", "set", "Preempt=lent_a,lent_b",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "match"),
+    [
+        ("echo 'no rights' >&2; exit 1", "squeue --json: Slurm says: no rights"),
+        ("exit 3", "exit code 3"),
+        ("echo '{'", "no whole JSON"),
+        ("exec sleep 5", r"no answer within 0\.2 s"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(commands, script, match):
+    commands("squeue", script)
+    with pytest.raises(ClusterError, match=match) as caught:
+        Slurm(timeout_s=0.2).queue()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_machine_without_slurm(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ClusterError, match="squeue: not found; run this on a machine with Slurm's commands"):
+        Slurm().queue()
+
+
+def test_a_history_without_jobs(commands, tmp_path):
+    commands("sacct", "echo 'JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End'")
+    assert Slurm().history(0.0, "account") is None

@@ -1,0 +1,58 @@
+"""`jobcast advise` and `jobcast trace live`: what is refused, in one line, and what is written."""
+
+import pytest
+
+from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
+from jobcast.traces.readers import read_trace
+
+
+@pytest.fixture
+def shell(shell, tmp_path):
+    shell.home = tmp_path / "home"
+    return shell
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name the cluster; add --slurm"),
+        (("--slurm", "--undo", "--once"), "--undo: goes alone"),
+        (("--slurm", "--policy", "fcfs"), "policy fcfs lends nothing by forecasts of loads; choose from"),
+        (("--slurm", "--policy", "nobody"), "nobody"),
+        (("--slurm", "--once", "--set", "slack=2"), "slack"),
+        (("--slurm", "--once"), "squeue: not found; run this on a machine with Slurm's commands"),
+        (("--slurm", "--undo"), "no limits are kept"),
+        (("--slurm", "--once", "--clock-start", "noon"), "--clock-start"),
+        (("--slurm", "--once", "--json", "/nowhere/at/all.jsonl"), "cannot be written"),
+    ],
+)
+def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert told in shell.refuses("advise", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "knows no pools; add --slurm, or --pools FILE"),
+        (("--slurm", "--pools", "pools.csv"), "--slurm: Slurm tells the pools; leave --pools out"),
+        (("--slurm",), "sacctmgr: not found"),
+    ],
+)
+def test_what_serve_refuses(shell, monkeypatch, tmp_path, words, told):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert told in shell.refuses("serve", *words)
+
+
+def test_what_was_seen_is_written_as_a_trace(shell, tmp_path):
+    out = tmp_path / "seen.csv"
+    assert "nothing was seen of a cluster yet" in shell.refuses("trace", "live", "--out", out)
+    events = [
+        Event(1.0, SUBMIT, "7", 1.0, {"pool": "p", "gpus": 2, "user": "ada", "tag": "x"}),
+        Event(2.0, START, "7", 2.0),
+        Event(90.5, END, "7", 62.0),
+    ]
+    EventLog(shell.home).append(events)
+    assert "1 jobs" in shell.works("trace", "live", "--out", out).err
+    trace = read_trace(out)
+    assert (trace.submit_s[0], trace.duration_s[0], trace.known_s[0]) == (1.0, 60.0, 90.5)
