@@ -17,7 +17,7 @@ from jobcast.pipelines.stages.config import LEARNED, SCHEDULERS, Learn, Params, 
 ROOT = Path(jobcast.__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dvc")]  # what they share is made once
 AUTHOR = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
-ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "pipelines")
+ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "live", "pipelines")
 SMALL = {
     "prepare": {"trace": "campus", "settings": {"weeks": 2, "jobs": 2400, "pools": 3}, "train_share": 0.7},
     "enrich": {"train_jobs": 60, "test_jobs": 20},

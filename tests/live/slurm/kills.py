@@ -168,7 +168,7 @@ def reckon(cluster: SlurmCluster, toll: Toll, jobs: Sequence[str], limits: Mappi
         # An advisor lowers them when it looks next.
         wait_until(lambda: limits_of(cluster) == limits, "limits are what they were", ACCOUNTED_S)
     now = limits_of(cluster)
-    toll.unmarked = unmarked_of(cluster)
+    toll.unmarked = [job for job in unmarked_of(cluster) if job in jobs]
     toll.limits_changed = [
         f"{name}: {was}, now {now.get(name)}" for name, was in limits.items() if now.get(name) != was
     ]
