@@ -74,7 +74,7 @@ class _Attempts:
 
     since_s: dict[str, float] = field(default_factory=dict)  # by lease, when it was first seen to wait
     rest_s: dict[str, float] = field(default_factory=dict)  # by job, until when it is left alone
-    grants_s: deque[float] = field(default_factory=deque)
+    grants_s: deque[float] = field(default_factory=deque)  # as the log has them: a restart gives no more of them
 
 
 class Advisor:
@@ -102,14 +102,21 @@ class Advisor:
         self._make_policy, self.rules, self.clock = make_policy, rules, clock
         self.record, self._number = ClusterRecord(), 0
         self._attempts = _Attempts()
+        self._limits_kept: Mapping[str, Any] | None = (
+            None  # as they were before anything was done; None: restored since
+        )
         self._catch_up()
 
     def _catch_up(self) -> None:
         """Read what the log has beyond what is known."""
         rows = self._log.since(self._number)
         self.record.take(event for _, event in rows)
-        if rows:
-            self._number = rows[-1][0]
+        for number, event in rows:
+            self._number = number
+            if event.kind == LIMITS:
+                self._limits_kept = None if event.job_id else event.facts["qos"]
+            elif event.kind == INTENT:
+                self._attempts.grants_s.append(self.clock.real(event.at_s))
 
     def _keep(self, events: Sequence[Event]) -> None:
         self._log.append(events)
@@ -196,7 +203,7 @@ class Advisor:
                 continue
             lent[job.pool] += job.gpus
             horizon_s = 60.0 * forecasts.horizons_min[forecasts.duration_bin(job)]
-            until_s = snapshot.at_s + horizon_s / self.clock.scale
+            until_s = self.clock.real(self.clock.model(snapshot.at_s) + horizon_s)
             told = f"expected to end within {horizon_s / 60:g} min, while no pool is expected to need these GPUs"
             result.append(Action("lend", job.job_id, told, job.pool, job.gpus, until_s, queued[job.job_id]))
         return result, left
@@ -231,12 +238,13 @@ class Advisor:
         """Where owners may take GPUs back each may stop all that is on lease: nobody knows whose GPUs a job holds."""
         if not self.rules.preempt:
             return []
-        lent = tuple(LENT + pool.name for pool in pools if LENT + pool.name in qos)
-        told = "owners may stop jobs on lease"
+        lent = [LENT + pool.name for pool in pools if LENT + pool.name in qos]
+        told, there = "owners may stop jobs on lease", {pool.name: qos[pool.name].preempts for pool in pools}
         return [
-            Action("preempt", pool.name, told, pool.name, others=(*_else(qos[pool.name], lent), *lent))
-            for pool in pools
-            if not set(lent) <= set(qos[pool.name].preempts)
+            # Each name once, those that were there first.
+            Action("preempt", name, told, name, others=tuple(dict.fromkeys((*preempts, *lent))))
+            for name, preempts in there.items()
+            if not set(lent) <= set(preempts)
         ]
 
     def _seen(self, snapshot: Snapshot, pools: Sequence[Pool], leases: Sequence[Lease]) -> dict[str, dict[str, int]]:
@@ -292,7 +300,6 @@ class Advisor:
         facts = {"lease": name, "pool": action.pool, "gpus": action.gpus, "until_s": action.until_s}
         self._keep([Event(at_s, INTENT, job.job_id, at_s, facts)])
         shortened = min(job.limit_s, action.until_s - advice.at_s) if SHORTEN.search(job.comment) else None
-        self._attempts.grants_s.append(advice.at_s)
         self._cluster.move(job.job_id, LENT + action.pool, marked(job, name, action.until_s, versions), shortened)
 
     def _read_back(self, granted: Sequence[str]) -> list[str]:
@@ -314,7 +321,7 @@ class Advisor:
 
     def _keep_limits(self, snapshot: Snapshot) -> None:
         """Keep limits as they were before anything was done, once."""
-        if _limits_kept(self._log) is None:
+        if self._limits_kept is None:
             qos = {name: {"gpus": one.gpus, "preempts": list(one.preempts)} for name, one in snapshot.qos.items()}
             at_s = self.clock.model(snapshot.at_s)
             self._keep([Event(at_s, LIMITS, "", at_s, {"qos": qos})])
@@ -324,7 +331,8 @@ class Advisor:
 
         Running jobs go on. Raises ConfigError where nothing was done, ClusterError and LedgerError.
         """
-        kept = _limits_kept(self._log)
+        self._catch_up()
+        kept = self._limits_kept
         if kept is None:
             raise ConfigError("advise --undo: no limits are kept; nothing was changed since they were last restored")
         snapshot, done = self._cluster.look(now_s), []
@@ -348,16 +356,3 @@ class Advisor:
 def _spare(run: Simulation, change: Mapping[int, Any]) -> list[Job]:
     """Jobs that a policy starts on GPUs that other pools pay for, in its order."""
     return [run.jobs[seq] for seq, grant in change.items() if grant is not None and not grant.dedicated]
-
-
-def _else(qos: Qos, lent: Iterable[str]) -> list[str]:
-    return [name for name in qos.preempts if name not in lent]
-
-
-def _limits_kept(log: EventLog) -> Mapping[str, Any] | None:
-    """Limits as they were before anything was done, None where they were restored since."""
-    result = None
-    for _, event in log.since(0):
-        if event.kind == LIMITS:
-            result = None if event.job_id else event.facts["qos"]
-    return result

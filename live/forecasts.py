@@ -13,6 +13,7 @@ from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.guard import GuardedForecasts, Nobody
+from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.workload import Workload
 
 
@@ -94,11 +95,23 @@ class ChampionForecasts:
             # Bins belong to the versions that told them.
             same = self._source is not None and made_of[1] == self._made_of[1]
             held = self._source.held if same and self._source is not None else {}
-            arrivals, loads, durations = (champions.predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
-            self._source = BinsByName(RegistryForecasts(history, arrivals, loads, durations, pools), held)
+            self._source = BinsByName(source_of(history, champions.predictors, pools), held)
             self._made_of = made_of
         self._source.advance(now_s)
         return self._source
+
+
+def source_of(history: RunHistory, predictors: Mapping[str, Any], pools: Sequence[Pool]) -> RegistryForecasts:
+    """What predictors, by name, say from a history; those that are not there are not asked."""
+    arrivals, loads, durations = (predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
+    return RegistryForecasts(history, arrivals, loads, durations, pools)
+
+
+def past_of(jobs: EarlierJobs, pools: Sequence[Pool], now_s: float) -> RunHistory:
+    """What was known at an instant of jobs, as a history of its own."""
+    history = RunHistory([pool.name for pool in pools], jobs)
+    history.advance(now_s)
+    return history
 
 
 def guarded(asked: Asked, pools: Sequence[Pool], now_s: float, tally: BadAnswers) -> GuardedForecasts:

@@ -10,14 +10,12 @@ import numpy as np
 
 from jobcast.domain.errors import LedgerError
 from jobcast.live.futures import Spread
-from jobcast.live.state import State
+from jobcast.live.state import WEEK_S, State
 from jobcast.models.completion.intervals import LEVELS, Position
 from jobcast.models.promise_account import Note, judged, keep
 from jobcast.models.promise_ledger import END, START, Outcome, Outcomes, Promise, PromiseLedger
 from jobcast.models.promise_record import SHARES, calibrate
 
-WEEK_S = 7 * 86_400.0
-"""For which promises are counted."""
 AGAIN_S = 300.0
 """After which what is told of a job is kept once more: somebody may look every few seconds, for days."""
 SHOWN = 50

@@ -7,9 +7,8 @@ from typing import Any
 from jobcast.domain.errors import ClusterError, LedgerError
 from jobcast.live.advice import Advice, advice_figures, lease_figures
 from jobcast.live.advisor import Advisor
+from jobcast.live.state import STALE_S
 
-STALE_S = 60.0
-"""Age from which on advice is none."""
 LOG = logging.getLogger(__name__)
 
 

@@ -13,6 +13,11 @@ from jobcast.live.event_log import Event
 from jobcast.live.recorded_jobs import ClusterRecord, in_order, recorded_jobs
 from jobcast.simulator.history import EarlierJobs
 
+STALE_S = 60.0
+"""Age of what is known of the cluster from which on answers are conservative, and advice is none."""
+WEEK_S = 7 * 86_400.0
+"""For which waits, promises and scores count."""
+
 
 class Known(NamedTuple):
     """A job, its start and its end, seconds from the epoch; NaN for what is not known to have come."""

@@ -21,18 +21,17 @@ from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
 from jobcast.live.completion_forecasts import RunTimeDraws, completions
 from jobcast.live.event_log import SUBMIT, Event
+from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.futures import FutureAnswer, Futures
 from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
 from jobcast.models.completion.job_completions import SizeForecaster
-from jobcast.models.forecasts import RegistryForecasts
 from jobcast.schedulers import policies
 from jobcast.schedulers.registry import find_of_kind, make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Conservative
-from jobcast.simulator.guard import GuardedForecasts
-from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
 
 FUTURES, IMAGINED = 40, 20
@@ -107,13 +106,8 @@ class Basis:
             return None
         if self.unanswered:
             return Remembered(Conservative(Workload((), (), pools), DEFAULT_HORIZONS_MIN))
-        history = RunHistory([pool.name for pool in pools], state.jobs)
-        history.advance(now_s)
-        arrivals, loads, durations = (self.predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
-        source = RegistryForecasts(history, arrivals, loads, durations, pools)
-        guarded = GuardedForecasts(source, Workload((), (), pools), BadAnswers())
-        guarded.advance(now_s)
-        return Remembered(guarded)
+        source = source_of(past_of(state.jobs, pools, now_s), self.predictors, pools)
+        return Remembered(guarded(Asked(source, self.versions), pools, now_s, BadAnswers()))
 
 
 @dataclass(frozen=True, slots=True)

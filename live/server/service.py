@@ -8,26 +8,21 @@ from math import isnan
 from typing import Any, Protocol
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.forecasts import ForecastSource
-from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, horizon_label
+from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
 from jobcast.live.champions import ARRIVALS, LOADS, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
+from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.promises import Promises
 from jobcast.live.server.access import Asker, Role
 from jobcast.live.server.etas import Eta, Etas, Question
 from jobcast.live.server.shadow import LEVELS, Shadow
-from jobcast.live.state import State
+from jobcast.live.state import STALE_S, WEEK_S, State
 from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.promise_ledger import END, START
 from jobcast.models.registry import Registry
-from jobcast.simulator.guard import GuardedForecasts, Nobody
-from jobcast.simulator.history import EarlierJobs, RunHistory
-from jobcast.simulator.workload import Workload
+from jobcast.simulator.history import EarlierJobs
 
-STALE_S = 60.0
-"""Age of what is known of the cluster from which on answers are conservative."""
-WEEK_S = 7 * 86_400.0
 CHALLENGER = "challenger"
 LOG = logging.getLogger(__name__)
 
@@ -206,12 +201,9 @@ class Service:
         why = [one for one in (stale, self.watch.trouble) if one]
         tally = BadAnswers()
         nobody = stale or not predictors
-        source: ForecastSource = (
-            Nobody(why[0], DEFAULT_HORIZONS_MIN) if nobody else self._source(state.jobs, predictors, now_s)
-        )
-        guarded = GuardedForecasts(source, Workload((), (), self.pools), tally)
-        guarded.advance(now_s)
-        pools = {pool.name: _of_pool(guarded, pool.name) for pool in self.pools}
+        source = None if nobody else self._source(state.jobs, predictors, now_s)
+        forecasts = guarded(Asked(source, {}, tuple(why)), self.pools, now_s, tally)
+        pools = {pool.name: _of_pool(forecasts, pool.name) for pool in self.pools}
         bad = {} if nobody else {kind: one for kind, one in tally.figures().items() if one["reasons"]}
         for kind, one in bad.items():
             # What a predictor raised may name files, which readers need not know.
@@ -219,9 +211,8 @@ class Service:
         return Answers(pools, (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items())))
 
     def _source(self, jobs: EarlierJobs, predictors: Mapping[str, Any], now_s: float) -> RegistryForecasts:
-        history = RunHistory([pool.name for pool in self.pools], jobs)
-        history.advance(now_s)
-        return RegistryForecasts(history, predictors[ARRIVALS], predictors[LOADS], None, self.pools)
+        asked = {name: predictors[name] for name in (ARRIVALS, LOADS)}
+        return source_of(past_of(jobs, self.pools, now_s), asked, self.pools)
 
     def _shadow(self, predictors: Mapping[str, Any]) -> None:
         """Ask predictors about now, unguarded. Raises what they raise."""

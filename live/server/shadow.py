@@ -12,13 +12,12 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
 from jobcast.features.targets import arrivals_within, load_within
 from jobcast.live.champions import ARRIVALS, LOADS, Champions
-from jobcast.live.state import State
+from jobcast.live.forecasts import past_of, source_of
+from jobcast.live.state import WEEK_S, State
 from jobcast.models.forecast_combination import pinball_losses
-from jobcast.models.forecasts import GRID_S, RegistryForecasts
+from jobcast.models.forecasts import GRID_S
 from jobcast.simulator.history import RunHistory
 
-WEEK_S = 7 * 86_400.0
-"""For which scores count."""
 LEVELS = (0.5, 0.9, 0.95)
 """Quantiles of the load that are told, and scored."""
 LOG = logging.getLogger(__name__)
@@ -67,10 +66,9 @@ class Shadow:
         if now_s // GRID_S == self._step:
             return
         self._step = now_s // GRID_S
-        history = RunHistory(self._names, state.jobs)
         # Versions answer about the step's own instant: nothing later is known to them.
         at_s = now_s - now_s % GRID_S
-        history.advance(at_s)
+        history = past_of(state.jobs, self._pools, at_s)
         versions = {(name, of.versions[name]): of.predictors[name] for of in asked.values() for name in of.versions}
         for (name, version), predictor in versions.items():
             if name in (ARRIVALS, LOADS):
@@ -83,9 +81,8 @@ class Shadow:
         self._score(history, min(now_s, state.known_s))
 
     def _ask(self, history: RunHistory, at_s: float, name: str, version: int, predictor: Any) -> list[_Said]:
-        arrivals, loads = (predictor, None) if name == ARRIVALS else (None, predictor)
         # By itself: it may know other horizons than the rest.
-        source = RegistryForecasts(history, arrivals, loads, None, self._pools)
+        source = source_of(history, {name: predictor}, self._pools)
         source.advance(at_s)
         found = []
         for horizon_s in (60.0 * one for one in source.horizons_min):

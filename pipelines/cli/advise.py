@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,8 @@ from jobcast.pipelines.cli import options
 
 if TYPE_CHECKING:
     from jobcast.live.advice import Advice
-    from jobcast.live.advisor import Advisor
+    from jobcast.live.advisor import Advisor, Rules
+    from jobcast.live.champions import ChampionWatch
     from jobcast.live.news import Clock
     from jobcast.models.registry import Registry
     from jobcast.pipelines.report.console import Console
@@ -54,6 +56,8 @@ def command(
       jobcast advise --slurm --undo
     """
     from jobcast.domain.errors import ConfigError
+    from jobcast.domain.pairs import settings_of
+    from jobcast.live.advisor import Rules
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
 
@@ -63,7 +67,9 @@ def command(
         raise ConfigError("--undo: goes alone; leave --apply and --once out")
     console, home = options.console_of(), find_home()
     clock = _clock(asked["clock_scale"], asked["clock_start"])
-    watch, advisor = _advisor(home, open_registry(home), asked, clock)
+    make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
+    rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
+    watch, advisor = advisor_of(home, open_registry(home), make, rules, clock)
     if undo:
         done = advisor.undo(time.time())
         click.echo("\n".join(done) if done else "limits are as they were")
@@ -74,7 +80,7 @@ def command(
 
 def _watch(
     advisor: "Advisor",
-    watch: Any,
+    watch: "ChampionWatch",
     apply_: bool,
     once: bool,
     every_s: float,
@@ -84,7 +90,7 @@ def _watch(
     """Look, say, do; again and again. A cluster that does not answer is asked again, and it is said."""
     from jobcast.domain.errors import ClusterError
 
-    silent_s, said = 0.0, ""
+    said, said_s = "", 0.0
     while True:
         began_s = time.time()
         watch.poll()
@@ -93,15 +99,13 @@ def _watch(
         except ClusterError as error:
             if once:
                 raise
-            silent_s = silent_s or began_s
             # Said at once, and again each minute: whoever reads the end of a log must see it.
-            if str(error) != said or began_s - silent_s >= PATIENCE_S:
+            if str(error) != said or began_s - said_s >= PATIENCE_S:
                 console.note(f"nothing is done: {error}")
                 write({"as_of_s": began_s, "degraded": [str(error)], "actions": []})
-                silent_s = began_s
-            said = str(error)
+                said, said_s = str(error), began_s
         else:
-            silent_s, said = 0.0, table if table != said else said
+            said = ""
             if once or figures["actions"] or figures["failed"]:
                 click.echo(table)
             write(figures)
@@ -142,19 +146,19 @@ def _table(advice: "Advice", figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _advisor(home: Any, registry: "Registry", asked: dict[str, Any], clock: "Clock") -> tuple[Any, "Advisor"]:
-    from jobcast.domain.pairs import settings_of
-    from jobcast.live.advisor import Advisor, Rules
+def advisor_of(
+    home: Path, registry: "Registry", make_policy: Callable[[Any], Any], rules: "Rules", clock: "Clock"
+) -> tuple["ChampionWatch", "Advisor"]:
+    """What looks at the Slurm of this machine and says what to lend by the champions, and what looks these up."""
+    from jobcast.live.advisor import Advisor
     from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
     from jobcast.live.event_log import EventLog
     from jobcast.live.forecasts import ChampionForecasts
     from jobcast.live.slurm import Slurm
 
-    make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
-    rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
-    return watch, Advisor(Slurm(), EventLog(home), ChampionForecasts(watch), make, rules, clock)
+    return watch, Advisor(Slurm(), EventLog(home), ChampionForecasts(watch), make_policy, rules, clock)
 
 
 def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
@@ -186,7 +190,6 @@ def _clock(scale: float, start: str | None) -> "Clock":
 def _lines(json_to: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A file, or standard output, that takes a line of JSON a look."""
     import json
-    from pathlib import Path
 
     from jobcast.domain.errors import ConfigError
     from jobcast.traces.files import reason

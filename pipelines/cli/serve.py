@@ -73,7 +73,7 @@ def command(
     if slurm and pools_path is not None:
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
     if slurm:
-        pools, side = _of_slurm(log, registry, pool_by, every_s)
+        pools, side = _of_slurm(home, registry, pool_by, every_s)
     elif pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
     else:
@@ -84,21 +84,16 @@ def command(
     _listen(service, access, hosts, {**place, "ssl_certfile": tls_cert, "ssl_keyfile": tls_key})
 
 
-def _of_slurm(log: Any, registry: Any, pool_by: str, every_s: float) -> tuple[Any, Any]:
+def _of_slurm(home: Path, registry: Any, pool_by: str, every_s: float) -> tuple[Any, Any]:
     """Pools of a Slurm, and what looks at it from then on. Raises ClusterError where it does not answer now."""
-    from jobcast.live.advisor import Advisor, Rules
-    from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
-    from jobcast.live.forecasts import ChampionForecasts
+    from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of
-    from jobcast.live.slurm import Slurm
+    from jobcast.live.news import REAL
     from jobcast.live.slurm_side import SlurmSide
-    from jobcast.pipelines.cli.advise import lending_policy
+    from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    slurm, make = Slurm(), lending_policy("sia", {})
-    watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
-    advisor = Advisor(slurm, log, ChampionForecasts(watch), make, Rules(pool_by))
-    pools = pools_of(slurm.qos())
-    advisor.look(time.time())
+    watch, advisor = advisor_of(home, registry, lending_policy("sia", {}), Rules(pool_by), REAL)
+    pools = pools_of(advisor.look(time.time()).qos)
     return pools, SlurmSide(advisor, time.time, every_s, watch.poll)
 
 

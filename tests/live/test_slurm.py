@@ -44,11 +44,11 @@ def test_a_look(commands):
 
 
 def test_what_is_done_is_words_never_a_shell(commands):
-    Slurm().move("7", "lent_vision", "note $(touch /tmp/no); | jobcast lease=x", 61.0)
+    Slurm().move("7", "lent_vision", "note $(touch no); | jobcast lease=x", 61.0)
     Slurm().limit("lent_vision", None)
     Slurm().preempts("vision", ["lent_a", "lent_b"])
     assert commands.called.read_text().splitlines() == [
-        "update", "jobid=7", "qos=lent_vision", "admincomment=note $(touch /tmp/no); | jobcast lease=x", "TimeLimit=2",
+        "update", "jobid=7", "qos=lent_vision", "admincomment=note $(touch no); | jobcast lease=x", "TimeLimit=2",
         "-i", "modify", "qos", "lent_vision", "set", "GrpTRES=gres/gpu=-1",
         "-i", "modify", "qos", "vision", "set", "Preempt=lent_a,lent_b",
     ]  # fmt: skip

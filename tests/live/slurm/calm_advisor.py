@@ -28,17 +28,18 @@ def calm_advisor(home: Path, preempt: bool = False) -> Advisor:
     return Advisor(Slurm(), EventLog(home), lambda *_: Asked(Calm(), {}), lambda one: make_policy("sia", one), rules)
 
 
-class AdvisorProcess:
-    """The loop in a process of its own."""
+class OurProcess:
+    """A program of ours beside a Slurm, to be killed and started anew."""
 
-    def __init__(self, cluster: SlurmCluster, home: Path) -> None:
-        self._cluster, self._home = cluster, home
+    def __init__(self, cluster: SlurmCluster, home: Path, *words: str) -> None:
+        self._words = [sys.executable, "-m", *words]
+        self._env = {**os.environ, **cluster.env, "JOBCAST_HOME": str(home)}
         self.start()
 
     def start(self) -> None:
         """Start it; the process before is gone."""
-        words = [sys.executable, "-m", "tests.live.slurm.calm_advisor", str(self._home)]
-        self._process = subprocess.Popen(words, env={**os.environ, **self._cluster.env}, stdout=subprocess.DEVNULL)
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(self._words, env=self._env, stdout=quiet, stderr=quiet)
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -46,24 +47,24 @@ class AdvisorProcess:
         self._process.wait()
 
 
-class ServeProcess:
+class AdvisorProcess(OurProcess):
+    """The loop below."""
+
+    def __init__(self, cluster: SlurmCluster, home: Path) -> None:
+        super().__init__(cluster, home, "tests.live.slurm.calm_advisor", str(home))
+
+
+class ServeProcess(OurProcess):
     """`jobcast serve --slurm` on a port of its own."""
 
     def __init__(self, cluster: SlurmCluster, home: Path) -> None:
-        self._cluster, self._home, (self.port,) = cluster, home, free_ports(1)
-        self.start()
+        (self.port,) = free_ports(1)
+        super().__init__(cluster, home, "jobcast", "serve", "--slurm", "--port", str(self.port))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        words = [sys.executable, "-m", "jobcast", "serve", "--slurm", "--port", str(self.port)]
-        env = {**os.environ, **self._cluster.env, "JOBCAST_HOME": str(self._home)}
-        self._process = subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL)
+        super().start()
         wait_until(lambda: listens(self.port), "the server answers", 60.0)
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self._process.kill()
-        self._process.wait()
 
 
 def main() -> None:

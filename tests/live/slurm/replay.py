@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,15 @@ def jobcast(folder: Path, *words: str) -> str:
     ).stdout
 
 
+def begin_of(day: str) -> float:
+    """When a day begins here, seconds from the epoch."""
+    return datetime.fromisoformat(f"{day}T08:00+00:00").timestamp()
+
+
 def arm(folder: Path, day: str, advise: bool, out: Path) -> None:
     """Run a day, and write when each job was submitted, started and ended, in seconds of the cluster."""
     trace = read_trace(folder / "jobs.parquet")
-    from_s = (pl.Series([f"{day}T08:00:00"]).str.to_datetime().dt.epoch("s"))[0]
+    from_s = begin_of(day)
     rows = trace.jobs.with_columns(at_s=pl.Series(trace.submit_s))
     rows = rows.filter((pl.col("at_s") >= from_s) & (pl.col("at_s") < from_s + 43_200.0)).sort("at_s", "job_id")
     with tempfile.TemporaryDirectory(prefix="jobcast-replay-") as scratch:
@@ -103,7 +109,7 @@ def advisor_of(folder: Path, scratch: Path, cluster: SlurmCluster, trace: Any, d
     home.mkdir()
     (home / "mlruns").symlink_to(folder / "home" / "mlruns")
     start = f"{day}T08:00:00+00:00"
-    from_s = (pl.Series([f"{day}T08:00:00"]).str.to_datetime().dt.epoch("s"))[0]
+    from_s = begin_of(day)
     EventLog(home).append(past(trace, ClusterRecord(), from_s))
     words = ["advise", "--slurm", "--apply", "--every", "2", "--clock-scale", f"{SCALE:g}", "--clock-start", start]
     words += ["--actions-per-minute", "120", "--json", str(out.with_suffix(".jsonl").absolute())]

@@ -36,7 +36,7 @@ def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
     [
         ((), "knows no pools; add --slurm, or --pools FILE"),
         (("--slurm", "--pools", "pools.csv"), "--slurm: Slurm tells the pools; leave --pools out"),
-        (("--slurm",), "sacctmgr: not found"),
+        (("--slurm",), "squeue: not found; run this on a machine with Slurm's commands"),
     ],
 )
 def test_what_serve_refuses(shell, monkeypatch, tmp_path, words, told):
