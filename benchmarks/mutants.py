@@ -203,9 +203,11 @@ def caught_by(mutant: Mutant, unchanged: Path) -> str:
         _write(mutant, copy / mutant.file)
         for tests in stages_of(mutant.file):
             if found := _failing(copy, tests):
-                named = found.startswith(("FAILED", "ERROR"))  # else all of them take too long, or the process crashes
+                named = found.startswith(("FAILED tests/", "ERROR tests/"))  # else a doctest, a crash, or too long
                 again = [found.split()[1].split("[")[0]] if named else tests
-                if why := _failing(unchanged, again):
+                sound = Path(scratch) / "unchanged"  # of its own: another process may be copying the first
+                shutil.copytree(unchanged, sound, symlinks=True)
+                if why := _failing(sound, again):
                     raise SystemExit(f"the checkout itself fails: {why}")
                 return found
     return ""
@@ -255,7 +257,7 @@ def _failing(copy: Path, tests: Sequence[str]) -> str:
     if done.returncode in (0, 5):  # 5: nothing was collected
         return ""
     rows = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return rows[0] if rows else f"exit {done.returncode}: {done.stdout[-200:]}"
+    return rows[0] if rows else f"exit {done.returncode}: {(done.stdout + done.stderr)[-500:]}"
 
 
 def _run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -36,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "profiles": "Import and show how long an epoch takes on which GPUs.",
     "simulate": "Replay a trace under a policy.",
     "explain": "Tell why a job of a simulation waited, was helped or was slowed.",
+    "invoice": "Tell who lent and borrowed what in a simulation, and what it saved and cost them.",
     "search": "Search configurations of PCS, choose one, see whether it still fits.",
     "policies": "List the policies, or tell the settings of one.",
     "predictors": "List the predictors: who asks them, and what they are measured by.",

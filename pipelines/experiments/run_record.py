@@ -43,6 +43,8 @@ COPIED = (
     "overlap_allowed",
     "jobcast",
     "bad_forecasts",
+    "energy_kwh",
+    "energy_eur",
 )
 """What the record takes over from the figures of `simulate --json`."""
 REPLACED_COLUMNS = {

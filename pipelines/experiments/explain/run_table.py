@@ -135,10 +135,11 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
             "with an empty cluster"
         )
     by_pools = _by_pools(rows, record)
-    names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record and by_pools else set())))
+    given = _given(rows, record, pools) if by_pools else None
+    names = tuple(sorted({*rows["pool"], *(given or ())}))
     submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)
     stopped = rows["preemptions"].to_numpy() if "preemptions" in rows.columns else np.zeros(len(rows), np.int64)
-    quotas = _quotas(names, rows, record, pools) if by_pools else None
+    quotas = None if given is None else _quotas(names, given, pools)
     return RunTable(
         path=path,
         job_ids=rows["job_id"].to_list(),
@@ -249,15 +250,16 @@ def _held(rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: 
     return Spans(*(getattr(held, each.name)[order] for each in fields(held)))
 
 
-def _quotas(names: tuple[str, ...], rows: pl.DataFrame, record: RunRecord | None, pools: Path | None) -> Ints | None:
-    given: Mapping[str, int]
+def _given(rows: pl.DataFrame, record: RunRecord | None, pools: Path | None) -> Mapping[str, int] | None:
+    """Quotas by pool, of pools without jobs too; None where nothing tells them."""
     if record is not None:
-        given = record.quotas
-    elif pools is not None:
-        submit = rows["submit_time"]
-        given = {pool.name: pool.quota for pool in read_pools(pools).at(float(_seconds(submit)[0]))}
-    else:
+        return record.quotas
+    if pools is None:
         return None
+    return {pool.name: pool.quota for pool in read_pools(pools).at(float(_seconds(rows["submit_time"])[0]))}
+
+
+def _quotas(names: tuple[str, ...], given: Mapping[str, int], pools: Path | None) -> Ints:
     lacking = [name for name in names if name not in given]
     if lacking:
         raise PoolsError(f"{pools}: no quota for pool {lacking[0]}, in which jobs of the log lie; add a row for it")

@@ -63,6 +63,17 @@ def test_figures_of_a_policy_and_against_a_baseline(shell, words):
     assert told["models"] == {}
 
 
+def test_an_invoice_charges_all_energy(shell, words, tmp_path):
+    """Jobs' shares, and a row for what nodes drew for none, make the whole; a CSV is told to the microwatt-hour."""
+    for name, slack in (("log.parquet", 1e-12), ("log.csv", 1e-5)):
+        told = shell.json(*words("edf", "--out", tmp_path / name))
+        bill = shell.json("invoice", "--out", tmp_path / name)
+        for figure in ("energy_kwh", "energy_eur"):
+            for rows in (bill["users"], bill["pools"], [bill["total"]]):
+                assert sum(row[figure] for row in rows) == pytest.approx(told[figure], rel=slack)
+    assert any("quotas" in note for note in bill["notes"])
+
+
 @pytest.mark.parametrize("shift_s", [1e-6, 1e6])
 def test_random_numbers_hang_on_no_clock(shell, words, campaign, tmp_path, shift_s):
     """A microsecond or eleven days later the same moves, as much later: nodes cost the same at any hour."""
