@@ -232,10 +232,16 @@ class Registry:
         return {"registry": result}
 
     def _no_such_model(self, name: str) -> RegistryError:
+        from jobcast.models.predictors import PREDICTORS
+
         have = ", ".join(self.store.names()) or "none yet"
-        return RegistryError(
-            f"no model {name!r} in {self.store.place}, there is: {have}; run `jobcast train {name} --trace FILE` first"
+        known = name in PREDICTORS
+        remedy = (
+            f"run `jobcast train {name} --trace FILE` first"
+            if known
+            else "`jobcast predictors` lists what there can be"
         )
+        return RegistryError(f"no model {name!r} in {self.store.place}, there is: {have}; {remedy}")
 
 
 def _number_of(model: RegisteredModel, ref: str) -> int:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import warnings
+from difflib import get_close_matches
 from types import FrameType
 from typing import Any
 
@@ -86,6 +87,17 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(f"jobcast.pipelines.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; a UsageError asks about the nearest for one that is not."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], COMMANDS, 1)
+            error.message += f" Did you mean '{near[0]}'?" if near else ""
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

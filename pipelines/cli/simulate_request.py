@@ -110,6 +110,14 @@ class Finished:
         # What was assumed is told before the run.
         said = (note for note in self.scenario.notes if note not in self.result["assumptions"])
         notes = (*said, *self.ran.notes, *dropped, *trust_lines(self.result))
+        if self.base is not None and (self.base.log.policy, self.result["configuration"]["settings"]) == (
+            self.ran.log.policy,
+            {},
+        ):
+            notes = (
+                *notes,
+                f"{self.base.log.policy} is compared with itself: its gains say nothing; name a --baseline",
+            )
         # Run times under different laws are of different work.
         if self.base is None or self.base.log.law == self.ran.log.law:
             return notes

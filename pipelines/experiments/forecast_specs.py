@@ -15,6 +15,7 @@ from jobcast.domain.plugins import points_of
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import OURS, answers_of
 from jobcast.models.predictors import PREDICTORS as MODELS
+from jobcast.schedulers.settings import did_you_mean
 
 if TYPE_CHECKING:  # the command line reads names here, and starts without numpy
     from jobcast.simulator.history import RunHistory
@@ -229,7 +230,8 @@ def parse_forecasts(text: str) -> ForecastSpec:
     installed = plugin_names()
     if text.strip() in installed:
         return ForecastSpec(text.strip(), installed=True)
-    raise ConfigError(f"--forecasts {text}: unknown source; choose from {', '.join((HELP, *installed))}")
+    near = did_you_mean(kind, [*PLAIN_KINDS, "noisy", "registry", "mixed", *installed])
+    raise ConfigError(f"--forecasts {text}: unknown source; {near}choose from {', '.join((HELP, *installed))}")
 
 
 def split_forecasts(text: str) -> list[ForecastSpec]:

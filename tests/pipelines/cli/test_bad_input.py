@@ -259,6 +259,11 @@ def test_a_wrong_option_of_backtest_is_refused_and_nothing_is_written(shell, run
     assert WRONG_BACKTESTS[words] in shell.refuses("backtest", "--trace", run.trace, *plain, *words)
 
 
+def test_a_file_of_results_needs_its_folder(shell, csv):
+    words = ("simulate", "--trace", csv("1,a,0,10,1"), "--policy", "mmfs", "--gpus", "1", "--out")
+    assert "there is no folder nowhere; make it, or correct the path" in shell.refuses(*words, "nowhere/log.csv")
+
+
 WRONG_TRAINING = {
     ("regimes",): "'regimes' is no predictor; choose from will-jobs-arrive, new-load, job-duration, regime",
     ("new-load", "--algorithm", "guess"): "--algorithm guess: new-load knows auto, quantile, sliding-max",

@@ -166,7 +166,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch):
 
 
 def test_quiet_says_results_and_errors_alone_wherever_it_stands(shell, csv):
-    words = ["simulate", "--trace", csv("1,a,0,10,1"), "--policy", "fcfs", "--gpus", "1"]
+    words = ["simulate", "--trace", csv("1,a,0,10,1"), "--policy", "mmfs", "--gpus", "1"]
     told = shell.works(*words)
     assert told.err == "quotas: a flat cluster of 1 GPUs, pools ignored\n"
     for quiet in (shell.works(*words, "--quiet"), shell.works("--quiet", *words)):
@@ -175,10 +175,20 @@ def test_quiet_says_results_and_errors_alone_wherever_it_stands(shell, csv):
     assert "pools.csv: no such file" in shell.refuses("--quiet", *words[:-2], "--pools", "pools.csv")
 
 
+def test_the_baseline_itself_is_told_that_it_is(shell, csv):
+    words = ["simulate", "--trace", csv("1,a,0,10,1"), "--policy", "fcfs", "--gpus", "1"]
+    assert "fcfs is compared with itself" in shell.works(*words).err
+    assert "itself" not in shell.works(*words, "--baseline", "none").err
+
+
+def test_the_nearest_command_is_asked_about(shell):
+    assert "No such command 'simulat'. Did you mean 'simulate'?" in shell.refuses("simulat")
+
+
 def test_warnings_of_libraries_do_not_reach_the_user(shell, csv):
     # A job of no measurable length divides by 0 in the speedups.
     trace = csv("1,a,1700000000,1e-300,1", "2,a,1700000001,10,1")
-    answer = shell.works("simulate", "--trace", trace, "--policy", "fcfs", "--gpus", "1", "--json", "-")
+    answer = shell.works("simulate", "--trace", trace, "--policy", "mmfs", "--gpus", "1", "--json", "-")
     assert answer.err.count("\n") == 1
     assert json.loads(answer.out)["speedup_mean"] is None
 
