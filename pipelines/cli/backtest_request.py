@@ -71,13 +71,33 @@ class BacktestRequest:
     """The cluster itself, in place of files that name it."""
 
 
-def run_backtest(
-    request: BacktestRequest, trace: Trace, *, out: Path | None, home: Path, console: Console
-) -> dict[str, Any]:
-    """Replay the matrix; write the folder and its report where `out` is given; the figures come back.
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A matrix that was replayed.
 
-    Raises ConfigError for unknown policies, and whatever scenarios and sources refuse, before anything is written.
+    Attributes
+    ----------
+    request : with the policies by name
+    experiments : one a window
+    bases : what rows are compared with, by law
+    wanted, cells : what was asked for, and with the baselines
+    results : of the cells that could run
+    lacking, skipped : what could not, and why
     """
+
+    request: BacktestRequest
+    experiments: Sequence[Experiment]
+    bases: Mapping[str, backtest.Cell]
+    wanted: Sequence[backtest.Cell]
+    cells: Sequence[backtest.Cell]
+    results: Sequence[backtest.CellResult]
+    lacking: Sequence[backtest.Lacking]
+    skipped: list[dict[str, str]]
+    against: Sequence[str]
+
+
+def replayed(request: BacktestRequest, trace: Trace, home: Path, console: Console, label: str) -> Replayed:
+    """Replay the matrix that was asked for. Raises as `run_backtest`."""
     asked_by_name = set(request.policies)
     request = replace(request, policies=_named(request.policies))
     # The baseline last: settings are not for it, see `_apart`.
@@ -104,7 +124,7 @@ def run_backtest(
     against = _against(request.against, cells)
     # Filled by the matrix: who cannot run is skipped, not an end of all.
     lacking: list[backtest.Lacking] = []
-    with console.progress("backtest") as step:
+    with console.progress(label) as step:
         results = backtest.run_matrix(
             experiments,
             cells,
@@ -118,6 +138,19 @@ def run_backtest(
             lacking=lacking,
             progress=step,
         )
+    return Replayed(request, experiments, bases, wanted, cells, results, lacking, skipped, against)
+
+
+def run_backtest(
+    request: BacktestRequest, trace: Trace, *, out: Path | None, home: Path, console: Console
+) -> dict[str, Any]:
+    """Replay the matrix; write the folder and its report where `out` is given; the figures come back.
+
+    Raises ConfigError for unknown policies, and whatever scenarios and sources refuse, before anything is written.
+    """
+    done = replayed(request, trace, home, console, "backtest")
+    request, experiments, bases, results = done.request, done.experiments, done.bases, done.results
+    wanted, lacking, skipped, against = done.wanted, done.lacking, done.skipped, done.against
     asked_for = {cell.label for cell in wanted}
     # A baseline that nobody asked for is missed where others ran under its law.
     met, law_of = {one.log.law for one in results}, experiments[0].law_of
@@ -151,8 +184,8 @@ def run_backtest(
         from jobcast.pipelines.stages.report import report_backtest
 
         console.note(f"report: {report_backtest(out)}")
-    replayed = (experiments[0].from_s, experiments[-1].until_s)
-    if logged := log_on_versions(home, result, trace.name, trace.source.sha256, replayed):
+    span = (experiments[0].from_s, experiments[-1].until_s)
+    if logged := log_on_versions(home, result, trace.name, trace.source.sha256, span):
         console.note(f"backtest: {logged}")
         result |= open_registry(home).staleness()
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]

@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "policies": "List the policies, or tell the settings of one.",
     "predictors": "List the predictors: who asks them, and what they are measured by.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
+    "choose": "Say which scheduler and setting to run, from replayed windows, and what the choice may cost.",
     "serve": "Answer by HTTP what is forecast for a running cluster.",
     "advise": "Say, or do, what lends idle GPUs of a running Slurm to jobs that end in time.",
     "promises": "Show whether starts and ends that were forecast came as told.",
@@ -96,8 +97,9 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = get_close_matches(args[0], COMMANDS, 1)
-            error.message += f" Did you mean '{near[0]}'?" if near else ""
-            raise
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

@@ -1,0 +1,115 @@
+"""`jobcast choose`: the scheduler and setting for this cluster, from replayed windows."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.domain.pairs import settings_of
+from jobcast.pipelines.cli import options
+from jobcast.pipelines.experiments.forecast_specs import HELP
+
+CANDIDATES = "easy,mmfs,sia,sia_risk"
+
+
+@click.command(name="choose", cls=options.PolicyCommand)
+@options.trace_option()
+@options.cluster_options
+@click.option("--now", "baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy in use.")
+@click.option("--policies", default=CANDIDATES, show_default=True, metavar="A,B", help="Candidates, or all.")
+@click.option("--forecasts", metavar="K1,K2", help=f"Sources between commas: {HELP}; default: as of simulate.")
+@options.window_options
+@click.option("--windows", type=click.IntRange(min=2), default=4, show_default=True, help="Split the window in N.")
+@click.option(
+    "--slowed",
+    "slowed_pct",
+    type=click.FloatRange(0.0, 100.0),
+    default=1.0,
+    show_default=True,
+    metavar="PCT",
+    help="Jobs that may end later than now, in percent.",
+)
+@options.warmup_option
+@options.law_option
+@options.fit_options
+@options.workers_option
+@options.overlap_option
+@options.degrade_option
+@options.set_option
+@options.json_option
+def command(
+    trace_path: Path, policies: str, forecasts: str | None, slowed_pct: float, pairs: tuple[str, ...],
+    json_to: str | None, **asked: Any,
+) -> None:  # fmt: skip
+    """Say which scheduler and setting to run on this cluster, from what would have been in windows of its past.
+
+    Window after window the choice is made by those before it, as it would have been then: another scheduler is taken
+    only where it is faster beyond doubt (the lower bound of the paired interval above 1) and slows few enough jobs.
+    What the walk lost against the best choice in hindsight is told as its regret. With --set, policies that know the
+    setting are candidates both without it and with it.
+
+    \b
+    Example:
+      jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05
+      jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
+    from jobcast.pipelines.experiments.choice import choose, rows_of
+    from jobcast.pipelines.experiments.forecast_specs import split_forecasts
+    from jobcast.traces.readers import read_trace
+
+    options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]))
+    request = BacktestRequest(
+        policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
+        forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
+        settings=settings_of(pairs),
+        seeds=1,
+        engine="local",
+        **asked,
+    )
+    console = options.console_of()
+    trace = read_trace(trace_path)
+    done = replayed(request, trace, find_home(), console, "choose")
+    rows, partial = rows_of(done.results, len(done.experiments))
+    now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
+    result = choose(rows, now, slowed_pct, partial=partial)
+    # Each window tells anew what a policy lacks.
+    lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
+    result["skipped"] = [{"policy": policy, "lacks": why} for policy, why in lacks.items()]
+    source = trace.source
+    result["inputs"] = {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}}
+    for policy, why in lacks.items():
+        console.note(f"skipped {policy}: {why}")
+    options.table_or_json(result, json_to, _told(result), console)
+
+
+def _told(result: Mapping[str, Any]) -> str:
+    from jobcast.pipelines.report.formatting import between, number, percent
+    from jobcast.pipelines.report.layout import aligned
+
+    head = ["", "against now", "95 %", "saved h/week", "slowed", "by (h)", "why not"]
+    body = [
+        [
+            one["label"],
+            number(one.get("speedup")),
+            between(one.get("low"), one.get("high")),
+            number(one.get("saved_h_week")),
+            percent(one.get("slowed_pct")),
+            number(one.get("slowdown_h")),
+            one["why"] or "",
+        ]
+        for one in result["candidates"]
+    ]
+    verdict = f"run {result['choice']['label']}" if result["switch"] else f"stay with {result['now']}"
+    used = ", ".join(one["used"] for one in result["windows"])
+    best, regret = result["best_in_hindsight"], number(result["regret_h_week"])
+    lines = [
+        aligned([head, *body]),
+        "",
+        verdict,
+        f"  by windows it would have been: {used}: {number(result['walk_saved_h_week'])} h/week saved",
+        f"  the best in hindsight, {best} throughout: {regret} h/week more",
+    ]
+    return "\n".join(lines)

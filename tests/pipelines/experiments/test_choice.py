@@ -1,0 +1,69 @@
+"""Choices by what was replayed: by hand, and that none looks ahead."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.pipelines.experiments.choice import FUTURE, NOT_ALL, Replays, choose
+
+DAY_S, HOUR_S = 86_400.0, 3_600.0
+DAYS = 5
+
+
+def row(label: str, factors: list[float], late: int = 0, future: bool = False) -> Replays:
+    """A row of windows of five days, ten jobs a day of ten hours now; `factors` of those, `late` jobs an hour later."""
+    base = [np.full(DAYS * 10, 10 * HOUR_S) for _ in factors]
+    ours = [of * factor for of, factor in zip(base, factors, strict=True)]
+    for window in ours:
+        window[:late] = 11 * HOUR_S
+    submit = [(w * DAYS + np.repeat(np.arange(DAYS), 10)) * DAY_S + 1.0 for w in range(len(factors))]
+    return Replays(label, label.split()[0], None, {}, ours, base, submit, [float(DAYS)] * len(factors), future)
+
+
+NOW = row("fcfs", [1.0, 1.0, 1.0])
+
+
+def test_a_walk_by_hand() -> None:
+    """After one window b is sure; a, faster later, is so after two; c slows 2 of 50 and is never taken."""
+    a, b, c = row("a", [1.0, 0.25, 0.25]), row("b", [0.5, 0.5, 0.5]), row("c", [0.1, 0.1, 0.1], late=2)
+    found = choose([NOW, a, b, c, row("d oracle", [0.1, 0.1, 0.1], future=True)], "fcfs", 1.0, partial=["e"])
+    assert [one["used"] for one in found["windows"]] == ["fcfs", "b", "b"]
+    # 250 job-hours a window under b.
+    assert [one["saved_h_week"] for one in found["windows"]] == pytest.approx([0.0, 350.0, 350.0])
+    assert (found["choice"]["label"], found["switch"]) == ("b", True)
+    # In hindsight a (0 + 375 + 375 hours in 15 days) or b (three times 250); the walk had 0 + 250 + 250.
+    assert found["best_in_hindsight"] in ("a", "b")
+    assert found["regret_h_week"] == pytest.approx(250 * 7 / 15)
+    why = {one["label"]: one["why"] for one in found["candidates"]}
+    assert why["d oracle"] == FUTURE
+    assert why["c"] == "slows 4 % of jobs, more than the 1 % that are allowed"
+    assert (why["b"], why["e"]) == (None, NOT_ALL)
+
+
+def test_nobody_beyond_doubt_means_no_switch() -> None:
+    """As fast on most days and faster on one: the lower bound is 1."""
+    other = row("a", [1.0, 1.0])
+    other.jct_s[0][:10] *= 0.9
+    now = row("fcfs", [1.0, 1.0])
+    found = choose([now, other], "fcfs", 1.0)
+    assert (found["choice"]["label"], found["switch"]) == ("fcfs", False)
+    assert {one["why"] for one in found["candidates"]} == {None, "not faster than fcfs beyond doubt"}
+
+
+@given(
+    st.lists(st.lists(st.floats(0.2, 3.0), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.lists(st.floats(0.2, 3.0), min_size=4, max_size=4),
+)
+def test_no_choice_looks_ahead(rows: list[list[float]], last: list[float]) -> None:
+    """Whatever the last window brings, what was used until then is the same; the best in hindsight saves no less than a
+    row that was allowed throughout."""
+    plain = [NOW, *(row(f"p{i}", factors) for i, factors in enumerate(rows))]
+    other = [NOW, *(row(f"p{i}", [*factors[:2], last[i]]) for i, factors in enumerate(rows))]
+    walks = [[one["used"] for one in choose(given, "fcfs", 1.0)["windows"]] for given in (plain, other)]
+    assert walks[0] == walks[1]
+    found = choose(plain, "fcfs", 1.0)
+    allowed = [one for one in found["candidates"] if one["slowed_pct"] <= 1.0]
+    best = next(one for one in found["candidates"] if one["label"] == found["best_in_hindsight"])
+    assert best["saved_h_week"] == max(one["saved_h_week"] for one in allowed)
+    assert found["regret_h_week"] == pytest.approx(best["saved_h_week"] - found["walk_saved_h_week"])
