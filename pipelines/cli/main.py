@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "policies": "List the policies, or tell the settings of one.",
     "predictors": "List the predictors: who asks them, and what they are measured by.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
+    "worth": "Tell what each forecast is worth to each scheduler, and what a better one would be.",
     "choose": "Say which scheduler and setting to run, from replayed windows, and what the choice may cost.",
     "serve": "Answer by HTTP what is forecast for a running cluster.",
     "advise": "Say, or do, what lends idle GPUs of a running Slurm to jobs that end in time.",

@@ -1,4 +1,4 @@
-"""`jobcast choose` from the command line: what it tells, and what it refuses."""
+"""`jobcast choose` and `jobcast worth` from the command line: what they tell, and what they refuse."""
 
 import pytest
 
@@ -38,3 +38,27 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "unknown policy siaa; did you mean sia?" in shell.refuses(*words, "--policies", "siaa")
     assert "unknown policy nobody" in shell.refuses(*words, "--now", "nobody")
     assert "--slowed" in shell.refuses(*words, "--slowed", "-1")
+
+
+def test_worth_of_forecasts(shell, run):
+    words = (
+        "worth",
+        "--trace",
+        run.trace,
+        "--pools",
+        run.pools,
+        "--from",
+        run.trained_until,
+        "--jobs",
+        1,
+        "--seeds",
+        1,
+    )
+    found = shell.json(*words, "--policies", "ssf", "--price", "2")["policies"]["ssf"]
+    assert [one["part"] for one in found["parts"]] == ["durations"]
+    only = found["parts"][0]
+    figure = "saved_gpu_h_week"
+    assert only["worth"] == pytest.approx(found["now"][figure] - found["none"][figure])
+    assert only["headroom"] == pytest.approx(found["exact"][figure] - found["now"][figure])
+    assert "EUR" in shell.works(*words, "--policies", "ssf", "--price", "2").out
+    assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")

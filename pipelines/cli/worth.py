@@ -1,0 +1,121 @@
+"""`jobcast worth`: what each forecast is worth to each scheduler on a trace."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.pairs import settings_of
+from jobcast.pipelines.cli import options
+
+
+@click.command(name="worth", cls=options.PolicyCommand)
+@options.trace_option()
+@options.cluster_options
+@click.option("--policies", default="sia,sia_risk", show_default=True, metavar="A,B", help="Policies between commas.")
+@click.option("--forecasts", "now", default="registry", show_default=True, metavar="KIND", help="Source in use.")
+@options.window_options
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Of forecasts that draw.")
+@click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
+@click.option("--price", type=click.FloatRange(min=0.0), metavar="EUR", help="Of a GPU-hour: shares in money too.")
+@options.warmup_option
+@options.fit_options
+@options.workers_option
+@options.overlap_option
+@options.degrade_option
+@options.set_option
+@options.json_option
+def command(
+    trace_path: Path, policies: str, now: str, price: float | None, pairs: tuple[str, ...], json_to: str | None,
+    **asked: Any,
+) -> None:  # fmt: skip
+    """What each forecast (arrivals, loads, durations) is worth to a scheduler, and what a better one would be.
+
+    `worth` is each forecast's share of what those in use bring beyond none, `to gain` its share of what exact ones
+    would add (Shapley values: they add up), in hours of waiting GPUs saved a week. Then how many of its answers may be
+    wrong, the others as they are: before none at all would serve as well, and before more than 1 % of jobs are slowed.
+
+    \b
+    Example:
+      jobcast worth --trace jobs.parquet --pools pools.csv --from 2024-02-05
+      jobcast worth --trace jobs.parquet --pools pools.csv --from 2024-02-05 --policies sia --price 0.80
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
+    from jobcast.pipelines.experiments.worth import parts_of, specs_of, values_of, worth
+    from jobcast.schedulers.registry import find_policy
+    from jobcast.traces.readers import read_trace
+
+    options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]))
+    names = [name.strip() for name in policies.split(",") if name.strip()]
+    wanted = {name: parts_of(find_policy(name)) for name in names}
+    specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
+    console, trace, home = options.console_of(), read_trace(trace_path), find_home()
+    found: dict[str, Any] = {}
+    for name, parts in wanted.items():
+        request = BacktestRequest(
+            policies=(name,), forecasts=tuple(specs[name].values()), settings=settings_of(pairs), windows=1,
+            engine="local", **asked,
+        )  # fmt: skip
+        done = replayed(request, trace, home, console, f"worth {name}")
+        if done.lacking:
+            raise ConfigError(done.lacking[0].why)
+        found[name] = worth(parts, now, values_of(one for one in done.results if one.cell.policy == name))
+    source = trace.source
+    result = {
+        "policies": found,
+        "forecasts": now,
+        "price_eur": price,
+        "inputs": {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}},
+    }
+    options.table_or_json(result, json_to, "\n\n".join(_told(name, one, price) for name, one in found.items()), console)
+
+
+def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
+    from jobcast.pipelines.report.formatting import UNKNOWN, number
+    from jobcast.pipelines.report.layout import aligned
+
+    def amounts(value: float) -> list[str]:
+        return [number(value), *([] if price is None else [number(value * price)])]
+
+    money = [] if price is None else ["EUR"]
+    head = [
+        name,
+        "worth, GPU-h/week",
+        *money,
+        "to gain, GPU-h/week",
+        *money,
+        "useful while wrong",
+        "harmless while wrong",
+    ]
+    rows: list[Sequence[str]] = [head]
+    for one in found["parts"]:
+        if one["worth"] == one["headroom"] == 0.0:
+            until = [UNKNOWN, UNKNOWN]  # the policy asks and does not go by it
+        else:
+            until = [_until(one[key]) for key in ("break_even", "harmless_until")]
+        rows.append([one["part"], *amounts(one["worth"]), *amounts(one["headroom"]), *until])
+    whole = [sum(one[key] for one in found["parts"]) for key in ("worth", "headroom")]
+    rows.append(["all", *amounts(whole[0]), *amounts(whole[1]), "", ""])
+    return "\n".join([aligned(rows), *_verdict(found["parts"], found)])
+
+
+def _until(share: float | None) -> str:
+    from jobcast.pipelines.report.formatting import percent
+
+    return "all" if share is None else percent(100.0 * share)
+
+
+def _verdict(parts: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
+    from jobcast.pipelines.report.formatting import number, percent
+
+    slowed = " / ".join(percent(found[name]["slowed_pct"]) for name in ("none", "now", "exact"))
+    lines = [f"slowed: {slowed} of jobs with none, these and exact forecasts"]
+    if len(parts) > 1:
+        most = max(parts, key=lambda one: one["headroom"])
+        least = min(parts, key=lambda one: one["headroom"])
+        gain = number(max(most["headroom"], 0.0))
+        lines.append(f"improve {most['part']} first ({gain} GPU-h/week to gain), {least['part']} last")
+    return lines
