@@ -78,7 +78,9 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     costs, settings = law_apart(again["settings"], again["law"])
     facts, decide = settings_apart(settings, rule)
     if table.start_s[job] < table.begin_s:
-        raise ConfigError(f"--what-if: job {job_id} ran when the run began; ask about one that waited then or came later")
+        raise ConfigError(
+            f"--what-if: job {job_id} ran when the run began; ask about one that waited then or came later"
+        )
     submit_s = float(table.submit_s[job])
     # Whom the run found waiting is asked about at its beginning.
     at_s = float(table.known_s[job])

@@ -221,7 +221,18 @@ def test_predict_jct_from_the_command_line(shell, csv):
 def test_what_is_explained_of_a_run_that_began_amid_things(shell, csv):
     # b (on one GPU of two) runs until 150; c, of both, waits behind it, and d behind c.
     rows = ("b,p,10,50,150,100,1", "c,p,20,200,300,100,2", "d,p,30,180,210,30,1")
-    words = ("--trace", csv(*rows, header=HEADER), "--gpus", "2", "--begin", "recorded", "--from", "60", "--out", "log.csv")
+    words = (
+        "--trace",
+        csv(*rows, header=HEADER),
+        "--gpus",
+        "2",
+        "--begin",
+        "recorded",
+        "--from",
+        "60",
+        "--out",
+        "log.csv",
+    )
     shell.works("simulate", *words, "--policy", "easy_forecast", "--forecasts", "oracle", "--set", "bf_max_job_test=0")
     explained = {job: shell.json("explain", "--out", "log.csv", "--job", job) for job in "bcd"}
     told = {job: (one["summary"]["started_s"], one["summary"]["fcfs_started_s"]) for job, one in explained.items()}
