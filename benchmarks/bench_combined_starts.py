@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import polars as pl
 
 HOUR_S = 3600.0
 
@@ -28,9 +29,10 @@ def main():
     parser.add_argument("--every", type=float, required=True, help="hours")
     parser.add_argument("--instants", type=int, default=10)
     parser.add_argument("--futures", default="40")
+    parser.add_argument("--stretch", type=int, default=1, help="how many times as slow the trace's clock is made")
     options = parser.parse_args()
     with TemporaryDirectory() as home:
-        trace = ("--trace", options.trace.resolve())
+        trace = ("--trace", stretched(options.trace, options.stretch, Path(home)))
         jobcast(home, "train", "queue-wait", *trace, "--until", repr(options.from_s))
         asked = ("predict", "jct", *trace, "--policy", options.policy, "--gpus", options.gpus, "--begin", "recorded")
         for number in range(options.instants):
@@ -38,6 +40,19 @@ def main():
             jobcast(home, *asked, "--at", repr(at_s), "--futures", options.futures)
             jobcast(home, "promises", *trace)
         tell(Path(home))
+
+
+def stretched(path, factor, folder):
+    """A trace whose clock goes slower from the first submission on: a log of minutes has too few instants."""
+    if factor == 1:
+        return path.resolve()
+    jobs = pl.read_parquet(path)
+    first = jobs["submit_time"].min()
+    times = [name for name in jobs.columns if isinstance(jobs.schema[name], pl.Datetime)]
+    lengths = [name for name in ("duration", "time_limit_s") if name in jobs.columns]
+    later = [(first + (pl.col(name) - first) * factor).alias(name) for name in times]
+    jobs.with_columns(*later, pl.col(lengths) * factor).write_parquet(folder / "stretched.parquet")
+    return folder / "stretched.parquet"
 
 
 def jobcast(home, *words):
@@ -71,7 +86,11 @@ def tell(home):
         off = np.abs(told[:, len(SHARES) // 2] - wait)
         loss = pinball_losses(wait, told, SHARES).mean()
         shares = ((off <= np.log10(2)).mean(), (off <= np.log10(3)).mean(), np.mean(held))
-        print(f"{version:<40} {len(wait):>6} {np.square(off).mean():>7.3f}", *(f"{one:>7.1%}" for one in shares), f"{loss:>8.4f}")
+        print(
+            f"{version:<40} {len(wait):>6} {np.square(off).mean():>7.3f}",
+            *(f"{one:>7.1%}" for one in shares),
+            f"{loss:>8.4f}",
+        )
 
 
 if __name__ == "__main__":
