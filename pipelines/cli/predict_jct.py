@@ -59,7 +59,7 @@ MOST_INSTANTS = 200
 """Times that a job is asked about again, at most."""
 Answering = Callable[[Question], tuple[dict[str, Any], list[JobAnswers]]]
 """What the run went by, and the jobs that were asked about."""
-Combining = Callable[[float, Sequence[JobAnswers]], tuple[Sequence[JobAnswers], WaitForecasts | None]]
+Combining = Callable[[float, list[JobAnswers]], tuple[list[JobAnswers], WaitForecasts | None]]
 """Answers of futures at an instant with those of queue-wait, and the latter, None where there are none."""
 
 
@@ -84,7 +84,7 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     # Of several instants the same is said once.
     note = cache(console.note)
 
-    def combine(at_s: float, futures: Sequence[JobAnswers]) -> tuple[Sequence[JobAnswers], WaitForecasts | None]:
+    def combine(at_s: float, futures: list[JobAnswers]) -> tuple[list[JobAnswers], WaitForecasts | None]:
         # Of a replay the trace's own queue, which queue-wait looks at, is another one.
         waits = asked_waits(trace, at_s, home, note, alone) if asked["begin"] == RECORDED else None
         return (futures if waits is None else [waits.beside(one, at_s) for one in futures]), waits
