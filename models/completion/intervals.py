@@ -9,6 +9,7 @@ first. Jobs count the more, the more alike the shares of their futures that agre
 Localized Conformal Prediction, Biometrika 2023): whether one is overtaken at all says little of how late another is.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,8 +28,10 @@ MEMORY = 50.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
 TRUST = 8.0
 """Outcomes that weigh as much as the futures by themselves."""
-ALIKE = 0.3
+ALIKE = 0.15
 """Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
+LITTLE = 0.1
+"""Distance beyond futures that hardly differ, in logarithms, which counts as one that is twice theirs."""
 RELATIVE = 1e-9
 """Share of a time by which sums in another order may move it."""
 LEAST_S = 1e-3
@@ -103,7 +106,7 @@ class IntervalTracker:
         # Completion times spread over orders of magnitude; ends move by factors.
         logs = np.sort(np.log(futures_s))
         places, share = self._learnt([*self.known, *open_now], _agree(logs))
-        if logs[-1] - logs[0] <= RELATIVE:
+        if _certain(logs):
             # Nothing that is not known can move such a job's end.
             return tuple(Interval(level, float(np.exp(logs[0])), float(np.exp(logs[-1]))) for level in self.levels)
         return tuple(_interval(logs, level, places, share) for level in self.levels)
@@ -132,23 +135,26 @@ class IntervalTracker:
         now_s: float,
         final: dict[int, Position | None] | None = None,
     ) -> list[Position]:
-        """Of jobs as of an instant; those whose futures agreed, and held, say nothing of others and are left out.
+        """Of jobs as of an instant, in order of submission; those that say nothing of others are left out.
 
         `final`: of jobs that have ended, kept from one instant to the next.
         """
-        final, found = {} if final is None else final, []
-        # Whoever is far back weighs nothing.
-        for job in range(max(0, len(submit_s) - int(4 * self.memory)), len(submit_s)):
-            if job not in final:
+        final, found = {} if final is None else final, deque[Position]()
+        for job in reversed(range(len(submit_s))):
+            # Whoever is far back weighs nothing.
+            if len(found) >= 4 * self.memory:
+                break
+            if job in final:
+                at = final[job]
+            else:
                 ended = bool(submit_s[job] + actual_s[job] <= now_s)
                 # By a sequence that never clumps.
                 at = _position(futures_s[job], actual_s[job] if ended else now_s - submit_s[job], ended, job * GOLDEN)
-                if not ended:
-                    found.append(at)
-                    continue
-                final[job] = at
-            found.append(final[job])
-        return [one for one in found if one is not None]
+                if ended:
+                    final[job] = at
+            if at is not None:
+                found.appendleft(at)
+        return list(found)
 
     def _learnt(self, known: Sequence[Position], agree: float) -> tuple[Floats, Floats]:
         """Distribution of positions of jobs like one: ascending ones, and the share that lies at or below each."""
@@ -183,22 +189,30 @@ def survival(weight: Floats, ended: NDArray[np.bool_]) -> Floats:
 
 
 def _position(futures_s: Floats, passed_s: float, ended: bool, at: float) -> Position | None:
-    """Of a job that took so long, or has by now; None where its futures agreed, and held.
+    """Of a job that took so long, or has by now; None where its futures agree: it is told a point, as no other is.
 
     `at`: whose fraction says where among the futures that agree with it.
     """
     logs, slack = np.sort(np.log(futures_s)), slack_s(passed_s)
     ends = (float(np.log(max(one, LEAST_S))) for one in (passed_s - slack, passed_s + slack))
     low, high = (_place(logs, one) for one in ends)
-    if not ended:
-        return Position(low, False, _agree(logs)).within(REACH)
-    agreed = np.exp(logs[-1]) <= passed_s + slack and np.exp(logs[0]) >= passed_s - slack
-    return None if agreed else Position(low + (high - low) * (at % 1.0), True, _agree(logs)).within(REACH)
+    if _certain(logs):
+        return None
+    place = low + (high - low) * (at % 1.0) if ended else low
+    return Position(place, ended, _agree(logs)).within(REACH)
+
+
+def _certain(logs: Floats) -> bool:
+    return bool(logs[-1] - logs[0] <= RELATIVE)
+
+
+def _agreeing(logs: Floats) -> int:
+    """How many of ascending logarithms are the first but for rounding."""
+    return int(np.searchsorted(logs, logs[0] + RELATIVE, side="right"))
 
 
 def _agree(logs: Floats) -> float:
-    """Share of ascending logarithms that are the first but for rounding."""
-    return float(np.searchsorted(logs, logs[0] + RELATIVE, side="right")) / len(logs)
+    return _agreeing(logs) / len(logs)
 
 
 def _interval(logs: Floats, level: float, places: Floats, share: Floats) -> Interval:
@@ -210,26 +224,34 @@ def _interval(logs: Floats, level: float, places: Floats, share: Floats) -> Inte
     return Interval(level, float(np.exp(low)), float(np.exp(max(low, high))))
 
 
-def _ranks(count: int) -> Floats:
-    """Shares of outcomes below each of so many futures, in order, where they are drawn alike."""
-    return np.arange(1, count + 1) / (count + 1.0)
+def _ranks(logs: Floats) -> Floats:
+    """Shares of outcomes at or below each of ascending logarithms that are drawn alike.
+
+    Where several agree on the first, nothing is expected before it, and as many jobs end then as futures do.
+    """
+    count, agreeing = len(logs), _agreeing(logs)
+    if agreeing == 1:
+        return np.arange(1, count + 1) / (count + 1.0)
+    share, behind = agreeing / count, np.arange(1, count - agreeing + 1)
+    return np.concatenate(
+        [np.linspace(0.0, share, agreeing), share + (1.0 - share) * behind / (count - agreeing + 1.0)]
+    )
 
 
 def _unit(logs: Floats) -> float:
-    """How far beyond the outermost future counts 1: as far again as futures are apart, and a factor of e."""
-    return 1.0 + float(logs[-1] - logs[0])
+    """How far beyond the outermost future counts 1: as far again as futures are apart, and a little more."""
+    return LITTLE + float(logs[-1] - logs[0])
 
 
 def _place(logs: Floats, at: float) -> float:
     """Position of a logarithm among ascending ones; see `Position`."""
-    ranks = _ranks(len(logs))
     beyond = min(at - logs[0], 0.0) + max(at - logs[-1], 0.0)
-    return float(np.interp(at, logs, ranks) + beyond / _unit(logs))
+    return float(np.interp(at, logs, _ranks(logs)) + beyond / _unit(logs))
 
 
 def _end(logs: Floats, place: float) -> float:
     """The logarithm at a position."""
-    ranks = _ranks(len(logs))
+    ranks = _ranks(logs)
     beyond = min(place - ranks[0], 0.0) + max(place - ranks[-1], 0.0)
     return float(np.interp(place, ranks, logs) + beyond * _unit(logs))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -34,7 +35,7 @@ from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ForecastS
 from jobcast.pipelines.experiments.seen_data import seen_until
 from jobcast.pipelines.experiments.sources import Registered, is_registered
 from jobcast.pipelines.lifecycle.promises import calibrations, promises_of
-from jobcast.pipelines.lifecycle.wait_forecasts import asked_waits
+from jobcast.pipelines.lifecycle.wait_forecasts import WaitForecasts, asked_waits
 from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
 from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
 from jobcast.pipelines.report.console import Console
@@ -58,6 +59,8 @@ MOST_INSTANTS = 200
 """Times that a job is asked about again, at most."""
 Answering = Callable[[Question], tuple[dict[str, Any], list[JobAnswers]]]
 """What the run went by, and the jobs that were asked about."""
+Combining = Callable[[float, list[JobAnswers]], tuple[list[JobAnswers], WaitForecasts | None]]
+"""Answers of futures at an instant with those of queue-wait, and the latter, None where there are none."""
 
 
 def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: Console) -> None:
@@ -78,13 +81,19 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
         # Futures are simulated in one go: there is nothing to count.
         step(1, 1)
     of = alone = {"policy": rule.name, "version": _version(learned), "sizes": described["sizes"]}
-    # Of a replay the trace's own queue, which queue-wait looks at, is another one.
-    waits = asked_waits(trace, question.at_s, home, console.note, alone) if asked["begin"] == RECORDED else None
+    # Of several instants the same is said once.
+    note = cache(console.note)
+
+    def combine(at_s: float, futures: list[JobAnswers]) -> tuple[list[JobAnswers], WaitForecasts | None]:
+        # Of a replay the trace's own queue, which queue-wait looks at, is another one.
+        waits = asked_waits(trace, at_s, home, note, alone) if asked["begin"] == RECORDED else None
+        return (futures if waits is None else [waits.beside(one, at_s) for one in futures]), waits
+
     futures = found
+    found, waits = combine(question.at_s, futures)
     if waits is not None:
         of = alone | {"version": f"{alone['version']} + {waits.version}"}
-        found = [waits.beside(one, question.at_s) for one in futures]
-        described["starts_from"] = {"futures": 1.0 - waits.weight, waits.version: waits.weight}
+        described["starts_from"] = waits.starts_from
     calibrated = calibrations(home, trace, question.at_s, console.note, **of)
     trackers = {} if learned is None else {END: learned.model.tracker()}
     trackers |= {kind: one.tracker() for kind, one in calibrated.items()}
@@ -93,7 +102,7 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     if learned is not None:
         result |= {**of_version(learned.version), "overlap": seen_until(learned.version, question.at_s, sha256)}
     if asked["every_h"]:
-        result["again"] = _again(answering, question, asked["every_h"], trackers, clock)
+        result["again"] = _again(answering, combine, question, asked["every_h"], trackers, clock)
     if asked["plot"]:
         write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], question.at_s), clock)
         console.note(f"plot: {asked['plot']}")
@@ -272,7 +281,12 @@ def _latest(one: Mapping[str, Any]) -> str:
 
 
 def _again(
-    answer: Answering, question: Question, every_h: float, trackers: Mapping[str, IntervalTracker], clock: Clock
+    answer: Answering,
+    combine: Combining,
+    question: Question,
+    every_h: float,
+    trackers: Mapping[str, IntervalTracker],
+    clock: Clock,
 ) -> list[dict[str, Any]]:
     """The same question at later instants, until the job has finished."""
     rows: list[dict[str, Any]] = []
@@ -280,11 +294,13 @@ def _again(
     for number in range(1, MOST_INSTANTS + 1):
         later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
         try:
-            _, (answered,) = answer(later)
+            _, futures = answer(later)
         # The job has ended by then, which the error says.
         except TraceError as error:
             rows.append({"at": iso(later.at_s), "finished": str(error)})
             return rows
+        (answered,), waits = combine(later.at_s, futures)
         job = _job(answered, later, trackers, replace(clock, at_s=later.at_s))
-        rows.append({"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]})
+        told = {"at": iso(later.at_s), "state": job["state"], "text": job["text"], **job["answers"][0]}
+        rows.append(told if waits is None else told | {"starts_from": waits.starts_from})
     return rows

@@ -45,6 +45,11 @@ class WaitForecasts:
     promises: Sequence[Promise]
     weight: float
 
+    @property
+    def starts_from(self) -> dict[str, float]:
+        """Weights of both."""
+        return {"futures": 1.0 - self.weight, self.version: self.weight}
+
     def starts_s(self, job_id: str) -> Floats:
         """(levels,) instants by `LEVELS`, seconds from the epoch."""
         return self.from_s + np.array([self.jobs[job_id][name] for name in WAITS_TOLD])

@@ -149,6 +149,7 @@ class Learn(_Sections):
     completion_time: Learned = Learned(algorithms=("futures",))
     job_size: Learned = Learned(algorithms=("pooled",))
     goodput: Learned = Learned(algorithms=("pollux",))
+    queue_wait: Learned = Learned(algorithms=("hazard",))
 
 
 class Schedule(_Sections):
@@ -160,6 +161,8 @@ class Schedule(_Sections):
 
 LEARNED, SCHEDULERS = (tuple(one.replace("_", "-") for one in of.model_fields) for of in (Learn, Schedule))
 """Their names on the command line."""
+OF_WAITS = ("queue-wait",)
+"""Of them those that learn from when jobs started, not from what jobs are."""
 
 
 class Backtest(_Section):

@@ -8,7 +8,7 @@ from typing import Any
 from jobcast import __version__
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import read_json, sha256_of, write_json
-from jobcast.pipelines.stages.config import Params
+from jobcast.pipelines.stages.config import OF_WAITS, Params
 from jobcast.traces.facts import JOBS as ENRICHED_JOBS
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import Split
@@ -56,6 +56,15 @@ class Context:
     def enriched(self) -> Path:
         """The jobs around the split, with facts in tables beside them."""
         return self.root / "interim/enriched" / ENRICHED_JOBS
+
+    @property
+    def queue(self) -> Path:
+        """When the jobs around the split started in a replay."""
+        return self.root / "interim/queue.parquet"
+
+    def learned_from(self, predictor: str) -> Path:
+        """The jobs around the split that a predictor learns from: as they started, or with facts beside them."""
+        return self.queue if predictor in OF_WAITS else self.enriched
 
     @property
     def nodes(self) -> Path:

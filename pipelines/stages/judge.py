@@ -52,7 +52,7 @@ def work(context: Context, item: str) -> None:
     versions = registered(context, item)
     if not versions:
         return _left_out(context, item)
-    case, folder = _Case(context, item, versions, read_trace(context.enriched)), context.root / JUDGED / item
+    case, folder = _Case(context, item, versions, read_trace(context.learned_from(item))), context.root / JUDGED / item
     ran = {judge.policy: case.replayed(judge) for judge in case.standards.judges}
     # Two judges may share a baseline: it is told once.
     results = list({one.cell.identity: one for _, found in ran.values() for one in found}.values())
@@ -79,9 +79,9 @@ def _left_out(context: Context, item: str) -> None:
     # An older verdict must not outlive the model that it was of.
     with replacing((context.root / JUDGED / item).resolve()) as draft:
         draft.mkdir()
-        write_json(draft / VERDICT, {"passed": False, "reasons": ["no algorithm in the parameters"]})
+        write_json(draft / VERDICT, {"passed": False, "reasons": ["no version"]})
     write_json(context.root / f"processed/metrics/{item}.json", {})
-    context.console.note(f"judge: {item} was left out by the parameters")
+    context.console.note(f"judge: {item} was left out")
 
 
 Ran = Mapping[str, tuple[Mapping[str, Cell], list[CellResult]]]
@@ -95,7 +95,7 @@ class _Case:
     Attributes
     ----------
     versions : by algorithm, that in use first
-    trace : enriched
+    trace : that it learns from
     """
 
     context: Context

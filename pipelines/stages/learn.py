@@ -6,7 +6,7 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import PREDICTORS, load_predictor, ours_for
 from jobcast.models.registry.cards import ModelVersion
@@ -15,7 +15,7 @@ from jobcast.pipelines.lifecycle.predictors import life_of
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked
 from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.report.model_tables import version_row
-from jobcast.pipelines.stages.config import SCHEDULERS, Params
+from jobcast.pipelines.stages.config import OF_WAITS, SCHEDULERS, Params
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.files import replacing
 
@@ -43,7 +43,14 @@ def work(context: Context, item: str) -> None:
         cards.mkdir()
         for algorithm in algorithms:
             began = time.perf_counter()
-            fitted = _fitted(context, item, algorithm)
+            try:
+                fitted = _fitted(context, item, algorithm)
+            except TrainingError as error:
+                if item not in OF_WAITS:
+                    raise
+                # In most traces somebody waits, in some nobody.
+                context.console.note(f"learn: {item} is left out: {error}")
+                continue
             fitted.model.save(models / algorithm)
             fitted.beside(models / algorithm)
             with drawn_card(fitted.card, fitted.curves, fitted.tables) as card:
@@ -56,14 +63,16 @@ def work(context: Context, item: str) -> None:
         shutil.rmtree(draft)
     rows = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
     context.write_receipt(f"learn-{item}", {"versions": rows})
-    said = [f"{one.algorithm} is version {one.version}" for one in versions] or ["no algorithm in the parameters"]
+    said = [f"{one.algorithm} is version {one.version}" for one in versions] or ["no version"]
     context.console.note(f"learn: {item} {', '.join(said)}")
 
 
 def registered(context: Context, item: str) -> dict[str, ModelVersion]:
     """Versions of the trained models by algorithm; those that were pulled are registered now."""
-    algorithms = context.params.learned(item).algorithms
-    return {one: register_files(context.root, context.home, item, one) for one in algorithms}
+    place = context.root / MODELS / item
+    # What could not be learnt left no folder beside those that were.
+    there = [one for one in context.params.learned(item).algorithms if not place.is_dir() or (place / one).is_dir()]
+    return {one: register_files(context.root, context.home, item, one) for one in there}
 
 
 def asked_for(context: Context, item: str, algorithm: str) -> Asked:
@@ -72,7 +81,7 @@ def asked_for(context: Context, item: str, algorithm: str) -> Asked:
     options = {
         # Options that nobody asks for are at their defaults.
         **asdict(TrainSettings(seed=section.seed)),
-        **{"predictor": item, "trace_path": context.enriched, "algorithm": algorithm, "horizons": None},
+        **{"predictor": item, "trace_path": context.learned_from(item), "algorithm": algorithm, "horizons": None},
         **{"from_s": None, "until_s": split.train_until_s},
         "pairs": tuple(f"{name}={value}" for name, value in section.settings.items()),
         **({"accuracies": _accuracies(context)} if item in SCHEDULERS else {}),

@@ -30,6 +30,7 @@ from jobcast.pipelines.stages import (
     learn,
     prepare,
     promote,
+    queue,
     report,
     schedule,
     train,
@@ -70,6 +71,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("promote", promote.work),
     Stage("report", report.work),
     Stage("enrich", enrich.work),
+    Stage("queue", queue.work),
     Stage("learn", learn.work, LEARNED, learn.lacks),
     Stage("judge", judge.work, LEARNED, learn.lacks),
     Stage("schedule", schedule.work, SCHEDULERS, learn.lacks),
@@ -122,7 +124,7 @@ def run(context: Context) -> None:
 PARTS: Mapping[str, tuple[str, ...]] = {
     "shared": ("code", "prepare"),
     "trained": ("featurize", "care", "train"),
-    "learned": ("enrich", "learn", "judge", "schedule"),
+    "learned": ("enrich", "queue", "learn", "judge", "schedule"),
     "replayed": ("backtest", "promote"),
     "scored": ("evaluate",),
 }

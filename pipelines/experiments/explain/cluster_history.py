@@ -1,5 +1,6 @@
 """The cluster at any instant of a finished run: who held GPUs, who was pending, what was idle."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -13,13 +14,16 @@ from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.simulator.log import Bools, Floats, Ints
 
 
-def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) -> Floats:
+def fcfs_starts_s(
+    submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int, held: Iterable[tuple[float, int]] = ()
+) -> Floats:
     """Starts of one pool's jobs on its quota alone, the head blocking the rest; infinite from one too wide on.
 
     Parameters
     ----------
     submit_s, gpus, duration_s : (n_jobs,) in order of submission
     quota : GPUs of the pool
+    held : ends and widths of jobs that run from the beginning on
 
     Examples
     --------
@@ -27,8 +31,8 @@ def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) 
     [0.0, 5.0, 5.0]
     """
     starts_s: Floats = np.full(len(submit_s), np.inf)
-    ends: list[tuple[float, int]] = []
-    free, now_s = float(quota), -np.inf
+    ends = sorted(held)
+    free, now_s = float(quota - sum(width for _, width in ends)), -np.inf
     for index, (at_s, width, run_s) in enumerate(
         zip(submit_s.tolist(), gpus.tolist(), duration_s.tolist(), strict=True)
     ):
@@ -163,8 +167,14 @@ class ClusterPast:
         if pool not in self._fcfs:
             table, mine = self.table, self.members(pool)
             starts: Floats = np.full(len(table), np.nan)
-            own = fcfs_starts_s(table.submit_s[mine], table.gpus[mine], table.duration_s[mine], int(self.quota(pool)))
-            starts[mine] = self._snapped(own)
+            there = mine[table.start_s[mine] < table.begin_s]
+            # What was left of those that ran at the beginning is what they ran from then on.
+            left_s = self.gpu_seconds(table.begin_s, np.inf)[there] / table.gpus[there]
+            held = zip((table.begin_s + left_s).tolist(), table.gpus[there].tolist(), strict=True)
+            come = np.setdiff1d(mine, there)
+            about = table.known_s[come], table.gpus[come], table.duration_s[come]
+            starts[there] = table.start_s[there]
+            starts[come] = self._snapped(fcfs_starts_s(*about, int(self.quota(pool)), held))
             self._fcfs[pool] = starts
         return self._fcfs[pool]
 

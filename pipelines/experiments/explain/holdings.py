@@ -156,7 +156,7 @@ class Holdings:
         # It never ended: its wait lasts as long as anybody held GPUs.
         if not np.isfinite(end_s):
             end_s = float(table.held.until_s.max(initial=table.submit_s[job]))
-        edges = [float(table.submit_s[job])]
+        edges = [float(table.known_s[job])]
         for stretch in held:
             edges += [stretch["from_s"], stretch["until_s"]]
         begin, end = np.array(edges[::2]), np.array([*edges[1::2], end_s])

@@ -11,6 +11,7 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.pipelines.experiments.run_record import POOLS, SPAN_COLUMNS, RunRecord, read_run_record, record_folder
+from jobcast.pipelines.report.formatting import iso
 from jobcast.simulator.log import Bools, Floats, Ints, Spans, flat_spans
 from jobcast.traces.files import read_file, reason
 from jobcast.traces.pools import read_pools
@@ -23,6 +24,7 @@ OTHER_LOGS = ("fair_finish_s", "energy_kwh", "bandwidth_mb", "nodes")
 CLOSED_LOOP = "a closed-loop run: fcfs is worked out for the arrivals of this run, not for those of its own"
 NO_QUOTAS = "quotas are not known: nothing is told of fcfs, of idle GPUs and of who was helped; pass --pools FILE"
 NO_SPANS = "some jobs were stopped meanwhile: they are taken to hold their GPUs from first start to end"
+AMID = "the run began at {} with recorded jobs: what jobs waited for until then is not known"
 NEAR = 3
 MICRO = 1e6
 
@@ -46,6 +48,7 @@ class RunTable:
     held : stretches in which jobs held GPUs, by their beginning; nodes are -1 where GPUs are known by number alone
     quotas : (n_pools,) GPUs, None where they are not known
     by_pools : whether whole jobs were started from pools' quotas
+    begin_s : when the run began, with recorded jobs; less than all others where with an empty cluster
     rows : the table itself, in the same order
     record : what lies beside the table
     notes : what is missing for a full explanation
@@ -66,6 +69,7 @@ class RunTable:
     held: Spans
     quotas: Ints | None
     by_pools: bool
+    begin_s: float
     rows: pl.DataFrame
     record: RunRecord | None
     notes: tuple[str, ...]
@@ -77,6 +81,11 @@ class RunTable:
     def policy(self) -> str | None:
         """Name of the policy, where the record tells it."""
         return None if self.record is None else str(self.record.figures["policy"])
+
+    @property
+    def known_s(self) -> Floats:
+        """(n_jobs,) from when on it is known what a job waits for: its submission, or the beginning amid things."""
+        return np.asarray(np.maximum(self.submit_s, self.begin_s))
 
     @property
     def on_servers(self) -> bool:
@@ -129,11 +138,8 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     """
     rows = _in_order(_typed(_raw(path), path))
     record = read_run_record(path)
-    if record is not None and (record.figures.get("again") or {}).get("recorded"):
-        raise ConfigError(
-            f"{path}: its run began with recorded jobs, and nobody knows who held GPUs before; explain one that began "
-            "with an empty cluster"
-        )
+    again = {} if record is None else record.figures.get("again") or {}
+    begin_s = float(again["from_s"]) if again.get("recorded") else -np.inf
     by_pools = _by_pools(rows, record)
     given = _given(rows, record, pools) if by_pools else None
     names = tuple(sorted({*rows["pool"], *(given or ())}))
@@ -156,12 +162,14 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
         held=_held(rows, record, start_s, end_s),
         quotas=quotas,
         by_pools=by_pools,
+        begin_s=begin_s,
         rows=rows,
         record=record,
         notes=(
             *_missing(path, record, pools),
             *([NO_QUOTAS] if by_pools and quotas is None else []),
             *([NO_SPANS] if record is None and stopped.any() else []),
+            *([AMID.format(iso(begin_s))] if again.get("recorded") else []),
             *([CLOSED_LOOP] if "trace_submit_time" in rows.columns else []),
         ),
     )

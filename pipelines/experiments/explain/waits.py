@@ -59,9 +59,9 @@ class Waits:
         self._sharing = sharing
 
     def stretches(self, job: int) -> list[Stretch]:
-        """Stretches in which a job was pending, in order of time."""
+        """Stretches in which a job was pending, in order of time, as far as the run tells."""
         table = self._past.table
-        begin_s, found = float(table.submit_s[job]), []
+        begin_s, found = float(table.known_s[job]), []
         spans = self._past.spans_of(job)
         last_s = float(self._past.events_s[-1])
         # A job that never ran waits to the end of the log.

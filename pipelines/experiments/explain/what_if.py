@@ -77,8 +77,14 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     _check(rule, changes, [pool.name for pool in place.pools])
     costs, settings = law_apart(again["settings"], again["law"])
     facts, decide = settings_apart(settings, rule)
-    at_s = float(trace.submit_s[trace.jobs["job_id"].to_list().index(job_id)])
-    names = ("from_s", "limit", "drop_wide", "only_pools", "law")
+    if table.start_s[job] < table.begin_s:
+        raise ConfigError(
+            f"--what-if: job {job_id} ran when the run began; ask about one that waited then or came later"
+        )
+    submit_s = float(table.submit_s[job])
+    # Whom the run found waiting is asked about at its beginning.
+    at_s = float(table.known_s[job])
+    names = ("from_s", "recorded", "limit", "drop_wide", "only_pools", "law")
     how: dict[str, Any] = {name: again[name] for name in names} | {"cluster": place, "given": {**facts, **costs}}
     spec = None if again["forecasts"] is None else parse_forecasts(again["forecasts"])
     own = ("seed", "allow_overlap", "degrade")
@@ -96,8 +102,8 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
                 "pool": change.pool or table.pools[table.pool[job]],
                 "start_s": finite(found.start_s),
                 "end_s": finite(found.end_s),
-                "wait_s": finite(found.start_s - at_s),
-                "jct_s": finite(found.end_s - at_s),
+                "wait_s": finite(found.start_s - submit_s),
+                "jct_s": finite(found.end_s - submit_s),
                 **(near if change.words == AS_IT_WAS else {}),
             }
         )

@@ -284,6 +284,14 @@ def test_queue_wait_and_futures_are_combined_by_their_past_errors(shell, queue, 
     assert total["made"] == 3 * len(
         waiting
     )  # futures before a version was there, both together, queue-wait asked by itself
+    one = ("--job", waiting[-1], "--at", at, "--every", "0.1", "--no-ledger")
+    again = [row for row in shell.json(*asked, *one)["again"] if row.get("state") == "queued"]
+    assert again
+    for row in again:
+        # As if it had been asked then.
+        then = shell.json(*asked, "--job", waiting[-1], "--at", row["at"], "--no-ledger")
+        assert row["starts_from"] == then["starts_from"]
+        assert row["start"] == then["answers"][0]["start"]
     later = shell.json(*asked, "--at", "9000")["starts_from"]
     assert sum(later.values()) == pytest.approx(1.0)
     assert later["futures"] != 0.5

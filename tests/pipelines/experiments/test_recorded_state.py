@@ -1,5 +1,7 @@
 """Runs that begin with the jobs that a trace has running and waiting: they go on as the trace's own scheduler would."""
 
+from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +14,8 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
+from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.policy_runs import Ask, run
 from jobcast.pipelines.experiments.recorded_state import ASSUMED, HELD, assumed_s
@@ -199,8 +203,6 @@ def test_simulate_from_the_command_line(shell, csv):
     told = shell.json("simulate", *words, "--from", "60")
     assert (told["jobs"], told["makespan_s"], told["configuration"]["begin"]) == (3, 240.0, "recorded")
     assert told["assumptions"][0].startswith(f"{ASSUMED}, those of 2 jobs")
-    shell.works("simulate", *words, "--from", "60", "--out", "log.csv")
-    assert "began with recorded jobs" in shell.refuses("explain", "--out", "log.csv", "--job", "c")
     rows = shell.json("backtest", *words[:4], "--policies", "fcfs,srpt", *words[6:], "--from", "60")
     assert [row["figures"]["makespan_s"] for row in rows["rows"]] == [240.0]
     assert [one["policy"] for one in rows["skipped"]] == ["srpt"]
@@ -214,3 +216,51 @@ def test_predict_jct_from_the_command_line(shell, csv):
     # b runs on until 150 s, c for the median of the ended, 75 s.
     assert told["answers"][0]["point_h"] * 3600 == pytest.approx(90.0 + 75.0)
     assert "--begin recorded: the run begins at --at" in shell.refuses(*asked, "--from", "5")
+
+
+def test_what_is_explained_of_a_run_that_began_amid_things(shell, csv):
+    # b (on one GPU of two) runs until 150; c, of both, waits behind it, and d behind c.
+    rows = ("b,p,10,50,150,100,1", "c,p,20,200,300,100,2", "d,p,30,180,210,30,1")
+    words = (
+        "--trace",
+        csv(*rows, header=HEADER),
+        "--gpus",
+        "2",
+        "--begin",
+        "recorded",
+        "--from",
+        "60",
+        "--out",
+        "log.csv",
+    )
+    shell.works("simulate", *words, "--policy", "easy_forecast", "--forecasts", "oracle", "--set", "bf_max_job_test=0")
+    explained = {job: shell.json("explain", "--out", "log.csv", "--job", job) for job in "bcd"}
+    told = {job: (one["summary"]["started_s"], one["summary"]["fcfs_started_s"]) for job, one in explained.items()}
+    assert told == {"b": (50, 50), "c": (150, 150), "d": (60, 250)}
+    assert [one["summary"]["verdict"] for one in explained.values()] == ["same", "same", "helped"]
+    (wait,) = explained["c"]["waits"]
+    assert (wait["from_s"], wait["until_s"], wait["quota_reason"]) == (60, 150, "quota_full")
+    assert explained["c"]["while_waiting"]["seconds"] == 90
+    assert explained["c"]["summary"]["wait_s"] == 130
+    assert "began at 1970-01-01T00:01:00Z with recorded jobs" in explained["b"]["notes"][0]
+    asked = ("explain", "--out", "log.csv", "--job")
+    as_it_was, narrow = shell.json(*asked, "c", "--what-if", "gpus=1")["what_if"]
+    assert (as_it_was["start_s"], as_it_was["wait_s"]) == (150, 130)
+    assert (narrow["start_s"], narrow["end_s"]) == (60, 260)
+    assert "job b ran when the run began" in shell.refuses(*asked, "b", "--what-if", "gpus=2")
+
+
+def test_a_run_of_fcfs_amid_things_starts_jobs_as_fcfs_would(shell):
+    shell.works("trace", "generate", "campus", "--out", "c.parquet", "--pools-out", "p.csv", *CAMPUS)
+    words = ("--pools", "p.csv", "--policy", "fcfs", "--baseline", "none", "--out")
+    shell.works("simulate", "--trace", "c.parquet", *words, "ran.csv")
+    at = pl.read_csv("ran.csv").filter(pl.col("start_time") > pl.col("submit_time"))["submit_time"].median()
+    shell.works("simulate", "--trace", "ran.csv", *words, "log.csv", "--begin", "recorded", "--from", str(at))
+    past = ClusterPast(read_run_table(Path("log.csv")))
+    assert (past.table.start_s < at).any()
+    for pool in range(len(past.table.pools)):
+        mine = past.members(pool)
+        assert past.fcfs_s(pool)[mine] == pytest.approx(past.table.start_s[mine], abs=1e-3)
+
+
+CAMPUS = ("--seed", "3", *chain.from_iterable(("--set", one) for one in ("weeks=1", "pools=2", "jobs=300", "widest=4")))

@@ -113,3 +113,46 @@ def test_from_the_trace_to_a_champion_and_from_the_files_to_one(shell, run, tmp_
     assert restored["restored"] == ["epoch-time:1"]
     assert restored["champions"] == (["epoch-time:1"] if verdict["passed"] else [])
     assert open_registry(shell.home).resolve("epoch-time", 1).content_sha256 == version.content_sha256
+
+
+@pytest.fixture(name="staged")
+def staged_beside_a_run(shell, run, tmp_path):
+    """Works on a stage of queue-wait in a copy of a run's files; what it says, and the folder."""
+    shell.home, out, params = tmp_path / "home", tmp_path / "home/data", tmp_path / "params.yaml"
+    own = {**PARAMS, "enrich": FEW, "learn": {"queue_wait": {"algorithms": ["hazard"]}}}
+    params.write_text(yaml.safe_dump(own))
+    shutil.copytree(run.out, out, ignore=shutil.ignore_patterns("models", "cards", "judged", "receipts"))
+
+    def works(*stage):
+        return shell.works("stage", *stage, "--params", params, "--out", out).err
+
+    return works, out
+
+
+@pytest.mark.slow
+def test_waits_of_a_replay_are_learnt_and_judged(shell, staged):
+    works, out = staged
+    pools = pl.read_csv(out / "raw/pools.csv")
+    pools.with_columns(gpus=pl.col("gpus") * 0 + 4).write_csv(out / "raw/pools.csv")
+    assert " of which waited" in works("queue")
+    told = pl.read_parquet(out / "interim/queue.parquet")
+    assert (told["start_time"] > told["submit_time"]).any()
+    assert "queue-wait hazard is version 1" in works("learn", "queue-wait")
+    assert "judge: queue-wait " in works("judge", "queue-wait")
+    verdict = json.loads((out / "processed/judged/queue-wait/verdict.json").read_text())
+    assert verdict["figures"]["hazard"]["jobs"]["n"] > 0
+    aliases = open_registry(shell.home).resolve("queue-wait", 1).aliases
+    assert ("champion" in aliases) == verdict["passed"]
+    # From the files alone, and a second time nothing new.
+    assert "version 1" in works("learn", "queue-wait")
+
+
+def test_where_nobody_waits_queue_wait_is_left_out(staged):
+    works, out = staged
+    pools = pl.read_csv(out / "raw/pools.csv")
+    pools.with_columns(gpus=pl.col("gpus") * 1000).write_csv(out / "raw/pools.csv")
+    assert "0 of which waited" in works("queue")
+    assert "learn: queue-wait is left out: " in works("learn", "queue-wait")
+    assert "judge: queue-wait was left out" in works("judge", "queue-wait")
+    verdict = json.loads((out / "processed/judged/queue-wait/verdict.json").read_text())
+    assert verdict == {"passed": False, "reasons": ["no version"]}

@@ -43,8 +43,7 @@ def test_each_predictor_of_enriched_traces_has_a_section_and_a_stage_of_its_own(
 
 def test_every_predictor_of_ours_is_trained_by_a_stage():
     trained = [item for stage in STAGES if stage.name in ("train", "learn", "schedule") for item in stage.items]
-    # The trace that comes along has no starts, so that nobody is known to have waited.
-    assert sorted(trained) == sorted(OURS.keys() - {"queue-wait"})
+    assert sorted(trained) == sorted(OURS)
 
 
 def test_outs_are_cached_and_hold_no_receipt():
