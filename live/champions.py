@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobcast.domain.errors import JobcastError, RegistryError
+from jobcast.domain.times import iso
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 
@@ -68,7 +69,7 @@ class ChampionWatch:
             return False
         wanted = {name: version.version for name, version in found.items()}
         if wanted == self.current.versions:
-            self.trouble = ""
+            self.trouble = self._silent()
             return False
         # A version never changes: one that was refused is not loaded every two seconds.
         if self._refused is not None and self._refused[0] == wanted:
@@ -95,8 +96,13 @@ class ChampionWatch:
             self._tell(f"refused {names}", error)
             self._refused = (wanted, self.trouble)
             return False
-        self.current, self.trouble, self._refused = Champions(predictors, wanted), "", None
+        self.current, self.trouble, self._refused = Champions(predictors, wanted), self._silent(), None
         return True
+
+    def _silent(self) -> str:
+        """Since when a registry elsewhere has not answered; what was seen of it last stands meanwhile."""
+        stale = self._registry.staleness().get("registry")
+        return f"the registry has not answered since {iso(stale['seen_s'])}" if stale else ""
 
     def _tell(self, what: str, error: Exception) -> None:
         # The log has what an error tells, which may name files: whoever asks by HTTP need not know of these.

@@ -11,6 +11,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
 from jobcast.domain.clock import Clock
+from jobcast.live.advice import stopped_figures
 from jobcast.live.event_log import CHANGE, END, LOOK, START, SUBMIT, Event
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.bodies import EtaBody, EventBody, EventsBody
@@ -42,7 +43,8 @@ def add_forecasts(app: FastAPI, service: Service, access: Access) -> None:
         """Arrivals and loads by pool and window; `pools` and `horizons` are lists with commas, empty for all."""
         now_s = service.clock()
         answers = service.forecasts(now_s)
-        return JSONResponse({**_told(service, answers.degraded, now_s), "pools": _chosen(answers, pools, horizons)})
+        told = {**_told(service, answers.degraded, now_s), "versions": dict(answers.versions)}
+        return JSONResponse({**told, "pools": _chosen(answers, pools, horizons)})
 
     @app.post("/v1/events", dependencies=[advise])
     def events(body: EventsBody) -> Any:
@@ -71,7 +73,8 @@ def add_advice(app: FastAPI, service: Service, access: Access) -> None:
         found = _leases(service, asker)
         if found is None:
             raise HTTPException(404, "nobody advises here; start `jobcast advise`")
-        return JSONResponse({"leases": found})
+        stopped = stopped_figures(service.state.record.stopped, service.clock())
+        return JSONResponse({"leases": found, "stopped_7d": stopped})
 
 
 def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
@@ -124,7 +127,7 @@ def add_accounts(app: FastAPI, service: Service, access: Access) -> None:
         gpus = service.held(answers)
         pools = {name: {**gpus[name], "forecasts": of} for name, of in answers.pools.items()}
         degraded = dict.fromkeys((*answers.degraded, *service.degraded(now_s)))
-        told = _told(service, tuple(degraded), now_s)
+        told = {**_told(service, tuple(degraded), now_s), "versions": dict(answers.versions)}
         kept = service.promises.figures.get("kinds", [])
         return JSONResponse({**told, "pools": pools, "leases": _leases(service, asker), "promises": kept})
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
-from jobcast.live.champions import ARRIVALS, LOADS, ChampionWatch
+from jobcast.live.champions import ARRIVALS, LOADS, Champions, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
 from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.promises import Promises
@@ -57,10 +57,12 @@ class Answers:
     Attributes
     ----------
     pools : pool -> horizon -> figures
+    versions : of the predictors that were asked, by name
     degraded : why some of them are conservative; empty where none is
     """
 
     pools: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    versions: Mapping[str, int]
     degraded: tuple[str, ...]
 
 
@@ -178,7 +180,7 @@ class Service:
         if held is not None and held[0] == key:
             return held[1]
         with self._lock:
-            result = self._asked(state, champions.predictors, stale, now_s)
+            result = self._asked(state, champions, stale, now_s)
             self._held = (key, result)
             return result
 
@@ -197,7 +199,8 @@ class Service:
             if rows:
                 self.state = self.state.after(rows)
 
-    def _asked(self, state: State, predictors: Mapping[str, Any], stale: str, now_s: float) -> Answers:
+    def _asked(self, state: State, champions: Champions, stale: str, now_s: float) -> Answers:
+        predictors = champions.predictors
         why = [one for one in (stale, self.watch.trouble) if one]
         tally = BadAnswers()
         nobody = stale or not predictors
@@ -208,7 +211,8 @@ class Service:
         for kind, one in bad.items():
             # What a predictor raised may name files, which readers need not know.
             LOG.warning("%s: %s", kind, one["first"])
-        return Answers(pools, (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items())))
+        told = (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items()))
+        return Answers(pools, champions.versions, told)
 
     def _source(self, jobs: EarlierJobs, predictors: Mapping[str, Any], now_s: float) -> RegistryForecasts:
         asked = {name: predictors[name] for name in (ARRIVALS, LOADS)}

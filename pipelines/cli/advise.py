@@ -141,6 +141,9 @@ def _table(advice: "Advice", figures: dict[str, Any]) -> str:
     lines = [f"as of {figures['as_of']}", aligned(rows), "", f"{done}: nothing" if not actions else f"{done}:"]
     lines += [aligned(actions)] if actions else []
     lines += [f"left: job {name}: {why}" for name, why in advice.left]
+    if advice.stopped["jobs"]:
+        lost = f"{advice.stopped['jobs']} jobs on lease were stopped in 7 days"
+        lines.append(f"{lost}: {advice.stopped['gpu_hours_lost']:.1f} GPU-hours lost")
     lines += [f"degraded: {why}" for why in advice.degraded]
     lines += [f"failed: {why}" for why in figures["failed"]]
     return "\n".join(lines)
