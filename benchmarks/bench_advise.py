@@ -5,9 +5,10 @@
     PYTHONPATH=. python benchmarks/bench_advise.py --home FOLDER --pending 5000
 
 The first brings up a Slurm (tests/live/slurm) and tells in seconds how long a job that its quota holds back waits from
-the decision to lend to its start, and how long a limit takes to fall once its lease is over. The second, with
-`--preempt`, how long an owner waits whose GPUs are all lent, from submission to start, and GPU-hours that were lost,
-as the advisor and as Slurm's accounts have them. The third takes the champions of a home and a Slurm in memory: CPU seconds of reading `squeue --json` and of advice.
+the decision to lend to its start, and how long a limit takes to fall once its lease is over. The second tells how long
+an owner waits whose GPUs are all lent, from submission to start, where owners may stop jobs on lease, and the GPU-hours
+that were lost, by the advisor and by Slurm's accounts. The third takes the champions of a home and a Slurm in memory:
+CPU seconds of reading `squeue --json` and of advice.
 """
 
 import argparse
@@ -36,7 +37,6 @@ from jobcast.traces.readers.slurm_queue import queued_jobs
 from tests.live.imagined_slurm import ImaginedSlurm
 from tests.live.slurm.calm_advisor import calm_advisor
 from tests.live.slurm.slurm_cluster import SlurmCluster
-
 
 WIDE = ("--gres=gpu:8", "-c1", "-t", "60", "--wrap", "sleep 3000")
 
@@ -87,7 +87,7 @@ def grants(count: int) -> dict[str, Any]:
 
 
 def preempts(count: int) -> dict[str, Any]:
-    """Seconds from an owner's submission to its start where all idle GPUs are lent, `count` times, and what was lost."""
+    """Seconds from an owner's submission to its start where all that was idle is lent, and what was lost."""
     waited: list[float] = []
     with slurm_there(preempt=True) as (cluster, advisor):
         look(advisor)
@@ -107,9 +107,10 @@ def preempts(count: int) -> dict[str, Any]:
                 cluster.run("scancel", job)
                 cluster.wait_for(job, "CANCELLED")
             look(advisor)
-        form = ("--duplicates", "--state=PREEMPTED,REQUEUED", "--format=State,ElapsedRaw")
-        rows = cluster.run("sacct", "-nPX", "--allusers", "--starttime=now-1days", *form).splitlines()
-        run_s = [float(row.split("|")[1]) for row in rows]
+        form = ("--duplicates", "--format=State,ElapsedRaw")
+        lines = cluster.run("sacct", "-nPX", "--allusers", "--starttime=now-1days", *form).splitlines()
+        rows = (line.split("|") for line in lines)
+        run_s = [float(seconds) for state, seconds in rows if state.startswith(("PREEMPTED", "REQUEUED"))]
     accounted = {"jobs": len(run_s), "gpu_hours": 8.0 * sum(run_s) / 3600.0}
     return {"owner_submitted_to_started_s": told(waited), "advisor": dict(stopped), "accounts": accounted}
 

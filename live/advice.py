@@ -80,7 +80,7 @@ def advice_figures(advice: Advice) -> dict[str, Any]:
 
 
 def stopped_figures(stopped: Sequence[Stopped], now_s: float) -> dict[str, Any]:
-    """Jobs on lease that were stopped in the last 7 days, most by owners who took GPUs back, and GPU-hours they had run."""
+    """Jobs on lease that were stopped in the last 7 days, most by owners who came back, and GPU-hours they had run."""
     last = [one.gpu_hours for one in stopped if one.at_s > now_s - WEEK_S]
     return {"jobs": len(last), "gpu_hours_lost": sum(last)}
 
