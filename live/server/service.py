@@ -78,6 +78,7 @@ class Service:
     policy : that futures are played under; see `etas.Basis.of`
     private : whether who may only read sees nothing of others' jobs
     advisor : None where nobody advises
+    quotas : pools as they are now, looked up again and again; None: as given
     """
 
     def __init__(
@@ -89,8 +90,9 @@ class Service:
         policy: str = "",
         private: bool = False,
         advisor: Advisor | None = None,
+        quotas: Callable[[], Sequence[Pool]] | None = None,
     ) -> None:
-        self.pools, self.clock, self.advisor = tuple(pools), clock, advisor
+        self.pools, self.clock, self.advisor, self._quotas = tuple(pools), clock, advisor, quotas
         self._private, self._log, self._lock = private, log, threading.Lock()
         self.state = State()
         self.watch = ChampionWatch(registry, self._shadow)
@@ -99,6 +101,7 @@ class Service:
         self._read()
         self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
+        self.shadow.recall(self.state.events, clock())
         for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):
             learnt.tracker.known = self.promises.positions(kind, self.state)
 
@@ -110,12 +113,16 @@ class Service:
         return new
 
     def look(self) -> None:
-        """Read what others have written to the log, look the versions up, and ask them on trial."""
+        """Read what others have written to the log, look quotas and versions up, and ask these on trial."""
         self._read()
+        if self._quotas is not None and (pools := tuple(self._quotas())) != self.pools:
+            self.pools = self.etas.pools = self.shadow.pools = pools
         self.watch.poll()
         self.challengers.poll()
         asked = {"champion": self.watch.current, CHALLENGER: self.challengers.current}
-        self.shadow.look(self.state, self.clock(), asked)
+        scores = self.shadow.look(self.state, self.clock(), asked)
+        if scores:
+            self.take(scores)
 
     def refresh(self) -> float:
         """Play futures, and see what became of promises; the CPU seconds that futures took."""
@@ -130,6 +137,10 @@ class Service:
     def degraded(self, now_s: float) -> tuple[str, ...]:
         """Why answers about jobs are worse than they might be; empty where they are not."""
         return tuple(one for one in (self._stale(now_s), self.watch.trouble, self.etas.trouble) if one)
+
+    def sure(self, now_s: float) -> bool:
+        """Whether champions answer, the cluster was just heard of and futures were played: what hooks tell unasked."""
+        return bool(self.watch.current.versions) and not self._stale(now_s) and not self.etas.trouble
 
     def eta(self, job_id: str, asker: Asker) -> Eta | None:
         """When a job starts and ends, which is a promise; None for one that the asker knows nothing of."""
@@ -163,18 +174,19 @@ class Service:
         Of its quota; held by its jobs, and of these lent to them beyond it; idle of the quota, and of these kept back
         for who is forecast to arrive within the shortest window; asked for by jobs that wait.
         """
-        found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in self.pools}
+        pools = [pool for pool in self.pools if pool.name in answers.pools]
+        found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in pools}
         for job, start_s in self.state.active():
             if job.pool in found:
                 found[job.pool]["pending" if isnan(start_s) else "held"] += job.gpus
                 found[job.pool]["lent"] += job.gpus if job.job_id in self.state.spare and not isnan(start_s) else 0
-        return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in self.pools}
+        return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in pools}
 
     def forecasts(self, now_s: float) -> Answers:
         """Arrivals and loads of all pools and horizons, as of an instant."""
         state, champions = self.state, self.watch.current
         stale = self._stale(now_s)
-        key = (state.number, now_s // GRID_S, stale, tuple(champions.versions.items()), self.watch.trouble)
+        key = (state.number, now_s // GRID_S, stale, tuple(champions.versions.items()), self.watch.trouble, self.pools)
         held = self._held
         # One reference, replaced as a whole: no lock for who only reads.
         if held is not None and held[0] == key:
@@ -200,13 +212,13 @@ class Service:
                 self.state = self.state.after(rows)
 
     def _asked(self, state: State, champions: Champions, stale: str, now_s: float) -> Answers:
-        predictors = champions.predictors
+        predictors, known = champions.predictors, self.pools
         why = [one for one in (stale, self.watch.trouble) if one]
         tally = BadAnswers()
         nobody = stale or not predictors
         source = None if nobody else self._source(state.jobs, predictors, now_s)
-        forecasts = guarded(Asked(source, {}, tuple(why)), self.pools, now_s, tally)
-        pools = {pool.name: _of_pool(forecasts, pool.name) for pool in self.pools}
+        forecasts = guarded(Asked(source, {}, tuple(why)), known, now_s, tally)
+        pools = {pool.name: _of_pool(forecasts, pool.name) for pool in known}
         bad = {} if nobody else {kind: one for kind, one in tally.figures().items() if one["reasons"]}
         for kind, one in bad.items():
             # What a predictor raised may name files, which readers need not know.
