@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jobcast.live.champions import ChampionWatch
     from jobcast.live.event_log import EventLog
     from jobcast.live.news import Clock
+    from jobcast.live.slurm import Slurm
     from jobcast.models.registry import Registry
     from jobcast.pipelines.report.console import Console
 
@@ -60,6 +61,7 @@ def command(
     from jobcast.domain.pairs import settings_of
     from jobcast.live.advisor import Rules
     from jobcast.live.event_log import EventLog
+    from jobcast.live.slurm import Slurm
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
 
@@ -72,7 +74,7 @@ def command(
     clock = _clock(log, asked["clock_scale"], asked["clock_start"])
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
-    watch, advisor = advisor_of(log, open_registry(home), make, rules, clock)
+    watch, advisor = advisor_of(Slurm(), log, open_registry(home), make, rules, clock)
     if undo:
         done = advisor.undo(time.time())
         click.echo("\n".join(done) if done else "limits are as they were")
@@ -153,17 +155,21 @@ def _table(advice: "Advice", figures: dict[str, Any]) -> str:
 
 
 def advisor_of(
-    log: "EventLog", registry: "Registry", make_policy: Callable[[Any], Any], rules: "Rules", clock: "Clock"
+    cluster: "Slurm",
+    log: "EventLog",
+    registry: "Registry",
+    make_policy: Callable[[Any], Any],
+    rules: "Rules",
+    clock: "Clock",
 ) -> tuple["ChampionWatch", "Advisor"]:
-    """What looks at the Slurm of this machine and says what to lend by the champions, and what looks these up."""
+    """What looks at a Slurm and says what to lend by the champions, and what looks these up."""
     from jobcast.live.advisor import Advisor
     from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
     from jobcast.live.forecasts import ChampionForecasts
-    from jobcast.live.slurm import Slurm
 
     # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
-    return watch, Advisor(Slurm(), log, ChampionForecasts(watch), make_policy, rules, clock)
+    return watch, Advisor(cluster, log, ChampionForecasts(watch), make_policy, rules, clock)
 
 
 def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:

@@ -13,6 +13,7 @@ from jobcast.pipelines.cli import options
 if TYPE_CHECKING:
     from jobcast.domain.jobs import Pool
     from jobcast.live.event_log import EventLog
+    from jobcast.live.slurm import Slurm
     from jobcast.live.slurm_side import SlurmSide
 
 TURN_S = 0.001
@@ -20,6 +21,8 @@ TURN_S = 0.001
 
 @click.command(name="serve")
 @click.option("--slurm", is_flag=True, help="Read the Slurm that SLURM_CONF or /etc names; it tells the pools, too.")
+@click.option("--slurm-rest", help="Read slurmrestd instead of Slurm's commands: http://HOST:PORT or unix:PATH.")
+@click.option("--slurm-token-file", type=options.FILE, help="Holds what `scontrol token` prints, for --slurm-rest.")
 @click.option("--pools", "pools_path", type=options.FILE, help="Quotas: CSV pool,gpus; without --slurm.")
 @options.pool_by_option
 @click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Of Slurm, s.")
@@ -36,6 +39,8 @@ TURN_S = 0.001
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
     slurm: bool,
+    slurm_rest: str | None,
+    slurm_token_file: Path | None,
     pools_path: Path | None,
     pool_by: str,
     every_s: float,
@@ -81,11 +86,12 @@ def command(
         check_place(host, access, tls_cert is not None)
     home = find_home()
     log, registry = EventLog(home), open_registry(home)
-    if slurm and pools_path is not None:
+    cluster = _cluster(slurm, slurm_rest, slurm_token_file)
+    if cluster is not None and pools_path is not None:
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
-    if not slurm and pools_path is None:
+    if cluster is None and pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
-    side = _of_slurm(log, registry, pool_by, every_s) if slurm else None
+    side = None if cluster is None else _of_slurm(cluster, log, registry, pool_by, every_s)
 
     def quotas() -> "Sequence[Pool]":
         return side.pools if pools_path is None else read_pools(pools_path).at(time.time())  # type: ignore[union-attr]
@@ -100,7 +106,19 @@ def command(
     uvicorn.run(app, log_level="warning", server_header=False, **place)
 
 
-def _of_slurm(log: "EventLog", registry: Any, pool_by: str, every_s: float) -> "SlurmSide":
+def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm | None":
+    from jobcast.domain.errors import ConfigError
+    from jobcast.live.slurm import Slurm
+    from jobcast.live.slurm_rest import SlurmRest
+
+    if token_file is not None and rest is None:
+        raise ConfigError("--slurm-token-file: goes with --slurm-rest; add it, or leave both out")
+    if rest is not None:
+        return SlurmRest(rest, token_file)
+    return Slurm() if slurm else None
+
+
+def _of_slurm(cluster: "Slurm", log: "EventLog", registry: Any, pool_by: str, every_s: float) -> "SlurmSide":
     """What looks at a Slurm from now on. Raises ClusterError where it does not answer now."""
     from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of
@@ -108,5 +126,5 @@ def _of_slurm(log: "EventLog", registry: Any, pool_by: str, every_s: float) -> "
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    watch, advisor = advisor_of(log, registry, lending_policy("sia", {}), Rules(pool_by), REAL)
+    watch, advisor = advisor_of(cluster, log, registry, lending_policy("sia", {}), Rules(pool_by), REAL)
     return SlurmSide(advisor, time.time, every_s, watch.poll, pools_of(advisor.look(time.time()).qos))

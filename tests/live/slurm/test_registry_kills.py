@@ -61,8 +61,8 @@ def test_a_registry_that_is_killed_stops_nobody(slurm, saved, card, tmp_path, mo
     advisor = OurProcess(slurm, tmp_path / "advise", *words)
     asked = Asked(server.port)
     try:
-        wait_until(lambda: asked_well(asked), "the server answers by the champions")
-        wait_until(lambda: advised(out) == [], "the advisor asks the champions")
+        wait_until(lambda: asked_well(asked), "the server answers by the champions", HEALED_S)
+        wait_until(lambda: advised(out) == [], "the advisor asks the champions", HEALED_S)
         for _ in range(TIMES):
             registry.close()
             began_s, at_s = time.monotonic(), time.time()
