@@ -150,7 +150,7 @@ class Slurm:
 
 
 def history_of(data: bytes, pool_by: str) -> Trace | None:
-    """Jobs of what sacct, or slurmdbd by REST, tells; None where none ran. Raises ClusterError where it is unreadable."""
+    """Jobs of what sacct, or slurmdbd by REST, tells; None where none ran. Raises ClusterError."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "sacct.txt")
         table.write_bytes(data)
