@@ -105,16 +105,15 @@ def test_quotas_are_looked_up_again_and_again(registry):
     quotas = list(POOLS)
     with Site(registry, quotas=lambda: quotas) as site:
         site.now_s = 1000.0
-        site.post(("submit", "a", 900.0, {"pool": "calm", "gpus": 20}), ("look", "", 1000.0, {}))
-        site.service.look()
-        site.service.refresh()
-        assert site.told("/v1/jobs/a/eta")["why"] == "it asks for 20 GPUs, and pool calm has 16"
+        question = {"pool": "calm", "gpus": 20}
+        (told,) = site.told("/v1/eta", question)["answers"]
+        assert told["why"] == "it asks for 20 GPUs, and pool calm has 16"
         quotas[1:] = [Pool("calm", 24), Pool("new", 8)]
         site.service.look()
-        site.service.refresh()
         pools = site.told("/v1/overview")["pools"]
         assert {name: one["quota"] for name, one in pools.items()} == {"busy": 32, "calm": 24, "new": 8}
-        assert "asks for 20" not in site.told("/v1/jobs/a/eta")["why"]
+        (told,) = site.told("/v1/eta", question)["answers"]
+        assert "asks for 20" not in told["why"]
         site.post(("submit", "b", 950.0, {"pool": "new", "gpus": 1}))
 
 
