@@ -16,8 +16,9 @@ from socketserver import ThreadingUnixStreamServer
 
 import pytest
 
+from tests.live.slurm.calm_advisor import OurProcess
 from tests.live.slurm.conftest import HOOKS, ROLES
-from tests.live.slurm.slurm_cluster import HOST, SlurmCluster, free_ports
+from tests.live.slurm.slurm_cluster import HOST, SlurmCluster, free_ports, wait_until
 
 alone = pytest.mark.xdist_group("slurm")
 LUA = next((path for name in ("lua5.1", "lua5.3", "lua5.4", "lua") if (path := shutil.which(name))), None)
@@ -344,3 +345,21 @@ def test_users_put_no_job_on_lease(slurm: SlurmCluster):
         slurm.run("scancel", job)
     finally:
         slurm.run(*change, "GrpTRES=gres/gpu=0")
+
+
+@pytest.mark.slow
+@alone
+def test_a_server_writes_what_slurmctld_tells(slurm: SlurmCluster, registry):
+    """It needs champions, and a job that has ended."""
+    told, (port,) = slurm.home / "run/told", free_ports(1)
+    slurm.wait_for(slurm.sbatch("mail", "--gres=gpu:1", "-c1", "-t", "1", "--wrap", "sleep 2"), "COMPLETED")
+    words = ("serve", "--slurm", "--port", str(port), "--told", str(told))
+    server = OurProcess(slurm, registry.home, "jobcast", *words)
+    try:
+        wait_until(told.exists, "something is told", 120.0)
+        done = slurm.outcome("sbatch", "-o", "/dev/null", "-t", "1", "--wrap", "true", user="mail")
+        assert "jobcast: as of " in done.stderr
+        assert done.stderr.rstrip().endswith(": 16 of 16 GPUs are idle")
+    finally:
+        server.kill()
+        told.unlink(missing_ok=True)
