@@ -8,6 +8,7 @@ from math import isnan
 from typing import Any, Protocol
 
 from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import JobcastError
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
 from jobcast.live.champions import ARRIVALS, LOADS, Champions, ChampionWatch
@@ -98,6 +99,7 @@ class Service:
         self.watch = ChampionWatch(registry, self._shadow)
         self.challengers = ChampionWatch(registry, lambda predictors: None, CHALLENGER, needed=())
         self._held: tuple[tuple[Any, ...], Answers] | None = None
+        self._unread = ""
         self._read()
         self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
@@ -115,14 +117,25 @@ class Service:
     def look(self) -> None:
         """Read what others have written to the log, look quotas and versions up, and ask these on trial."""
         self._read()
-        if self._quotas is not None and (pools := tuple(self._quotas())) != self.pools:
-            self.pools = self.etas.pools = self.shadow.pools = pools
+        self._look_quotas_up()
         self.watch.poll()
         self.challengers.poll()
         asked = {"champion": self.watch.current, CHALLENGER: self.challengers.current}
         scores = self.shadow.look(self.state, self.clock(), asked)
         if scores:
             self.take(scores)
+
+    def _look_quotas_up(self) -> None:
+        try:
+            pools = self.pools if self._quotas is None else tuple(self._quotas())
+        except JobcastError as error:  # a file that is being written; those of before stand
+            if not self._unread:
+                LOG.warning("quotas stay as they were: %s", error)
+            self._unread = "quotas cannot be read, and stay as they were; the server's log tells more"
+            return
+        self._unread = ""
+        if pools != self.pools:
+            self.pools = self.etas.pools = self.shadow.pools = pools
 
     def refresh(self) -> float:
         """Play futures, and see what became of promises; the CPU seconds that futures took."""
@@ -136,7 +149,7 @@ class Service:
 
     def degraded(self, now_s: float) -> tuple[str, ...]:
         """Why answers about jobs are worse than they might be; empty where they are not."""
-        return tuple(one for one in (self._stale(now_s), self.watch.trouble, self.etas.trouble) if one)
+        return tuple(one for one in (self._stale(now_s), self.watch.trouble, self._unread, self.etas.trouble) if one)
 
     def sure(self, now_s: float) -> bool:
         """Whether champions answer, the cluster was just heard of and futures were played: what hooks tell unasked."""

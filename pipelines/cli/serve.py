@@ -1,5 +1,6 @@
 """`jobcast serve`: forecasts by HTTP, beside a running cluster."""
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -86,6 +87,8 @@ def command(
         check_place(host, access, tls_cert is not None)
     home = find_home()
     log, registry = EventLog(home), open_registry(home)
+    if told is not None and not os.access(told.absolute().parent, os.W_OK):
+        raise ConfigError(f"--told {told}: its folder cannot be written to; make it, or name another")
     cluster = _cluster(slurm, slurm_rest, slurm_token_file)
     if cluster is not None and pools_path is not None:
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from jobcast.domain.errors import PoolsError
 from jobcast.domain.jobs import Pool
 from jobcast.live.server.shadow import LEVELS
 from jobcast.models.forecasts import RegistryForecasts
@@ -103,7 +104,13 @@ def test_tokens_and_roles(registry):
 
 def test_quotas_are_looked_up_again_and_again(registry):
     quotas = list(POOLS)
-    with Site(registry, quotas=lambda: quotas) as site:
+
+    def read():
+        if not quotas:
+            raise PoolsError("pools.csv: is empty")
+        return quotas
+
+    with Site(registry, quotas=read) as site:
         site.now_s = 1000.0
         question = {"pool": "calm", "gpus": 20}
         (told,) = site.told("/v1/eta", question)["answers"]
@@ -115,6 +122,11 @@ def test_quotas_are_looked_up_again_and_again(registry):
         (told,) = site.told("/v1/eta", question)["answers"]
         assert "asks for 20" not in told["why"]
         site.post(("submit", "b", 950.0, {"pool": "new", "gpus": 1}))
+        quotas.clear()
+        site.service.look()
+        told = site.told("/v1/overview")
+        assert list(told["pools"]) == ["busy", "calm", "new"]
+        assert "quotas cannot be read, and stay as they were; the server's log tells more" in told["degraded"]
 
 
 def test_what_cannot_be_is_refused(site):

@@ -38,6 +38,7 @@ def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
         ((), "knows no pools; add --slurm, or --pools FILE"),
         (("--slurm", "--pools", "pools.csv"), "--slurm: Slurm tells the pools; leave --pools out"),
         (("--slurm-token-file", "x", "--pools", "pools.csv"), "--slurm-token-file: goes with --slurm-rest"),
+        (("--pools", "pools.csv", "--told", "/nowhere/told"), "--told /nowhere/told: its folder cannot be written to"),
         (("--slurm-rest", "ftp://x"), "--slurm-rest ftp://x: no address of slurmrestd"),
         (("--slurm-rest", "unix:/nowhere"), "slurmrestd: cannot be asked"),
         (("--slurm-rest", "http://127.0.0.1:1", "--slurm-token-file", "none"), "none: holds no token"),
