@@ -1,11 +1,14 @@
 """What advice costs: from grant to start on a real Slurm, and with thousands of jobs that wait.
 
     PYTHONPATH=. python benchmarks/bench_advise.py [--grants 20]
+    PYTHONPATH=. python benchmarks/bench_advise.py --preempts 20
     PYTHONPATH=. python benchmarks/bench_advise.py --home FOLDER --pending 5000
 
 The first brings up a Slurm (tests/live/slurm) and tells in seconds how long a job that its quota holds back waits from
-the decision to lend to its start, and how long a limit takes to fall once its lease is over. The second takes the
-champions of a home and a Slurm in memory: CPU seconds of reading `squeue --json` and of advice.
+the decision to lend to its start, and how long a limit takes to fall once its lease is over. The second tells how long
+an owner waits whose GPUs are all lent, from submission to start, where owners may stop jobs on lease, and the GPU-hours
+that were lost, by the advisor and by Slurm's accounts. The third takes the champions of a home and a Slurm in memory:
+CPU seconds of reading `squeue --json` and of advice.
 """
 
 import argparse
@@ -13,12 +16,15 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jobcast.live.advice import Advice
 from jobcast.live.advisor import Advisor
 from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
 from jobcast.live.event_log import EventLog
@@ -32,37 +38,81 @@ from tests.live.imagined_slurm import ImaginedSlurm
 from tests.live.slurm.calm_advisor import calm_advisor
 from tests.live.slurm.slurm_cluster import SlurmCluster
 
+WIDE = ("--gres=gpu:8", "-c1", "-t", "60", "--wrap", "sleep 3000")
+
+
+@contextmanager
+def slurm_there(preempt: bool) -> Iterator[tuple[SlurmCluster, Advisor]]:
+    """A Slurm with pool b at its quota, and who lends all that is idle."""
+    with tempfile.TemporaryDirectory(prefix="jobcast-bench-") as scratch:
+        Path(scratch).chmod(0o755)
+        cluster = SlurmCluster(Path(scratch), preempt=preempt)
+        cluster.start()
+        os.environ |= cluster.env
+        try:
+            for _ in range(2):
+                cluster.sbatch("mail", *WIDE)
+            time.sleep(5.0)
+            yield cluster, calm_advisor(Path(scratch) / "advisor", preempt)
+        finally:
+            cluster.stop()
+
+
+def look(advisor: Advisor) -> Advice:
+    """See, and do what is to be done."""
+    snapshot = advisor.look(time.time())
+    advice = advisor.advise(snapshot)
+    assert advisor.carry_out(advice, snapshot) == []
+    return advice
+
 
 def grants(count: int) -> dict[str, Any]:
     """Seconds on a real Slurm: median, p95 and longest of `count` grants, one after another."""
     started, fallen = [], []
-    with tempfile.TemporaryDirectory(prefix="jobcast-bench-") as scratch:
-        Path(scratch).chmod(0o755)
-        cluster = SlurmCluster(Path(scratch))
-        cluster.start()
-        os.environ |= cluster.env
-        try:
-            advisor, slurm = calm_advisor(Path(scratch) / "advisor"), Slurm()
-            for _ in range(2):
-                cluster.sbatch("mail", "--gres=gpu:8", "-c1", "-t", "60", "--wrap", "sleep 3000")
-            time.sleep(5.0)
-            for _ in range(count):
-                job = cluster.sbatch("mail", "--gres=gpu:8", "-c1", "-t", "60", "--wrap", "sleep 3000")
-                snapshot = advisor.look(time.time())
-                advice = advisor.advise(snapshot)
-                begun = time.monotonic()
-                assert advisor.carry_out(advice, snapshot) == []
-                started.append(cluster.wait_for(job, "RUNNING") and time.monotonic() - begun)
+    with slurm_there(preempt=False) as (cluster, advisor):
+        for _ in range(count):
+            job = cluster.sbatch("mail", *WIDE)
+            snapshot = advisor.look(time.time())
+            advice = advisor.advise(snapshot)
+            begun = time.monotonic()
+            assert advisor.carry_out(advice, snapshot) == []
+            started.append(cluster.wait_for(job, "RUNNING") and time.monotonic() - begun)
+            cluster.run("scancel", job)
+            cluster.wait_for(job, "CANCELLED")
+            begun = time.monotonic()
+            look(advisor)
+            assert Slurm().qos()["lent_poolb"].gpus == 0
+            fallen.append(time.monotonic() - begun)
+    return {"grant_to_start_s": told(started), "over_to_limit_s": told(fallen)}
+
+
+def preempts(count: int) -> dict[str, Any]:
+    """Seconds from an owner's submission to its start where all that was idle is lent, and what was lost."""
+    waited: list[float] = []
+    with slurm_there(preempt=True) as (cluster, advisor):
+        look(advisor)
+        for _ in range(count):
+            borrowers = [cluster.sbatch("mail", *WIDE) for _ in range(2)]
+            look(advisor)
+            for job in borrowers:
+                cluster.wait_for(job, "RUNNING")
+            look(advisor)
+            begun = time.monotonic()
+            owner = cluster.sbatch("games", *WIDE)
+            cluster.wait_for(owner, "RUNNING")
+            waited.append(time.monotonic() - begun)
+            stopped = look(advisor).stopped
+            assert stopped["jobs"] == len(waited), stopped
+            for job in (owner, *borrowers):
                 cluster.run("scancel", job)
                 cluster.wait_for(job, "CANCELLED")
-                begun = time.monotonic()
-                snapshot = advisor.look(time.time())
-                advisor.carry_out(advisor.advise(snapshot), snapshot)
-                assert slurm.qos()["lent_poolb"].gpus == 0
-                fallen.append(time.monotonic() - begun)
-        finally:
-            cluster.stop()
-    return {"grant_to_start_s": told(started), "over_to_limit_s": told(fallen)}
+            look(advisor)
+        form = ("--duplicates", "--format=State,ElapsedRaw")
+        lines = cluster.run("sacct", "-nPX", "--allusers", "--starttime=now-1days", *form).splitlines()
+        rows = (line.split("|") for line in lines)
+        run_s = [float(seconds) for state, seconds in rows if state.startswith(("PREEMPTED", "REQUEUED"))]
+    accounted = {"jobs": len(run_s), "gpu_hours": 8.0 * sum(run_s) / 3600.0}
+    return {"owner_submitted_to_started_s": told(waited), "advisor": dict(stopped), "accounts": accounted}
 
 
 def told(seconds: list[float]) -> dict[str, float]:
@@ -118,10 +168,14 @@ def main() -> None:
     """Measure, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grants", type=int, default=20)
+    parser.add_argument("--preempts", type=int, default=0)
     parser.add_argument("--home", type=Path)
     parser.add_argument("--pending", type=int, default=5_000)
     asked = parser.parse_args()
-    result = grants(asked.grants) if asked.home is None else pending(asked.home, asked.pending)
+    if asked.home is not None:
+        result = pending(asked.home, asked.pending)
+    else:
+        result = preempts(asked.preempts) if asked.preempts else grants(asked.grants)
     print(json.dumps(result, indent=2))
 
 

@@ -4,7 +4,8 @@
     python benchmarks/bench_etas.py sim.csv pools.csv --from 2024-01-23 --until 2024-01-28 --every 3600
 
 The events of a simulated trace are told to a server as they come. Every so often futures are played, and all jobs that
-are there are asked about. Champions are those of the home; promises and events are kept in a folder that goes away.
+are there are asked about. All that was told counts, whenever it came. Champions are those of the home; events are kept
+in a folder that goes away.
 """
 
 import argparse
@@ -15,14 +16,10 @@ import numpy as np
 
 from jobcast.domain.times import parse_time
 from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event, EventLog
-from jobcast.live.promises import Promises
-from jobcast.live.server.access import LOCAL
 from jobcast.live.server.service import Service
 from jobcast.models.registry import open_registry
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
-
-SHOWN = ("kind", "made", "due_90", "coverage_90_pct", "coverage_50_pct", "broken_low", "broken_high")
 
 
 def events_of(trace):
@@ -37,6 +34,26 @@ def events_of(trace):
     return sorted(found, key=lambda one: one.known_s)
 
 
+def held(told, came_s, kind):
+    """Shares, %, of what was told of starts or ends that came within, below and above its intervals, by level."""
+    rows = [(at_s, spread, came_s[kind, name]) for at_s, name, of, spread in told if of == kind]
+    result = {"kind": kind, "told": len(rows)}
+    for place, level in ((0, 50), (-1, 90)):
+        ends = [(spread.intervals[place], came - at_s) for at_s, spread, came in rows]
+        below, above = (np.array([test(*one) for one in ends]) for test in (_below, _above))
+        shares = {"within": ~below & ~above, "below": below, "above": above}
+        result |= {f"{name}_{level}_pct": round(100.0 * float(one.mean()), 1) for name, one in shares.items()}
+    return result
+
+
+def _below(interval, took_s):
+    return not interval.holds(took_s) and took_s < interval.low_s
+
+
+def _above(interval, took_s):
+    return not interval.holds(took_s) and took_s > interval.high_s
+
+
 def main():
     """Replay, and print shares that held."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -47,11 +64,11 @@ def main():
     parser.add_argument("--every", type=float, default=3600.0)
     parser.add_argument("--policy", default="fcfs")
     asked = parser.parse_args()
-    events, now_s, costs, there, told = events_of(read_trace(asked.trace)), asked.from_s, [], [], 0
+    events, now_s, costs, there, told = events_of(read_trace(asked.trace)), asked.from_s, [], [], []
+    came_s = {(one.kind, one.job_id): one.at_s for one in events}
     with tempfile.TemporaryDirectory() as folder:
         pools = read_pools(Path(asked.pools)).at(now_s)
         service = Service(EventLog(Path(folder)), pools, open_registry(), lambda: now_s, asked.policy)
-        service.promises = Promises(Path(folder), now_s, print)
         for now_s in np.arange(asked.from_s, asked.until_s, asked.every).tolist():
             due = [one for one in events if one.known_s <= now_s]
             events = events[len(due) :]
@@ -59,17 +76,16 @@ def main():
             service.watch.poll()
             costs.append(service.refresh())
             active = [job.job_id for job, _, end_s in service.state.known() if np.isnan(end_s)]
-            answers = [service.eta(job_id, LOCAL) for job_id in active]
-            told += sum(one.answer is not None for one in answers)
+            answers = {name: service.etas.of(name).answer for name in active}
             there.append(len(active))
-        service.take([*events, Event(events[-1].known_s, LOOK, "", events[-1].known_s)])
-        now_s = events[-1].known_s
-        # All that was promised is due by then, whenever it was.
-        service.promises.look(service.state, min(now_s, asked.until_s + 6 * 86_400.0))
-        print(f"{told} of {sum(there)} answered; {np.mean(there):.0f} jobs at a time, most {max(there)}")
-        print(f"a round of futures: {np.mean(costs):.2f} s of CPU, most {max(costs):.2f} s")
-        for row in service.promises.figures["kinds"]:
-            print({name: row[name] for name in SHOWN})
+            for name, answer in answers.items():
+                spreads = {} if answer is None else {START: answer.start, END: answer.end}
+                told += [(now_s, name, kind, one) for kind, one in spreads.items() if one is not None]
+    answered = sum(kind == END for *_, kind, _ in told)
+    print(f"{answered} of {sum(there)} answered; {np.mean(there):.0f} jobs at a time, most {max(there)}")
+    print(f"a round of futures: {np.mean(costs):.2f} s of CPU, most {max(costs):.2f} s")
+    for kind in (START, END):
+        print(held(told, came_s, kind))
 
 
 if __name__ == "__main__":

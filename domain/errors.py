@@ -16,6 +16,10 @@ class TraceError(UserError):
     """A trace that cannot be read, or rows in it that cannot be used."""
 
 
+class NoJobsError(TraceError):
+    """A trace none of whose rows is a job that ran."""
+
+
 class PoolsError(UserError):
     """A pools file that cannot be read, or that does not fit the trace."""
 

@@ -1,12 +1,14 @@
 """Advice about a running cluster: what was seen, what to do about it and why, as data and as figures for JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf, isfinite
 from typing import Any
 
 from jobcast.live.leases import Lease
+from jobcast.live.recorded_jobs import Stopped
+from jobcast.live.state import WEEK_S
 from jobcast.traces.readers.slurm_queue import QueuedJob
 
 
@@ -50,6 +52,7 @@ class Advice:
     degraded : why nothing new is lent, or less than might be
     versions : of the predictors
     left : what the policy would lend besides, and why it is not done: (job, why)
+    stopped : jobs on lease that were, see `stopped_figures`
     """
 
     at_s: float
@@ -59,6 +62,7 @@ class Advice:
     degraded: Sequence[str]
     versions: Mapping[str, int]
     left: Sequence[tuple[str, str]] = ()
+    stopped: Mapping[str, Any] = field(default_factory=dict)
 
 
 def advice_figures(advice: Advice) -> dict[str, Any]:
@@ -71,7 +75,14 @@ def advice_figures(advice: Advice) -> dict[str, Any]:
         "actions": [_action(one) for one in advice.actions],
         "left": [{"job_id": name, "why": why} for name, why in advice.left],
         "leases": [lease_figures(one, advice.at_s) for one in advice.leases],
+        "stopped_7d": dict(advice.stopped),
     }
+
+
+def stopped_figures(stopped: Sequence[Stopped], now_s: float) -> dict[str, Any]:
+    """Jobs on lease that were stopped in the last 7 days, most by owners who came back, and GPU-hours they had run."""
+    last = [one.gpu_hours for one in stopped if one.at_s > now_s - WEEK_S]
+    return {"jobs": len(last), "gpu_hours_lost": sum(last)}
 
 
 def lease_figures(lease: Lease, now_s: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Pool
-from jobcast.live.advice import Action, Advice
+from jobcast.live.advice import Action, Advice, stopped_figures
 from jobcast.live.event_log import INTENT, LEASE, LIMITS, OVERSTAY, Event, EventLog
 from jobcast.live.forecasts import Asked, guarded, reasons
 from jobcast.live.leases import LENT, SHORTEN, Lease, Room, leases_of, marked, on_loan, pool_of, pools_of, unmarked
@@ -152,7 +152,8 @@ class Advisor:
         # Who goes back first, then the limits, then who starts under them.
         actions = [*returned, *self._limits(snapshot.qos, pools, wanted), *self._preempts(snapshot.qos, pools), *lent]
         seen = self._seen(snapshot, pools, leases)
-        return Advice(now_s, seen, leases, actions, [*asked.trouble, *bad], asked.versions, left)
+        stopped = stopped_figures(self.record.stopped, self.clock.model(now_s))
+        return Advice(now_s, seen, leases, actions, [*asked.trouble, *bad], asked.versions, left, stopped)
 
     def _back(self, leases: Sequence[Lease], now_s: float) -> dict[str, str]:
         """By lease why its job goes back to its own QOS: it waits still, or again because the owner stopped it."""

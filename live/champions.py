@@ -1,11 +1,14 @@
 """The versions that answer: champions, looked up again and again, checked before they take over."""
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from jobcast.domain.errors import JobcastError, RegistryError
+from jobcast.domain.times import iso
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 
@@ -14,6 +17,10 @@ NEEDED, BESIDE = (ARRIVALS, LOADS), (DURATIONS, COMPLETIONS)
 """Predictors without which nobody answers, and those that are asked where there are any."""
 POLL_S = 2.0
 """Seconds between two looks at the aliases."""
+AGAIN_S = 60.0
+"""After which versions that were refused are tried once more."""
+ASKING = threading.Lock()
+"""Held while a registry is asked: threads that keep the same files at once would sweep each other's away."""
 LOG = logging.getLogger(__name__)
 
 
@@ -57,10 +64,14 @@ class ChampionWatch:
         self._registry, self._shadow, self._alias, self._needed = registry, shadow, alias, needed
         self.current = Champions()
         self.trouble = "no champion has been looked up yet" if needed else ""
-        self._refused: tuple[dict[str, int], str] | None = None
+        self._refused: tuple[dict[str, int], str, float] | None = None
 
     def poll(self) -> bool:
         """Look the aliases up; whether other versions answer from now on. The old ones stay where new ones fail."""
+        with ASKING:
+            return self._look()
+
+    def _look(self) -> bool:
         try:
             found = self._looked_up()
         except Exception as error:  # a registry may be away in any way; what answers stays
@@ -68,10 +79,10 @@ class ChampionWatch:
             return False
         wanted = {name: version.version for name, version in found.items()}
         if wanted == self.current.versions:
-            self.trouble = ""
+            self.trouble = self._silent()
             return False
-        # A version never changes: one that was refused is not loaded every two seconds.
-        if self._refused is not None and self._refused[0] == wanted:
+        # A version never changes, but a registry may have gone while it was read.
+        if self._refused is not None and self._refused[0] == wanted and monotonic() < self._refused[2]:
             self.trouble = self._refused[1]
             return False
         return self._take(found, wanted)
@@ -93,10 +104,15 @@ class ChampionWatch:
         except Exception as error:  # files may be damaged, and predictors wrong, in any way; it is told
             names = ", ".join(f"{name}:{number}" for name, number in wanted.items())
             self._tell(f"refused {names}", error)
-            self._refused = (wanted, self.trouble)
+            self._refused = (wanted, self.trouble, monotonic() + AGAIN_S)
             return False
-        self.current, self.trouble, self._refused = Champions(predictors, wanted), "", None
+        self.current, self.trouble, self._refused = Champions(predictors, wanted), self._silent(), None
         return True
+
+    def _silent(self) -> str:
+        """Since when a registry elsewhere has not answered; what was seen of it last stands meanwhile."""
+        stale = self._registry.staleness().get("registry")
+        return f"the registry has not answered since {iso(stale['seen_s'])}" if stale else ""
 
     def _tell(self, what: str, error: Exception) -> None:
         # The log has what an error tells, which may name files: whoever asks by HTTP need not know of these.

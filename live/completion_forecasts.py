@@ -174,6 +174,7 @@ class RunTimeDraws:
             rng = np.random.default_rng((self.seed, seq, number))
             draws = SizeDraws(sample, rng)
             drawn_s = draws.draw(kind, done_s) if odds is None else draws.draw_in_bins(kind, done_s, *odds)
+            drawn_s = _unlike(drawn_s, done_s, sample, rng)
             # Limits end whoever has not ended by then.
             drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
             seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
@@ -252,6 +253,21 @@ class RunTimeDraws:
                     yield replace(job, submit_s=at_s), max(seconds, LEAST_S)
 
 
+def _unlike(drawn_s: Floats, done_s: Floats, sample: SizeSample, rng: np.random.Generator) -> Floats:
+    """Run times, (n_jobs,) seconds, some of them shorter or longer than those of the few jobs that have ended.
+
+    Of jobs that come in any order alike, the next is the shortest of all once in one more than have ended, and so is it
+    the longest. It is uniform below the shortest, and Pareto's of index 1 above the longest.
+    """
+    seen_s = sample.size_s[sample.ended]
+    if not 0 < len(seen_s) < FEW:
+        return drawn_s
+    rank, share = rng.uniform(0.0, len(seen_s) + 1.0, len(drawn_s)), rng.uniform(size=len(drawn_s))
+    short_s, long_s = seen_s[0] * share, np.maximum(seen_s[-1], done_s) / np.maximum(share, 1.0 / FEW)
+    result = np.where((rank < 1.0) & (short_s > done_s), short_s, drawn_s)
+    return np.where(rank > len(seen_s), long_s, result)
+
+
 def _limit_s(job: Job) -> float:
     """A job's time limit, seconds; infinite without one."""
     return inf if job.requirements is None else job.requirements.time_limit_s
@@ -276,5 +292,7 @@ KEPT = 4_000
 """Jobs that have ended and are drawn from, at most: the last ones."""
 STEPS = 2.0
 """Time limits are alike that are the same to so many steps, in which they double."""
+FEW = 20
+"""Jobs that have ended, from which on a run time beyond all of them is rarer than the tail of a 90 % interval."""
 LOT = 64
 """Arrivals that are drawn at a time."""

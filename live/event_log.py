@@ -1,6 +1,8 @@
 """The event log: what a running cluster did, and what was done to it, in a database that only grows."""
 
 import json
+import threading
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,9 @@ LOOK, QUOTA, GPUS = "look", "quota", "gpus"
 """Somebody looked and saw all there was to see by then; GPUs of a pool; GPUs of all nodes that are up."""
 INTENT, LEASE, OVERSTAY, LIMITS = "intent", "lease", "overstay", "limits"
 """What is about to be done to a job, a lease that was read back, one that outlived it, limits as they were before."""
-KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS)
+SCORE, CLOCK = "score", "clock"
+"""How an answer of a version on trial did; from when on forecasts count time at another scale."""
+KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS, SCORE, CLOCK)
 OURS, SCHEMA = 0x6A6F6265, 1
 """Application id of the database, the letters jobe, and the number of its tables' form."""
 TABLES = """
@@ -50,6 +54,8 @@ class Event:
 class EventLog:
     """Events under a home; several processes may write at once. What was appended survives a killed process.
 
+    Rows are read once, and shared by all who ask in this process.
+
     All methods raise LedgerError where the file cannot be used.
 
     Parameters
@@ -60,6 +66,7 @@ class EventLog:
     def __init__(self, home: Path) -> None:
         self._database = GrowingDatabase(home / "live" / "live.sqlite", "event log", OURS, SCHEMA, TABLES, ("events",))
         self.file = self._database.file
+        self._rows, self._reading = list[tuple[int, Event]](), threading.Lock()
 
     def append(self, events: Iterable[Event]) -> int:
         """Keep events; how many were new comes back: of one job, kind and time the first stays."""
@@ -70,9 +77,12 @@ class EventLog:
     def since(self, number: int) -> list[tuple[int, Event]]:
         """Events with their numbers, in the order in which they were kept, after the one with `number`."""
         query = "SELECT number, known_s, kind, job_id, at_s, facts FROM events WHERE number > ? ORDER BY number"
-        with self._database.open() as database:
-            found = database.execute(query, (number,)).fetchall()
-        return [
-            (place, Event(known_s, kind, job_id, at_s, json.loads(facts)))
-            for place, known_s, kind, job_id, at_s, facts in found
-        ]
+        with self._reading:
+            last = self._rows[-1][0] if self._rows else 0
+            with self._database.open() as database:
+                found = database.execute(query, (last,)).fetchall()
+            self._rows += [
+                (place, Event(known_s, kind, job_id, at_s, json.loads(facts)))
+                for place, known_s, kind, job_id, at_s, facts in found
+            ]
+            return self._rows[bisect_right(self._rows, number, key=lambda row: row[0]) :]

@@ -77,15 +77,16 @@ class ChampionForecasts:
     def __call__(self, record: ClusterRecord, pools: Sequence[Pool], now_s: float) -> Asked:
         """As of an instant, seconds from the epoch."""
         champions, told = self._watch.current, (self._watch.trouble,) if self._watch.trouble else ()
-        if not champions.predictors:
-            return Asked(None, {}, told or ("no champion has been looked up yet",))
+        if told or not champions.predictors:
+            # Nothing new is lent by versions that a registry may have taken back meanwhile.
+            return Asked(None, champions.versions, told or ("no champion has been looked up yet",))
         try:
             source = self._moved(record, pools, champions, now_s)
             source.foresee([job for job in record.recorded().jobs if not record.jobs[job.job_id].over])
         except Exception as error:  # predictors may be wrong in any way; it is told, and nothing is lent
             self._source = None
-            return Asked(None, champions.versions, (*told, f"forecasts: {why_not(error)}"))
-        return Asked(source, champions.versions, told)
+            return Asked(None, champions.versions, (f"forecasts: {why_not(error)}",))
+        return Asked(source, champions.versions)
 
     def _moved(self, record: ClusterRecord, pools: Sequence[Pool], champions: Champions, now_s: float) -> BinsByName:
         """The source, made anew where the past, the versions or the quotas are others."""

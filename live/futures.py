@@ -5,7 +5,7 @@ what was played well under a millisecond, so that one thread may refresh while o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite, isnan
 from typing import NamedTuple
 
@@ -25,6 +25,10 @@ LAST = 500
 AGAIN_S = 3600.0
 """After which futures of a job count again, and then whenever it has waited as long once more: who is asked about for
 days is told from where it stands."""
+SINGLE = {0.5: 0.57, 0.9: 0.95}
+"""By level that is told, the level of single jobs that reaches as far: those of a queue are missed together."""
+TRUST = 50.0
+"""Outcomes that weigh as much as the futures: those of a queue come together, and tell little more than one."""
 Asked = tuple[float, Floats]
 """When futures were played, seconds from the epoch, and what was left in each, (n_futures,) seconds."""
 Came = Mapping[str, tuple[float, float]]
@@ -73,7 +77,7 @@ class Kind:
     tracker : of how far intervals reach
     """
 
-    tracker: IntervalTracker = field(default_factory=IntervalTracker)
+    tracker: IntervalTracker = field(default_factory=lambda: IntervalTracker(tuple(SINGLE.values()), TRUST))
     _asked: dict[str, list[Asked]] = field(default_factory=dict, init=False)
 
     def learn(self, drawn_s: Mapping[str, Floats], came_s: Mapping[str, float], now_s: float) -> list[Position]:
@@ -102,7 +106,8 @@ class Kind:
         """From instants in futures, (n_futures,), of those in which it has not happened yet; a moment where it has."""
         later = at_s[at_s > now_s]
         left_s = np.maximum(later - now_s, MOMENT_S) if len(later) else np.array([MOMENT_S])
-        return Spread(self.tracker.intervals(left_s, open_now), left_s)
+        found = zip(SINGLE, self.tracker.intervals(left_s, open_now), strict=True)
+        return Spread(tuple(replace(one, level=level) for level, one in found), left_s)
 
 
 class _Played(NamedTuple):

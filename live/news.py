@@ -110,12 +110,20 @@ def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Cl
             yield Event(now_s, CHANGE, name, now_s, changed)
     if job.waits:
         if known.runs and known.start is not None:
-            lent = not known.start.facts.get("dedicated", True)
-            yield Event(now_s, REQUEUE, name, now_s, {"lost_s": now_s - known.start.at_s, "lent": lent})
+            # Slurm submits it anew when it is stopped.
+            until_s = submit_s if known.start.at_s < submit_s < now_s else now_s
+            yield Event(now_s, REQUEUE, name, now_s, _lost(known.start, until_s, job.gpus))
         return
     if start_s == start_s and (known.start is None or known.start.at_s != start_s):
         yield Event(now_s, START, name, min(start_s, now_s), {"dedicated": not on_lease(job)})
     if not job.runs and not known.over:
         ended_s = min(end_s, now_s) if end_s == end_s else now_s
         run_s = {"duration_s": ended_s - start_s} if start_s == start_s else {}
+        if job.state == "PREEMPTED" and known.start is not None:
+            run_s |= _lost(known.start, ended_s, job.gpus)
         yield Event(now_s, END, name, ended_s, run_s)
+
+
+def _lost(start: Event, until_s: float, gpus: int | None) -> dict[str, Any]:
+    """What a job that was stopped had done."""
+    return {"lost_s": until_s - start.at_s, "lent": not start.facts.get("dedicated", True), "gpus": gpus}

@@ -3,13 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobcast.domain.jobs import Job, Requirements
 from jobcast.live.event_log import CHANGE, END, GPUS, QUOTA, REQUEUE, START, SUBMIT, Event
 from jobcast.simulator.history import EarlierJobs
+
+
+class Stopped(NamedTuple):
+    """A job on lease that was stopped: when that was known, seconds from the epoch, and what it had done so far."""
+
+    at_s: float
+    gpu_hours: float
 
 
 @dataclass(slots=True)
@@ -42,7 +49,7 @@ class JobRecord:
     @property
     def holds(self) -> bool:
         """Whether GPUs are its own: it runs, or was granted some that it will start on."""
-        return self.runs or (not self.over and bool(self.facts.get("granted")))
+        return self.runs or (not self.over and not self.held and bool(self.facts.get("granted")))
 
     @property
     def held(self) -> bool:
@@ -58,6 +65,7 @@ class ClusterRecord:
     jobs : by id
     quotas : GPUs of each pool
     gpus : of all nodes that are up, None where nobody told
+    stopped : jobs on lease that were, most by an owner who took GPUs back
     taken : events so far
     known_s : the latest instant at which anything was known, seconds from the epoch; -inf before
     """
@@ -66,6 +74,7 @@ class ClusterRecord:
         self.jobs: dict[str, JobRecord] = {}
         self.quotas: dict[str, int] = {}
         self.gpus: int | None = None
+        self.stopped: list[Stopped] = []
         self.taken: list[Event] = []
         self.known_s = -inf
         self._recorded: EarlierJobs | None = None
@@ -85,6 +94,9 @@ class ClusterRecord:
 
     def _of_job(self, event: Event) -> None:
         job = self.jobs.setdefault(event.job_id, JobRecord())
+        if event.facts.get("lent"):
+            gpus = event.facts.get("gpus") or job.facts.get("gpus", 0)
+            self.stopped.append(Stopped(event.known_s, gpus * event.facts["lost_s"] / 3_600.0))
         if event.kind == SUBMIT:
             if job.over and job.end is not None and event.at_s > job.end.at_s:
                 # A name that is used again; what was called so before keeps its past.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from jobcast.domain.errors import ClusterError, TraceError
+from jobcast.domain.errors import ClusterError, NoJobsError, TraceError
 from jobcast.traces.files import FileBytes
 from jobcast.traces.readers.sacct import SacctReader
 from jobcast.traces.readers.sacct_pools import parse_tres
@@ -107,7 +107,7 @@ class Slurm:
         """GPUs of all nodes that have any."""
         text = self._run("scontrol", "-o", "show", "node").decode(errors="replace")
         found = [dict(FIELD.findall(line)) for line in text.splitlines()]
-        nodes = {row["NodeName"]: _node(row) for row in found if "NodeName" in row}
+        nodes = {row["NodeName"]: node_of(row) for row in found if "NodeName" in row}
         return {name: node for name, node in nodes.items() if node.gpus}
 
     def history(self, from_s: float, pool_by: str) -> Trace | None:
@@ -115,15 +115,7 @@ class Slurm:
         # Slurm's commands read the wall clock of the machine that they run on.
         since = f"--starttime={datetime.fromtimestamp(from_s):%Y-%m-%dT%H:%M:%S}"
         data = self._run("sacct", "--parsable2", "--allusers", since, f"--format={HISTORY}", SLURM_TIME_FORMAT="%s")
-        with tempfile.TemporaryDirectory() as folder:
-            table = Path(folder, "sacct.txt")
-            table.write_bytes(data)
-            try:
-                return SacctReader().read([table]).trace.pooled_by(pool_by)
-            except TraceError as error:
-                if data.count(b"\n") <= 1:
-                    return None
-                raise ClusterError(str(error).replace(str(table), "sacct")) from error
+        return history_of(data, pool_by)
 
     def limit(self, qos: str, gpus: int | None) -> None:
         """GPUs that jobs of a QOS may hold together from now on; None takes the limit away."""
@@ -157,11 +149,25 @@ class Slurm:
         return done.stdout
 
 
+def history_of(data: bytes, pool_by: str) -> Trace | None:
+    """Jobs of what sacct, or slurmdbd by REST, tells; None where none ran. Raises ClusterError."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "sacct.txt")
+        table.write_bytes(data)
+        try:
+            return SacctReader().read([table]).trace.pooled_by(pool_by)
+        except NoJobsError:  # a new cluster, or one on which all were cancelled while they waited
+            return None
+        except TraceError as error:
+            raise ClusterError(str(error).replace(str(table), "sacct")) from error
+
+
 def _limit(tres: str) -> int | None:
     return parse_tres(tres).gpus
 
 
-def _node(row: Mapping[str, str]) -> Node:
+def node_of(row: Mapping[str, str]) -> Node:
+    """A node from `State`, `CfgTRES` and `AllocTRES` as scontrol writes them."""
     state = row.get("State", "UNKNOWN").upper()
     gpus, held = (parse_tres(row.get(key, "")).gpus or 0 for key in ("CfgTRES", "AllocTRES"))
     return Node(gpus, held, not any(word in state for word in DOWN) and "*" not in state)

@@ -53,7 +53,8 @@ def standing_of(
     Raises
     ------
     DecisionError
-        Jobs hold more GPUs than there are. More than their pool's quota they may hold: it may have been lowered.
+        Jobs hold more GPUs than there are, and nobody told how many there are. More than their pool's quota they may
+        hold: it may have been lowered.
     """
     jobs = record.recorded()
     states = [record.jobs[job.job_id] for job in jobs.jobs]
@@ -80,16 +81,21 @@ def present(
     ----------
     gpus : of all nodes that are up, None where nobody told
     jobs, states : all that are known
-    held : those of the pools that hold GPUs; a pool keeps as many as its widest
+    held : those of the pools that hold GPUs; a pool keeps as many as its widest; where GPUs are told, all together as
+        many as they hold
     """
     total, names = sum(pool.quota for pool in pools), {pool.name for pool in pools}
     strangers = (job for job, one in zip(jobs.jobs, states, strict=True) if one.runs and job.pool not in names)
     there = total if gpus is None else gpus - sum(job.gpus for job in strangers)
     least = {job.pool: job.gpus for job in sorted(held, key=lambda job: job.gpus)}
-    if there >= total:
-        return [Pool(pool.name, max(pool.quota, least.get(pool.name, 0))) for pool in pools]
+    share = min(max(there, 0), total)
     # Rounded down: of what is not there nothing is lent.
-    return [Pool(one.name, max(one.quota * max(there, 0) // total, least.get(one.name, 0))) for one in pools]
+    result = {one.name: max(one.quota * share // max(total, 1), least.get(one.name, 0)) for one in pools}
+    # Who was granted GPUs that an owner took before, or runs on a node that goes down, holds more than is there.
+    short = sum(job.gpus for job in held) - sum(result.values())
+    if short > 0 and gpus is not None:
+        result[held[0].pool] += short
+    return [Pool(name, quota) for name, quota in result.items()]
 
 
 def _there(job: Job, known: JobRecord, quotas: Mapping[str, int], now_s: float) -> bool:

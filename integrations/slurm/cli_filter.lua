@@ -83,10 +83,10 @@ local function command(set, job_id, body)
     curl = "{ printf 'Authorization: Bearer '; cat " .. quoted(set.token_file) .. "; } | " .. curl .. " -H @-"
   end
   local ask = "ask() { " .. curl .. ' "$@"; }; '
-  ask = ask .. "ask " .. quoted(string.format("%s/v1/jobs/%d/eta?format=text", set.url, job_id))
+  ask = ask .. "ask " .. quoted(string.format("%s/v1/jobs/%d/eta?format=hook", set.url, job_id))
   if body then
     ask = ask .. "; [ $? -ne 22 ] || ask -H 'Content-Type: application/json' -d " .. quoted(body)
-    ask = ask .. " " .. quoted(set.url .. "/v1/eta?format=text")
+    ask = ask .. " " .. quoted(set.url .. "/v1/eta?format=hook")
   end
   return string.format("timeout -k %s %s sh -c %s 2>/dev/null", END_S, ASK_S, quoted(ask))
 end

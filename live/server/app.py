@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -15,6 +16,7 @@ from jobcast.live.champions import POLL_S
 from jobcast.live.server import routes
 from jobcast.live.server.access import LOOPBACK, Access, name_of
 from jobcast.live.server.service import Service
+from jobcast.live.server.told import write_told
 
 MOST_BYTES = 8_000_000
 """Of the body of a request."""
@@ -34,12 +36,15 @@ HEADERS = {
 }
 
 
-def make_app(service: Service, access: Access, hosts: frozenset[str] | None = LOOPBACK) -> FastAPI:
+def make_app(
+    service: Service, access: Access, hosts: frozenset[str] | None = LOOPBACK, told: Path | None = None
+) -> FastAPI:
     """The application; while it runs, threads look the versions up and play futures.
 
-    `hosts`: names that requests without tokens may be addressed to; None for all, as on a unix socket.
+    `hosts`: names that requests without tokens may be addressed to; None for all, as on a unix socket. `told`: a file
+    that is written after each round of futures, see `told.write_told`.
     """
-    app = FastAPI(title="jobcast", version=__version__, docs_url=None, redoc_url=None, lifespan=_threads(service))
+    app = FastAPI(title="jobcast", version=__version__, docs_url=None, redoc_url=None, lifespan=_threads(service, told))
     app.add_middleware(BoundedBodies)
     _guard(app, access, hosts)
     _answer_errors(app)
@@ -105,7 +110,7 @@ class BoundedBodies:
         await self._app(scope, replayed, send)
 
 
-def _threads(service: Service) -> Any:
+def _threads(service: Service, told: Path | None) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stop = threading.Event()
@@ -115,7 +120,10 @@ def _threads(service: Service) -> Any:
             return POLL_S
 
         def futures() -> float:
-            return max(REFRESH_S, IDLE_SHARE * service.refresh())
+            took_s = service.refresh()
+            if told is not None:
+                write_told(told, service, service.clock())
+            return max(REFRESH_S, IDLE_SHARE * took_s)
 
         def cluster() -> float:
             assert service.advisor is not None

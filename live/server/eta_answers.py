@@ -45,10 +45,10 @@ def _when(spread: Spread, now_s: float) -> dict[str, Any]:
     return {name: iso(now_s + seconds) for name, seconds in named.items()}
 
 
-def eta_line(eta: Eta, clock: Clock, named: str, degraded: Sequence[str] = ()) -> str:
+def eta_line(eta: Eta, named: str, degraded: Sequence[str] = ()) -> str:
     """What is told of a job, in a line; `named`: what it is called, `degraded`: why that is worse than it might be."""
     asides = [one for one in (eta.why, *degraded) if one]
-    text = f"{named}: {_sentence(eta, clock)}" + (f" ({'; '.join(dict.fromkeys(asides))})" if asides else "")
+    text = f"{named}: {_sentence(eta, Clock(eta.now_s))}" + (f" ({'; '.join(dict.fromkeys(asides))})" if asides else "")
     return _printable(text)
 
 
@@ -58,13 +58,14 @@ def _sentence(eta: Eta, clock: Clock) -> str:
         return f"ended {clock.said(eta.known.end_s)}"
     if answer is None:
         return "nothing can be said of when it starts" if state == "pending" else "nothing can be said of when it ends"
-    end = f"to end {_said(answer.end, eta.now_s, clock)}"
+    end = f"to end {said(answer.end, eta.now_s, clock)}"
     if answer.start is None:
         return f"runs since {clock.said(eta.known.start_s)}, expected {end}"
-    return f"expected to start {_said(answer.start, eta.now_s, clock)}, {end}"
+    return f"expected to start {said(answer.start, eta.now_s, clock)}, {end}"
 
 
-def _said(spread: Spread, now_s: float, clock: Clock) -> str:
+def said(spread: Spread, now_s: float, clock: Clock) -> str:
+    """The median and the widest interval of what comes so many seconds after an instant."""
     most = spread.intervals[-1]
     low, high = (clock.said(now_s + seconds) for seconds in (most.low_s, most.high_s))
     return f"{clock.said(now_s + spread.median_s)} ({100 * most.level:g} %: {low}-{high})"

@@ -160,6 +160,7 @@ class Etas:
 
     Attributes
     ----------
+    pools : as given; others may take their place, which the next round goes by
     trouble : why the last refresh failed; empty where it did not
     rounds : how often futures were played
 
@@ -181,8 +182,7 @@ class Etas:
     ) -> None:
         if policy and not set(find_of_kind(policy, policies.POOLS).asks) <= set(NEEDS):
             raise ConfigError(f"--policy {policy}: asks what nobody knows beside a running cluster; take fcfs or sia")
-        self._pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
-        self._quotas = {pool.name: pool.quota for pool in pools}
+        self.pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
         self._count, self._seed = futures, seed
         self._playing, self._asking = threading.Lock(), threading.Lock()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
@@ -234,7 +234,7 @@ class Etas:
 
     def _play(self, state: State, now_s: float) -> None:
         basis = Basis.of(self._policy, self._champions())
-        source = basis.source(state, self._pools, now_s)
+        source = basis.source(state, self.pools, now_s)
         queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
         # Of a job that was cancelled while it waited nothing is learnt.
@@ -304,7 +304,7 @@ class Etas:
 
     def _not_asked(self, state: State, now_s: float) -> "_Asked":
         basis = Basis.of(self._policy, self._champions())
-        return _Asked(basis, basis.source(state, self._pools, now_s))
+        return _Asked(basis, basis.source(state, self.pools, now_s))
 
     def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
         """The queue at an instant, beside it jobs of `more` events."""
@@ -315,7 +315,7 @@ class Etas:
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
         sizes = basis.predictors.get(COMPLETIONS)
         policy = make_policy(basis.policy, source)
-        run = standing(events, now_s, self._pools, policy, source, lambda job: BELIEVED_S)
+        run = standing(events, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
         ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
         if not len(ran.jobs) and sizes is None:
@@ -325,7 +325,7 @@ class Etas:
 
     def _why_not(self, job: Job) -> str:
         """Why a job can never run within the quotas; empty where it can."""
-        quota = self._quotas.get(job.pool, 0)
+        quota = {pool.name: pool.quota for pool in self.pools}.get(job.pool, 0)
         if 0 < job.gpus <= quota:
             return ""
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"

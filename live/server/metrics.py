@@ -30,10 +30,23 @@ def exposition(service: Service, now_s: float) -> str:
         *(f'jobcast_wait_seconds{{quantile="{q:g}"}} {_wait(waits, q)}' for q in QUANTILES),
         f"jobcast_wait_seconds_sum {_number(math.fsum(waits))}",
         f"jobcast_wait_seconds_count {len(waits)}",
+        *_stopped(service),
         *_promises(service),
         *_scores(service),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _stopped(service: Service) -> list[str]:
+    stopped = list(service.state.record.stopped)
+    return [
+        "# HELP jobcast_lent_stopped_total Jobs on lease that were stopped, most by owners who took GPUs back.",
+        "# TYPE jobcast_lent_stopped_total counter",
+        f"jobcast_lent_stopped_total {len(stopped)}",
+        "# HELP jobcast_lent_gpu_hours_lost_total GPU-hours that these had run for.",
+        "# TYPE jobcast_lent_gpu_hours_lost_total counter",
+        f"jobcast_lent_gpu_hours_lost_total {_number(math.fsum(one.gpu_hours for one in stopped))}",
+    ]
 
 
 def _promises(service: Service) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
-from jobcast.domain.clock import Clock
+from jobcast.live.advice import stopped_figures
 from jobcast.live.event_log import CHANGE, END, LOOK, START, SUBMIT, Event
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.bodies import EtaBody, EventBody, EventsBody
@@ -30,7 +30,7 @@ FACTS = {
 """What may be told beside a job's name and the time, by kind of event."""
 AHEAD_S = 60.0
 """Seconds that a sender's clock may be ahead of ours."""
-Form = Annotated[Literal["json", "text"], Query(alias="format")]
+Form = Annotated[Literal["json", "text", "hook"], Query(alias="format")]
 
 
 def add_forecasts(app: FastAPI, service: Service, access: Access) -> None:
@@ -42,7 +42,8 @@ def add_forecasts(app: FastAPI, service: Service, access: Access) -> None:
         """Arrivals and loads by pool and window; `pools` and `horizons` are lists with commas, empty for all."""
         now_s = service.clock()
         answers = service.forecasts(now_s)
-        return JSONResponse({**_told(service, answers.degraded, now_s), "pools": _chosen(answers, pools, horizons)})
+        told = {**_told(service, answers.degraded, now_s), "versions": dict(answers.versions)}
+        return JSONResponse({**told, "pools": _chosen(answers, pools, horizons)})
 
     @app.post("/v1/events", dependencies=[advise])
     def events(body: EventsBody) -> Any:
@@ -71,7 +72,8 @@ def add_advice(app: FastAPI, service: Service, access: Access) -> None:
         found = _leases(service, asker)
         if found is None:
             raise HTTPException(404, "nobody advises here; start `jobcast advise`")
-        return JSONResponse({"leases": found})
+        stopped = stopped_figures(service.state.record.stopped, service.clock())
+        return JSONResponse({"leases": found, "stopped_7d": stopped})
 
 
 def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
@@ -80,13 +82,12 @@ def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
 
     @app.get("/v1/jobs/{job_id}/eta")
     def eta(job_id: str, asker: Annotated[Asker, read], form: Form = "json") -> Any:
-        """When a job starts and ends, with `format=text` in a line."""
+        """When a job starts and ends; `format=text`: in a line, `hook`: in a line where it is sure, else nothing."""
         found = service.eta(job_id, asker)
         if found is None:
             raise HTTPException(404, "unknown job")
-        if form == "text":
-            degraded = service.degraded(found.now_s)
-            return PlainTextResponse(lines([eta_line(found, Clock(found.now_s), f"job {job_id}", degraded)]))
+        if form != "json":
+            return _text(service, form, found.now_s, lambda why: [eta_line(found, f"job {job_id}", why)])
         return JSONResponse({**_told_of(service, found), **eta_figures(found)})
 
     @app.post("/v1/eta")
@@ -98,9 +99,8 @@ def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
         answers = [one for one in found if one is not None]
         if len(answers) < len(found):
             raise HTTPException(503, "others are being answered; ask again", {"Retry-After": "10"})
-        if form == "text":
-            degraded = service.degraded(answers[0].now_s)
-            return PlainTextResponse(lines(_line_before(one, degraded) for one in answers))
+        if form != "json":
+            return _text(service, form, answers[0].now_s, lambda why: [_line_before(one, why) for one in answers])
         return JSONResponse({**_told_of(service, answers[0]), "answers": [eta_figures(one) for one in answers]})
 
 
@@ -124,7 +124,7 @@ def add_accounts(app: FastAPI, service: Service, access: Access) -> None:
         gpus = service.held(answers)
         pools = {name: {**gpus[name], "forecasts": of} for name, of in answers.pools.items()}
         degraded = dict.fromkeys((*answers.degraded, *service.degraded(now_s)))
-        told = _told(service, tuple(degraded), now_s)
+        told = {**_told(service, tuple(degraded), now_s), "versions": dict(answers.versions)}
         kept = service.promises.figures.get("kinds", [])
         return JSONResponse({**told, "pools": pools, "leases": _leases(service, asker), "promises": kept})
 
@@ -230,7 +230,14 @@ def _line_before(eta: Eta, degraded: Sequence[str]) -> str:
     job = eta.known.job
     limit_s = job.requirements.time_limit_s if job.requirements is not None else math.inf
     limited = f" for at most {limit_s / 3600.0:g} h" if limit_s < math.inf else ""
-    return eta_line(eta, Clock(eta.now_s), f"{job.gpus} GPUs{limited}", degraded)
+    return eta_line(eta, f"{job.gpus} GPUs{limited}", degraded)
+
+
+def _text(service: Service, form: str, now_s: float, rows: Callable[[Sequence[str]], list[str]]) -> Response:
+    """Rows from why they are worse than they might be, for people; for a hook nothing where that is not sure."""
+    if form == "hook":
+        return PlainTextResponse(lines(rows(()))) if service.sure(now_s) else Response(status_code=204)
+    return PlainTextResponse(lines(rows(service.degraded(now_s))))
 
 
 def _leases(service: Service, asker: Asker) -> list[Mapping[str, Any]] | None:

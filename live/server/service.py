@@ -8,9 +8,10 @@ from math import isnan
 from typing import Any, Protocol
 
 from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import JobcastError
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
-from jobcast.live.champions import ARRIVALS, LOADS, ChampionWatch
+from jobcast.live.champions import ARRIVALS, LOADS, Champions, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
 from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.promises import Promises
@@ -57,10 +58,12 @@ class Answers:
     Attributes
     ----------
     pools : pool -> horizon -> figures
+    versions : of the predictors that were asked, by name
     degraded : why some of them are conservative; empty where none is
     """
 
     pools: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    versions: Mapping[str, int]
     degraded: tuple[str, ...]
 
 
@@ -76,6 +79,7 @@ class Service:
     policy : that futures are played under; see `etas.Basis.of`
     private : whether who may only read sees nothing of others' jobs
     advisor : None where nobody advises
+    quotas : pools as they are now, looked up again and again; None: as given
     """
 
     def __init__(
@@ -87,16 +91,19 @@ class Service:
         policy: str = "",
         private: bool = False,
         advisor: Advisor | None = None,
+        quotas: Callable[[], Sequence[Pool]] | None = None,
     ) -> None:
-        self.pools, self.clock, self.advisor = tuple(pools), clock, advisor
+        self.pools, self.clock, self.advisor, self._quotas = tuple(pools), clock, advisor, quotas
         self._private, self._log, self._lock = private, log, threading.Lock()
         self.state = State()
         self.watch = ChampionWatch(registry, self._shadow)
         self.challengers = ChampionWatch(registry, lambda predictors: None, CHALLENGER, needed=())
         self._held: tuple[tuple[Any, ...], Answers] | None = None
+        self._unread = ""
         self._read()
         self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
+        self.shadow.recall(self.state.events, clock())
         for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):
             learnt.tracker.known = self.promises.positions(kind, self.state)
 
@@ -108,12 +115,27 @@ class Service:
         return new
 
     def look(self) -> None:
-        """Read what others have written to the log, look the versions up, and ask them on trial."""
+        """Read what others have written to the log, look quotas and versions up, and ask these on trial."""
         self._read()
+        self._look_quotas_up()
         self.watch.poll()
         self.challengers.poll()
         asked = {"champion": self.watch.current, CHALLENGER: self.challengers.current}
-        self.shadow.look(self.state, self.clock(), asked)
+        scores = self.shadow.look(self.state, self.clock(), asked)
+        if scores:
+            self.take(scores)
+
+    def _look_quotas_up(self) -> None:
+        try:
+            pools = self.pools if self._quotas is None else tuple(self._quotas())
+        except JobcastError as error:  # a file that is being written; those of before stand
+            if not self._unread:
+                LOG.warning("quotas stay as they were: %s", error)
+            self._unread = "quotas cannot be read, and stay as they were; the server's log tells more"
+            return
+        self._unread = ""
+        if pools != self.pools:
+            self.pools = self.etas.pools = self.shadow.pools = pools
 
     def refresh(self) -> float:
         """Play futures, and see what became of promises; the CPU seconds that futures took."""
@@ -127,7 +149,11 @@ class Service:
 
     def degraded(self, now_s: float) -> tuple[str, ...]:
         """Why answers about jobs are worse than they might be; empty where they are not."""
-        return tuple(one for one in (self._stale(now_s), self.watch.trouble, self.etas.trouble) if one)
+        return tuple(one for one in (self._stale(now_s), self.watch.trouble, self._unread, self.etas.trouble) if one)
+
+    def sure(self, now_s: float) -> bool:
+        """Whether champions answer, the cluster was just heard of and futures were played: what hooks tell unasked."""
+        return bool(self.watch.current.versions) and not self._stale(now_s) and not self.etas.trouble
 
     def eta(self, job_id: str, asker: Asker) -> Eta | None:
         """When a job starts and ends, which is a promise; None for one that the asker knows nothing of."""
@@ -161,24 +187,25 @@ class Service:
         Of its quota; held by its jobs, and of these lent to them beyond it; idle of the quota, and of these kept back
         for who is forecast to arrive within the shortest window; asked for by jobs that wait.
         """
-        found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in self.pools}
+        pools = [pool for pool in self.pools if pool.name in answers.pools]
+        found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in pools}
         for job, start_s in self.state.active():
             if job.pool in found:
                 found[job.pool]["pending" if isnan(start_s) else "held"] += job.gpus
                 found[job.pool]["lent"] += job.gpus if job.job_id in self.state.spare and not isnan(start_s) else 0
-        return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in self.pools}
+        return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in pools}
 
     def forecasts(self, now_s: float) -> Answers:
         """Arrivals and loads of all pools and horizons, as of an instant."""
         state, champions = self.state, self.watch.current
         stale = self._stale(now_s)
-        key = (state.number, now_s // GRID_S, stale, tuple(champions.versions.items()), self.watch.trouble)
+        key = (state.number, now_s // GRID_S, stale, tuple(champions.versions.items()), self.watch.trouble, self.pools)
         held = self._held
         # One reference, replaced as a whole: no lock for who only reads.
         if held is not None and held[0] == key:
             return held[1]
         with self._lock:
-            result = self._asked(state, champions.predictors, stale, now_s)
+            result = self._asked(state, champions, stale, now_s)
             self._held = (key, result)
             return result
 
@@ -197,18 +224,20 @@ class Service:
             if rows:
                 self.state = self.state.after(rows)
 
-    def _asked(self, state: State, predictors: Mapping[str, Any], stale: str, now_s: float) -> Answers:
+    def _asked(self, state: State, champions: Champions, stale: str, now_s: float) -> Answers:
+        predictors, known = champions.predictors, self.pools
         why = [one for one in (stale, self.watch.trouble) if one]
         tally = BadAnswers()
         nobody = stale or not predictors
         source = None if nobody else self._source(state.jobs, predictors, now_s)
-        forecasts = guarded(Asked(source, {}, tuple(why)), self.pools, now_s, tally)
-        pools = {pool.name: _of_pool(forecasts, pool.name) for pool in self.pools}
+        forecasts = guarded(Asked(source, {}, tuple(why)), known, now_s, tally)
+        pools = {pool.name: _of_pool(forecasts, pool.name) for pool in known}
         bad = {} if nobody else {kind: one for kind, one in tally.figures().items() if one["reasons"]}
         for kind, one in bad.items():
             # What a predictor raised may name files, which readers need not know.
             LOG.warning("%s: %s", kind, one["first"])
-        return Answers(pools, (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items())))
+        told = (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items()))
+        return Answers(pools, champions.versions, told)
 
     def _source(self, jobs: EarlierJobs, predictors: Mapping[str, Any], now_s: float) -> RegistryForecasts:
         asked = {name: predictors[name] for name in (ARRIVALS, LOADS)}

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from jobcast.live.advice import Advice
     from jobcast.live.advisor import Advisor, Rules
     from jobcast.live.champions import ChampionWatch
+    from jobcast.live.event_log import EventLog
     from jobcast.live.news import Clock
+    from jobcast.live.slurm import Slurm
     from jobcast.models.registry import Registry
     from jobcast.pipelines.report.console import Console
 
@@ -58,6 +60,8 @@ def command(
     from jobcast.domain.errors import ConfigError
     from jobcast.domain.pairs import settings_of
     from jobcast.live.advisor import Rules
+    from jobcast.live.event_log import EventLog
+    from jobcast.live.slurm import Slurm
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
 
@@ -66,10 +70,11 @@ def command(
     if undo and (apply_ or once):
         raise ConfigError("--undo: goes alone; leave --apply and --once out")
     console, home = options.console_of(), find_home()
-    clock = _clock(asked["clock_scale"], asked["clock_start"])
+    log = EventLog(home)
+    clock = _clock(log, asked["clock_scale"], asked["clock_start"])
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
-    watch, advisor = advisor_of(home, open_registry(home), make, rules, clock)
+    watch, advisor = advisor_of(Slurm(), log, open_registry(home), make, rules, clock)
     if undo:
         done = advisor.undo(time.time())
         click.echo("\n".join(done) if done else "limits are as they were")
@@ -141,24 +146,30 @@ def _table(advice: "Advice", figures: dict[str, Any]) -> str:
     lines = [f"as of {figures['as_of']}", aligned(rows), "", f"{done}: nothing" if not actions else f"{done}:"]
     lines += [aligned(actions)] if actions else []
     lines += [f"left: job {name}: {why}" for name, why in advice.left]
+    if advice.stopped["jobs"]:
+        lost = f"{advice.stopped['jobs']} jobs on lease were stopped in 7 days"
+        lines.append(f"{lost}: {advice.stopped['gpu_hours_lost']:.1f} GPU-hours lost")
     lines += [f"degraded: {why}" for why in advice.degraded]
     lines += [f"failed: {why}" for why in figures["failed"]]
     return "\n".join(lines)
 
 
 def advisor_of(
-    home: Path, registry: "Registry", make_policy: Callable[[Any], Any], rules: "Rules", clock: "Clock"
+    cluster: "Slurm",
+    log: "EventLog",
+    registry: "Registry",
+    make_policy: Callable[[Any], Any],
+    rules: "Rules",
+    clock: "Clock",
 ) -> tuple["ChampionWatch", "Advisor"]:
-    """What looks at the Slurm of this machine and says what to lend by the champions, and what looks these up."""
+    """What looks at a Slurm and says what to lend by the champions, and what looks these up."""
     from jobcast.live.advisor import Advisor
     from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
-    from jobcast.live.event_log import EventLog
     from jobcast.live.forecasts import ChampionForecasts
-    from jobcast.live.slurm import Slurm
 
     # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
-    return watch, Advisor(Slurm(), EventLog(home), ChampionForecasts(watch), make_policy, rules, clock)
+    return watch, Advisor(cluster, log, ChampionForecasts(watch), make_policy, rules, clock)
 
 
 def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
@@ -178,12 +189,21 @@ def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
     return lambda forecasts: make_policy(name, forecasts, settings)
 
 
-def _clock(scale: float, start: str | None) -> "Clock":
-    from jobcast.live.news import Clock
+def _clock(log: "EventLog", scale: float, start: str | None) -> "Clock":
+    """Of forecasts, which counts from where it counted when it was first asked for: see the log."""
+    from jobcast.live.event_log import CLOCK, Event
+    from jobcast.live.news import REAL, Clock
     from jobcast.pipelines.report.formatting import parse_time
 
-    now_s = time.time()
-    return Clock(scale, now_s, now_s if start is None else parse_time(start, "--clock-start"))
+    if scale == 1.0 and start is None:
+        return REAL
+    asked, now_s = {"scale": scale, "start": start}, time.time()
+    for _, one in log.since(0):
+        if one.kind == CLOCK and {name: one.facts[name] for name in asked} == asked:
+            return Clock(scale, one.facts["from_s"], one.at_s)
+    at_s = now_s if start is None else parse_time(start, "--clock-start")
+    log.append([Event(at_s, CLOCK, f"{scale:g}", at_s, {**asked, "from_s": now_s})])
+    return Clock(scale, now_s, at_s)
 
 
 @contextmanager

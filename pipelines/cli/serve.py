@@ -1,19 +1,29 @@
 """`jobcast serve`: forecasts by HTTP, beside a running cluster."""
 
+import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.pipelines.cli import options
+
+if TYPE_CHECKING:
+    from jobcast.domain.jobs import Pool
+    from jobcast.live.event_log import EventLog
+    from jobcast.live.slurm import Slurm
+    from jobcast.live.slurm_side import SlurmSide
 
 TURN_S = 0.001
 
 
 @click.command(name="serve")
 @click.option("--slurm", is_flag=True, help="Read the Slurm that SLURM_CONF or /etc names; it tells the pools, too.")
+@click.option("--slurm-rest", help="Read slurmrestd instead of Slurm's commands: http://HOST:PORT or unix:PATH.")
+@click.option("--slurm-token-file", type=options.FILE, help="Holds what `scontrol token` prints, for --slurm-rest.")
 @click.option("--pools", "pools_path", type=options.FILE, help="Quotas: CSV pool,gpus; without --slurm.")
 @options.pool_by_option
 @click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Of Slurm, s.")
@@ -26,9 +36,12 @@ TURN_S = 0.001
 @click.option("--tls-cert", type=options.FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=options.FILE, help="Its key, PEM.")
 @click.option("--policy", default="", help="That futures are played under; by default sia, or fcfs without champions.")
+@click.option("--told", type=options.FILE, help="File for job_submit.lua: what is told at submission; see the docs.")
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
     slurm: bool,
+    slurm_rest: str | None,
+    slurm_token_file: Path | None,
     pools_path: Path | None,
     pool_by: str,
     every_s: float,
@@ -39,6 +52,7 @@ def command(
     tls_cert: Path | None,
     tls_key: Path | None,
     policy: str,
+    told: Path | None,
     private: bool,
 ) -> None:
     """Answer by HTTP what the registry's champions forecast for a running cluster, and when its jobs start and end.
@@ -53,9 +67,12 @@ def command(
       jobcast serve --pools pools.csv
       jobcast serve --pools pools.csv --host 0.0.0.0 --token-file tokens --tls-cert cert.pem --tls-key key.pem
     """
+    import uvicorn
+
     from jobcast.domain.errors import ConfigError
     from jobcast.live.event_log import EventLog
     from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
+    from jobcast.live.server.app import make_app
     from jobcast.live.server.service import Service
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
@@ -68,40 +85,49 @@ def command(
     access = Access() if token_file is None else read_tokens(token_file)
     if socket is None:
         check_place(host, access, tls_cert is not None)
-    home, now_s = find_home(), time.time()
+    home = find_home()
     log, registry = EventLog(home), open_registry(home)
-    if slurm and pools_path is not None:
+    if told is not None and not os.access(told.absolute().parent, os.W_OK):
+        raise ConfigError(f"--told {told}: its folder cannot be written to; make it, or name another")
+    cluster = _cluster(slurm, slurm_rest, slurm_token_file)
+    if cluster is not None and pools_path is not None:
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
-    if slurm:
-        pools, side = _of_slurm(home, registry, pool_by, every_s)
-    elif pools_path is None:
+    if cluster is None and pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
-    else:
-        pools, side = read_pools(pools_path).at(now_s), None
-    service = Service(log, pools, registry, time.time, policy, private, side)
-    place = {"uds": str(socket)} if socket is not None else {"host": host, "port": port}
+    side = None if cluster is None else _of_slurm(cluster, log, registry, pool_by, every_s)
+
+    def quotas() -> "Sequence[Pool]":
+        return side.pools if pools_path is None else read_pools(pools_path).at(time.time())  # type: ignore[union-attr]
+
+    service = Service(log, quotas(), registry, time.time, policy, private, side, quotas)
+    place: dict[str, Any] = {"uds": str(socket)} if socket is not None else {"host": host, "port": port}
     hosts = None if socket is not None else hosts_of(host)
-    _listen(service, access, hosts, {**place, "ssl_certfile": tls_cert, "ssl_keyfile": tls_key})
+    app = make_app(service, access, hosts, told)
+    # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, every hundredth took 30 ms.
+    sys.setswitchinterval(TURN_S)
+    place |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key}
+    uvicorn.run(app, log_level="warning", server_header=False, **place)
 
 
-def _of_slurm(home: Path, registry: Any, pool_by: str, every_s: float) -> tuple[Any, Any]:
-    """Pools of a Slurm, and what looks at it from then on. Raises ClusterError where it does not answer now."""
+def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm | None":
+    from jobcast.domain.errors import ConfigError
+    from jobcast.live.slurm import Slurm
+    from jobcast.live.slurm_rest import SlurmRest
+
+    if token_file is not None and rest is None:
+        raise ConfigError("--slurm-token-file: goes with --slurm-rest; add it, or leave both out")
+    if rest is not None:
+        return SlurmRest(rest, token_file)
+    return Slurm() if slurm else None
+
+
+def _of_slurm(cluster: "Slurm", log: "EventLog", registry: Any, pool_by: str, every_s: float) -> "SlurmSide":
+    """What looks at a Slurm from now on. Raises ClusterError where it does not answer now."""
     from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of
     from jobcast.live.news import REAL
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    watch, advisor = advisor_of(home, registry, lending_policy("sia", {}), Rules(pool_by), REAL)
-    pools = pools_of(advisor.look(time.time()).qos)
-    return pools, SlurmSide(advisor, time.time, every_s, watch.poll)
-
-
-def _listen(service: Any, access: Any, hosts: frozenset[str] | None, place: dict[str, Any]) -> None:
-    import uvicorn
-
-    from jobcast.live.server.app import make_app
-
-    # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, every hundredth took 30 ms.
-    sys.setswitchinterval(TURN_S)
-    uvicorn.run(make_app(service, access, hosts), log_level="warning", server_header=False, **place)
+    watch, advisor = advisor_of(cluster, log, registry, lending_policy("sia", {}), Rules(pool_by), REAL)
+    return SlurmSide(advisor, time.time, every_s, watch.poll, pools_of(advisor.look(time.time()).qos))

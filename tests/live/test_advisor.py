@@ -1,5 +1,7 @@
 """What is lent, what never is, and what a kill at any instant leaves behind."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,6 +150,32 @@ def test_a_job_that_its_owner_stopped_goes_back(tmp_path):
     advice, _ = look(slurm, advisor)
     assert done(advice, "return") == ["b2"]
     assert slurm.jobs["b2"].qos == "b"
+
+
+def test_what_owners_take_back_is_told_with_what_was_lost(tmp_path):
+    """Two jobs of 8 GPUs are stopped: one that ran for 35 s on its lease and waits again, one for good after 30 s."""
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path, preempt=True)
+    look(slurm, advisor)
+    assert look(slurm, advisor)[0].stopped == {"jobs": 0, "gpu_hours_lost": 0}
+    slurm.pass_time(25.0)
+    slurm.jobs["b3"] = replace(slurm.jobs["b3"], state="PREEMPTED", end_s=slurm.now_s)
+    slurm.requeue("b2")
+    told = look(slurm, advisor)[0]
+    assert (told.stopped["jobs"], told.stopped["gpu_hours_lost"]) == (2, pytest.approx(8 * (35.0 + 30.0) / 3_600.0))
+    assert advice_figures(told)["stopped_7d"] == told.stopped
+    # By an advisor that comes after, too; and for 7 days.
+    assert look(slurm, advisor_of(slurm, tmp_path))[0].stopped == told.stopped
+    slurm.pass_time(7 * 86_400.0)
+    assert look(slurm, advisor)[0].stopped["jobs"] == 0
+
+
+def test_a_job_that_waits_on_its_own_quota_and_is_requeued_cost_no_owner_anything(tmp_path):
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor, apply=False)
+    slurm.requeue("b0")
+    assert look(slurm, advisor, apply=False)[0].stopped["jobs"] == 0
 
 
 def test_time_limits_are_shortened_for_who_asked_for_it_alone(tmp_path):

@@ -64,6 +64,18 @@ def test_a_future_may_have_more_jobs_than_the_workload():
     assert found[2].end_s == 180.0  # the fifty of a second each go first
 
 
+@pytest.mark.parametrize("limit_s", [np.inf, 60.0])
+def test_few_jobs_that_ended_leave_it_open_how_long_others_run(limit_s):
+    """Of one alone nothing says whether the next is shorter or longer: either is as likely, and no limit hides it."""
+    asks = Requirements(time_limit_s=limit_s)
+    jobs = [Job(at, f"j{at}", "p", 0.0, 1, requirements=asks) for at in range(400)]
+    run = Simulation(Workload(jobs, [Outcome(1.0)] * 400, [Pool("p", 1)]), make_policy("fcfs", None, {})).run(0.0)
+    found = next(iter(RunTimeDraws(earlier([100.0], requirements=asks), futures=1, seed=0)(run, 0)))
+    run_s = np.array([found(job) for job in run.jobs])
+    assert np.mean(run_s < 50.0) == pytest.approx(0.25, abs=0.08)
+    assert np.mean(run_s > 200.0) == pytest.approx(0.25 if limit_s == np.inf else 0.0, abs=0.08)
+
+
 def test_answers_are_of_the_last_futures_and_tell_their_age():
     run, past = run_of(QUEUE), earlier([100.0] * 60)
     futures = Futures(RunTimeDraws(past, futures=20, seed=0))

@@ -70,7 +70,7 @@ def test_a_requeue_and_what_was_lost(watched):
     watched.slurm.requeue("b0")
     assert watched.look() == [(CHANGE, "b0"), (REQUEUE, "b0")]
     assert not watched.record.jobs["b0"].runs
-    assert watched.record.taken[-2].facts == {"lost_s": 10.0, "lent": False}
+    assert watched.record.taken[-2].facts == {"lost_s": 10.0, "lent": False, "gpus": 8}
 
 
 def test_a_job_that_is_forgotten_has_ended(watched):

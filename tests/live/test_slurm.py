@@ -77,5 +77,12 @@ def test_a_machine_without_slurm(monkeypatch, tmp_path):
 
 
 def test_a_history_without_jobs(commands, tmp_path):
-    commands("sacct", "echo 'JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End'")
-    assert Slurm().history(0.0, "account") is None
+    """A new cluster, and one on which all were cancelled while they waited."""
+    head = "JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES|Timelimit"
+    row = "7|ada|p|gpu|p|t|CANCELLED|1700000000|Unknown|1700000060|0||cpu=1,gres/gpu=8|60"
+    for rows in ((head,), (head, row)):
+        commands("sacct", "\n".join(f"echo '{one}'" for one in rows))
+        assert Slurm().history(0.0, "account") is None
+    commands("sacct", "echo 'no|table'")
+    with pytest.raises(ClusterError, match="sacct"):
+        Slurm().history(0.0, "account")

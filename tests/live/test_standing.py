@@ -130,6 +130,21 @@ def test_what_cannot_be_is_refused():
         stood([event for pair in rows for event in pair])
 
 
+def test_what_a_slurm_holds_it_can_hold_whatever_is_up():
+    """Three jobs of 4 GPUs where 5 are up: an owner took GPUs that were granted, or a node goes down."""
+    rows = [(submitted(name, "p", 4), Event(0.0, START, name, 0.0)) for name in "abc"]
+    run = stood([Event(0.0, GPUS, "", 0.0, {"gpus": 5}), *(event for pair in rows for event in pair)])
+    assert len(run.cluster.running) == 3
+    assert sum(pool.quota for pool in run.cluster.pools.values()) == 12
+
+
+def test_who_was_stopped_on_its_lease_holds_nothing():
+    granted = Event(1.0, CHANGE, "a", 1.0, {"granted": True})
+    stopped = Event(2.0, CHANGE, "a", 2.0, {"held": True})
+    assert stood([submitted("a", "p", 4), granted], 1.5).cluster.running
+    assert not stood([submitted("a", "p", 4), granted, stopped]).cluster.running
+
+
 def test_who_may_not_or_cannot_start_does_not_wait():
     held = Event(1.0, CHANGE, "b", 1.0, {"held": True})
     events = [submitted("a", "p", 5), submitted("b", "p", 1), held, submitted("c", "nobody", 1), submitted("d", "p", 1)]

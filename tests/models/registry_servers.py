@@ -102,14 +102,14 @@ def ended(process: subprocess.Popen[bytes], how: int = signal.SIGTERM) -> Iterat
 
 
 @contextmanager
-def mlflow_server(room: Path) -> Iterator[Shared]:
-    """`mlflow server` that serves artifacts; one worker starts fastest."""
-    port = free_port()
+def mlflow_server(room: Path, port: int = 0, how: int = signal.SIGTERM) -> Iterator[Shared]:
+    """`mlflow server` that serves artifacts, ended by a signal; one worker starts fastest."""
+    port = port or free_port()
     options = [
         *("--host", HOST, "--port", str(port), "--workers", "1", "--serve-artifacts"),
         *("--backend-store-uri", f"sqlite:///{room}/server.db", "--artifacts-destination", str(room / "artifacts")),
     ]
-    with open(room / "log", "wb") as log:
+    with open(room / "log", "ab") as log:
         # Without the processes that run jobs, which nobody asks for here.
         quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
         process = subprocess.Popen(
@@ -120,7 +120,7 @@ def mlflow_server(room: Path) -> Iterator[Shared]:
             env={**os.environ, **quiet},
             start_new_session=True,
         )
-    with ended(process):
+    with ended(process, how):
         wait_for(port, process)
         uri = f"http://{HOST}:{port}"
         yield Shared(uri, {"MLFLOW_TRACKING_URI": uri})

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError, NoJobsError, TraceError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.check import LONGEST_NAME, Place
 from jobcast.traces.files import FileBytes, PathLike
@@ -130,7 +130,7 @@ def leave_out(frame: pl.DataFrame, unfit: Sequence[Unfit], place: Place, strict:
     positions = (~bad).arg_true()
     if not len(positions):
         why = ", ".join(f"{rows} {reason}" for reason, rows in dropped.items())
-        raise TraceError(f"{place.path}: none of its {frame.height} rows is a job ({why}); check the columns")
+        raise NoJobsError(f"{place.path}: none of its {frame.height} rows is a job ({why}); check the columns")
     return Kept(frame.filter(~bad), dropped, replace(place, row=lambda index: place.row(int(positions[index]))))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError, NoJobsError
 from jobcast.traces.column_types import Clock, typed_columns
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.reading import (
@@ -112,7 +112,7 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
         sum(table.frame.height for table in tables),
     )
     if not source.rows:
-        raise TraceError(f"{source.path}: holds no jobs; export more of the past, or what squeue --json says")
+        raise NoJobsError(f"{source.path}: holds no jobs; export more of the past, or what squeue --json says")
     # tables are stacked before rows are judged: what repeats may stand in two exports
     rows = job_rows(*stacked_tables(tables))
     # steps and repetitions go before types are checked: their fields may hold anything

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from jobcast.domain.errors import PoolsError
+from jobcast.domain.jobs import Pool
 from jobcast.live.server.shadow import LEVELS
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
@@ -98,6 +100,33 @@ def test_tokens_and_roles(registry):
         assert site.ask("/v1/events", {"events": []}, READ)[0] == 403
         assert site.ask("/v1/events", {"events": []}, ADVISE)[0] == 200
         assert site.ask("/healthz")[0] == 200
+
+
+def test_quotas_are_looked_up_again_and_again(registry):
+    quotas = list(POOLS)
+
+    def read():
+        if not quotas:
+            raise PoolsError("pools.csv: is empty")
+        return quotas
+
+    with Site(registry, quotas=read) as site:
+        site.now_s = 1000.0
+        question = {"pool": "calm", "gpus": 20}
+        (told,) = site.told("/v1/eta", question)["answers"]
+        assert told["why"] == "it asks for 20 GPUs, and pool calm has 16"
+        quotas[1:] = [Pool("calm", 24), Pool("new", 8)]
+        site.service.look()
+        pools = site.told("/v1/overview")["pools"]
+        assert {name: one["quota"] for name, one in pools.items()} == {"busy": 32, "calm": 24, "new": 8}
+        (told,) = site.told("/v1/eta", question)["answers"]
+        assert "asks for 20" not in told["why"]
+        site.post(("submit", "b", 950.0, {"pool": "new", "gpus": 1}))
+        quotas.clear()
+        site.service.look()
+        told = site.told("/v1/overview")
+        assert list(told["pools"]) == ["busy", "calm", "new"]
+        assert "quotas cannot be read, and stay as they were; the server's log tells more" in told["degraded"]
 
 
 def test_what_cannot_be_is_refused(site):

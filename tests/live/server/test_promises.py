@@ -104,3 +104,8 @@ def test_versions_on_trial_are_scored_by_what_came(registry, variant, card):
         for came, row in zip((4.0, 0.0), loads, strict=True)
     ]
     assert found["new-load", 2]["mean"] == pytest.approx(np.mean(losses))
+    # A server that comes after has them from the log; for 7 days.
+    again = Service(EventLog(registry.home), POOLS, registry, lambda: now[0])
+    assert again.shadow.figures() == service.shadow.figures()
+    now[0] += 7 * 86_400.0
+    assert Service(EventLog(registry.home), POOLS, registry, lambda: now[0]).shadow.figures() == []

@@ -34,12 +34,14 @@ class OurProcess:
     def __init__(self, cluster: SlurmCluster, home: Path, *words: str) -> None:
         self._words = [sys.executable, "-m", *words]
         self._env = {**os.environ, **cluster.env, "JOBCAST_HOME": str(home)}
+        home.mkdir(parents=True, exist_ok=True)
+        self._log = home / "log"
         self.start()
 
     def start(self) -> None:
         """Start it; the process before is gone."""
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(self._words, env=self._env, stdout=quiet, stderr=quiet)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._words, env=self._env, stdout=log, stderr=log)
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -8,7 +8,8 @@ line of JSON a daemon; exit code 1 where anything is lost.
 
 A slurmctld that is killed forgets what happened in the 5 s before, whoever else is there: jobs that had just been
 submitted are gone, some that had just started run twice or drain their node, some that had just ended run on in its
-books until their time limit. So it is killed when nothing has started, ended or come for `SAVED_S`.
+books until their time limit, or are FAILED there. So it is killed when nothing has started, ended, come or been moved
+for `SAVED_S`.
 """
 
 import argparse
@@ -115,12 +116,17 @@ def advised(cluster: SlurmCluster, home: Path) -> Iterator[dict[str, Victim]]:
 
 
 def wait_for_quiet(cluster: SlurmCluster) -> None:
-    """Wait until no job has come, started or ended for as long as slurmctld takes to save what it knows."""
-    queued, since_s = queue_of(cluster), time.monotonic()
+    """Wait until no job has come, started, ended or been moved for as long as slurmctld takes to save what it knows."""
+
+    def seen() -> tuple[str, Mapping[str, str]]:
+        # An advisor changes limits and moves jobs, which start a moment later.
+        return cluster.run("squeue", "-h", "--states=all", "-o", "%i %T %q"), limits_of(cluster)
+
+    queued, since_s = seen(), time.monotonic()
 
     def quiet() -> bool:
         nonlocal queued, since_s
-        if (now := queue_of(cluster)) != queued:
+        if (now := seen()) != queued:
             queued, since_s = now, time.monotonic()
         return time.monotonic() - since_s >= SAVED_S
 

@@ -16,8 +16,9 @@ from socketserver import ThreadingUnixStreamServer
 
 import pytest
 
+from tests.live.slurm.calm_advisor import OurProcess
 from tests.live.slurm.conftest import HOOKS, ROLES
-from tests.live.slurm.slurm_cluster import HOST, SlurmCluster, free_ports
+from tests.live.slurm.slurm_cluster import HOST, SlurmCluster, free_ports, wait_until
 
 alone = pytest.mark.xdist_group("slurm")
 LUA = next((path for name in ("lua5.1", "lua5.3", "lua5.4", "lua") if (path := shutil.which(name))), None)
@@ -136,9 +137,9 @@ def control(tmp_path: Path, account: str) -> str:
 
 @interpreted
 def test_a_known_job_is_told_in_one_line(tmp_path):
-    with serving(answers={"/v1/jobs/33/eta?format=text": "job 33: starts 14:10\nsecond\n"}) as asked:
+    with serving(answers={"/v1/jobs/33/eta?format=hook": "job 33: starts 14:10\nsecond\n"}) as asked:
         assert submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url) == "jobcast: job 33: starts 14:10\n"
-        assert [path for path, _, _ in asked.requests] == ["/v1/jobs/33/eta?format=text"]
+        assert [path for path, _, _ in asked.requests] == ["/v1/jobs/33/eta?format=hook"]
 
 
 @interpreted
@@ -157,10 +158,10 @@ def test_a_known_job_is_told_in_one_line(tmp_path):
     ],
 )
 def test_of_a_job_that_is_not_known_yet_one_like_it_is_asked(tmp_path, options, question):
-    with serving(answers={"/v1/eta?format=text": "starts 14:10\n"}) as asked:
+    with serving(answers={"/v1/eta?format=hook": "starts 14:10\n"}) as asked:
         assert submit(tmp_path, f"account=poolb;{options}", JOBCAST_URL=asked.url) == "jobcast: starts 14:10\n"
         (_, _, _), (path, body, _) = asked.requests
-        assert (path, json.loads(body)) == ("/v1/eta?format=text", question)
+        assert (path, json.loads(body)) == ("/v1/eta?format=hook", question)
 
 
 @interpreted
@@ -176,7 +177,7 @@ def test_of_a_job_that_is_not_known_yet_one_like_it_is_asked(tmp_path, options, 
 def test_what_has_no_pool_or_width_is_asked_by_its_id_alone(tmp_path, components):
     with serving() as asked:
         assert submit(tmp_path, *components, JOBCAST_URL=asked.url) == ""
-        assert [path for path, _, _ in asked.requests] == ["/v1/jobs/33/eta?format=text"]
+        assert [path for path, _, _ in asked.requests] == ["/v1/jobs/33/eta?format=hook"]
     assert not list(tmp_path.glob("**/evil"))
 
 
@@ -192,7 +193,7 @@ def test_nobody_is_asked_where_nobody_reads(tmp_path, option):
 def test_settings_come_from_the_file_and_over_them_from_the_environment(tmp_path):
     (tmp_path / "token").write_text("a-token-of-the-role-read\n")
     (tmp_path / "mine").write_text("my-own-token\n")
-    with serving(answers={"/v1/jobs/33/eta?format=text": "soon\n"}) as asked:
+    with serving(answers={"/v1/jobs/33/eta?format=hook": "soon\n"}) as asked:
         told = f"# to ask\nurl = {asked.url}\ntoken_file={tmp_path}/token\npool_by = partition\n"
         (tmp_path / "hook.conf").write_text(told)
         assert submit(tmp_path, "gpus=4") == "jobcast: soon\n"
@@ -207,7 +208,7 @@ def test_settings_come_from_the_file_and_over_them_from_the_environment(tmp_path
 @interpreted
 def test_a_server_may_listen_on_a_socket(tmp_path):
     path = str(tmp_path / "serve.sock")
-    with serving(path, answers={"/v1/jobs/33/eta?format=text": "soon\n"}) as asked:
+    with serving(path, answers={"/v1/jobs/33/eta?format=hook": "soon\n"}) as asked:
         assert submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url, JOBCAST_SOCKET=path) == "jobcast: soon\n"
         assert submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url) == ""
 
@@ -225,7 +226,7 @@ def test_settings_that_would_be_commands_are_none(tmp_path):
 @interpreted
 def test_an_answer_is_text_and_nothing_else(tmp_path):
     told = "\x1b[2J$(touch evil) `touch evil` %s %n \u009b31m café\n"
-    with serving(answers={"/v1/jobs/33/eta?format=text": told}) as asked:
+    with serving(answers={"/v1/jobs/33/eta?format=hook": told}) as asked:
         said = submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url)
     assert said == "jobcast: ?[2J$(touch evil) `touch evil` %s %n ?31m café\n"
     assert not list(tmp_path.glob("**/evil"))
@@ -234,7 +235,7 @@ def test_an_answer_is_text_and_nothing_else(tmp_path):
 @interpreted
 @pytest.mark.parametrize("told", ["no end of line", "x" * 10_000 + "\n", ""])
 def test_an_answer_that_is_cut_or_empty_is_none(tmp_path, told):
-    with serving(answers={"/v1/jobs/33/eta?format=text": told}) as asked:
+    with serving(answers={"/v1/jobs/33/eta?format=hook": told}) as asked:
         assert submit(tmp_path, "gpus=4", JOBCAST_URL=asked.url) == ""
 
 
@@ -283,10 +284,10 @@ def sbatch(slurm: SlurmCluster, *options: str, **environ: str) -> tuple[float, s
 def test_sbatch_says_what_the_server_says(slurm: SlurmCluster):
     with serving() as asked:
         assert sbatch(slurm, JOBCAST_URL=asked.url)[2] == ""
-        asked.answers = {"/v1/eta?format=text": "a job like it starts 14:10\n"}
+        asked.answers = {"/v1/eta?format=hook": "a job like it starts 14:10\n"}
         _, job, said = sbatch(slurm, "-A", "poolb", JOBCAST_URL=asked.url)
         assert said == "jobcast: a job like it starts 14:10\n"
-        assert asked.requests[-2][0] == f"/v1/jobs/{job}/eta?format=text"
+        assert asked.requests[-2][0] == f"/v1/jobs/{job}/eta?format=hook"
         assert json.loads(asked.requests[-1][1]) == {"pool": "poolb", "gpus": 2, "time_limit_s": 600}
 
 
@@ -294,7 +295,7 @@ def test_sbatch_says_what_the_server_says(slurm: SlurmCluster):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["$(touch evil)", "`touch evil`", "a'; touch evil; '", 'new\nline"\t\x1b[2J', "ü%s%n"])
 def test_a_jobs_name_is_text(slurm: SlurmCluster, name: str):
-    with serving(answers={"/v1/eta?format=text": f"{' '.join(name.split())}: soon\n"}) as asked:
+    with serving(answers={"/v1/eta?format=hook": f"{' '.join(name.split())}: soon\n"}) as asked:
         _, _, said = sbatch(slurm, "-J", name, "--comment", name, "-A", "poolb", JOBCAST_URL=asked.url)
     assert said.startswith("jobcast: ")
     assert said.count("\n") == 1
@@ -344,3 +345,21 @@ def test_users_put_no_job_on_lease(slurm: SlurmCluster):
         slurm.run("scancel", job)
     finally:
         slurm.run(*change, "GrpTRES=gres/gpu=0")
+
+
+@pytest.mark.slow
+@alone
+def test_a_server_writes_what_slurmctld_tells(slurm: SlurmCluster, registry):
+    """It needs champions, and a job that has ended."""
+    told, (port,) = slurm.home / "run/told", free_ports(1)
+    slurm.wait_for(slurm.sbatch("mail", "--gres=gpu:1", "-c1", "-t", "1", "--wrap", "sleep 2"), "COMPLETED")
+    words = ("serve", "--slurm", "--port", str(port), "--told", str(told))
+    server = OurProcess(slurm, registry.home, "jobcast", *words)
+    try:
+        wait_until(told.exists, "something is told", 120.0)
+        done = slurm.outcome("sbatch", "-o", "/dev/null", "-t", "1", "--wrap", "true", user="mail")
+        assert "jobcast: as of " in done.stderr
+        assert done.stderr.rstrip().endswith(": 16 of 16 GPUs are idle")
+    finally:
+        server.kill()
+        told.unlink(missing_ok=True)

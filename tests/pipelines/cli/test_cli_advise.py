@@ -3,6 +3,7 @@
 import pytest
 
 from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
+from jobcast.pipelines.cli import advise
 from jobcast.traces.readers import read_trace
 
 
@@ -36,12 +37,29 @@ def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
     [
         ((), "knows no pools; add --slurm, or --pools FILE"),
         (("--slurm", "--pools", "pools.csv"), "--slurm: Slurm tells the pools; leave --pools out"),
+        (("--slurm-token-file", "x", "--pools", "pools.csv"), "--slurm-token-file: goes with --slurm-rest"),
+        (("--pools", "pools.csv", "--told", "/nowhere/told"), "--told /nowhere/told: its folder cannot be written to"),
+        (("--slurm-rest", "ftp://x"), "--slurm-rest ftp://x: no address of slurmrestd"),
+        (("--slurm-rest", "unix:/nowhere"), "slurmrestd: cannot be asked"),
+        (("--slurm-rest", "http://127.0.0.1:1", "--slurm-token-file", "none"), "none: holds no token"),
         (("--slurm",), "squeue: not found; run this on a machine with Slurm's commands"),
     ],
 )
 def test_what_serve_refuses(shell, monkeypatch, tmp_path, words, told):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert told in shell.refuses("serve", *words)
+
+
+def test_a_clock_of_its_own_goes_on_where_it_began(tmp_path, monkeypatch):
+    log, now_s = EventLog(tmp_path), [5_000.0]
+    monkeypatch.setattr(advise.time, "time", lambda: now_s[0])
+    first = advise._clock(log, 24.0, "2024-03-05T08:00")
+    now_s[0] += 60.0
+    again = advise._clock(EventLog(tmp_path), 24.0, "2024-03-05T08:00")
+    assert again == first
+    assert again.model(5_060.0) == first.model_s + 24.0 * 60.0
+    assert advise._clock(log, 12.0, "2024-03-05T08:00").from_s == 5_060.0
+    assert advise._clock(log, 1.0, None).model(7.0) == 7.0
 
 
 def test_what_was_seen_is_written_as_a_trace(shell, tmp_path):
