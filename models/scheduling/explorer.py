@@ -12,9 +12,6 @@ import numpy as np
 from jobcast.domain.arrays import Bools, Floats
 from jobcast.models.scheduling.learner import need_torch
 
-FURTHEST = 3.0
-"""Standard deviations beyond which a gain counts no more: one odd workload must not decide a step."""
-
 
 class Explorer:
     """Weights by name, all 0 at first, and their optimiser, Adam.
@@ -51,10 +48,10 @@ class Explorer:
 
     def learn(self, changes: Floats, gains: Floats, rate: float) -> None:
         """One step towards changes (n, n_weights) by what each gained (n,) over its opposite; Adam's rate."""
-        spread = float(np.sqrt(np.mean(gains**2)))
-        weighed = np.clip(gains / (spread or 1.0), -FURTHEST, FURTHEST)
+        # In units of their root mean square: what is at stake differs from iteration to iteration.
+        spread = float(np.sqrt(np.mean(gains**2))) or 1.0
         self._optimiser.param_groups[0]["lr"] = rate
-        self._weights.grad = self._torch.tensor(-(weighed @ changes) / len(gains))
+        self._weights.grad = self._torch.tensor(-(gains / spread @ changes) / len(gains))
         self._optimiser.step()
 
     def assign(self, arrays: Mapping[str, Floats]) -> None:

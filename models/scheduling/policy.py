@@ -165,9 +165,14 @@ class SchedulingPolicy(JsonModel):
 
 
 class MlfPolicy(SchedulingPolicy):
-    """MLF-RL: reads deadlines, urgency and accuracy as well; reward 7."""
+    """MLF-RL: reads deadlines, urgency and accuracy as well; reward 7.
+
+    Its weights are corrections of MLF-H: `ranks`, `hosts` and `limits`. See `schedulers.tasks.learned_priorities`.
+    """
 
     name: ClassVar[str] = "mlf-policy"
+    algorithm: ClassVar[str] = "pgpe"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
     answers: ClassVar[Question] = Question.TASK_ORDER
 
 

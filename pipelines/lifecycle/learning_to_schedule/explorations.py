@@ -8,7 +8,6 @@ import numpy as np
 from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, TaskRule, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import FIGURES, change
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode
-from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import ROUND_S
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, SHAPES, rank_rows
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.simulator import metrics
@@ -16,6 +15,10 @@ from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.task_workload import TaskWorkload
 
+ROUND_S = 600.0
+"""Seconds between two decisions of a run: what is learned of orders, servers and limits holds by the minute, too."""
+MOST_JOBS = 40
+"""Of a run: half a second for the eight runs of an iteration."""
 SPREAD = {"ranks": 0.1, "hosts": 0.5, "limits": 0.05}
 """Standard deviations of changes: of powers of e by which a priority, a term, a share is multiplied."""
 OBJECTIVES = (
@@ -38,11 +41,12 @@ class Episodes:
     def __init__(
         self, workload: TaskWorkload, drawn: EpisodeSettings, settings: MlfHSettings, forecast: AccuracyForecast | None
     ) -> None:
-        self._workload, self._drawn, self.settings, self._forecast = workload, drawn, settings, forecast
+        self._drawn = replace(drawn, jobs=min(drawn.jobs, MOST_JOBS))
+        self._workload, self.settings, self._forecast = workload, settings, forecast
         self._heuristic: dict[int, Mapping[str, float]] = {}
 
     def figures(self, policy: TaskRule, seed: int) -> Mapping[str, float]:
-        """What a policy reaches, deciding every five minutes."""
+        """What a policy reaches, deciding every ten minutes."""
         rng = np.random.default_rng(seed)
         part = draw_episode(self._workload, self._drawn, rng)
         policy.trigger = replace(policy.trigger, period_s=ROUND_S)
