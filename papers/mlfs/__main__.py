@@ -2,7 +2,8 @@
 
 \b
 FIGURE: figure4 (20 servers), figure5 (550 servers), figure6, figure7, figure8 (parts of MLF-H),
-        terms (each term of the priorities left out and alone)
+        terms (each term of the priorities left out and alone),
+        estimates (run times of jobs that never ran)
         bars (orders of the paper with confidence intervals)
 JOBCAST_DATA names the folder of traces.
 
@@ -20,7 +21,7 @@ import click
 
 from papers.driver import JOBS, Paper, command_of, count
 
-ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "terms", "bars")
+ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "terms", "estimates", "bars")
 SEEDS = 10
 
 
