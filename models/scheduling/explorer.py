@@ -18,7 +18,7 @@ class Explorer:
 
     Parameters
     ----------
-    spreads : by name, an array of the shape of the weights: the standard deviation of changes; 0 where nothing is learnt
+    spreads : by name, the standard deviation of changes of each weight; 0 where nothing is learnt
 
     Raises ConfigError without PyTorch.
     """

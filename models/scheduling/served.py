@@ -30,8 +30,8 @@ def scores(arrays: Mapping[str, Floats], rows: Floats, queue: int = 0) -> Floats
 class ServedSchedulingPolicy(ServedModel):
     """One row a waiting job, with the columns that the policy reads of it (`columns_["jobs"]`).
 
-    Answers `score`, and `probability`: that the policy picks the job first out of those of the table, while it learns. A
-    correction's score is the power of e by which MLF-H's priority is multiplied, its probability the share of that.
+    Answers `score`, and `probability`: that the policy picks the job first out of those of the table, while it learns.
+    A correction's score is the power of e by which MLF-H's priority is multiplied, its probability the share of that.
     """
 
     outputs: Mapping[str, str] = {"score": "double", "probability": "double"}

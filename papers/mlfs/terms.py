@@ -45,7 +45,9 @@ def terms(bench: Bench, out: Path) -> None:
     rows, seeds = _rows(), bench.seeds[:DRAWS]
     done = bench.run(loads, rows, seeds)
     write_runs(out, "terms", done)
-    apart_by = [part for load in loads for part in (f"## {load.name}: beyond MLF-H", _beyond(done, load.name, rows[1:]))]
+    apart_by = [
+        part for load in loads for part in (f"## {load.name}: beyond MLF-H", _beyond(done, load.name, rows[1:]))
+    ]
     tables = tables_over_x(means(done), MEASURES)
     write_page(__file__, out, draws=draws_text(len(seeds)), jobs=JOBS, tables=tables, apart=apart_by)
 

@@ -100,7 +100,9 @@ class HeuristicSettings(Settings):
 class ShortestSettings(Settings):
     """Of shortest remaining time first."""
 
-    hold: AtLeastOne = setting(2.0, "times the remaining time of a waiting job that a running one must have to give way")
+    hold: AtLeastOne = setting(
+        2.0, "times the remaining time of a waiting job that a running one must have to give way"
+    )
 
 
 class ControlSettings(HeuristicSettings):

@@ -12,13 +12,13 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
-from jobcast.models.scheduling.learner import BETAS, Learner, Tried, need_torch, search_betas
 from jobcast.models.scheduling.explorer import Explorer
+from jobcast.models.scheduling.learner import BETAS, Learner, Tried, need_torch, search_betas
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
 from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import Episodes, objectives_beyond, spreads
+from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import (
     RATE,
     imitate,
@@ -61,7 +61,9 @@ class Kind:
     @property
     def lengths(self) -> "SchedulerSettings":
         """How long it is trained where nothing else is asked for."""
-        return SchedulerSettings(iterations=500, workloads=4, runs=2, checks=12) if self.explores else SchedulerSettings()
+        return (
+            SchedulerSettings(iterations=500, workloads=4, runs=2, checks=12) if self.explores else SchedulerSettings()
+        )
 
 
 DEVICE_RL = MlfHSettings(overload=1.0, move_at=1.0, migration=False, preempt=False)
@@ -443,9 +445,7 @@ class _Explorations(_Trainer):
         spread = self._explore(learner, standing.betas, "run", standing.iteration, EXPLORING_RATE * falling)
         return {"reward": standing.checks[-1][1], "spread": spread}
 
-    def _explore(
-        self, learner: Any, betas: tuple[float, ...], stream: str, iteration: int, rate: float
-    ) -> float:
+    def _explore(self, learner: Any, betas: tuple[float, ...], stream: str, iteration: int, rate: float) -> float:
         """Try changes and their opposites, half as many as runs on each workload, and learn from them; their spread."""
         pairs = max(self._settings.runs // 2, 1)
         changes = learner.changes(self._rng(stream, iteration), self._settings.workloads * pairs)
@@ -459,7 +459,9 @@ class _Explorations(_Trainer):
 
     def _worth(self, arrays: Mapping[str, Floats]) -> tuple[float, ...]:
         """Objectives on workloads kept apart, beyond those of MLF-H; means."""
-        return self._episodes.beyond(self._policy(arrays), [self._seed_of("check", n) for n in range(self._settings.checks)])
+        return self._episodes.beyond(
+            self._policy(arrays), [self._seed_of("check", n) for n in range(self._settings.checks)]
+        )
 
     def _check(self, arrays: Mapping[str, Floats], betas: tuple[float, ...]) -> float:
         return float(np.asarray(self._worth(arrays)) @ np.asarray(betas))

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.schedulers.tasks.priorities import SHORTEST, Weights, job_order, learning_worth, task_deadlines, task_priorities
+from jobcast.schedulers.tasks.priorities import (
+    SHORTEST,
+    Weights,
+    job_order,
+    learning_worth,
+    task_deadlines,
+    task_priorities,
+)
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 HOUR_S = 3600.0
@@ -59,7 +66,9 @@ def test_without_a_unit_each_term_counts_in_its_mean_over_the_queue():
 
     ML by size, 0.1 to 0.4 of 0.25. With weights 0.8 of those that depend on them: task 1 is (b + 0.8 d) / 1.8.
     """
-    value = [0.3 * size / 0.25 + 0.7 * (0.65 + 0.3 / slack) for size, slack in ((0.1, 0.5), (0.2, 1), (0.3, 1), (0.4, 1.5))]
+    value = [
+        0.3 * size / 0.25 + 0.7 * (0.65 + 0.3 / slack) for size, slack in ((0.1, 0.5), (0.2, 1), (0.3, 1), (0.4, 1.5))
+    ]
     last = value[3]
     second, third = ((one + 0.8 * last) / 1.8 for one in value[1:3])
     first = (value[0] + 0.8 * 1.8 * (second + third)) / (1 + 0.8 * 3.6)
