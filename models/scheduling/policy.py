@@ -94,7 +94,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a policy was trained with: reward weights, rounds, seed, servers; and how well MLF-H was imitated."""
+    """What a policy was trained with: reward weights, rounds, seed, servers; how well MLF-H was imitated; and the
+    reward of checks on workloads kept apart, by iteration."""
 
     seed: int
     iterations: int
@@ -102,6 +103,7 @@ class Training:
     servers: int
     jobs: int
     imitation: Mapping[str, float] = field(default_factory=dict)
+    checks: tuple[tuple[int, float], ...] = ()
 
 
 class SchedulingPolicy(JsonModel):
@@ -156,12 +158,17 @@ class SchedulingPolicy(JsonModel):
         return cls().set(
             {name: np.array(values) for name, values in saved["weights"].items()},
             {head: tuple(names) for head, names in saved["columns"].items()},
-            Training(**(training | {"betas": tuple(training["betas"])})),
+            Training(**(training | {name: _tuples(training.get(name, ())) for name in ("betas", "checks")})),
             None if measured is None else Measured(**measured),
             saved["better"],
             saved["trained_from_s"],
             saved["trained_until_s"],
         )
+
+
+def _tuples(listed: Any) -> Any:
+    """Lists, as JSON has them, as tuples."""
+    return tuple(_tuples(one) for one in listed) if isinstance(listed, list | tuple) else listed
 
 
 class MlfPolicy(SchedulingPolicy):

@@ -18,7 +18,7 @@ MLFS_STRANGE, MLFS_HOPEFUL = "MLFS, forecasts from other applications", "MLFS, t
 MLF_H_C = "MLF-H with MLF-C"
 GRAPHENE, TIRESIAS, HYPERSCHED, RL = "Graphene", "Tiresias", "HyperSched", "RL"
 GANDIVA, TENSORFLOW, SLAQ, SRTF = "Gandiva", "TensorFlow (Borg)", "SLAQ", "SRTF"
-BASELINES = (GRAPHENE, TIRESIAS, HYPERSCHED, RL, GANDIVA, TENSORFLOW, SLAQ, SRTF)
+BASELINES = (GRAPHENE, TIRESIAS, HYPERSCHED, RL, GANDIVA, TENSORFLOW, SLAQ)
 
 
 @dataclass(frozen=True, slots=True)

@@ -392,6 +392,7 @@ class _Trainer:
             servers=len(self._workload.cluster.capacity),
             jobs=len(self._learnt),
             imitation=standing.imitation,
+            checks=tuple(standing.checks),
         )
         predictor = self._kind.policy().set(
             arrays,
