@@ -176,7 +176,7 @@ def draw_mlfs(config: MlfsConfig, rng: np.random.Generator) -> MlfsDraw:
     # schedulers see the estimate, the replay goes by the truth
     estimate_s = lengths.iteration_s * _errors(config, unseen, of_error)
     frame = _jobs(arrivals, algorithm, gpus, lengths, curves, lengths.epochs * lengths.epoch_iterations * estimate_s,
-                  unseen * config.sample_min * MINUTE_S, config, of_user)  # fmt: skip
+                  (unseen * config.sample_min * MINUTE_S).astype(np.float64), config, of_user)  # fmt: skip
     ids = tuple(frame["job_id"].to_list())
     table = _task_table(ids, tasks, lengths, estimate_s, _options(config, of_user))
     known = JobCurves("generated", "", ids, curves.begin, curves.metric)

@@ -70,7 +70,8 @@ def objectives_of(changes: Floats) -> Floats:
 
 def objectives_beyond(mine: Mapping[str, float], theirs: Mapping[str, float]) -> Floats:
     """(5,) by how much one run is better than another by objective; the negative where they are swapped."""
-    return (objectives_of(change(mine, theirs)) - objectives_of(change(theirs, mine))) / 2.0
+    gained: Floats = (objectives_of(change(mine, theirs)) - objectives_of(change(theirs, mine))) / 2.0
+    return gained
 
 
 class _Watched(MlfH):

@@ -135,7 +135,7 @@ def _listed(learner: Any) -> dict[str, list[Any]]:
     return {name: values.tolist() for name, values in learner.arrays().items()}
 
 
-def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner) -> None:
+def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner | Explorer) -> None:
     """Write all of it; each file in place of the old one at once, the state last."""
     folder.mkdir(parents=True, exist_ok=True)
     # A new name each time: the old weights stay until the state names the new ones.
@@ -151,7 +151,7 @@ def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Le
             old.unlink()
 
 
-def resume(folder: Path, asked: Mapping[str, Any], learner: Learner) -> Standing | None:
+def resume(folder: Path, asked: Mapping[str, Any], learner: Learner | Explorer) -> Standing | None:
     """What `keep` wrote, the learner brought there; None where there is nothing.
 
     Raises
