@@ -94,7 +94,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a policy was trained with: reward weights, rounds, seed, servers; and how well MLF-H was imitated."""
+    """What a policy was trained with: reward weights, rounds, seed, servers; how well MLF-H was imitated; and the
+    reward of checks on workloads kept apart, by iteration."""
 
     seed: int
     iterations: int
@@ -102,6 +103,7 @@ class Training:
     servers: int
     jobs: int
     imitation: Mapping[str, float] = field(default_factory=dict)
+    checks: tuple[tuple[int, float], ...] = ()
 
 
 class SchedulingPolicy(JsonModel):
@@ -156,7 +158,7 @@ class SchedulingPolicy(JsonModel):
         return cls().set(
             {name: np.array(values) for name, values in saved["weights"].items()},
             {head: tuple(names) for head, names in saved["columns"].items()},
-            Training(**(training | {"betas": tuple(training["betas"])})),
+            Training(**(training | {name: _tuples(training.get(name, ())) for name in ("betas", "checks")})),
             None if measured is None else Measured(**measured),
             saved["better"],
             saved["trained_from_s"],
@@ -164,10 +166,20 @@ class SchedulingPolicy(JsonModel):
         )
 
 
+def _tuples(listed: Any) -> Any:
+    """Lists, as JSON has them, as tuples."""
+    return tuple(_tuples(one) for one in listed) if isinstance(listed, list | tuple) else listed
+
+
 class MlfPolicy(SchedulingPolicy):
-    """MLF-RL: reads deadlines, urgency and accuracy as well; reward 7."""
+    """MLF-RL: reads deadlines, urgency and accuracy as well; reward 7.
+
+    Its weights are corrections of MLF-H: `ranks`, `hosts` and `limits`. See `schedulers.tasks.learned_priorities`.
+    """
 
     name: ClassVar[str] = "mlf-policy"
+    algorithm: ClassVar[str] = "pgpe"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
     answers: ClassVar[Question] = Question.TASK_ORDER
 
 

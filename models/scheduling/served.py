@@ -12,11 +12,16 @@ from jobcast.models.scheduling.policy import SchedulingPolicy
 if TYPE_CHECKING:
     import pandas as pd
 
-JOBS = "jobs"
+JOBS, QUEUE = "jobs", "queue"
 
 
-def scores(arrays: Mapping[str, Floats], rows: Floats) -> Floats:
-    """Score of each row (n, n_features) of a waiting job, (n,); two hidden layers with tanh."""
+def scores(arrays: Mapping[str, Floats], rows: Floats, queue: int = 0) -> Floats:
+    """Score of each row (n, n_features) of a job, (n,): two hidden layers with tanh, or a correction of MLF-H.
+
+    `queue` is the column by whose length a correction's weights move.
+    """
+    if "ranks" in arrays:
+        return np.asarray(rows @ arrays["ranks"][0] + rows[:, queue] * (rows @ arrays["ranks"][1]))
     low = np.tanh(rows @ arrays["jobs.first"] + arrays["jobs.first_bias"])
     high = np.tanh(low @ arrays["jobs.second"] + arrays["jobs.second_bias"])
     return np.asarray(high @ arrays["jobs.last"])
@@ -26,6 +31,7 @@ class ServedSchedulingPolicy(ServedModel):
     """One row a waiting job, with the columns that the policy reads of it (`columns_["jobs"]`).
 
     Answers `score`, and `probability`: that the policy picks the job first out of those of the table, while it learns.
+    A correction's score is the power of e by which MLF-H's priority is multiplied, its probability the share of that.
     """
 
     outputs: Mapping[str, str] = {"score": "double", "probability": "double"}
@@ -39,7 +45,8 @@ class ServedSchedulingPolicy(ServedModel):
         """See `models.pyfunc.Served`."""
         import pandas as pd
 
-        found = scores(self.predictor.arrays_, frame[list(self.inputs)].to_numpy(np.float64))
+        queue = list(self.inputs).index(QUEUE) if QUEUE in self.inputs else 0
+        found = scores(self.predictor.arrays_, frame[list(self.inputs)].to_numpy(np.float64), queue)
         # initial: an empty table has no maximum.
         weights = np.exp(found - found.max(initial=-np.inf))
         return pd.DataFrame({"score": found, "probability": weights / weights.sum()}, index=frame.index)

@@ -2,7 +2,10 @@
 
 \b
 FIGURE: figure4 (20 servers), figure5 (550 servers), figure6, figure7, figure8 (parts of MLF-H),
-        bars (orders of the paper with confidence intervals)
+        terms (each term of the priorities left out and alone),
+        estimates (run times of jobs that never ran),
+        bars (orders of the paper with confidence intervals),
+        learning (MLF-RL; needs a champion of mlf-policy)
 JOBCAST_DATA names the folder of traces.
 
 \b
@@ -19,7 +22,7 @@ import click
 
 from papers.driver import JOBS, Paper, command_of, count
 
-ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "bars")
+ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "terms", "estimates", "bars", "learning")
 SEEDS = 10
 
 

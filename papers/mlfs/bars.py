@@ -7,7 +7,7 @@ from papers.bench import Done
 from papers.measures import HOLDS, OPEN, REVERSED, Measure, draws_text, interval_of
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, OVERHEAD, apart, relative
-from papers.mlfs.rows import BASELINES, MLF_H, MLF_RL, MLFS, MLFS_EXACT, MLFS_HOPEFUL, MLFS_STRANGE
+from papers.mlfs.rows import BASELINES, MLF_H, MLF_RL, MLFS, MLFS_EXACT, MLFS_HOPEFUL, MLFS_STRANGE, SRTF
 from papers.mlfs.workloads import scaled
 from papers.page import grid, number, write_page, write_runs
 from papers.runs import names_of
@@ -18,10 +18,10 @@ PAIRS = (
     (MLFS, MLF_RL),
     (MLFS, MLF_H),
     (MLF_RL, MLF_H),
-    *((name, other) for name in (MLFS, MLF_RL, MLF_H) for other in BASELINES),
+    *((name, other) for name in (MLFS, MLF_RL, MLF_H) for other in (*BASELINES, SRTF)),
     *((name, other) for name in (MLFS_EXACT, MLFS_STRANGE, MLFS_HOPEFUL) for other in (MLF_RL, MLF_H, *BASELINES)),
 )
-"""Better and worse, by the paper."""
+"""Better and worse, by the paper, and against shortest remaining time first, which it lacks."""
 MOST_MS, MOST_CPU_S = 20.0, 300.0
 """What a decision and a replay may take."""
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from papers.mlfs import measures as m
 from papers.mlfs.bench import Bench
 from papers.mlfs.plotting import jct_cdfs, over_x, tables_over_x
-from papers.mlfs.rows import HYPERSCHED, MLF_H, MLF_RL, MLFS, SLAQ, TENSORFLOW, TIRESIAS
+from papers.mlfs.rows import HYPERSCHED, MLF_H, MLF_RL, MLFS, SLAQ, SRTF, TENSORFLOW, TIRESIAS
 from papers.mlfs.workloads import A_WEEK, philly_week
 from papers.page import claims, write_page, write_runs
 from papers.runs import means
 
 SHARES = {"1/2": 0.5, "1": 1.0}
 SEEDS = (0,)
-NAMES = (MLFS, MLF_RL, MLF_H, TIRESIAS, HYPERSCHED, TENSORFLOW, SLAQ)
+NAMES = (MLFS, MLF_RL, MLF_H, TIRESIAS, HYPERSCHED, TENSORFLOW, SLAQ, SRTF)
 LEAST, MOST = (f"x = {x}" for x in SHARES)
 
 

@@ -9,7 +9,7 @@ from papers.measures import HOLDS, REVERSED, Measure
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import gain_pct, relative
 from papers.mlfs.plotting import over_x, tables_over_x
-from papers.mlfs.rows import MLF_H, Row
+from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.workloads import SCALES, scaled
 from papers.page import Claim, claims, number, write_page, write_runs
 from papers.runs import Means, means, of_case
@@ -38,7 +38,7 @@ def write_parts(
 ) -> None:
     """Run MLF-H and the rows without parts of it; write the figure's page, table and plot into a folder."""
     measures = list(dict.fromkeys(one.measure for one in effects))
-    done = bench.run([scaled(x) for x in SCALES], (WHOLE, *rows), bench.seeds)
+    done = bench.run([scaled(x) for x in SCALES], (WHOLE, Row(SRTF, "srtf"), *rows), bench.seeds)
     found = means(done)
     write_runs(out, name, done)
     over_x(out, name, title, found, measures)

@@ -17,7 +17,7 @@ MLFS, MLFS_EXACT, MLF_RL, MLF_H = "MLFS", "MLFS, exact forecasts", "MLF-RL", "ML
 MLFS_STRANGE, MLFS_HOPEFUL = "MLFS, forecasts from other applications", "MLFS, the same, never gives up"
 MLF_H_C = "MLF-H with MLF-C"
 GRAPHENE, TIRESIAS, HYPERSCHED, RL = "Graphene", "Tiresias", "HyperSched", "RL"
-GANDIVA, TENSORFLOW, SLAQ = "Gandiva", "TensorFlow (Borg)", "SLAQ"
+GANDIVA, TENSORFLOW, SLAQ, SRTF = "Gandiva", "TensorFlow (Borg)", "SLAQ", "SRTF"
 BASELINES = (GRAPHENE, TIRESIAS, HYPERSCHED, RL, GANDIVA, TENSORFLOW, SLAQ)
 
 
@@ -55,6 +55,7 @@ ROWS = (
     Row(GANDIVA, "gandiva"),
     Row(TENSORFLOW, "borg_fair"),
     Row(SLAQ, "slaq"),
+    Row(SRTF, "srtf"),
 )
 POLICIES = tuple(dict.fromkeys(row.policy for row in ROWS))
 

@@ -155,7 +155,7 @@ class Learn(_Sections):
 class Schedule(_Sections):
     """Schedulers that learn, for which the extra rl is needed."""
 
-    mlf_policy: Learned = Learned(algorithms=("ppo",), settings=SHORT)
+    mlf_policy: Learned = Learned(algorithms=("pgpe",), settings=SHORT)
     device_rl: Learned = Learned(algorithms=("ppo",), settings=SHORT)
 
 

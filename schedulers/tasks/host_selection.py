@@ -130,8 +130,15 @@ def movement(room: Room, use: Floats, origin: int, server: int) -> float:
     return float(min(1.0, use[MEMORY] * MB_PER_GB / rate / DECISION_S))
 
 
-@njit(types.int64(ROOM, LIMITS, FLOATS, FLOATS, types.int64, types.boolean), cache=True)
-def ideal_host(room: Room, limits: Limits, use: Floats, near: Floats, origin: int, bandwidth: bool) -> int:
+# Of movement, communication, and each resource in the distance from the ideal host.
+HOST_TERMS = 2 + KINDS
+EVEN = np.ones(HOST_TERMS)
+
+
+@njit(types.int64(ROOM, LIMITS, FLOATS, FLOATS, types.int64, types.boolean, FLOATS), cache=True)
+def ideal_host(
+    room: Room, limits: Limits, use: Floats, near: Floats, origin: int, bandwidth: bool, weights: Floats
+) -> int:
     """The server most like the ideal virtual host, or -1. MLFS, section 3.3.2.
 
     The ideal has the least utilisation of any underloaded server, resource by resource, the most communication with
@@ -144,6 +151,7 @@ def ideal_host(room: Room, limits: Limits, use: Floats, near: Floats, origin: in
     near : (n_servers,) share of the task's communication volume that is with tasks on each server
     origin : the server that it would move from, or -1
     bandwidth : whether communication counts. MLFS, Figure 7
+    weights : (6,) of movement, communication and each resource; all 1 in the paper
     """
     least, most_near = np.full(KINDS, np.inf), 0.0
     for server in range(len(near)):
@@ -155,11 +163,11 @@ def ideal_host(room: Room, limits: Limits, use: Floats, near: Floats, origin: in
     for server in range(len(near)):
         if not hosts(room, limits, use, server):
             continue
-        distance = movement(room, use, origin, server) ** 2
+        distance = weights[0] * movement(room, use, origin, server) ** 2
         if bandwidth:
-            distance += (near[server] - most_near) ** 2
+            distance += weights[1] * (near[server] - most_near) ** 2
         for kind in range(KINDS):
-            distance += (room.load[server, kind] / room.capacity[server, kind] - least[kind]) ** 2
+            distance += weights[2 + kind] * (room.load[server, kind] / room.capacity[server, kind] - least[kind]) ** 2
         # By more than rounding, so that ties go to the lowest number everywhere.
         if distance < best - tolerance.LOADS:
             best, found = distance, server

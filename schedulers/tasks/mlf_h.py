@@ -29,6 +29,7 @@ from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, Bools, F
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
     FLOATS,
+    HOST_TERMS,
     IDEAL,
     INTS,
     KINDS,
@@ -270,6 +271,7 @@ class MlfHSettings:
     part : whether a leaving task may go where it is further from the tasks that it communicates with
     preempt : whether running jobs give way to waiting ones of higher priority
     hold : how many times the priority of a running job a waiting one must have for that
+    hosts : weights of the distance from the ideal virtual host; see `host_selection.ideal_host`
     """
 
     weights: Weights = field(default_factory=Weights)
@@ -282,11 +284,12 @@ class MlfHSettings:
     part: bool = False
     preempt: bool = True
     hold: float = HOLD
+    hosts: tuple[float, ...] = (1.0,) * HOST_TERMS
 
     @property
     def packing(self) -> Packing:
         """How jobs are packed."""
-        return Packing(IDEAL, self.bandwidth, self.evict, self.part)
+        return Packing(IDEAL, self.bandwidth, self.evict, self.part, np.array(self.hosts))
 
     @property
     def limits(self) -> Limits:
@@ -297,14 +300,12 @@ class MlfHSettings:
 class MlfH(TaskRule):
     """Jobs by the highest priority of their tasks, tasks to the server most like the ideal virtual host."""
 
-    name = "mlf_h"
-
-    def __init__(self, settings: MlfHSettings | None = None) -> None:
-        self.settings = MlfHSettings() if settings is None else settings
+    def __init__(self, settings: MlfHSettings | None = None, name: str = "mlf_h") -> None:
+        self.settings, self.name = MlfHSettings() if settings is None else settings, name
 
     def place(self, view: TaskView) -> Decision:
         """Place waiting jobs, perhaps instead of running ones, and move tasks from overloaded servers, by priority."""
-        rank = rounded_all(task_priorities(view, self.settings.weights))
+        rank = self.ranks(view)
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
         # One queue of waiting jobs and leaving tasks, section 3.3.2.
@@ -315,6 +316,10 @@ class MlfH(TaskRule):
         if chosen.preempt:
             displace(view, room, wants, chosen.limits, chosen.packing, order, rank, chosen.hold)
         return placement(view, room)
+
+    def ranks(self, view: TaskView) -> Floats:
+        """(n_tasks,) priorities of tasks, of active jobs."""
+        return rounded_all(task_priorities(view, self.settings.weights))
 
     def leaving(self, view: TaskView, rank: Floats) -> Bools:
         """(n_tasks,) tasks that should leave overloaded servers, with their priorities `rank` (n_tasks,)."""

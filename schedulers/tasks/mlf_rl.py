@@ -26,6 +26,7 @@ from jobcast.domain.tasks import Floats, Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
 from jobcast.schedulers.tasks.host_selection import Room
 from jobcast.schedulers.tasks.learned_hosts import fitting, move_tasks, place_in_order
+from jobcast.schedulers.tasks.learned_priorities import Corrections
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.network import SAME_SCORE, Layers, Networks, scores_of
 from jobcast.schedulers.tasks.packing import Wants, placement, room_of, wants_of
@@ -134,11 +135,11 @@ class GuardedPolicy(TaskRule):
     Parameters
     ----------
     learned, rule : neither remembers earlier decisions
-    networks : of the learned policy
+    networks : of the learned policy, or its corrections of MLF-H
     tally : where decisions of the rule are counted
     """
 
-    def __init__(self, learned: TaskRule, rule: TaskRule, networks: Networks, tally: BadAnswers) -> None:
+    def __init__(self, learned: TaskRule, rule: TaskRule, networks: Networks | Corrections, tally: BadAnswers) -> None:
         self.name, self._learned, self._rule, self._tally = learned.name, learned, rule, tally
         # Looked for once: weights do not change in a run.
         self._fault = fault_of(networks)
@@ -155,13 +156,17 @@ class GuardedPolicy(TaskRule):
             return self._rule.place(view)
 
 
-def fault_of(networks: Networks) -> tuple[Reason, str] | None:
-    """Why scores of networks may be no numbers; None where they are."""
-    for head, layers in (("jobs", networks.jobs), ("hosts", networks.hosts)):
-        for name, weights in zip(layers._fields, layers, strict=True):
-            # Before the size, since nan compares as false.
-            if not np.isfinite(weights).all():
-                return Reason.NOT_FINITE, f"weights of {head}.{name} are no numbers"
-            if (np.abs(weights) > MOST_WEIGHT).any():
-                return Reason.OUT_OF_RANGE, f"weights of {head}.{name} are beyond {MOST_WEIGHT:g}"
+def fault_of(networks: Networks | Corrections) -> tuple[Reason, str] | None:
+    """Why scores of what was learned may be no numbers; None where they are."""
+    if isinstance(networks, Networks):
+        heads = (("jobs", networks.jobs), ("hosts", networks.hosts))
+        arrays = {f"{head}.{name}": each for head, layers in heads for name, each in layers._asdict().items()}
+    else:
+        arrays = {name: getattr(networks, name) for name in networks.__slots__}
+    for name, weights in arrays.items():
+        # Before the size, since nan compares as false.
+        if not np.isfinite(weights).all():
+            return Reason.NOT_FINITE, f"weights of {name} are no numbers"
+        if (np.abs(weights) > MOST_WEIGHT).any():
+            return Reason.OUT_OF_RANGE, f"weights of {name} are beyond {MOST_WEIGHT:g}"
     return None

@@ -13,6 +13,7 @@ from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
+    EVEN,
     FLOATS,
     FLOATS_2D,
     IDEAL,
@@ -193,15 +194,17 @@ class Packing(NamedTuple):
     bandwidth : whether communication counts in rule IDEAL
     evict : whether a job with a moving task that no server takes goes back to the queue
     part : whether a moving task may go where it is further from the tasks that it communicates with
+    weights : (6,) of rule IDEAL's terms; see `host_selection.ideal_host`
     """
 
     rule: int
     bandwidth: bool
     evict: bool
     part: bool = True
+    weights: Floats = EVEN
 
 
-PACKING = types.NamedTuple([types.int64, types.boolean, types.boolean, types.boolean], Packing)
+PACKING = types.NamedTuple([types.int64, types.boolean, types.boolean, types.boolean, FLOATS], Packing)
 
 
 @njit(types.boolean(ROOM, LIMITS, WANTS, PACKING, types.int64, FLOATS, INTS), cache=True)
@@ -217,7 +220,7 @@ def place_task(
     if packing.rule == IDEAL:
         if packing.bandwidth:
             nearness(room, wants, task, near)
-        server = ideal_host(room, limits, use, near, origin, packing.bandwidth)
+        server = ideal_host(room, limits, use, near, origin, packing.bandwidth, packing.weights)
     else:
         togetherness(room, wants, task, together)
         server = plain_host(packing.rule, room, limits, use, together)

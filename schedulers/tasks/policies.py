@@ -81,7 +81,8 @@ class HeuristicSettings(Settings):
     gamma_d: AtLeastZero = setting(0.3, "weight of the deadline")
     gamma_r: AtLeastZero = setting(0.3, "weight of the remaining time")
     gamma_w: AtLeastZero = setting(0.35, "weight of the waiting time")
-    unit_s: Seconds = setting(86_400.0, "seconds in which equation 4 counts")
+    unit_s: Seconds | None = setting(None, "seconds in which equation 4 counts; means over the queue")
+    sums: Flag = setting(False, "dependent tasks add up, as printed, in place of a weighted mean")
     urgency: Flag = setting(True, "urgency counts")
     deadline: Flag = setting(True, "deadlines count")
     late: Flag = setting(False, "the term of the deadline stays when it has passed")
@@ -94,6 +95,14 @@ class HeuristicSettings(Settings):
     part: Flag = setting(False, "a leaving task may go far from those that it communicates with")
     preempt: Flag = setting(True, "running jobs give way to waiting ones of higher priority")
     hold: AtLeastOne = setting(2.0, "times the priority of a running job that a waiting one must have")
+
+
+class ShortestSettings(Settings):
+    """Of shortest remaining time first."""
+
+    hold: AtLeastOne = setting(
+        2.0, "times the remaining time of a waiting job that a running one must have to give way"
+    )
 
 
 class ControlSettings(HeuristicSettings):
@@ -143,9 +152,20 @@ def _mlf_h(learned: Any, own: HeuristicSettings) -> Any:
     return MlfH(_heuristic(own))
 
 
+def _srtf(learned: Any, own: ShortestSettings) -> Any:
+    from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+    from jobcast.schedulers.tasks.priorities import SHORTEST
+
+    return MlfH(MlfHSettings(weights=SHORTEST, hold=own.hold), "srtf")
+
+
 def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
+    from jobcast.schedulers.tasks.learned_priorities import Corrections, LearnedPriorities
     from jobcast.schedulers.tasks.mlf_rl import MlfRl
 
+    if isinstance(learned, Corrections):
+        return LearnedPriorities(learned, _heuristic(own))
+    # Of versions that were trained to pick one job and server after another.
     return MlfRl(_networks("mlf_rl", learned), settings=_heuristic(own))
 
 
@@ -181,6 +201,7 @@ TASK_POLICIES = (
     _spec("mlf_c", _mlf_c, ControlSettings, "MLF-H; runs end early under overload", MLFS, asks=(ACCURACIES,)),
     _spec("mlf_rl", _mlf_rl, HeuristicSettings, "hosts chosen by a learned policy", MLFS, instead="mlf_h", **BY_RL),
     _spec("mlfs", _mlfs, ControlSettings, "MLF-C, by MLF-RL as soon as one is learned", MLFS, instead="mlfs", **BY_RL),
+    _spec("srtf", _srtf, ShortestSettings, "least remaining time first, placed as MLF-H does", "Schrage (1968)"),
     _spec("slaq", "baselines:Slaq", SlaqSettings, "GPUs where quality grows fastest", "SLAQ (SoCC 2017)"),
     _spec("tiresias", "baselines:Tiresias", TiresiasSettings, "two queues by attained service", TIRESIAS),
     _spec("gandiva", "baselines:Gandiva", GandivaSettings, "in order; full GPUs shed tasks", "Gandiva (OSDI 2018)"),

@@ -5,8 +5,10 @@ What the paper leaves open is read as follows.
 - An iteration I, and the loss that it reduced, is an epoch: a metric is seen at the end of each. Before the first one
   the normalised reduction is 1, as after it, when the latest reduction is all there was.
 - 1 / (d - t), 1 / r and w of equation 4 are added although their units differ, and the published code has no formula
-  for them: each time is counted in `unit_s` seconds. A day is the longest time that section 4.1 allows for a job; with
-  it what remains of a job of hours and its urgency weigh about the same. In shorter units waiting outweighs all.
+  for them: each time is counted in its mean over the active jobs, and equation 2 in its mean over their tasks, so that
+  no unit decides. With `unit_s` times count in so many seconds, and equation 2 as it is printed.
+- Sums over dependent tasks (equations 3 and 5) put a job of many tasks before a short one. Here they are weighted means
+  over a task and those that depend on it; with `sums` they are as printed.
 - A task's deadline is its job's less the seconds that an iteration goes on after the task: its last run must end then.
   Every iteration needs every task, so what remains to a task is what remains to its job; both are at least a decision.
 - A job that is too late has no deadline to keep: the term is 0, or with `late` stays at its largest.
@@ -24,7 +26,6 @@ from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, I
 
 # Weights. MLFS, section 4.1.
 ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Weights:
     alpha : of what is worth to accuracy, against time
     gamma : of dependent tasks
     gamma_d, gamma_r, gamma_w : of deadline, remaining time and waiting time
-    unit_s : seconds in which equation 4 counts
+    unit_s : seconds in which equation 4 counts; None: means over the queue
+    sums : whether dependent tasks add up, as printed, in place of a weighted mean
     urgency, deadline : whether L_J and deadlines count. MLFS, Figure 6
     late : whether the term of the deadline stays when it has passed
     """
@@ -46,10 +48,15 @@ class Weights:
     gamma_d: float = GAMMA_D
     gamma_r: float = GAMMA_R
     gamma_w: float = GAMMA_W
-    unit_s: float = DAY_S
+    unit_s: float | None = None
+    sums: bool = False
     urgency: bool = True
     deadline: bool = True
     late: bool = False
+
+
+# Remaining time alone: the shortest first.
+SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_d=0.0, gamma_w=0.0, urgency=False, deadline=False)
 
 
 class Graph(NamedTuple):
@@ -101,19 +108,19 @@ def _all_tails(graph: Graph, jobs: Ints, compute_s: Floats, tail_s: Floats) -> N
         find_tails(graph, job, compute_s, tail_s)
 
 
-@njit(types.void(GRAPH, INTS, types.float64, types.float64, FLOATS, FLOATS, FLOATS), cache=True)
-def _combine(
-    graph: Graph, jobs: Ints, alpha: float, gamma: float, learned: Floats, timed: Floats, priority: Floats
-) -> None:
-    """Equations 3, 5 and 6, from the values of tasks by themselves; parameter servers come first in their jobs."""
+@njit(types.void(GRAPH, INTS, types.float64, types.boolean, FLOATS, FLOATS), cache=True)
+def _combine(graph: Graph, jobs: Ints, gamma: float, sums: bool, value: Floats, priority: Floats) -> None:
+    """Equations 3 and 5, from the values of tasks by themselves; parameter servers come first in their jobs."""
+    parts = np.ones(len(value))
     for job in jobs:
         begin, end = graph.task_of[job], graph.task_of[job + 1]
-        add_children(graph, job, gamma, learned)
-        add_children(graph, job, gamma, timed)
+        add_children(graph, job, gamma, value)
+        if not sums:
+            add_children(graph, job, gamma, parts)
         highest = -np.inf
         for task in range(begin, end):
             if not graph.is_server[task]:
-                priority[task] = alpha * learned[task] + (1.0 - alpha) * timed[task]
+                priority[task] = value[task] / parts[task]
                 highest = max(highest, priority[task])
         # The server has the highest of its job: without it no worker runs.
         for task in range(begin, end):
@@ -150,14 +157,31 @@ def learning_worth(view: TaskView, weights: Weights) -> Floats:
 def task_priorities(view: TaskView, weights: Weights) -> Floats:
     """(n_tasks,) P_{k,J} of equation 6, of active jobs; 0 for others."""
     jobs, unit_s = view.jobs, weights.unit_s
-    timed = _hurry(view, weights) if weights.deadline else np.zeros(len(jobs.job_of))
+    # At least a decision, or a term would pass all others as its time nears 0.
     left_s = np.maximum((view.limit - view.done) * jobs.iteration_s, DECISION_S)
-    by_job = weights.gamma_r * unit_s / left_s + weights.gamma_w * view.waited_s / unit_s
-    timed += by_job[jobs.job_of]
+    by_job = weights.gamma_r * _unit(left_s[view.active], unit_s) / left_s
+    by_job += weights.gamma_w * view.waited_s / _unit(view.waited_s[view.active], unit_s)
     learned = learning_worth(view, weights)[jobs.job_of] * jobs.size_share
-    priority = np.zeros(len(jobs.job_of))
-    _combine(graph_of(view), view.active, weights.alpha, weights.gamma, learned, timed, priority)
+    if unit_s is None:
+        learned /= _unit(learned[active_tasks(view)])
+    # Equations 3 and 5 are linear: what they add up may be weighed by equation 6 before.
+    value = weights.alpha * learned + (1.0 - weights.alpha) * (_hurry(view, weights) + by_job[jobs.job_of])
+    priority = np.zeros(len(value))
+    _combine(graph_of(view), view.active, weights.gamma, weights.sums, value, priority)
     return priority
+
+
+def active_tasks(view: TaskView) -> Bools:
+    """(n_tasks,) those of active jobs."""
+    active = np.zeros(len(view.jobs.submit_s), dtype=np.bool_)
+    active[view.active] = True
+    return np.asarray(active[view.jobs.job_of])
+
+
+def _unit(values: Floats, unit: float | None = None) -> float:
+    """What values (n,) are counted in: the unit, or their mean where there is none; 1 where that is 0."""
+    mean = unit if unit is not None else float(values.mean()) if len(values) else 0.0
+    return mean if mean > 0.0 else 1.0
 
 
 def job_order(view: TaskView, priority: Floats) -> Ints:
@@ -168,9 +192,11 @@ def job_order(view: TaskView, priority: Floats) -> Ints:
 
 
 def _hurry(view: TaskView, weights: Weights) -> Floats:
-    """(n_tasks,) the deadline's term of equation 4."""
-    # At least a decision, or the term would pass all others as it nears 0.
-    left_s = np.maximum(task_deadlines(view) - view.now_s, DECISION_S)
-    kept = (view.jobs.deadline_s > view.now_s) | weights.late
-    term: Floats = np.where(kept[view.jobs.job_of], weights.gamma_d * weights.unit_s / left_s, 0.0)
+    """(n_tasks,) the deadline's term of equation 4; 0 for tasks without a deadline to keep, and for all without it."""
+    due_s = view.jobs.deadline_s
+    kept = (weights.deadline & np.isfinite(due_s) & ((due_s > view.now_s) | weights.late))[view.jobs.job_of]
+    kept &= active_tasks(view)
+    left_s = np.maximum(task_deadlines(view)[kept] - view.now_s, DECISION_S)
+    term = np.zeros(len(kept))
+    term[kept] = weights.gamma_d * _unit(left_s, weights.unit_s) / left_s
     return term

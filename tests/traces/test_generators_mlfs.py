@@ -154,6 +154,35 @@ def test_estimates_are_wrong_by_a_tenth(drawn):
     assert np.median(tasks.iteration_s / true_s) == pytest.approx(1.0, abs=0.02)
 
 
+def error_of(**settings):
+    """By job, the error of its estimate, beside the draw."""
+    settings = {"jobs": 2000, "weeks": 2, **settings}
+    trace, (tasks, _) = generate("mlfs", 5, settings)[0], generate_tasks("mlfs", 5, settings)
+    true_s = trace.duration_s / trace.jobs["epochs"].to_numpy() / tasks.epoch_iterations
+    return np.abs(tasks.iteration_s / true_s - 1), trace
+
+
+def test_run_times_of_jobs_that_never_ran_are_known_less_well_until_they_are_sampled():
+    known, trace = error_of()
+    strange, alike = error_of(unseen=1.0)
+    mixed, _ = error_of(unseen=0.5)
+    sampled, later = error_of(unseen=1.0, sample_min=10.0)
+    assert strange.mean() == pytest.approx(0.3, abs=0.03)
+    assert mixed.mean() == pytest.approx((0.11 + 0.3) / 2, abs=0.03)
+    np.testing.assert_array_equal(sampled, known)
+    np.testing.assert_array_equal(alike.submit_s, trace.submit_s)
+    np.testing.assert_allclose(later.submit_s - trace.submit_s, 600.0, atol=1e-3)
+    np.testing.assert_allclose(later.due_s, trace.due_s, atol=1e-3)
+
+
+def test_sampled_jobs_queue_behind_those_that_came_meanwhile():
+    trace, later = (error_of(unseen=0.5, sample_min=minutes)[1] for minutes in (0.0, 60.0))
+    assert (np.diff(later.submit_s) >= 0.0).all()
+    moved = np.sort(later.submit_s) - np.sort(trace.submit_s)
+    assert 0.3 < (later.submit_s.sum() - trace.submit_s.sum()) / (3600.0 * len(trace)) < 0.7
+    assert moved.max() <= 3600.0
+
+
 @pytest.mark.parametrize("mean_error", [0.01, 0.11, 0.3])
 def test_the_spread_of_errors_gives_their_mean(mean_error):
     spread = spread_of_error(mean_error)

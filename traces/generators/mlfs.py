@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
@@ -166,17 +166,17 @@ def mlfs_notes(config: MlfsConfig) -> tuple[str, ...]:
 
 def draw_mlfs(config: MlfsConfig, rng: np.random.Generator) -> MlfsDraw:
     """Draw all of it, each quantity from a stream of its own. Raises ConfigError and TraceError."""
-    of_arrival, of_task, of_length, of_curve, of_user, of_error = rng.spawn(6)
-    arrivals = arrivals_of(config, of_arrival)
+    of_arrival, of_task, of_length, of_curve, of_user, of_error, of_class = rng.spawn(7)
+    arrivals, unseen = _sampled(arrivals_of(config, of_arrival), config, of_class)
     algorithm = of_task.integers(0, len(ALGORITHMS), config.jobs)
     gpus = of_task.choice(np.asarray(config.widths, dtype=np.int64), config.jobs)
     tasks = tasks_of_jobs(algorithm, gpus, config, of_task)
     lengths = _lengths(arrivals, algorithm, tasks, config, of_length)
     curves = draw_curves(lengths.epochs, of_curve)
     # schedulers see the estimate, the replay goes by the truth
-    estimate_s = lengths.iteration_s * _errors(config, of_error)
+    estimate_s = lengths.iteration_s * _errors(config, unseen, of_error)
     frame = _jobs(arrivals, algorithm, gpus, lengths, curves, lengths.epochs * lengths.epoch_iterations * estimate_s,
-                  config, of_user)  # fmt: skip
+                  (unseen * config.sample_min * MINUTE_S).astype(np.float64), config, of_user)  # fmt: skip
     ids = tuple(frame["job_id"].to_list())
     table = _task_table(ids, tasks, lengths, estimate_s, _options(config, of_user))
     known = JobCurves("generated", "", ids, curves.begin, curves.metric)
@@ -218,9 +218,19 @@ def _scaled(duration_s: Floats, shortest_s: Floats, longest_s: float, gpu: Float
     return np.clip(duration_s * low, shortest_s, longest)
 
 
-def _errors(config: MlfsConfig, rng: np.random.Generator) -> Floats:
+def _sampled(arrivals: Arrivals, config: MlfsConfig, rng: np.random.Generator) -> tuple[Arrivals, Bools]:
+    """Jobs in the order in which they queue, and which of them never ran before: these after their sample runs."""
+    unseen = rng.random(config.jobs) < config.unseen
+    queued_s = arrivals.submit_s + unseen * config.sample_min * MINUTE_S
+    order = np.argsort(queued_s, kind="stable")
+    return Arrivals(queued_s[order], arrivals.duration_s[order]), unseen[order]
+
+
+def _errors(config: MlfsConfig, unseen: Bools, rng: np.random.Generator) -> Floats:
     """(n_jobs,) factors of estimates, lognormal around 1."""
-    return np.exp(spread_of_error(config.error) * rng.standard_normal(config.jobs))
+    strange = config.error if config.sample_min else config.unseen_error
+    spread = np.where(unseen, spread_of_error(strange), spread_of_error(config.error))
+    return np.exp(spread * rng.standard_normal(config.jobs))
 
 
 def _options(config: MlfsConfig, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -239,16 +249,21 @@ def _jobs(
     lengths: Lengths,
     curves: DrawnCurves,
     estimate_s: Floats,
+    sampled_s: Floats,
     config: MlfsConfig,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """Canonical table; deadlines by the estimated run times, targets by the accuracies that are reached at the end."""
+    """Canonical table; deadlines by the estimated run times, targets by the accuracies that are reached at the end.
+
+    Time spent on sample runs (n_jobs,) is lost to the deadline.
+    """
     of_deadline, of_urgency, of_target = rng.spawn(3)
     count, begin_s = config.jobs, float(arrivals.submit_s[0])
     allowed_s = of_deadline.uniform(*DEADLINE_H, count) * HOUR_S
     origin = pl.from_epoch(pl.Series([round(begin_s * 1e6)]), time_unit="us").dt.replace_time_zone("UTC")[0]
     frame = plain_frame(POOL, origin, arrivals.submit_s - begin_s, lengths.run_s, gpus)
-    within_us = np.ceil(np.maximum(DEADLINE_SLACK * estimate_s, allowed_s) * 1e6).astype(np.int64)
+    within_s = np.maximum(np.maximum(DEADLINE_SLACK * estimate_s, allowed_s) - sampled_s, MINUTE_S)
+    within_us = np.ceil(within_s * 1e6).astype(np.int64)
     names = list(ALGORITHMS)
     return frame.with_columns(
         pl.Series("model", [names[at] for at in algorithm.tolist()]),

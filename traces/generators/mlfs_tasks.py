@@ -99,6 +99,9 @@ class MlfsConfig:
     epochs: tuple[int, ...] = setting((20, 100), "fewest and most epochs of a job", 1, 100_000)
     options: str = setting(PAPER, f"what users ask for: {PAPER} (OptStop, may become target) or {MIXED}")
     error: float = setting(0.11, "mean relative error of estimated seconds an iteration", 0, 1)
+    unseen: float = setting(0.0, "share of jobs that never ran before; section 3.1", 0, 1)
+    unseen_error: float = setting(0.3, "mean relative error of their estimates", 0, 1)
+    sample_min: float = setting(0.0, "minutes that they run apart before they queue, known as the others then", 0, 1440)
     target: tuple[float, ...] = setting((0.85, 0.995), "required accuracy as a share of the final one", 0, 1)
     start: datetime = setting(FIRST_INSTANT, "instant at which the week begins, without a trace")  # noqa: RUF009
 

@@ -57,7 +57,7 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
     """
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.experiments.sources import loaded_version
-    from jobcast.schedulers.tasks.network import networks_of
+    from jobcast.schedulers.tasks.learned_priorities import learned_from
 
     rule = find_policy(policy)
     # A policy that stands in for itself runs its heuristic until it has learned.
@@ -74,7 +74,8 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
         )
     version = registry.asked(*spec.pinned(name))
     model = loaded_version(home, name, version.version)
-    if alone and not model.better_:  # it runs the heuristic until a learned policy is better. MLFS, section 3.4
+    # It runs the heuristic until a learned policy is better (MLFS, section 3.4), or one is named.
+    if alone and not model.better_ and name not in dict(spec.versions):
         return Learned()
     overlap = version.trace_sha256 == window.source.sha256 and version.train_until_s > float(window.submit_s[0])
     if overlap and not allow_overlap:
@@ -83,4 +84,4 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
             f"which reaches into the window from {iso(float(window.submit_s[0]))}; choose another version or a later "
             "--from, or pass --allow-overlap"
         )
-    return Learned(networks_of(model.arrays_), {name: version.version}, overlap)
+    return Learned(learned_from(model.arrays_), {name: version.version}, overlap)

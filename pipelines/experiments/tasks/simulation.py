@@ -49,12 +49,13 @@ def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, tally: 
     """A policy; a learned one is guarded by the rule whose place it takes, which takes its where there is none."""
     if known.networks is None and not known.missed:
         return cast(TaskRule, make_rule(spec.name, None, settings))
+    from jobcast.schedulers.tasks.learned_priorities import Corrections
     from jobcast.schedulers.tasks.mlf_rl import GuardedPolicy
     from jobcast.schedulers.tasks.network import Networks
 
     # The rule takes those of the settings that it knows.
     instead = find_of_kind(spec.instead, TASKS)
     rule = make_rule(spec.instead, None, {name: settings[name] for name in settings if instead.decides_by(name)})
-    if not isinstance(known.networks, Networks):
+    if not isinstance(known.networks, Networks | Corrections):
         return cast(TaskRule, rule)
     return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, tally)

@@ -1,6 +1,6 @@
 """A learned policy against MLF-H on workloads that it has not seen, pair by pair. MLFS, section 3.4: when to switch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def compare(
     return measured(np.array(changes))
 
 
-def change(mine: dict[str, float], theirs: dict[str, float]) -> Floats:
+def change(mine: Mapping[str, float], theirs: Mapping[str, float]) -> Floats:
     """Change of each of `FIGURES`."""
     # Where MLF-H sends nothing there is no share to tell.
     shares = [mine[name] / theirs[name] - 1.0 if theirs[name] else 0.0 for name in SHARES]

@@ -18,7 +18,7 @@ from jobcast.schedulers.tasks.features import (
     some_job_runs,
     told_of,
 )
-from jobcast.schedulers.tasks.host_selection import Room, ideal_host
+from jobcast.schedulers.tasks.host_selection import EVEN, Room, ideal_host
 from jobcast.schedulers.tasks.learned_hosts import fitting, host_rows, settle, sheet_of
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import make_room, tasks_leaving
@@ -110,7 +110,7 @@ class Picking:
         room, near, asked = self._room, np.empty(len(self._room.least)), self._settings
         nearness(room, self._wants, task, near)
         origin = int(room.server_of[room.place[task]]) if room.place[task] != QUEUED else -1
-        best = ideal_host(room, self._limits, self._wants.use[task], near, origin, asked.bandwidth)
+        best = ideal_host(room, self._limits, self._wants.use[task], near, origin, asked.bandwidth, EVEN)
         # A task moves only where it is no farther from what it talks to; else it stays, or is evicted.
         if origin >= 0 and (
             best < 0 or best == origin or (not asked.part and near[best] < near[origin] - tolerance.LOADS)

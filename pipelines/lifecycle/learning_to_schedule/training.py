@@ -6,22 +6,31 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import AccuracyForecast
-from jobcast.models.scheduling.learner import BETAS, Learner, need_torch
+from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
+from jobcast.models.scheduling.explorer import Explorer
+from jobcast.models.scheduling.learner import BETAS, Learner, Tried, need_torch, search_betas
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
+from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import Episodes, objectives_beyond, spreads
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
-from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, imitate, improve, tuned_betas
+from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import (
+    RATE,
+    imitate,
+    improve,
+    tuned_betas,
+    worth,
+)
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import OBJECTIVES
 from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout, as_taught, best, roll_out, sampling
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FEATURES
+from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, LearnedPriorities, corrections_of
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import Networks, networks_of
@@ -40,18 +49,27 @@ class Kind:
     blank : columns of jobs that are not read
     settings : of MLF-H, as far as the policy shares them
     policy : the class that is registered
+    explores : whether corrections of MLF-H are learned by changes of weights, not networks by drawn picks
     """
 
     betas: tuple[float, ...]
     blank: tuple[str, ...]
     settings: MlfHSettings
     policy: type[Policy]
+    explores: bool = False
+
+    @property
+    def lengths(self) -> "SchedulerSettings":
+        """How long it is trained where nothing else is asked for."""
+        return (
+            SchedulerSettings(iterations=500, workloads=4, runs=2, checks=12) if self.explores else SchedulerSettings()
+        )
 
 
 DEVICE_RL = MlfHSettings(overload=1.0, move_at=1.0, migration=False, preempt=False)
 """As `schedulers.tasks.mlf_rl.device_rl` runs by default: servers are filled, nothing leaves them."""
 SCHEDULERS: Mapping[str, Kind] = {
-    MlfPolicy.name: Kind(BETAS, (), MlfHSettings(), MlfPolicy),
+    MlfPolicy.name: Kind(BETAS, (), MlfHSettings(), MlfPolicy, explores=True),
     DevicePolicy.name: Kind((1.0, *(0.0,) * (OBJECTIVES - 1)), ML_FEATURES, DEVICE_RL, DevicePolicy),
 }
 """By predictor."""
@@ -112,12 +130,12 @@ class Standing:
     tried: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _listed(learner: Learner) -> dict[str, list[Any]]:
+def _listed(learner: Any) -> dict[str, list[Any]]:
     """Weights as JSON takes them."""
     return {name: values.tolist() for name, values in learner.arrays().items()}
 
 
-def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner) -> None:
+def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Learner | Explorer) -> None:
     """Write all of it; each file in place of the old one at once, the state last."""
     folder.mkdir(parents=True, exist_ok=True)
     # A new name each time: the old weights stay until the state names the new ones.
@@ -133,7 +151,7 @@ def keep(folder: Path, asked: Mapping[str, Any], standing: Standing, learner: Le
             old.unlink()
 
 
-def resume(folder: Path, asked: Mapping[str, Any], learner: Learner) -> Standing | None:
+def resume(folder: Path, asked: Mapping[str, Any], learner: Learner | Explorer) -> Standing | None:
     """What `keep` wrote, the learner brought there; None where there is nothing.
 
     Raises
@@ -205,8 +223,10 @@ def train_scheduler(
         raise ConfigError(f"{name!r} is no learned scheduler; choose from {', '.join(SCHEDULERS)}")
     need_torch()
     workload.check()
-    asked = (SCHEDULERS[name], settings or SchedulerSettings(), seed, forecast)
-    return _Trainer(*asked, workload, folder, progress or _quiet, note or _quiet).run()
+    kind = SCHEDULERS[name]
+    asked = (kind, settings or kind.lengths, seed, forecast)
+    trainer = _Explorations if kind.explores else _Trainer
+    return trainer(*asked, workload, folder, progress or _quiet, note or _quiet).run()
 
 
 def _quiet(*_: object) -> None:
@@ -235,15 +255,16 @@ class _Trainer:
 
     def run(self) -> TrainedScheduler:
         """From the first step, or from the last checkpoint on, to the end."""
-        # Made again after an interrupt: they take seconds, and columns are blanked by them.
-        shown = [self._shown(number) for number in range(max(self._settings.shown, 2))]
-        learner = Learner(FEATURES, blank=self._blank(shown), seed=self._seed)
-        standing = resume(self._folder, self._asked(), learner)
-        if standing is None:
-            standing = self._begin(learner, shown)
+        learner, standing = self._started()
         while standing.iteration < self._settings.iterations:
             self._iterate(learner, standing)
         return self._finish(standing)
+
+    def _started(self) -> tuple[Any, Standing]:
+        # Made again after an interrupt: they take seconds, and columns are blanked by them.
+        shown = [self._shown(number) for number in range(max(self._settings.shown, 2))]
+        learner = Learner(FEATURES, blank=self._blank(shown), seed=self._seed)
+        return learner, resume(self._folder, self._asked(), learner) or self._begin(learner, shown)
 
     def _asked(self) -> dict[str, Any]:
         jobs = self._workload.jobs
@@ -282,17 +303,23 @@ class _Trainer:
             start=_listed(learner),
             best=_listed(learner),
         )
+        self._tune(learner, standing, start)
+        standing.checks.append((0, self._check(start, standing.betas)))
+        keep(self._folder, self._asked(), standing, learner)
+        return standing
+
+    def _tune(self, learner: Any, standing: Standing, start: Mapping[str, Floats]) -> None:
+        """Weights of the reward, where they are to be looked for."""
         if self._settings.tune:
-            tried = tuned_betas(
-                learner, start, self._tuning_groups, self._value, self._settings.tune, self._seed, self._progress
-            )
+            tried = self._tried(learner, start)
             standing.tried = [asdict(each) for each in tried]
             standing.betas = max(tried, key=lambda each: each.value).betas
             # Short trainings have changed the weights.
             learner.assign(start)
-        standing.checks.append((0, self._check(networks_of(start), standing.betas)))
-        keep(self._folder, self._asked(), standing, learner)
-        return standing
+
+    def _tried(self, learner: Any, start: Mapping[str, Floats]) -> tuple[Tried, ...]:
+        rounds = self._settings.tune
+        return tuned_betas(learner, start, self._tuning_groups, self._value, rounds, self._seed, self._progress)
 
     def _tuning_groups(self, networks: Networks, number: int) -> list[list[Rollout]]:
         return self._groups(networks, "tune", number)
@@ -306,15 +333,19 @@ class _Trainer:
             groups.append([roll_out(self._courses, seed, sampling(networks, rng)) for rng in chances])
         return groups
 
-    def _iterate(self, learner: Learner, standing: Standing) -> None:
+    def _step(self, learner: Learner, standing: Standing, falling: float) -> dict[str, float]:
+        """Learn from an iteration's runs; what they earned."""
         groups = self._groups(networks_of(learner.arrays()), "run", standing.iteration)
+        result = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
+        return {"reward": result.reward, "completion": result.objectives[0]}
+
+    def _iterate(self, learner: Any, standing: Standing) -> None:
         # To a tenth at the end; small steps where little is left to gain.
         falling = 1.0 - 0.9 * standing.iteration / self._settings.iterations
-        result = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
+        standing.history.append(self._step(learner, standing, falling))
         standing.iteration += 1
-        standing.history.append({"reward": result.reward, "completion": result.objectives[0]})
-        if standing.iteration % CHECK_EVERY == 0 or standing.iteration == self._settings.iterations:
-            value = self._check(networks_of(learner.arrays()), standing.betas)
+        if standing.iteration % self._every == 0 or standing.iteration == self._settings.iterations:
+            value = self._check(learner.arrays(), standing.betas)
             # The first check is of imitation alone: whoever never beats it stays with that.
             if value > max(each for _, each in standing.checks):
                 standing.best = _listed(learner)
@@ -329,8 +360,14 @@ class _Trainer:
         totals = [roll_out(self._courses, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
         return tuple(np.mean(totals, axis=0).tolist())
 
-    def _check(self, networks: Networks, betas: tuple[float, ...]) -> float:
-        return float(np.asarray(self._value(networks)) @ np.asarray(betas))
+    def _check(self, arrays: Mapping[str, Floats], betas: tuple[float, ...]) -> float:
+        return float(np.asarray(self._value(networks_of(arrays))) @ np.asarray(betas))
+
+    _every: ClassVar[int] = CHECK_EVERY
+    _columns: ClassVar[Mapping[str, tuple[str, ...]]] = {JOBS: JOB_FEATURES, HOSTS: HOST_FEATURES}
+
+    def _policy(self, arrays: Mapping[str, Floats]) -> TaskRule:
+        return MlfRl(networks_of(arrays), settings=self._kind.settings)
 
     def _finish(self, standing: Standing) -> TrainedScheduler:
         """Compare with MLF-H on jobs that were not learnt from, and say whether to switch over."""
@@ -339,9 +376,8 @@ class _Trainer:
         streams = [self._rng("compare", number) for number in range(max(self._settings.compared, 2))]
         source = self._learnt if self._apart is None else self._apart
         made = [(draw_episode(source, self._settings.episode, rng), int(rng.integers(2**31))) for rng in streams]
-        policy = MlfRl(networks_of(arrays), settings=self._kind.settings)
         found = compare(
-            policy,
+            self._policy(arrays),
             MlfH(),
             [workload for workload, _ in made],
             [seed for _, seed in made],
@@ -356,10 +392,11 @@ class _Trainer:
             servers=len(self._workload.cluster.capacity),
             jobs=len(self._learnt),
             imitation=standing.imitation,
+            checks=tuple(standing.checks),
         )
         predictor = self._kind.policy().set(
             arrays,
-            {JOBS: JOB_FEATURES, HOSTS: HOST_FEATURES},
+            self._columns,
             training,
             found,
             is_better(found),
@@ -367,3 +404,65 @@ class _Trainer:
             float(submit_s[-1]),
         )
         return TrainedScheduler(predictor, tuple(standing.history), tuple(standing.checks), tuple(standing.tried))
+
+
+EXPLORING_RATE = 0.06
+"""Of Adam, in standard deviations of changes, falling to a tenth of it."""
+SHORT = 20
+"""Iterations of a short training."""
+
+
+class _Explorations(_Trainer):
+    """Corrections of MLF-H, learned by changes of all weights for whole runs; no run is shown before."""
+
+    _every: ClassVar[int] = 50
+    _columns: ClassVar[Mapping[str, tuple[str, ...]]] = {JOBS: RANK_FEATURES}
+
+    def _started(self) -> tuple[Any, Standing]:
+        self._episodes = Episodes(self._learnt, self._settings.episode, self._kind.settings, self._forecast)
+        learner = Explorer(spreads(self._episodes, [self._seed_of("shown", number) for number in range(4)]))
+        standing = resume(self._folder, self._asked(), learner)
+        if standing is None:
+            listed = _listed(learner)
+            standing = Standing(betas=self._kind.betas, start=listed, best=listed)
+            self._tune(learner, standing, learner.arrays())
+            standing.checks.append((0, self._check(learner.arrays(), standing.betas)))
+            keep(self._folder, self._asked(), standing, learner)
+        return learner, standing
+
+    def _policy(self, arrays: Mapping[str, Floats]) -> TaskRule:
+        return LearnedPriorities(corrections_of(arrays), self._kind.settings)
+
+    def _tried(self, learner: Any, start: Mapping[str, Floats]) -> tuple[Tried, ...]:
+        def train(betas: tuple[float, ...]) -> float:
+            learner.assign(start)
+            for number in range(SHORT):
+                self._explore(learner, betas, "tune", number, EXPLORING_RATE)
+            return worth(self._worth(learner.arrays()))
+
+        return search_betas(train, self._settings.tune, self._seed)
+
+    def _step(self, learner: Any, standing: Standing, falling: float) -> dict[str, float]:
+        spread = self._explore(learner, standing.betas, "run", standing.iteration, EXPLORING_RATE * falling)
+        return {"reward": standing.checks[-1][1], "spread": spread}
+
+    def _explore(self, learner: Any, betas: tuple[float, ...], stream: str, iteration: int, rate: float) -> float:
+        """Try changes and their opposites, half as many as runs on each workload, and learn from them; their spread."""
+        pairs = max(self._settings.runs // 2, 1)
+        changes = learner.changes(self._rng(stream, iteration), self._settings.workloads * pairs)
+        gains = np.empty(len(changes))
+        for number, change in enumerate(changes):
+            seed = self._seed_of(stream, iteration, number // pairs)
+            both = [self._episodes.figures(self._policy(learner.changed(sign * change)), seed) for sign in (1.0, -1.0)]
+            gains[number] = objectives_beyond(*both) @ np.asarray(betas)
+        learner.learn(changes, gains, rate)
+        return float(gains.std())
+
+    def _worth(self, arrays: Mapping[str, Floats]) -> tuple[float, ...]:
+        """Objectives on workloads kept apart, beyond those of MLF-H; means."""
+        return self._episodes.beyond(
+            self._policy(arrays), [self._seed_of("check", n) for n in range(self._settings.checks)]
+        )
+
+    def _check(self, arrays: Mapping[str, Floats], betas: tuple[float, ...]) -> float:
+        return float(np.asarray(self._worth(arrays)) @ np.asarray(betas))

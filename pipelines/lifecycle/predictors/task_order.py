@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -83,8 +83,8 @@ class TaskOrder(Life[SchedulingPolicy]):
         return Known(scenario.trace, more, from_s, until_s)
 
     def fitted(self, known: Known, progress: Step | None) -> Fitted:
-        """By imitation of MLF-H, then by policy gradient; an interrupted training goes on."""
-        from jobcast.pipelines.lifecycle.learning_to_schedule.training import SchedulerSettings, train_scheduler
+        """By policy gradient, from MLF-H on; an interrupted training goes on."""
+        from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, train_scheduler
 
         scenario, asked, seed = known.tables["scenario"], known.tables["asked"], self.settings.seed
         counts: dict[str, Any] = {key: int(text) for key, text in self.settings.given.items() if key in COUNTS}
@@ -95,7 +95,7 @@ class TaskOrder(Life[SchedulingPolicy]):
             scenario.workload,
             draft,
             seed=seed,
-            settings=SchedulerSettings(tune=self.settings.tune, **counts),
+            settings=replace(SCHEDULERS[self.name].lengths, tune=self.settings.tune, **counts),
             forecast=known.tables["accuracies"],
             progress=progress,
             note=asked.note,

@@ -10,7 +10,7 @@ from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
 from papers.bench import RUNS
 from papers.driver import reproduce
-from papers.mlfs import bars, bench, figure4, parts
+from papers.mlfs import bars, bench, estimates, figure4, parts, terms
 from papers.mlfs.__main__ import PAPER, main
 from papers.mlfs.workloads import Workload
 
@@ -65,18 +65,34 @@ def test_figures_share_runs_and_go_on_where_they_stopped(small, tmp_path):
     (out / RUNS).write_text(begun + begun[:100])  # a line that was cut
     answer = run("figure4", "figure7", *words, "--resume")
     assert answer.exit_code == 0, answer.output
+    made = [(x, title) for x in JOBS for title in ("SRTF", "without bandwidth")]
     assert [line for line in answer.output.splitlines() if "seed" in line] == [
         "  1/1 x = 1/4, seed 0, MLF-H",
-        *(f"  {at}/3 x = {x}, seed 0, without bandwidth" for at, x in enumerate(JOBS, 1)),
+        *(f"  {at}/6 x = {x}, seed 0, {title}" for at, (x, title) in enumerate(made, 1)),
     ]
     told = (out / RUNS).read_text()
     assert told.startswith(begun)
-    assert len([json.loads(line) for line in told.splitlines()]) == 6
+    assert len([json.loads(line) for line in told.splitlines()]) == 9
     assert "| with bandwidth: mean JCT better by | 5 to 15 % |" in (out / "figure7" / "figure7.md").read_text()
     assert (out / "figure4" / "figure4-jct.svg").is_file()
     answer = run("bars", *words)
     assert "  2/2 x = 3, seed 0, MLF-H" in answer.output  # without --resume all is run anew
     assert len((out / RUNS).read_text().splitlines()) == 2
+
+
+def test_pages_of_terms_and_estimates(small, tmp_path, monkeypatch):
+    for module in (terms, estimates):
+        monkeypatch.setattr(module, "JOBS", 6)
+        monkeypatch.setattr(module, "TESTBED", ((4, 4),))
+    monkeypatch.setattr(terms, "LOADS", (0.05, 0.1))
+    monkeypatch.setattr(estimates, "LOAD", ("load", 0.05))
+    answer = run("terms", "estimates", "--out", tmp_path, "--seeds", 2, "--jobs", 1)
+    assert answer.exit_code == 0, answer.output
+    page = (tmp_path / "results.md").read_text()
+    assert "| without waiting |" in page
+    assert "load 0.05: beyond MLF-H" in page
+    assert "half, sample runs" in page
+    assert len((tmp_path / "terms" / "terms.csv").read_text().splitlines()) == 1 + 13 * 2 * 2
 
 
 def test_an_unknown_name_stops_before_anything_is_run(data, tmp_path):

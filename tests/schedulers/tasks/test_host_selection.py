@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.schedulers.tasks.host_selection import ideal_host, movement
+from jobcast.schedulers.tasks.host_selection import EVEN, ideal_host, movement
 from jobcast.schedulers.tasks.packing import limits_of, nearness, room_of, wants_of
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
@@ -20,7 +20,7 @@ def room_with(*shares, gpus=4):
 
 
 def chosen(room, near, *, use=SMALL, origin=-1, bandwidth=True):
-    return ideal_host(room, LIMITS, use, np.array(near, dtype=float), origin, bandwidth)
+    return ideal_host(room, LIMITS, use, np.array(near, dtype=float), origin, bandwidth, EVEN)
 
 
 def test_the_least_used_server_is_the_ideal_one_without_communication():

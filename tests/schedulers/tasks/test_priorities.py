@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.schedulers.tasks.priorities import Weights, job_order, learning_worth, task_deadlines, task_priorities
+from jobcast.schedulers.tasks.priorities import (
+    SHORTEST,
+    Weights,
+    job_order,
+    learning_worth,
+    task_deadlines,
+    task_priorities,
+)
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 HOUR_S = 3600.0
@@ -13,8 +20,8 @@ NOW_S = 2 * HOUR_S
 
 
 def by_hour(**given):
-    """Weights of the paper, times in hours."""
-    return Weights(**{"unit_s": HOUR_S} | given)
+    """Weights of the paper as it prints them, times in hours."""
+    return Weights(**{"unit_s": HOUR_S, "sums": True} | given)
 
 
 def diamond(*, server=False, deadline_s=NOW_S + 1.5 * HOUR_S, **given):
@@ -52,6 +59,44 @@ def test_equations_2_to_6_of_a_diamond():
     """
     expected = [0.3 * 0.506 + 0.7 * 5.604, 0.3 * 0.26 + 0.7 * 2.44, 0.3 * 0.31 + 0.7 * 2.44, 0.3 * 0.2 + 0.7 * 1.3]
     np.testing.assert_allclose(task_priorities(diamond(), by_hour()), expected, rtol=1e-12)
+
+
+def test_without_a_unit_each_term_counts_in_its_mean_over_the_queue():
+    """One job: what remains and what it waited are their own means, 1 each; slack 0.5, 1, 1, 1.5 h of 1 h in the mean.
+
+    ML by size, 0.1 to 0.4 of 0.25. With weights 0.8 of those that depend on them: task 1 is (b + 0.8 d) / 1.8.
+    """
+    value = [
+        0.3 * size / 0.25 + 0.7 * (0.65 + 0.3 / slack) for size, slack in ((0.1, 0.5), (0.2, 1), (0.3, 1), (0.4, 1.5))
+    ]
+    last = value[3]
+    second, third = ((one + 0.8 * last) / 1.8 for one in value[1:3])
+    first = (value[0] + 0.8 * 1.8 * (second + third)) / (1 + 0.8 * 3.6)
+    np.testing.assert_allclose(task_priorities(diamond(), Weights()), [first, second, third, last], rtol=1e-12)
+
+
+def in_other_units(view, factor):
+    """The same view as one that counts time in other units sees it."""
+    jobs = view.jobs._replace(
+        **{name: getattr(view.jobs, name) * factor for name in ("deadline_s", "submit_s", "iteration_s", "compute_s")}
+    )
+    return view._replace(jobs=jobs, now_s=view.now_s * factor, waited_s=view.waited_s * factor)
+
+
+@given(task_views(), st.sampled_from([60.0, 3600.0, 86400.0]), st.booleans())
+def test_no_unit_of_time_decides(view, unit, sums):
+    """Hours are seconds times 3600; all times here are beyond a minute, the least that counts."""
+    hours = in_other_units(view, 1e8)
+    found, other = (task_priorities(one, Weights(sums=sums)) for one in (hours, in_other_units(hours, unit)))
+    np.testing.assert_allclose(found, other, rtol=1e-9)
+    assert task_priorities(view, Weights(unit_s=unit)).shape == found.shape
+
+
+@given(task_views())
+def test_shortest_remaining_time_first_is_the_reciprocal_of_what_remains(view):
+    left_s = np.maximum((view.limit - view.done) * view.jobs.iteration_s, 60.0)
+    order = job_order(view, task_priorities(view, SHORTEST))
+    assert (np.diff(left_s[order]) >= -1e-9 * left_s[order][1:]).all()
 
 
 def test_a_parameter_server_is_as_high_as_the_highest_and_no_child():

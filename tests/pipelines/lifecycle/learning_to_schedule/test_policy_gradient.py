@@ -177,7 +177,7 @@ def test_the_card_says_whether_it_was_better(better, said):
     policy = MlfPolicy().set(arrays(), {"jobs": ("a",), "hosts": ()}, training, measured, better, 10.0, 20.0)
     trained = TrainedScheduler(policy, ({"reward": -0.5, "completion": -1.0},), ((0, -0.6), (2, -0.4)), ())
     card = scheduler_card(trained, "mine", Source("mine.csv", "ab" * 32, 100))
-    assert card.description == f"ppo, trained on 70 jobs of mine; {said} than MLF-H"
+    assert card.description == f"pgpe, trained on 70 jobs of mine; {said} than MLF-H"
     assert (card.seed, card.train_from_s, card.train_until_s, card.trace_rows) == (4, 10.0, 20.0, 100)
     assert card.parameters["better"] is better
     assert card.parameters["beta_2"] == 0.4

@@ -10,6 +10,7 @@ from jobcast.models.registry.cards import content_sha256
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, SchedulerSettings, train_scheduler
 from jobcast.schedulers.tasks.features import JOB_FEATURES, ML_FEATURES
+from jobcast.schedulers.tasks.learned_priorities import LearnedPriorities, corrections_of
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
@@ -38,8 +39,9 @@ def digest(trained, folder):
     return content_sha256(folder)
 
 
-def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path):
-    whole = train_scheduler("mlf-policy", WORKLOAD, tmp_path / "whole", settings=SHORT)
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path, name):
+    whole = train_scheduler(name, WORKLOAD, tmp_path / "whole", settings=SHORT)
 
     class Interrupt(BaseException):
         pass
@@ -49,16 +51,20 @@ def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path):
             raise Interrupt
 
     with pytest.raises(Interrupt):
-        train_scheduler("mlf-policy", WORKLOAD, tmp_path / "parts", settings=SHORT, progress=stop)
-    resumed = train_scheduler("mlf-policy", WORKLOAD, tmp_path / "parts", settings=SHORT)
+        train_scheduler(name, WORKLOAD, tmp_path / "parts", settings=SHORT, progress=stop)
+    resumed = train_scheduler(name, WORKLOAD, tmp_path / "parts", settings=SHORT)
     assert len(whole.history) == 2
     assert resumed.history == whole.history
     assert digest(whole, tmp_path / "a") == digest(resumed, tmp_path / "b")
-    assert whole.predictor.training_.imitation.keys() == {"jobs", "hosts"}
-    log = replay_tasks(WORKLOAD, MlfRl(networks_of(whole.predictor.arrays_), "mlf_rl"), seed=0)
+    if name == "device-rl":
+        assert whole.predictor.training_.imitation.keys() == {"jobs", "hosts"}
+        policy = MlfRl(networks_of(whole.predictor.arrays_))
+    else:
+        policy = LearnedPriorities(corrections_of(whole.predictor.arrays_))
+    log = replay_tasks(WORKLOAD, policy, seed=0)
     assert np.isfinite(log.end_s).all()
     with pytest.raises(ConfigError, match="a training with other settings or jobs"):
-        train_scheduler("mlf-policy", WORKLOAD, tmp_path / "parts", settings=replace(SHORT, runs=3))
+        train_scheduler(name, WORKLOAD, tmp_path / "parts", settings=replace(SHORT, runs=3))
 
 
 def test_device_rl_reads_completion_times_alone(tmp_path):
@@ -69,6 +75,13 @@ def test_device_rl_reads_completion_times_alone(tmp_path):
     assert weights[JOB_FEATURES.index("remaining")].any()
     assert trained.predictor.training_.betas == (1.0, 0.0, 0.0, 0.0, 0.0)
     assert not SCHEDULERS["device-rl"].settings.migration
+
+
+def test_without_iterations_the_policy_is_mlf_h(tmp_path):
+    trained = train_scheduler("mlf-policy", WORKLOAD, tmp_path, settings=replace(SHORT, iterations=0))
+    assert trained.checks == ((0, 0.0),)
+    assert set(trained.predictor.measured_.means.values()) == {0.0}
+    assert not trained.predictor.better_
 
 
 @pytest.mark.slow

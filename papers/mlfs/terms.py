@@ -1,0 +1,59 @@
+"""MLFS, equations 2 to 6, term by term: MLF-H without each and with each alone, by load."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from papers.bench import Done
+from papers.measures import draws_text
+from papers.mlfs.bench import Bench
+from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, URGENT, apart, relative
+from papers.mlfs.plotting import tables_over_x
+from papers.mlfs.rows import MLF_H, SRTF, Row
+from papers.mlfs.workloads import TESTBED, Workload
+from papers.page import grid, write_page, write_runs
+from papers.runs import means
+
+JOBS, DRAWS = 310, 3
+LOADS = (0.5, 1.0, 1.5)
+FIVE_MINUTES = {"round_s": "300"}
+PARTS = {
+    "accuracy": {"alpha": "0"},
+    "deadlines": {"gamma_d": "0"},
+    "remaining time": {"gamma_r": "0"},
+    "waiting": {"gamma_w": "0"},
+    "urgency": {"urgency": "false"},
+    "dependent tasks": {"gamma": "0"},
+}
+TIMES = ("deadlines", "remaining time", "waiting")
+PRINTED = {"unit_s": "86400", "sums": "true"}
+MEASURES = (JCT, DEADLINE, URGENT, ACCURATE)
+
+
+def _rows() -> list[Row]:
+    settings = {f"without {part}": given for part, given in PARTS.items()}
+    settings["accuracy alone"] = {"alpha": "1"}
+    for one in ("deadlines", "waiting"):
+        settings[f"{one} alone"] = PARTS["accuracy"] | {k: "0" for t in TIMES if t != one for k in PARTS[t]}
+    settings |= {"as printed, in days": PRINTED, "as printed, in hours": PRINTED | {"unit_s": "3600"}}
+    rows = [Row(title, "mlf_h", given | FIVE_MINUTES) for title, given in settings.items()]
+    return [Row(MLF_H, "mlf_h", FIVE_MINUTES), Row(SRTF, "srtf", FIVE_MINUTES), *rows]
+
+
+def terms(bench: Bench, out: Path) -> None:
+    """Write the page and its table of runs into a folder."""
+    loads = [Workload(f"load {load:g}", JOBS, TESTBED, (("load", load),)) for load in LOADS]
+    rows, seeds = _rows(), bench.seeds[:DRAWS]
+    done = bench.run(loads, rows, seeds)
+    write_runs(out, "terms", done)
+    apart_by = [
+        part for load in loads for part in (f"## {load.name}: beyond MLF-H", _beyond(done, load.name, rows[1:]))
+    ]
+    tables = tables_over_x(means(done), MEASURES)
+    write_page(__file__, out, draws=draws_text(len(seeds)), jobs=JOBS, tables=tables, apart=apart_by)
+
+
+def _beyond(done: Sequence[Done], case: str, rows: Sequence[Row]) -> str:
+    """By how much each row is better than MLF-H, with intervals of paired differences."""
+    compared = [(JCT, relative), *((one, apart) for one in MEASURES[1:])]
+    cells = [(row.title, *(by(one, done, case, row.title, MLF_H).text() for one, by in compared)) for row in rows]
+    return grid(("policy", "JCT, % less", *(f"{one.word}, points" for one in MEASURES[1:])), cells)
