@@ -79,7 +79,7 @@ class SiaRiskSettings(Lending):
 class SiaPlanSettings(Lending):
     """Of SIA planned in time."""
 
-    budget_min: AtLeastZero = setting(6.0, "minutes by which an early start may be expected to slow others")
+    budget_min: AtLeastZero = setting(2.0, "minutes by which an early start may be expected to slow others")
     relief_min: AtLeastOne = setting(60.0, "mean minutes until others give GPUs back")
 
 
@@ -190,7 +190,12 @@ POOL_POLICIES = (
         paper="ours, after SIA",
     ),
     _spec(
-        *("sia_plan", "sia_plan:SiaPlan", "early starts by sampled futures, due ones by virtual clocks", SiaPlanSettings),
+        *(
+            "sia_plan",
+            "sia_plan:SiaPlan",
+            "early starts by sampled futures, due ones by virtual clocks",
+            SiaPlanSettings,
+        ),
         asks=SIA_ASKS,
         not_local=WHOLE_PLAN,
         paper="ours, after SIA",

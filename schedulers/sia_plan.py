@@ -5,14 +5,16 @@ quota alone. It plans with every job's future known. Here the same is done with 
 
 - The virtual clock needs no forecast. A job that started no later than virtually has run at least as long as it would
   have by now, so that who waits, runs and has ended in a pool that shares nothing is known at any instant. Whom the
-  clock starts is due, and starts before all others. A job that was done early holds its virtual GPUs until it would have
+  clock starts is due, and goes before all others. A job that was done early holds its virtual GPUs until it would have
   ended: its pool asks for no real ones meanwhile, and jobs queued behind it can wait without being slowed.
-- What is needed from now on is sampled (`needed_gpus`): run times of all jobs that are there from the forecast's duration
-  bins, given what they have run; the virtual clock of each pool with these; and loads to come by quantiles, as Figure 8
-  reserves them: all that arrives by a horizon at once, up to the quota that is virtually idle, once its queue is.
-- A job may start early if the GPUs that others would lack because of it, times the minutes for which they would, are
-  expected to be at most the budget: the integral over t of P(it still runs at t) x E[GPUs lacking at t]. What others
-  leave at t is taken as normal, with the samples' mean and variance, so that rare shortages count as well.
+- What is needed from now on is sampled (`needed_gpus`): run times of all jobs that are there from the forecast's
+  duration bins, given what they have run; the virtual clock of each pool with these; and loads to come by quantiles, as
+  Figure 8 reserves them: all that arrives by a horizon at once, up to the quota that is virtually idle once nobody of
+  the pool is queued.
+- A job may start early if the minutes by which it is expected to slow others keep to a budget. With L(t) the largest
+  number of GPUs expected to be lacking because of it by t, D its run time, W the mean width of jobs, and R the time
+  until others give GPUs back, as in `sia_risk`, they are E[integral from 0 to D of L(t) exp(-(D - t) / R) dt] / W.
+  What others leave at t is taken as normal, with the mean and variance of the samples, so that rare shortages count.
 - Of those that may, the one of the least expected GPUs x run time starts first, whatever its pool.
 """
 
@@ -51,9 +53,12 @@ FUTURES = 16
 EDGE_RATIO = 12.0
 # For so long a plan serves, brought up to date by starts and ends alone.
 RENEW_S = 60.0
-BUDGET_MIN = 6.0
-import os
-STRICT, W = os.environ.get('STRICT','1')=='1', os.environ.get('WW','1')=='1'
+# Chosen on 2 to 15 October 2017 of Philly, learnt until then, and on a campus of another seed than the reported ones.
+BUDGET_MIN = 2.0
+# Mean time until others give back the GPUs that somebody misses, as in `sia_risk`.
+RELIEF_MIN = 60.0
+# Of the mean width of jobs, by each that is submitted.
+FORGETTING = 0.01
 FIRST_ROOM = 1024
 LEVELS = tuple(((np.arange(FUTURES) + 0.5) / FUTURES).tolist())
 
@@ -76,20 +81,20 @@ def run_time(chances: Floats, edges: Floats, age: float, level: float) -> float:
     """Quantile of a run time, given that it is above `age`; where no bin allows that, log-uniform beyond it."""
     left = survival(chances, edges, age)
     if left <= tolerance.SHARES:
-        return max(age, 1.0) * EDGE_RATIO**level
+        return float(max(age, 1.0) * EDGE_RATIO**level)
     target, above = left * (1.0 - level), 0.0
     for one in range(len(chances) - 1, -1, -1):
         chance = chances[one]
         if chance > 0.0 and above + chance >= target:
             low, high = edges[one], edges[one + 1]
-            return max(age, high * np.exp(-np.log(high / low) * (target - above) / chance))
+            return float(max(age, high * np.exp(-np.log(high / low) * (target - above) / chance)))
         above += chance
-    return max(age, edges[0])
+    return float(max(age, edges[0]))
 
 
 @njit(cache=True)
 def level_of(number: int, future: int) -> float:
-    """Level of a job's run time, or a pool's load, in a future: each of `FUTURES` levels once, in an order of its own."""
+    """Level of a run time or load in a future: each of `FUTURES` levels once, in an order of its own by number."""
     mixed = (number * 2654435761) & 0xFFFFFFFF
     place = (future * (2 * (mixed >> 7) + 1) + (mixed >> 15)) % FUTURES
     return (place + 0.5) / FUTURES
@@ -114,6 +119,55 @@ def hold(left: Floats, fact: Floats, edges: Floats, mids: Floats, now_s: float, 
 
 
 @njit(cache=True)
+def _spend(use: Floats, mids: Floats, begin_s: float, end_s: float, gpus: float) -> None:
+    """GPUs are in use from one instant to another: as changes by step, (steps + 1,)."""
+    use[np.searchsorted(mids, begin_s)] += gpus
+    use[np.searchsorted(mids, max(begin_s, end_s))] -= gpus
+
+
+@njit(cache=True)
+def _queued(ends: Any, room: Floats, clock: Floats, pool: int, gpus: float) -> None:
+    """Move a pool's clock on until its next job fits."""
+    while room[pool] < gpus and len(ends[pool]) > 0:
+        over_s, given = heappop(ends[pool])
+        room[pool] += given
+        clock[pool] = max(clock[pool], over_s)
+
+
+@njit(cache=True)
+def _played(
+    seqs: Ints, facts: Floats, edges: Floats, mids: Floats, now_s: float, quotas: Floats, future: int
+) -> tuple[Floats, Floats, Floats]:
+    """A future without arrivals: changes of what is needed, and of virtual use by pool; when pools' queues are over."""
+    real, virtual = np.zeros(len(mids) + 1), np.zeros((len(quotas), len(mids) + 1))
+    room, clock = quotas.copy(), np.zeros(len(quotas))
+    ends = [[(0.0, 0.0) for _ in range(0)] for _ in quotas]
+    for row in range(len(seqs)):
+        fact = facts[row]
+        pool, gpus, waits, queued = int(fact[POOL]), fact[GPUS], np.isnan(fact[START]), np.isnan(fact[BEGIN])
+        # Nobody behind starts within the plan.
+        if queued and waits and clock[pool] > mids[-1]:
+            continue
+        run_s = _sampled(fact, edges, now_s, seqs[row], future)
+        begin_s, end_s = 0.0, run_s if waits else fact[START] + run_s - now_s
+        if not waits and np.isnan(fact[END]):
+            _spend(real, mids, 0.0, end_s, gpus)
+        if queued:
+            _queued(ends, room, clock, pool, gpus)
+            begin_s = clock[pool]
+            end_s = begin_s + run_s
+        elif not waits:
+            # Late jobs end virtually when they do, which is when it is known.
+            end_s = max(0.0, end_s + max(0.0, fact[BEGIN] - fact[START]))
+        room[pool] -= gpus
+        heappush(ends[pool], (end_s, gpus))
+        _spend(virtual[pool], mids, begin_s, end_s, gpus)
+        if waits:
+            _spend(real, mids, begin_s, end_s, gpus)
+    return real, virtual, clock
+
+
+@njit(cache=True)
 def needed_gpus(
     seqs: Ints, facts: Floats, edges: Floats, mids: Floats, now_s: float, quotas: Floats, loads: Floats, until: Ints
 ) -> Floats:
@@ -129,54 +183,14 @@ def needed_gpus(
     loads : (pools, horizons, levels) GPUs to arrive within each horizon
     until : (steps,) number of the first horizon that a step is within, the last one for steps beyond
     """
-    pools, steps = len(quotas), len(mids)
-    needed = np.zeros((FUTURES, steps))
+    needed = np.zeros((FUTURES, len(mids)))
     for future in range(FUTURES):
-        real, virtual = np.zeros(steps + 1), np.zeros((pools, steps + 1))
-        room, clock = quotas.copy(), np.zeros(pools)
-        ends = [[(0.0, 0.0)] for _ in range(pools)]
-        for heap in ends:
-            heap.clear()
-        for row in range(len(seqs)):
-            fact = facts[row]
-            pool, gpus = int(fact[POOL]), fact[GPUS]
-            waits, runs = np.isnan(fact[START]), np.isnan(fact[END]) and not np.isnan(fact[START])
-            # Queued where nobody behind starts within the plan.
-            if clock[pool] > mids[-1] and waits and np.isnan(fact[BEGIN]):
-                continue
-            run_s = _sampled(fact, edges, now_s, seqs[row], future)
-            if runs:
-                real[0] += gpus
-                real[np.searchsorted(mids, fact[START] + run_s - now_s)] -= gpus
-            if not np.isnan(fact[BEGIN]):
-                begin_s = 0.0
-                end_s = (now_s if waits else fact[BEGIN]) + run_s - now_s
-                # Late jobs end virtually when they do, which is when it is known.
-                if runs:
-                    end_s = max(end_s, fact[START] + run_s - now_s)
-            else:
-                while room[pool] < gpus and len(ends[pool]) > 0:
-                    over_s, given = heappop(ends[pool])
-                    room[pool] += given
-                    clock[pool] = max(clock[pool], over_s)
-                begin_s = clock[pool]
-                end_s = begin_s + run_s
-            if begin_s > mids[-1]:
-                continue
-            end_s = max(end_s, begin_s)
-            room[pool] -= gpus
-            heappush(ends[pool], (end_s, gpus))
-            first, last = np.searchsorted(mids, begin_s), np.searchsorted(mids, end_s)
-            virtual[pool, first] += gpus
-            virtual[pool, last] -= gpus
-            if waits:
-                real[first] += gpus
-                real[last] -= gpus
+        real, virtual, clock = _played(seqs, facts, edges, mids, now_s, quotas, future)
         needed[future] = np.cumsum(real)[:-1]
-        for pool in range(pools):
+        for pool in range(len(quotas)):
             level = int(level_of(pool, future) * FUTURES)
             used = 0.0
-            for step in range(steps):
+            for step in range(len(mids)):
                 used += virtual[pool, step]
                 if mids[step] >= clock[pool] and used < quotas[pool]:
                     needed[future, step] += min(quotas[pool] - used, loads[pool, until[step], level])
@@ -218,7 +232,8 @@ def minutes_at_risk(edges: Floats, steps_s: Floats, relief_min: float) -> Floats
     ends = edges[:-1, None] * (edges[1:] / edges[:-1])[:, None] ** levels
     relief_s = MINUTE_S * relief_min
     gone = np.exp(-np.maximum(ends[:, :, None] - steps_s, 0.0) / relief_s)
-    return relief_min * np.diff(gone, axis=2).mean(axis=1)
+    result: Floats = relief_min * np.diff(gone, axis=2).mean(axis=1)
+    return result
 
 
 class VirtualClock:
@@ -279,7 +294,8 @@ class SiaPlan:
     Parameters
     ----------
     forecasts : tells probabilities of duration bins and quantiles of loads
-    budget_min : GPU-minutes that others may be expected to lack because of a job that starts early
+    budget_min : minutes by which an early start may be expected to slow others
+    relief_min : mean time until others give GPUs back, minutes
     tick_s, switches : see `Sia`; where sharing is off, the owners come for all of a pool's quota
 
     Notes
@@ -294,7 +310,7 @@ class SiaPlan:
         self,
         forecasts: UncertainForecasts,
         budget_min: float = BUDGET_MIN,
-        relief_min: float = 60.0,
+        relief_min: float = RELIEF_MIN,
         tick_s: float | None = None,
         switches: Switches = ALL_SHARE,
     ) -> None:
@@ -326,7 +342,7 @@ class SiaPlan:
         chances = np.array(self._forecasts.duration_probabilities(job), dtype=np.float64)
         self._facts[job.seq] = (nan, job.gpus, job.submit_s, *[nan] * 4, *chances)
         self._arrived.append(job)
-        self._width += (job.gpus - self._width) / min(len(self._jobs) + 1.0, 500.0) if not self._width else 0.01 * (job.gpus - self._width)
+        self._width += FORGETTING * (job.gpus - self._width) if self._width else job.gpus
         return self._service(job.seq)
 
     def _service(self, seq: int) -> float:
@@ -398,20 +414,18 @@ class SiaPlan:
         self._held.add(seq)
 
     def _start_due(self, view: View, change: dict[int, Grant | None]) -> float:
-        """Start who is due, in the order of virtual starts; GPUs that idle then and that none of them waits for."""
-        room, still, used = view.free_gpus, [], 0
-        for begin_s, seq in self._due:
-            gpus = self._jobs[seq].gpus
-            if gpus <= (room if STRICT else view.free_gpus - used):
-                used += gpus
-                change[seq] = Grant(gpus)
-                self._start(seq, view.now_s)
+        """Start who is due and fits, by virtual start; GPUs that idle then, less those that late jobs wait for."""
+        free, late = view.free_gpus, []
+        for entry in self._due:
+            gpus = self._jobs[entry[1]].gpus
+            if gpus <= free:
+                change[entry[1]] = Grant(gpus)
+                self._start(entry[1], view.now_s)
+                free -= gpus
             else:
-                still.append((begin_s, seq))
-            # Who is late gathers GPUs: nobody behind takes them.
-            room -= gpus
-        self._due = still
-        return room
+                late.append(entry)
+        self._due = late
+        return free - sum(self._jobs[seq].gpus for _, seq in late)
 
     def _next_early(self, view: View, room: int) -> Job | None:
         """Of the jobs that keep to the budget that of the least expected service, taken into the plan."""
@@ -422,8 +436,9 @@ class SiaPlan:
             return None
         if view.now_s - self._at_s >= RENEW_S:
             self._renew(view)
+        short = np.maximum.accumulate(lacking(self._left, widths), axis=1)
         costs = np.full((room + 1, len(self._typical_s)), inf)
-        costs[widths.astype(np.int64)] = np.maximum.accumulate(lacking(self._left, widths), axis=1) @ self._minutes.T / (self._width if W else 1)
+        costs[widths.astype(np.int64)] = short @ self._minutes.T / self._width
         place = first_within(order, self._facts, costs, self._budget_min)
         if place < 0:
             return None
@@ -440,11 +455,11 @@ class SiaPlan:
         live, facts = self._live, self._facts
         self._live = live = live[~(facts[live, OVER] <= view.now_s)]
         pools = list(view.pools.values())
-        loads = np.array([[self._load(pool, horizon_s, view.now_s) for horizon_s in self._horizons_s] for pool in pools])
-        quotas = np.array([pool.quota for pool in pools], dtype=np.float64)
-        needed = needed_gpus(
-            live, facts[live], self._edges, self._mids, view.now_s, quotas, loads, self._until
+        loads = np.array(
+            [[self._load(pool, horizon_s, view.now_s) for horizon_s in self._horizons_s] for pool in pools]
         )
+        quotas = np.array([pool.quota for pool in pools], dtype=np.float64)
+        needed = needed_gpus(live, facts[live], self._edges, self._mids, view.now_s, quotas, loads, self._until)
         self._left, self._at_s = view.total_gpus - needed, view.now_s
 
     def _load(self, pool: PoolView, horizon_s: float, now_s: float) -> Sequence[float]:
