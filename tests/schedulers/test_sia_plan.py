@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.switches import Switch, Switches
+from jobcast.domain.policy import Grant
+from jobcast.domain.switches import ALL_SHARE, Switch, Switches
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia_plan import (
     BEGIN,
@@ -50,7 +51,7 @@ def test_the_same_run_twice_is_the_same(workload, budget_min):
     assert first.start_s.tolist() == second.start_s.tolist()
 
 
-def lent(budget_min=2.0, switches=Switches(()), run_s=60.0):
+def lent(budget_min=2.0, switches=ALL_SHARE, run_s=60.0):
     """Starts where pool p has one GPU and two jobs, and pool q an idle one that nobody comes for."""
     jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
     workload = Workload(jobs, [Outcome(run_s), Outcome(run_s)], [Pool("p", 1), Pool("q", 1)])
@@ -82,8 +83,6 @@ def test_it_begins_amid_a_run_with_who_holds_what():
     jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
     workload = Workload(jobs, [Outcome(100.0), Outcome(100.0)], [Pool("p", 1), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
-    from jobcast.domain.policy import Grant
-
     run = Simulation(workload, SiaPlan(oracle), oracle).begin(50.0, {0: Stand(50.0, Grant(1.0), 0.0)})
     assert run.run().log().start_s.tolist() == [0.0, 50.0]
 
