@@ -76,6 +76,13 @@ class SiaRiskSettings(Lending):
     relief_min: AtLeastOne = setting(60.0, "mean minutes until others give GPUs back")
 
 
+class SiaPlanSettings(Lending):
+    """Of SIA planned in time."""
+
+    budget_min: AtLeastZero = setting(2.0, "minutes by which an early start may be expected to slow others")
+    relief_min: AtLeastOne = setting(60.0, "mean minutes until others give GPUs back")
+
+
 class SiaPreemptSettings(Settings):
     """Of SIA with preemption."""
 
@@ -180,6 +187,17 @@ POOL_POLICIES = (
         *("sia_risk", "sia_risk:SiaRisk", "sia that prices what lending may cost the lender", SiaRiskSettings),
         asks=SIA_ASKS,
         local=BLOCKS,
+        paper="ours, after SIA",
+    ),
+    _spec(
+        *(
+            "sia_plan",
+            "sia_plan:SiaPlan",
+            "early starts by sampled futures, due ones by virtual clocks",
+            SiaPlanSettings,
+        ),
+        asks=SIA_ASKS,
+        not_local=WHOLE_PLAN,
         paper="ours, after SIA",
     ),
     _spec(

@@ -40,7 +40,8 @@ from tests.contract.random_jobs import (
 
 BACKFILLING = ("easy", "easy_forecast", "conservative_backfill")
 OVER_POOLS = (
-    *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
+    *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk"),
+    *("sia_plan", "sia_preempt", "milp"),
     *(*BACKFILLING, "as_recorded"),
     *(f"{name} locality" for name in local_policies()),
 )
@@ -73,6 +74,7 @@ def settings_of(rng, name):
         "themis_np": {"filter": (0.2, 0.8, 1.0)},
         "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")},
         "sia_risk": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
+        "sia_plan": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
         "sia_preempt": {"resume_s": (0.0, 30.0)},
         "milp": {"time_limit_s": (600.0,), "search_tries": (200,)},
     }.get(name.removesuffix(" locality"), {})

@@ -23,7 +23,7 @@ RUNS = 10_000
 FEW, MANY = 1, 115
 SLOWER = {
     **dict.fromkeys(("shockwave", "ossp", "shockwave gavel", "ossp gavel"), 25),
-    **dict.fromkeys(("milp", "exact", "andreas", "sia_risk", "sia_risk locality"), 25),
+    **dict.fromkeys(("milp", "exact", "andreas", "sia_risk", "sia_plan", "sia_risk locality"), 25),
     **dict.fromkeys(names_of(kinds.TASKS), 40),
 }
 """Fewer experiments of policies that solve programmes, search, or are looked at task by task."""

@@ -22,7 +22,7 @@ from jobcast.schedulers.registry import (
 from jobcast.schedulers.settings import Settings
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
-SIAS = ["themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"]
+SIAS = ["themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_plan", "sia_preempt", "milp"]
 RUN = ["easy", "easy_forecast", "conservative_backfill", "as_recorded"]
 FLAT = ["fcfs", "ssf", "sjf", "gssf", "mmfs", *SIAS, *RUN]
 """Policies over pools of whole jobs."""
@@ -157,7 +157,7 @@ PARTS = {"decide": lambda *given: None}
 
 
 def test_names_are_unique_and_specs_complete():
-    assert len(BUILT_IN) == 50
+    assert len(BUILT_IN) == 51
     for name, spec in BUILT_IN.items():
         assert (spec.name, spec.kind in KINDS, bool(spec.summary)) == (name, True, True)
         assert spec.instead in ("", *BUILT_IN)
@@ -199,7 +199,7 @@ def test_a_policy_of_another_kind_is_refused_with_those_that_there_are():
 
 CLASSES = {
     "ssf": "ssf:ShortestServiceFirst", "mmfs": "mmfs:MaxMinFair", "themis_np": "themis_np:ThemisNp", "sia": "sia:Sia",
-    "sia_risk": "sia_risk:SiaRisk", "shockwave": "shockwave:Shockwave",
+    "sia_risk": "sia_risk:SiaRisk", "sia_plan": "sia_plan:SiaPlan", "shockwave": "shockwave:Shockwave",
     "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "themis_filter:ThemisFilter",
     "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "gandiva_fair:GandivaFair",
     "srpt": "las:ShortestRemaining", "pollux": "pollux:Pollux",

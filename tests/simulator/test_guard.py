@@ -25,7 +25,7 @@ PARTS = {
     DURATIONS: ("duration_bin", "duration_probabilities", "duration_s"),
 }
 PART_OF = {question: part for part, questions in PARTS.items() for question in questions}
-OF_POOLS = ["sia", "sia_risk", "sia_preempt", "ssf", "sjf", "gssf", "themis_np", "easy_forecast"]
+OF_POOLS = ["sia", "sia_risk", "sia_plan", "sia_preempt", "ssf", "sjf", "gssf", "themis_np", "easy_forecast"]
 LOCAL = "sia with locality"
 OF_ROUNDS = ["srpt", "allox", "themis_filter"]
 POLICIES = [*OF_POOLS, LOCAL, *OF_ROUNDS]

@@ -241,6 +241,7 @@ BY_POLICY = {
     "sia_risk": Sharing.WINDOWS,
     "sia_preempt": Sharing.WINDOWS,
     "sia_vc": Sharing.CLOCK,
+    "sia_plan": Sharing.CLOCK,
     "hived": Sharing.SPARE,
     "gssf": Sharing.SHARED,
     "mmfs": Sharing.SHARED,

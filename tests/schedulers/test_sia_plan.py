@@ -1,0 +1,141 @@
+"""SIA planned in time: its virtual clock against FCFS, its samples and costs against sums by hand."""
+
+from math import exp, inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Grant
+from jobcast.domain.switches import ALL_SHARE, Switch, Switches
+from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.sia_plan import (
+    BEGIN,
+    CHANCES,
+    FUTURES,
+    SiaPlan,
+    lacking,
+    level_of,
+    minutes_at_risk,
+    needed_gpus,
+    run_time,
+    survival,
+)
+from jobcast.simulator.engine import Simulation, Stand, replay
+from jobcast.simulator.forecast_sources import Conservative, Oracle
+from jobcast.simulator.workload import Workload
+from tests.schedulers.events_driver import in_minutes
+
+HORIZONS_MIN = (5, 10, 20)
+EDGES = np.array([1.0, 10.0, 100.0])
+NAN = float("nan")
+
+
+@settings(max_examples=40)
+@given(in_minutes())
+def test_the_virtual_clock_is_fcfs_where_nobody_is_slowed(workload):
+    source = Conservative(workload, HORIZONS_MIN)
+    policy = SiaPlan(source, 0.0)
+    found, alone = replay(workload, policy, source), replay(workload, Fcfs())
+    if (found.end_s <= alone.end_s + 1e-3).all():
+        assert policy._facts[: len(workload.jobs), BEGIN] == pytest.approx(alone.start_s, abs=1e-3)
+
+
+@settings(max_examples=40)
+@given(in_minutes(), st.sampled_from([0.0, 2.0, 1000.0]))
+def test_the_same_run_twice_is_the_same(workload, budget_min):
+    oracle = Oracle(workload, HORIZONS_MIN)
+    first, second = (replay(workload, SiaPlan(oracle, budget_min), oracle) for _ in range(2))
+    assert first.start_s.tolist() == second.start_s.tolist()
+
+
+def lent(budget_min=2.0, switches=ALL_SHARE, run_s=60.0):
+    """Starts where pool p has one GPU and two jobs, and pool q an idle one that nobody comes for."""
+    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
+    workload = Workload(jobs, [Outcome(run_s), Outcome(run_s)], [Pool("p", 1), Pool("q", 1)])
+    oracle = Oracle(workload, HORIZONS_MIN)
+    return replay(workload, SiaPlan(oracle, budget_min, switches=switches), oracle).start_s.tolist()
+
+
+def test_what_nobody_comes_for_is_lent_at_once():
+    assert lent() == [0.0, 1.0]
+
+
+def test_pools_that_are_switched_off_lend_nothing():
+    off = Switches(tuple(Switch(pool, k, -inf, False) for pool in "pq" for k in HORIZONS_MIN))
+    assert lent(0.0, off) == [0.0, 60.0]
+
+
+def test_who_is_virtually_started_goes_first_though_another_was_early():
+    # b borrows q's GPU; c of q is due when it comes, and gets p's as soon as that is free: before d, which is shorter.
+    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1), Job(2, "c", "q", 2.0, 1), Job(3, "d", "p", 3.0, 1)]
+    runs = [Outcome(60.0), Outcome(600.0), Outcome(600.0), Outcome(1.0)]
+    workload = Workload(jobs, runs, [Pool("p", 1), Pool("q", 1)])
+    oracle = Oracle(workload, HORIZONS_MIN)
+    starts = replay(workload, SiaPlan(oracle, inf), oracle).start_s.tolist()
+    assert starts[1:3] == [1.0, 60.0]
+    assert starts[3] > 60.0
+
+
+def test_it_begins_amid_a_run_with_who_holds_what():
+    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
+    workload = Workload(jobs, [Outcome(100.0), Outcome(100.0)], [Pool("p", 1), Pool("q", 1)])
+    oracle = Oracle(workload, HORIZONS_MIN)
+    run = Simulation(workload, SiaPlan(oracle), oracle).begin(50.0, {0: Stand(50.0, Grant(1.0), 0.0)})
+    assert run.run().log().start_s.tolist() == [0.0, 50.0]
+
+
+def test_survival_and_quantiles_of_log_uniform_bins():
+    chances = np.array([0.5, 0.5])
+    assert [survival(chances, EDGES, t) for t in (0.5, 10.0, 100.0)] == [1.0, 0.5, 0.0]
+    assert survival(chances, EDGES, 10.0**0.5) == pytest.approx(0.75)
+    assert run_time(chances, EDGES, 0.0, 0.75) == pytest.approx(10.0**1.5)
+    # Who has outlived the first bin is in the second.
+    assert run_time(chances, EDGES, 10.0, 0.5) == pytest.approx(10.0**1.5)
+    # No bin allows it: log-uniform up to twelve times as long.
+    assert run_time(chances, EDGES, 200.0, 0.5) == pytest.approx(200.0 * 12.0**0.5)
+
+
+@pytest.mark.parametrize("number", [0, 1, 12345, 2_000_000_000])
+def test_each_level_stands_for_one_future(number):
+    assert sorted(level_of(number, future) for future in range(FUTURES)) == [
+        (place + 0.5) / FUTURES for place in range(FUTURES)
+    ]
+
+
+def test_needs_by_hand():
+    """Pool p of 2 GPUs: a holds both, b is queued, nobody else; q of 3 is idle and asked for 1 GPU soon, 9 later."""
+    rows = [
+        (0, 2, 0.0, 0.0, NAN, 0.0, NAN, 0.0, 1.0),
+        (0, 1, 0.0, NAN, NAN, NAN, NAN, 1.0, 0.0),
+    ]
+    mids = np.array([0.5, 5.0, 9.0, 500.0])
+    loads = np.repeat(np.array([[[0.0], [0.0]], [[1.0], [9.0]]]), FUTURES, axis=2)
+    until = np.array([0, 0, 1, 1])
+    facts = np.array(rows)
+    assert facts.shape[1] == CHANCES + 2
+    found = needed_gpus(np.arange(2), facts, EDGES, mids, 0.0, np.array([2.0, 3.0]), loads, until)
+    # a runs for 10 to 100 s in any future, b after it for at most 10 s.
+    assert found.tolist() == [[3.0, 3.0, 5.0, 3.0]] * FUTURES
+
+
+def test_what_is_lacking_by_a_certain_plan():
+    left = np.full((FUTURES, 3), 1.0) * np.array([4.0, 1.0, -2.0])
+    assert lacking(left, np.array([1.0, 3.0])) == pytest.approx(np.array([[0.0, 0.0, 1.0], [0.0, 2.0, 3.0]]), abs=1e-6)
+
+
+def test_what_is_lacking_is_that_of_a_normal_distribution():
+    left = np.repeat([[2.0], [-2.0]], FUTURES // 2, axis=0)  # mean 0, deviation 2
+    at = 1.0 / 2.0
+    density, below = exp(-at * at / 2) / (2 * np.pi) ** 0.5, 0.6914624612740131
+    assert lacking(left, np.array([1.0]))[0, 0] == pytest.approx(2 * (density + at * below) - 2 / (2 * np.pi) ** 0.5)
+
+
+def test_minutes_at_risk_by_hand():
+    # Without relief: the mean part of a run time, log-uniform from 1 to 10 minutes, that lies within each step.
+    edges, steps_s = 60.0 * np.array([1.0, 10.0]), 60.0 * np.array([0.0, 1.0, 20.0])
+    found = minutes_at_risk(edges, steps_s, 1e6)
+    assert found[0] == pytest.approx([1.0, 9.0 / log(10.0) - 1.0], rel=1e-3)
+    assert minutes_at_risk(edges, steps_s, 2.0).sum() < 2.0
