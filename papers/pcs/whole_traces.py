@@ -26,7 +26,7 @@ PUBLISHED = {TITLES["srsf"]: "Tiresias", **dict(zip(THEIRS, ("PCS-JCT", "PCS-bal
 """Columns of the published rows, where they are called otherwise."""
 FILES = {"mean_error_pct": "avg_error", "p99_error_pct": "p99_error", "jct_over_afs": "avg_jct"}
 SLOW = {"ee9e8c": ("srsf", "afs"), "b436b2": ("srsf",)}
-"""Of these clusters only runs of these policies are made with forecasts: those of others take up to an hour."""
+"""Of these long traces only runs of these policies are made with forecasts: those of others cost much more."""
 AS_PUBLISHED = {"rho": "speedup", "pending_lease": "false"}
 Found = Mapping[tuple[str, str], Mapping[str, float]]
 """By cluster and policy."""
