@@ -256,7 +256,11 @@ def fair_finish_s(log: RunLog, *, over_time: bool = False) -> Floats:
 
 def unfairness_pct(log: RunLog, *, over_time: bool = False) -> Floats:
     """By how much a job exceeds its fair finish time, % of that, 0 where it does not; (n_jobs,). PCS, section 5.1."""
-    fair_s = fair_finish_s(log, over_time=over_time)
+    return excess_pct(log, fair_finish_s(log, over_time=over_time))
+
+
+def excess_pct(log: RunLog, fair_s: Floats) -> Floats:
+    """By how much completion times exceed fair ones, (n_jobs,) seconds, % of these, 0 where they do not."""
     return 100.0 * np.maximum(log.jct_s - fair_s, 0.0) / np.where(fair_s > 0.0, fair_s, np.nan)
 
 
@@ -270,6 +274,14 @@ def unfairness(log: RunLog, counted: Bools) -> Figures:
 def unfairness_over_time(log: RunLog, counted: Bools) -> Figures:
     """The same by the mean over time."""
     return _mean_and_p99("unfairness", "_over_time", unfairness_pct(log, over_time=True)[counted])
+
+
+@needs("shared_end_s")
+def unfairness_by_sharing(log: RunLog, counted: Bools) -> Figures:
+    """The same against when each job would have ended if all had shared the GPUs equally."""
+    return _mean_and_p99(
+        "unfairness", "_by_sharing", excess_pct(log, log.columns["shared_end_s"] - log.submit_s)[counted]
+    )
 
 
 def _mean_and_p99(name: str, suffix: str, values: Floats) -> Figures:

@@ -13,11 +13,11 @@ from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from papers.page import claims, lines, number, result, write_csv, write_page
-from papers.pcs import volumes as volume
+from papers.pcs import pareto_points as points
 from papers.pcs.fronts import APPS, SEARCHES, Sources, search
 from papers.pcs.measured import THEIRS, published_configs
+from papers.pcs.pareto_points import AT, SPACES, Found, pareto_points
 from papers.pcs.plotting import TALL_PANEL
-from papers.pcs.volumes import SPACES, Curves, volumes
 from papers.pcs.workloads import GPUS, LOAD, published
 from papers.plotting import save
 from papers.runs import WORKERS
@@ -30,6 +30,8 @@ COUNTS = (300, 1000, 3000, 10_000)
 MOST_FORECAST = 3000
 """Jobs up to which runs with forecasts are timed."""
 CLUSTER_GPUS = (32, 64, 128, 256)
+JOURNAL = ".runs-figure9c.jsonl"
+"""Simulations of Figure 9c, beside the figures' folders; not kept in version control."""
 EVALUATIONS, SAMPLE_JOBS = 1000, 1000
 """Of the paper's search."""
 
@@ -46,12 +48,13 @@ class Timed:
 
 def figure9(sources: Sources, out: Path) -> None:
     """Write the figure's page, tables and plots into a folder."""
-    timed, ticks, curves = _timings(sources.data), _paper_sized(sources.data), volumes(sources.data)
+    pair, all_four = pareto_points(sources.data, sources.fronts.parent / JOURNAL)
+    timed, ticks = _timings(sources.data), _paper_sized(sources.data)
     _write_times(out, timed, ticks)
-    volume.write_volumes(out, curves)
+    points.write_points(out, all_four)
 
     def paint(figure: "Figure") -> None:
-        _paint(figure, timed, ticks, curves)
+        _paint(figure, timed, ticks, all_four)
 
     save(out, "figure9", "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
     one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
@@ -65,12 +68,15 @@ def figure9(sources: Sources, out: Path) -> None:
         sample_jobs=SAMPLE_JOBS,
         workers=WORKERS,
         timed=lines(map(_line, timed)),
-        seeds=len(volume.SEEDS),
-        margin=volume.MARGIN,
-        volumes=volume.volume_table(curves),
+        seeds=len(points.SEEDS),
+        jobs=points.JOBS,
+        fresh=points.FRESH,
+        near=100 * points.NEAR,
+        pair=points.points_table(pair),
+        all_four=points.points_table(all_four),
         one=result(f"{one.forecast_s:.2f} s"),
         search=result(f"{minutes:.1f} minutes, {WORKERS} processes", minutes < 60),
-        claims=claims(volume.volume_claims(curves)),
+        claims=claims(points.points_claims(pair)),
     )
 
 
@@ -118,7 +124,7 @@ def _line(one: Timed) -> tuple[str, ...]:
     return (f"{one.jobs:,}", str(one.gpus), *seconds, f"{one.jobs / one.alone_s:,.0f}")
 
 
-def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]], curves: Curves) -> None:
+def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]], found: Found) -> None:
     panels = figure.subplots(2, 2)
     left, right = panels[0]
     here = [one for one in timed if one.gpus == GPUS]
@@ -132,12 +138,11 @@ def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]],
     right.plot([done for done, _ in ticks], [at_s for _, at_s in ticks], color=PALETTE[0])
     right.set(xlabel="simulations of 1,000 jobs", ylabel="seconds", xlim=(0, None), ylim=(0, None))
     right.set_title(f"(b) a search, {WORKERS} processes", loc="left")
-    for axes, (key, of) in zip(panels[1], curves.items(), strict=True):
-        for color, (space, values) in zip(PALETTE, of.items(), strict=False):
-            at = np.arange(1, values.shape[1] + 1)
-            axes.plot(at, values.mean(axis=0), label=SPACES[space], color=color)
-            axes.fill_between(at, values.min(axis=0), values.max(axis=0), alpha=0.15, color=color)
-        axes.set(xlabel="configurations tried", ylabel="hypervolume", ylim=(0, 1))
+    for axes, (key, of) in zip(panels[1], found.items(), strict=True):
+        for color, (space, shares) in zip(PALETTE, of.items(), strict=False):
+            axes.plot(AT, 100 * np.median(shares, axis=0), marker="o", label=SPACES[space], color=color)
+            axes.fill_between(AT, 100 * shares.min(axis=0), 100 * shares.max(axis=0), alpha=0.15, color=color)
+        axes.set(xscale="log", xlabel="configurations tried", ylabel="Pareto points found, %", ylim=(0, 100))
         axes.set_title(f"(c) {key}", loc="left")
         axes.legend(fontsize=8, loc="lower right")
     plain_ticks(left.xaxis, left.yaxis)

@@ -92,6 +92,10 @@ def _apps(data: Path) -> ElasticScene:
     return workloads.automl(HISTORY, COLLECTED)
 
 
+def _themis(data: Path) -> ElasticScene:
+    return workloads.themis(data, HISTORY, COLLECTED)
+
+
 def _gavel(*, at_width: bool) -> Callable[[Path], ElasticScene]:
     return lambda data: workloads.gavel(HISTORY, COLLECTED, at_width=at_width)
 
@@ -101,10 +105,12 @@ def _cluster(name: str) -> Callable[[Path], ElasticScene]:
 
 
 APPS, APPS_60, GAVEL, LIGHT = "workload-1", "workload-1-load-60", "workload-3", "workload-3-light"
+THEMIS = "themis1"
 CLUSTERS: Mapping[str, str] = MappingProxyType({name: f"workload-2-{name}" for name in workloads.CLUSTERS})
 SEARCHES: Mapping[str, Searching] = MappingProxyType(
     {
         APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=workloads.LOAD),
+        THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=workloads.LOAD),
         APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
         **{
             key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()
@@ -144,7 +150,10 @@ def fronts(sources: Sources, out: Path) -> None:
     """Write every search's front, the configurations that it tried, and the page into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     parts = []
+    # Of the published workload 1 only Figure 9c makes use, by searches of its own.
     for key, searching in SEARCHES.items():
+        if key == THEMIS:
+            continue
         begin_s = time.monotonic()
         found = search(sources.data, searching)
         write_front(found.front, out / f"{key}.parquet")
@@ -244,30 +253,3 @@ def uncovered(values: Floats, front: Floats) -> Floats:
     """
     ratio = (front[None, :, :] + FLOOR) / (values[:, None, :] + FLOOR)
     return np.asarray(ratio.max(axis=2).min(axis=1) - 1.0, dtype=np.float64)
-
-
-def hypervolume_curve(values: Floats, ideal: Floats, reference: Floats) -> Floats:
-    """(n,) hypervolume won after each evaluation, as a share of the box between `ideal` and `reference`.
-
-    Fair between searches only with one box for all of them. Figure 9c of PCS.
-
-    Parameters
-    ----------
-    values : (n, n_objectives) in the order of evaluation
-    ideal, reference : (n_objectives,) the best of all objectives, and what counts as no gain
-    """
-    from pymoo.indicators.hv import HV
-
-    width = np.maximum(reference - ideal, 1e-12)
-    scaled = (values - ideal) / width
-    volume = HV(ref_point=np.ones(values.shape[1]))
-    front = np.zeros((0, values.shape[1]))
-    curve = np.zeros(len(values))
-    last = 0.0
-    for row, point in enumerate(scaled):
-        # A point that is beaten wins nothing; to compute a hypervolume is dear.
-        if (point < 1.0).all() and not (front <= point).all(axis=1).any():
-            front = np.vstack([front[~(point <= front).all(axis=1)], point])
-            last = float(volume(front))
-        curve[row] = last
-    return curve

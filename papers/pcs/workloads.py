@@ -49,6 +49,14 @@ def automl(
     return elastic_jobs(cut_scenario(trace, flat_cluster(TESTBED_GPUS)), noise=noise, noise_seed=seed)
 
 
+def themis(data: Path, seed: int, apps: int) -> ElasticScene:
+    """Workload 1 before it is scaled down for the testbed: 64 GPUs, by the published distributions."""
+    files = {"services": "service-times", "trial_counts": "num-jobs-per-app", "trial_gpus": "max-gpus-per-job"}
+    chosen = {name: str(data / FOLDER / "workloads" / f"{file}-themis1.csv") for name, file in files.items()}
+    trace, _ = generate("automl", seed, {"apps": apps, "load": LOAD, "gpus": GPUS, **chosen})
+    return elastic_jobs(cut_scenario(trace, flat_cluster(GPUS)))
+
+
 def gavel(seed: int, jobs: int = JOBS, *, at_width: bool = True) -> ElasticScene:
     """Workload 3: four jobs an hour of Gavel's continuous-multiple on 64 GPUs.
 

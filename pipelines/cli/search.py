@@ -35,7 +35,12 @@ def command() -> None:
 )
 @click.option("--out", required=True, type=options.FILE, help="Parquet, with plots beside it.")
 @click.option("--algorithm", default="spea2", show_default=True, help="spea2, nsga2, optuna-nsga2 or optuna-tpe.")
-@click.option("--space", default="parameters", show_default=True, help="parameters: T, W, zeta_min; or raw.")
+@click.option(
+    "--space",
+    default="parameters",
+    show_default=True,
+    help="parameters: T, W, zeta_min; or raw; either with -linear: published scales.",
+)
 @click.option(
     "--evaluations", type=click.IntRange(min=1), default=1000, show_default=True, help="Simulations of the search."
 )

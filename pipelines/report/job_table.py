@@ -33,6 +33,7 @@ def _finite(times_s: np.ndarray) -> np.ndarray:
 TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "fair_finish_s": (("contention_events",), metrics.fair_finish_s),
     "fair_finish_over_time_s": (("contention_events",), lambda log: metrics.fair_finish_s(log, over_time=True)),
+    "fair_finish_by_sharing_s": (("shared_end_s",), lambda log: log.columns["shared_end_s"] - log.submit_s),
     "recorded_start_time": (("recorded_start_s",), lambda log: log.columns["recorded_start_s"]),
     "predicted_end_time": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"]),
     "predicted_jct_s": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"] - log.submit_s),
@@ -50,7 +51,7 @@ TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
 """Column of the table -> columns of the log that it needs, and how it comes from them."""
 RENAMED = (
     *("recorded_start_s", "due_s", "predicted_end_s", "worst_case_end_s", "renewed_end_s"),
-    *("deadline_accuracy", "done", "edge_mb", "bins_off"),
+    *("deadline_accuracy", "done", "edge_mb", "bins_off", "shared_end_s"),
 )
 """Columns of the log that are told in another way; all others under their own names."""
 

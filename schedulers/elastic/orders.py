@@ -70,15 +70,18 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         grant(view, jobs[i], free, wanted, gpus)
 
 
-@njit(types.float64(VIEW, types.int64, types.float64), cache=True)
-def _rho(view: ElasticView, job: int, free: float) -> float:
+@njit(types.float64(VIEW, types.int64, types.float64, types.boolean), cache=True)
+def _rho(view: ElasticView, job: int, free: float, scaled: bool) -> float:
     """Time that a job takes if it gets what is free, over the time that its share of the cluster would have taken.
 
     Its share is that of as many jobs as it has met on average, over events. On g GPUs it is held to be g times as fast
-    as on one, whatever its speedup.
+    as on one, whatever its speedup, unless `scaled`.
     """
     share = min(view.capacity.sum() / view.contention[job], view.jobs.most[job])
-    shared_s = view.now_s - view.jobs.submit_s[job] + view.left_s[job] / min(free, view.most[job])
+    speed = min(free, view.most[job])
+    if scaled:
+        share, speed = speed_on(view, job, share), speed_on(view, job, speed)
+    shared_s = view.now_s - view.jobs.submit_s[job] + view.left_s[job] / speed
     return float(rounded(shared_s / (view.jobs.size_s[job] / share)))
 
 
@@ -98,8 +101,9 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """The job of the highest rho takes all that it can use, then the highest of what is left of the others, and so on.
 
     rho depends on what is left as soon as that is less than a job can use. Equal ones stay as they were sorted before,
-    at first in order of submission. Whole GPUs.
+    at first in order of submission. Whole GPUs. With numbers[0] rho knows how jobs speed up.
     """
+    scaled = numbers[0] > 0.0
     free = view.capacity.copy()
     left, usable, widest = free.sum(), 0.0, 0.0
     for i in range(view.count):
@@ -112,14 +116,14 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         return
     rho = np.empty(view.count)
     for i in range(view.count):
-        rho[i] = _rho(view, view.active[i], left)
+        rho[i] = _rho(view, view.active[i], left, scaled)
     order = np.argsort(-rho, kind="mergesort")
     for k in range(view.count):
         # Only now does somebody get less than it can use, and its rho with it.
         if left < widest:
             for i in order[k:]:
                 if view.most[view.active[i]] > left:
-                    rho[i] = _rho(view, view.active[i], left)
+                    rho[i] = _rho(view, view.active[i], left, scaled)
             _settle(order, rho, k)
         job = view.active[order[k]]
         left -= grant(view, job, free, view.most[job], gpus)

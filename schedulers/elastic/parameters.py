@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, inf, log
 from typing import Any, Protocol
 
@@ -19,8 +20,9 @@ DELTA = 0.1
 DELTAS = (0.01, 1.0)
 # Queues of the smallest T that is searched: more do not come closer to shortest-first, but cost time.
 MOST_QUEUES = 20
-# Largest W that is searched, twice that of the published configurations, whose weights fall by e^-2.8 to e^-3.2.
-MOST_DISPARITY = 6.0
+# W that is searched: from that of the published searches, which favour large jobs, for fairness, to twice that of their
+# configurations, whose weights fall by e^-2.8 to e^-3.2.
+DISPARITIES = (-3.0, 6.0)
 # Values of T that are tried to find the smallest one to be searched.
 VARIATIONS = 200
 # Where they begin, over the C^2 of all sizes.
@@ -28,6 +30,8 @@ SMALLEST_SHARE = 1e-6
 ROUNDING = 1e-9
 # Bounds of the space of raw numbers; the published configurations, 3 queues and weights from 0.002 on, lie inside.
 MOST_RAW_QUEUES, LEAST_RAW_WEIGHT = 10, 1e-3
+# Queues of the published search over raw numbers.
+MOST_LINEAR_QUEUES = 5
 
 
 class Space(Protocol):
@@ -154,12 +158,14 @@ def weights(queues: int, disparity: float) -> tuple[float, ...]:
 class ParameterSpace:
     """WFQ(T, W_1 .. W_k, zeta_min) and delta.
 
-    T, up to C^2_max, and delta lie on logarithmic scales; W goes from 0 to 6, zeta_min from 0 to 1.
+    T, up to C^2_max, and delta lie on logarithmic scales, or on linear ones as in the published search; W goes from -3
+    to 6, zeta_min from 0 to 1.
     """
 
     sizes: SizeTable
     gpu_types: tuple[str, ...]
     least_variation: float
+    linear: bool = False
 
     @property
     def dimensions(self) -> int:
@@ -177,9 +183,9 @@ class ParameterSpace:
 
     def parameters(self, point: Floats) -> Parameters:
         """The parameters at a point."""
-        disparity = tuple(MOST_DISPARITY * float(one) for one in point[1:-2])
-        variation = _between(self.least_variation, self.sizes.variation, point[0])
-        return Parameters(variation, disparity, float(point[-2]), _between(*DELTAS, point[-1]))
+        disparity = tuple(_between(*DISPARITIES, one, linear=True) for one in point[1:-2])
+        variation = _between(self.least_variation, self.sizes.variation, point[0], linear=self.linear)
+        return Parameters(variation, disparity, float(point[-2]), _between(*DELTAS, point[-1], linear=self.linear))
 
     def report(self, point: Floats) -> dict[str, Any]:
         """T, W (a list where there are several GPU types), zeta_min and delta."""
@@ -192,17 +198,19 @@ class ParameterSpace:
 class RawSpace:
     """Number of queues, each threshold, each weight, cap and delta on their own: the unparameterised space, Figure 9c.
 
-    Thresholds, weights and delta lie on logarithmic scales. A configuration of q queues reads the first q - 1
-    thresholds and the first q weights.
+    Thresholds, weights and delta lie on logarithmic scales, or on linear ones as in the published search. A
+    configuration of q queues reads the first q - 1 thresholds and the first q weights.
     """
 
     sizes: SizeTable
     gpu_types: tuple[str, ...]
+    most_queues: int = MOST_RAW_QUEUES
+    linear: bool = False
 
     @property
     def dimensions(self) -> int:
         """One number of queues, the thresholds, the weights by GPU type, cap and delta."""
-        return 1 + (MOST_RAW_QUEUES - 1) + MOST_RAW_QUEUES * len(self.gpu_types) + 2
+        return 1 + (self.most_queues - 1) + self.most_queues * len(self.gpu_types) + 2
 
     @property
     def fifo(self) -> Floats:
@@ -213,18 +221,17 @@ class RawSpace:
 
     def config(self, point: Floats) -> WfqConfig:
         """The configuration at a point."""
-        queues = min(int(point[0] * MOST_RAW_QUEUES) + 1, MOST_RAW_QUEUES)
+        most, linear = self.most_queues, self.linear
+        queues = min(int(point[0] * most) + 1, most)
         low, high = float(self.sizes.values[0]), float(self.sizes.values[-1])
         # Any point of the cube is a configuration: thresholds are sorted, weights normalised.
-        cuts = sorted(_between(low, high, one) for one in point[1:queues])
-        first = MOST_RAW_QUEUES
+        cuts = sorted(_between(low, high, one, linear=linear) for one in point[1:queues])
         rates = []
-        for kind in range(len(self.gpu_types)):
-            begin = first + kind * MOST_RAW_QUEUES
-            raw = [_between(LEAST_RAW_WEIGHT, 1.0, one) for one in point[begin : begin + queues]]
+        for begin in range(most, most * (1 + len(self.gpu_types)), most):
+            raw = [_between(LEAST_RAW_WEIGHT, 1.0, one, linear=linear) for one in point[begin : begin + queues]]
             rates.append(tuple(one / sum(raw) for one in raw))
         by_type = dict(zip(self.gpu_types, rates, strict=True)) if len(rates) > 1 else None
-        return WfqConfig((*cuts, inf), rates[0], float(point[-2]), _between(*DELTAS, point[-1]), by_type)
+        return WfqConfig((*cuts, inf), rates[0], float(point[-2]), _between(*DELTAS, point[-1], linear=linear), by_type)
 
     def report(self, point: Floats) -> dict[str, Any]:
         """Cap and delta; the configuration tells the rest."""
@@ -232,22 +239,29 @@ class RawSpace:
         return {"T": None, "W": None, "zeta_min": own.clip_demand_factor, "delta": own.delta}
 
 
-def parameter_space(sizes: SizeTable, gpu_types: Sequence[str] = ("",)) -> Space:
-    """The space of WFQ(T, W, zeta_min) for a workload."""
-    return ParameterSpace(sizes, tuple(gpu_types), sizes.least_variation())
+def parameter_space(sizes: SizeTable, gpu_types: Sequence[str] = ("",), *, linear: bool = False) -> Space:
+    """The space of WFQ(T, W, zeta_min) for a workload, on the published scales where `linear`."""
+    return ParameterSpace(sizes, tuple(gpu_types), sizes.least_variation(), linear)
 
 
-def raw_space(sizes: SizeTable, gpu_types: Sequence[str] = ("",)) -> Space:
-    """The space of all numbers of a configuration for a workload."""
-    return RawSpace(sizes, tuple(gpu_types))
+def raw_space(sizes: SizeTable, gpu_types: Sequence[str] = ("",), *, linear: bool = False) -> Space:
+    """The space of all numbers of a configuration for a workload, on the published scales where `linear`."""
+    return RawSpace(sizes, tuple(gpu_types), MOST_LINEAR_QUEUES if linear else MOST_RAW_QUEUES, linear)
 
 
 # Spaces to search in, by name.
-SPACES: Mapping[str, Any] = {"parameters": parameter_space, "raw": raw_space}
+SPACES: Mapping[str, Any] = {
+    "parameters": parameter_space,
+    "raw": raw_space,
+    "parameters-linear": partial(parameter_space, linear=True),
+    "raw-linear": partial(raw_space, linear=True),
+}
 
 
-def _between(low: float, high: float, share: float) -> float:
-    """A point on a logarithmic scale; exactly `high` at its end."""
+def _between(low: float, high: float, share: float, *, linear: bool = False) -> float:
+    """A point on a logarithmic or a linear scale; exactly `high` at its end."""
     if share >= 1.0 or low >= high:
         return high
+    if linear:
+        return low + float(share) * (high - low)
     return exp(log(low) + float(share) * (log(high) - log(low)))

@@ -29,6 +29,9 @@ class ThemisSettings(Settings):
     """Of Themis."""
 
     lease_s: Seconds = setting(600.0, "length of a lease; PCS, section 5.1")
+    rho: Literal["linear", "speedup"] = setting(
+        "linear", "delays take g GPUs for g times as fast as one, or for as fast as they are"
+    )
 
 
 class FairSettings(Settings):
@@ -58,7 +61,8 @@ def _of_rule(name: str, place: str, *, preemptive: bool = True) -> Make:
 
         # Of these rules only equal shares can deal out parts of GPUs.
         whole = getattr(own, "whole_gpus", True)
-        numbers = np.array([float(isinstance(own, FairSettings) and whole)])
+        flag = whole if isinstance(own, FairSettings) else getattr(own, "rho", "") == "speedup"
+        numbers = np.array([float(flag)])
         rule, lease_s = resolve_name(f"jobcast.schedulers.elastic.{place}"), getattr(own, "lease_s", 0.0)
         return ElasticPolicy(name, rule, numbers, lease_s, integral=whole, preemptive=preemptive)
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators import generate
 from jobcast.traces.generators.gavel import GavelElasticConfig
@@ -191,3 +191,33 @@ def test_the_published_cluster(data):
     trace, pools = generate("philly-elastic", 0, {"trace": str(source), "jobs": 20_000})
     span_s = real.submit_s[-1] - real.submit_s[0]
     assert load_of(trace, pools) == pytest.approx(real.gpu_time_s.sum() / span_s / 64, rel=0.1)
+
+
+@pytest.fixture
+def curve(tmp_path):
+    """A file of a distribution function: half of the numbers lie evenly between 1 and 2, the rest between 2 and 6."""
+    path = tmp_path / "curve.csv"
+    path.write_text("#gpus,cdf\n1,0.0\n2,0.5\n6,1.0")
+    return str(path)
+
+
+def test_numbers_are_drawn_from_a_distribution_on_file(curve):
+    apps, _ = generate("automl", 1, {"apps": 4000, "services": curve, "trial_counts": curve})
+    assert np.mean(apps.duration_s < 2) == pytest.approx(0.5, abs=0.03)
+    assert stats.kstest(apps.duration_s[apps.duration_s >= 2], stats.uniform(2, 4).cdf).pvalue > UNLIKELY
+    assert np.bincount(apps.gpus)[1:] / 4000 == pytest.approx([0.5, 0.125, 0.125, 0.125, 0.125], abs=0.03)
+    wide, _ = generate("automl", 1, {"apps": 4000, "services": curve, "trial_counts": curve, "trial_gpus": curve})
+    assert wide.gpus.mean() / apps.gpus.mean() == pytest.approx(2.25, rel=0.05)  # GPUs of a trial
+    jobs, _ = generate("gavel-elastic", 1, {"jobs": 4000, "run_times": curve, "max_gpus": curve})
+    assert jobs.duration_s.min() >= 60
+    assert np.mean(jobs.duration_s < 120) == pytest.approx(0.5, abs=0.03)
+    assert set(jobs.gpus) == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("rows", ["1,0\n2,.9", "2,0\n1,1", "1,.5\n2,.2\n3,1", "0,0\n1,1", "1,0,a\n2,1,b", ""])
+def test_what_is_no_distribution_is_refused(tmp_path, rows):
+    path = tmp_path / "curve.csv"
+    head = "value,share,more" if "a" in rows else "value,share"
+    path.write_text(f"{head}\n{rows}")
+    with pytest.raises(TraceError, match=r"curve.csv"):
+        generate("automl", 1, {"services": str(path)})

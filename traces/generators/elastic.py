@@ -17,6 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.errors import TraceError
+from jobcast.traces.column_types import numbers_of
+from jobcast.traces.csv_table import read_csv
+from jobcast.traces.files import read_file
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
 
 MICROSECONDS = 1e6
@@ -113,6 +117,7 @@ def widths_speedups(models: Sequence[str], most: NDArray[np.int64], table: Speed
     return speedups
 
 
+CDF = ("value", "share")
 HOUR_S = 3600.0
 LEAST_GPUS = 0
 """Elastic jobs may be left without GPUs at any time, as in PCS's published traces."""
@@ -161,3 +166,20 @@ def elastic_frame(
     least = pl.Series("min_gpus", np.full(len(most), LEAST_GPUS), dtype=pl.Int64)
     columns = [least, *(pl.Series(name, values) for name, values in figures.items())]
     return plain_frame(pool, start, submit_s, service_s, most).with_columns(columns)
+
+
+def drawn_from(path: str, count: int, rng: np.random.Generator) -> Floats:
+    """(count,) numbers drawn from a distribution function on file, evenly between its points, as PCS's runs draw them.
+
+    The file is a CSV of a value and the share of numbers up to it, ascending, under one line of names. Raises
+    TraceError for another.
+    """
+    frame, place = read_csv(read_file(path))
+    if frame.width != len(CDF) or not frame.height:
+        raise TraceError(f"{path}: two columns are expected, a value and the share up to it; correct the file")
+    values, shares = (numbers_of(frame[name], place).to_numpy() for name in frame.columns)
+    # NaN is in no order either.
+    if not ((np.diff(values) >= 0).all() and (np.diff(shares) >= 0).all() and shares[-1] == 1.0 and values[0] > 0.0):
+        raise TraceError(f"{path}: values, more than 0, and shares, up to 1, must ascend; correct the file")
+    drawn: Floats = np.interp(rng.random(count), shares, values)
+    return drawn

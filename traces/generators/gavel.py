@@ -13,7 +13,8 @@ Gavel draws run times of 10^x minutes, x uniform in [1.5, 3] for four jobs in fi
 widths of 1, 2, 4 and 8 GPUs. PCS tells 1 to 8 GPUs a job and 4 jobs an hour, and that its workloads draw service and
 GPUs each from a distribution of its own (appendix A). So the run time drawn is here the service, seconds on one GPU:
 4 jobs an hour then offer 64 GPUs a load of 1.05. With `at_width=true` it is the run time at the job's width, as Gavel
-means it, and the load 1.99 for linear speedups: a queue that never ends.
+means it, and the load 1.99 for linear speedups: a queue that never ends. `run_times` and `max_gpus` name files of
+distribution functions, such as those that PCS publishes, to draw from instead.
 
 Courses of batch sizes: how Accordion and GNS change them over a job's epochs. Shockwave, sections 2.2, 5 and 8.1.
 
@@ -42,6 +43,7 @@ from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.generators.elastic import (
     HOUR_S,
+    drawn_from,
     elastic_frame,
     instants_at_load_s,
     instants_s,
@@ -437,6 +439,8 @@ class GavelElasticConfig:
     long_high: float = setting(4.0, "long mode until 10^this minutes", -3, 6)
     widths: tuple[int, ...] = setting((1, 2, 4, 8), "most GPUs of a job", 1, 100_000)
     width_shares: tuple[float, ...] = setting((0.7, 0.1, 0.15, 0.05), "share of each width; adds up to 1", 0, 1)
+    run_times: str = setting("", "CSV of the distribution function of run times, minutes")
+    max_gpus: str = setting("", "the same of most GPUs of a job")
     at_width: bool = setting(False, "run times drawn are those at a job's width, not on one GPU")
     models: str = setting(LINEAR, "models, between commas, drawn evenly")
     speedups: str = setting("", "CSV of model, gpus, speedup, for at_width; default: linear")
@@ -460,7 +464,10 @@ def generate_gavel_elastic(config: GavelElasticConfig, rng: np.random.Generator)
     Run times, widths, models and arrivals are drawn from streams of their own.
     """
     of_time, of_width, of_model, of_arrival = rng.spawn(4)
-    most = of_width.choice(np.asarray(config.widths, dtype=np.int64), config.jobs, p=config.width_shares)
+    if config.max_gpus:
+        most = drawn_from(config.max_gpus, config.jobs, of_width).astype(np.int64)
+    else:
+        most = of_width.choice(np.asarray(config.widths, dtype=np.int64), config.jobs, p=config.width_shares)
     names = np.array([name.strip() for name in config.models.split(",")])
     models = names[of_model.integers(0, len(names), config.jobs)].tolist()
     service_s = _run_times_s(config, of_time)
@@ -475,6 +482,8 @@ def generate_gavel_elastic(config: GavelElasticConfig, rng: np.random.Generator)
 
 
 def _run_times_s(config: GavelElasticConfig, rng: np.random.Generator) -> Floats:
+    if config.run_times:
+        return drawn_from(config.run_times, config.jobs, rng) * MINUTE_S
     short = rng.random(config.jobs) < config.short_share
     low = np.where(short, config.short_low, config.long_low)
     high = np.where(short, config.short_high, config.long_high)

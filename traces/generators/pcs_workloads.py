@@ -6,6 +6,8 @@ The paper tells that an app has 1 to 20 trials, that a trial takes one GPU, and 
 it leaves the distributions open, and whether the limit is an app's or a trial's. Here it is the app's. The number of
 trials is log-uniform, the service of an app log-uniform between `shortest_min` a trial and the limit, arrivals are a
 Poisson process. Trials of an app take equally long, so that it is a job that speeds up linearly to its trials.
+`services`, `trial_counts` and `trial_gpus` name files of distribution functions to draw from in their place, such as
+those that PCS publishes of Themis's workload before it was scaled down.
 
 PCS's workload 2: jobs of a virtual cluster drawn anew, elastic and of sub-linear scaling (PCS, section 5.1).
 
@@ -31,6 +33,7 @@ from jobcast.traces.generators.elastic import (
     HOUR_S,
     SPEEDUPS_FILE,
     data_speedups,
+    drawn_from,
     elastic_frame,
     instants_at_load_s,
     instants_s,
@@ -59,12 +62,15 @@ class AutomlConfig:
     trials: int = setting(20, "most trials of an app, one GPU each", 1, 10_000)
     service_h: float = setting(2.0, "longest service of an app, GPU-hours", 0.001, 1e6)
     shortest_min: float = setting(0.5, "shortest time of a trial, minutes", 0.001, 1e6)
+    services: str = setting("", "CSV of the distribution function of services, seconds on one GPU")
+    trial_counts: str = setting("", "the same of numbers of trials")
+    trial_gpus: str = setting("", "the same of most GPUs of a trial, which is 1 without")
     halving: bool = setting(False, "successive halving: half of the trials stop at each rung")
     rungs: int = setting(3, "most stages of an app under halving; it ends with one trial at the latest", 1, 30)
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        if self.trials * self.shortest_min > self.service_h * MINUTES_AN_HOUR:
+        if not self.services and self.trials * self.shortest_min > self.service_h * MINUTES_AN_HOUR:
             raise ValueError(
                 f"{self.trials} trials of shortest_min {self.shortest_min:g} take longer than service_h "
                 f"{self.service_h:g}; lower one of them"
@@ -76,10 +82,13 @@ def generate_automl(config: AutomlConfig, rng: np.random.Generator) -> tuple[pl.
 
     Trials, services and arrivals are drawn from streams of their own: halving, say, leaves the rest as it was.
     """
-    of_trials, of_service, of_arrival = rng.spawn(3)
-    trials = _log_uniform_counts(config.apps, config.trials, of_trials)
+    of_trials, of_service, of_arrival, of_gpus = rng.spawn(4)
+    trials = _trials(config, of_trials, of_gpus)
     low, high = trials * config.shortest_min * MINUTES_AN_HOUR, config.service_h * HOUR_S
-    service_s = np.round(low * (high / low) ** of_service.random(config.apps), 3)
+    if config.services:
+        service_s = np.round(drawn_from(config.services, config.apps, of_service), 3)
+    else:
+        service_s = np.round(low * (high / low) ** of_service.random(config.apps), 3)
     submit_s = instants_at_load_s(of_arrival.exponential(size=config.apps - 1), service_s, config.gpus, config.load)
     rows: dict[str, list[str]] = {"model": [LINEAR] * config.apps}
     if config.halving:
@@ -102,8 +111,23 @@ def halved(trials: int, rungs: int) -> tuple[Stage, ...]:
 
 
 def automl_notes(config: AutomlConfig) -> tuple[str, ...]:
-    """What the workload's source leaves open."""
+    """What the workload's source leaves open, or where its distributions come from."""
+    files = [name for name in (config.services, config.trial_counts, config.trial_gpus) if name]
+    if files:
+        return (f"distributions: {', '.join(files)}",)
     return ("numbers of trials and services are log-uniform: PCS tells their limits only",)
+
+
+def _trials(config: AutomlConfig, rng: np.random.Generator, of_gpus: np.random.Generator) -> NDArray[np.int64]:
+    """(apps,) the GPUs that all trials of an app can use together."""
+    if config.trial_counts:
+        counts = drawn_from(config.trial_counts, config.apps, rng).astype(np.int64)
+    else:
+        counts = _log_uniform_counts(config.apps, config.trials, rng)
+    if not config.trial_gpus:
+        return counts
+    wide = drawn_from(config.trial_gpus, int(counts.sum()), of_gpus).astype(np.int64)
+    return np.add.reduceat(wide, np.concatenate([[0], np.cumsum(counts)[:-1]]))
 
 
 def _log_uniform_counts(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:

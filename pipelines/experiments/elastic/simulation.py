@@ -45,7 +45,17 @@ def simulate_elastic(
     """
     run = prepare(scenario, policy, settings)
     log, took = timed(lambda: replay_elastic(run, predict=predict, progress=progress))
+    if predict:
+        log = replace(log, columns={**log.columns, "shared_end_s": shared_end_s(scenario)})
     return Simulated(log, **took, notes=_promise_notes(run))
+
+
+def shared_end_s(scenario: ElasticScene) -> Floats:
+    """(n_jobs,) seconds from the epoch when jobs would end under processor sharing, which costs nothing.
+
+    The fair finish of Figure 1 of PCS.
+    """
+    return replay_elastic(prepare(scenario, "elastic_fair", {})).end_s
 
 
 def _promise_notes(run: ElasticReplay) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import pytest
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
 from jobcast.pipelines.experiments.search.front import Front, Row
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.pcs.fronts import behind, hypervolume_curve, picks, uncovered
+from papers.pcs.fronts import behind, picks, uncovered
+from papers.pcs.pareto_points import found_shares
 
 INF = float("inf")
 ONE = WfqConfig()
@@ -52,9 +53,11 @@ def test_distances_by_hand():
     assert uncovered(np.array([[100.0, 9.0], [300.0, 6.0]]), front) == pytest.approx([0.111, -0.166], abs=2e-3)
 
 
-def test_hypervolume_by_hand():
-    """In a box of 10 x 10: (5, 5) wins a quarter; (2, 8) adds 3 x 2; (6, 6) and what lies outside add nothing."""
-    pytest.importorskip("pymoo", reason="pymoo is not installed: pip install 'jobcast[search]'")
-    values = np.array([[12.0, 1.0], [5.0, 5.0], [6.0, 6.0], [2.0, 8.0]])
-    curve = hypervolume_curve(values, np.zeros(2), np.full(2, 10.0))
-    assert curve == pytest.approx([0.0, 0.25, 0.25, 0.31])
+def test_points_found_by_hand():
+    """Together (1, 9), (5, 5), (9, 1) lead. One finds two of them by 1 %, at first one; the other the third alone."""
+    first = [np.array([[1.0, 9.0]]), np.array([[1.0, 9.0], [9.05, 1.0]])]
+    other = [np.array([[5.0, 5.0]]), np.array([[5.0, 5.0], [9.0, 1.0], [9.0, 9.0]])]
+    assert found_shares({"raw": first, "parameters": other}) == {
+        "raw": pytest.approx([1 / 3, 2 / 3]),
+        "parameters": pytest.approx([1 / 3, 2 / 3]),
+    }

@@ -1,17 +1,21 @@
-"""Runs and their figures, windows of a trace, and the tables made of them."""
+"""Runs and their figures, windows of a trace and whole ones, and the tables made of them."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.pcs.aims import aims_table, reaches, window
+from papers.bench import Outcome
+from papers.pcs import whole_traces
 from papers.pcs.measured import THEIRS, compared, published_configs
-from papers.pcs.runs import Task, figures_of, policies, run
-from papers.pcs.toy import play_toy
+from papers.pcs.runs import Task, policies, run
+from papers.pcs.whole_traces import published_rows
 from papers.pcs.workloads import automl, gavel, published
-from papers.runs import Done, means
 
 INF = float("inf")
+TOLD = {"AFS": 1.0, "Tiresias (SRSF)": 1.428, "Themis": 1.652}
+"""Mean JCT over AFS's of cluster 2869ce as published."""
 
 
 def test_one_queue_without_caps_is_fifo():
@@ -43,27 +47,40 @@ def test_run_times_at_a_jobs_width_are_more_work():
     assert wide.size_s == pytest.approx(narrow.size_s * narrow.jobs.most, rel=1e-6)  # linear speedup
 
 
-def done(case, name, error, jct):
-    figures = dict.fromkeys(figures_of(play_toy("elastic_fifo")), 1.0)
-    return Done(case, name, {**figures, "mean_error_pct": error, "mean_jct_s": jct}, play_toy("elastic_fifo"))
-
-
-def test_aims_by_hindsight_are_those_of_the_first_window():
-    first, second = window("ee9e8c"), window("ee9e8c", 301)
-    runs = [done(case, "Tiresias (SRSF)", 8.0, 100.0) for case in (first, second)]
-    runs += [done(case, name, 4.0, 110.0) for case in (first, second) for name in ("PCS-jct", "PCS-bal", "PCS-pred")]
-    rows = {
-        "row 0": ((2.0, 130.0), (4.0, 100.0)),
-        "row 1": ((1.0, 131.0), (1.0, 100.0)),
-        "row 2": ((1.8, 120.0), (2.0, 120.0)),
+def test_published_rows_stand_under_our_names(traces):
+    rows = published_rows(traces)
+    assert rows["2869ce", "Tiresias (SRSF)"] == {
+        "mean_error_pct": 11.166,
+        "p99_error_pct": 241.127,
+        "jct_over_afs": 1.428,
     }
-    for name, pairs in rows.items():
-        runs += [done(f"front, {case}", name, *pair) for case, pair in zip((first, second), pairs, strict=True)]
-    lines = aims_table(means(runs), ["ee9e8c"]).splitlines()[2:]
-    assert lines[0].endswith("| 0.50 at 1.10 | 2 of 3 | row 2: 0.23 at 1.20 |")  # row 1 takes too long
-    assert lines[1].endswith("| 2 of 3 | row 2: 0.25 at 1.20 |")
-    assert reaches((0.25, 1.3))
-    assert not reaches((0.26, 1.0))
+    assert rows["0e4a51", "PCS-pred (published)"]["mean_error_pct"] == 0.8
+    assert len(rows) == 4 * 7
+
+
+def test_runs_on_file_are_not_made_again(traces, tmp_path, monkeypatch):
+    """Each run that is missing is made once; JCTs are over AFS's on the same cluster."""
+    made = []
+
+    def outcome(one):
+        made.append(one.key)
+        return one.key, Outcome({"mean_jct_s": 2.0 if one.policy == "afs" else 3.0, "mean_error_pct": 1.0})
+
+    monkeypatch.setattr(whole_traces, "_outcome", outcome)
+    monkeypatch.setattr(whole_traces, "in_parallel", lambda work, items, name: map(work, items))
+    first = whole_traces.whole_traces(traces, tmp_path)
+    assert first["ee9e8c", "FIFO"]["jct_over_afs"] == 1.5
+    assert whole_traces.whole_traces(traces, tmp_path) == first
+    assert len(made) == len(set(made)) == 4 * 4 + 3
+
+
+def test_a_whole_trace_comes_out_as_published(traces):
+    """2869ce, 956 jobs: Tiresias, and Themis by its speedups, in mean JCT over AFS's."""
+    runs = {one.name: one for one in whole_traces._runs(traces) if one.cluster == "2869ce"}
+    found = {name: whole_traces._outcome(replace(runs[name], predict=name != "Themis"))[1].figures for name in TOLD}
+    assert found["Tiresias (SRSF)"]["p99_error_pct"] == pytest.approx(241.127, abs=1e-3)
+    for name, over_afs in TOLD.items():
+        assert found[name]["mean_jct_s"] / found["AFS"]["mean_jct_s"] == pytest.approx(over_afs, abs=1e-3)
 
 
 def test_published_runs_come_out_to_the_millisecond(traces):

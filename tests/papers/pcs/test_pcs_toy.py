@@ -1,30 +1,30 @@
-"""The toy of PCS, Figure 1: golden values worked out by hand, and the text's statements."""
+"""The toy of PCS, Figure 1: golden values worked out by hand, and the figure's numbers."""
 
-import numpy as np
 import pytest
 
-from jobcast.simulator.metrics import errors_pct
+from jobcast.simulator.metrics import errors_pct, excess_pct
 from papers.pcs.toy import expected_ends, play_toy
 
 
 def test_themis_shares_by_leases():
-    ends = expected_ends("elastic_themis")
-    assert ends[1][0] - ends[0][0] == 8  # the text: J1 put off by eight units when J2 arrives
-    assert ends == [[10], [18, 16], [19, 17, 10], [19, 17, 10, 27]]
+    assert expected_ends("elastic_themis") == [[10], [18, 15], [19, 16, 3], [19, 16, 3, 27]]
 
 
 def test_fifo_keeps_what_it_forecasts():
     assert expected_ends("elastic_fifo") == [[10], [10, 18], [10, 18, 19], [10, 18, 19, 27]]
 
 
-@pytest.mark.parametrize(("policy", "printed"), [("srsf", 46), ("elastic_themis", 24), ("elastic_fifo", 0)])
-def test_mean_errors_are_the_printed_ones(policy, printed):
-    assert round(float(errors_pct(play_toy(policy)).mean())) == printed  # PCS, section 2.2
+def test_under_processor_sharing_the_short_one_ends_first():
+    """By hand: two share until 1, three until 4 (J3 ends), two until 10, three until 20.5 (J2 ends), two until 24.5."""
+    assert play_toy("elastic_fair").end_s == pytest.approx([24.5, 20.5, 4.0, 27.0])
 
 
-def test_mean_jcts_are_ordered_as_the_text_says():
-    mean = {
-        policy: float(np.mean(play_toy(policy).end_s - play_toy(policy).submit_s))
-        for policy in ("srsf", "elastic_themis", "elastic_fifo")
-    }
-    assert mean == {"srsf": 11.5, "elastic_themis": 14.0, "elastic_fifo": 14.25}
+@pytest.mark.parametrize(
+    ("policy", "jct", "unfair", "error"),
+    [("srsf", 11.25, 10, 46), ("elastic_themis", 13.5, 0, 24), ("elastic_fifo", 15.75, 500, 0)],
+)
+def test_the_figures_numbers(policy, jct, unfair, error):  # PCS, figure 1b
+    log = play_toy(policy)
+    assert log.jct_s.mean() == jct
+    assert round(excess_pct(log, play_toy("elastic_fair").jct_s).max()) == unfair
+    assert round(errors_pct(log).mean()) == error

@@ -45,6 +45,7 @@ def test_the_toy_is_made_without_searches(data, tmp_path):
     assert page.startswith("# PCS: what came out\n\nWritten by `make reproduce-pcs`.\n\n## Figure 1")
     assert "](figure1/figure1.svg)" in page
     assert "| mean error of Themis | 24 % | 24.2 % | yes |" in page
+    assert "| peak unfairness of FIFO | 500 % | 500.0 % | yes |" in page
 
 
 def test_searches_come_first_where_they_are_needed_and_missing(data, tmp_path, made):

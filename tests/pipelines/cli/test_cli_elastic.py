@@ -19,19 +19,24 @@ def two(csv):
 
 
 def test_figures_by_hand(shell, two):
-    """Fair shares: the first saw 1, 1, 2 active jobs at its events, the second 2, 2, 1; over time 1.9 and 230 / 140."""
+    """Fair shares: the first saw 1, 1, 2 active jobs at its events, the second 2, 2, 1; over time 1.9 and 230 / 140.
+
+    Had they shared the GPU from 10 s on, the second would have ended at 110 s, and the first at 150 s.
+    """
     figures = shell.json(*two, "--policy", "elastic_fifo", "--predict", "--out", "done.csv")
     done = pl.read_csv("done.csv")
     assert done["end_time"].to_list() == [100.0, 150.0]
     assert done["predicted_jct_s"].to_list() == [100.0, 140.0]
     assert done["fair_finish_s"].to_list() == pytest.approx([100 * 4 / 3, 50 * 5 / 3])
     assert done["fair_finish_over_time_s"].to_list() == pytest.approx([190.0, 50 * 230 / 140])
+    assert done["fair_finish_by_sharing_s"].to_list() == pytest.approx([150.0, 100.0])
     assert figures["makespan_s"] == 150.0
     assert figures["mean_jct_s"] == 120.0
     assert figures["utilization"] == pytest.approx(1.0)
     assert figures["pred_err_mean_pct"] == figures["pred_err_p99_pct"] == 0.0
     assert figures["unfairness_mean_pct"] == pytest.approx(100 * (140 / (250 / 3) - 1) / 2)
     assert figures["unfairness_mean_pct_over_time"] == pytest.approx(100 * (140 / (50 * 230 / 140) - 1) / 2)
+    assert figures["unfairness_mean_pct_by_sharing"] == pytest.approx(20.0)
     assert figures["baseline"] is None
     assert figures["configuration"]["predict"] is True
 

@@ -147,3 +147,17 @@ def test_without_leases_left_nothing_changes_in_between():
     """As above, a lease longer than both: the first runs through."""
     case = Case(jobs_of([(0.0, 30.0, 1), (0.0, 25.0, 1)]), cluster_of(1))
     assert case.log(THEMIS).end_s.tolist() == [30.0, 55.0]
+
+
+def test_with_speedups_in_rho_whoever_gains_nothing_by_its_gpus_has_been_delayed_most():
+    """Twelve GPUs, three jobs of 30 s that can use all, at once, the third as fast on all as on one.
+
+    They have met 4/3, 2 and 3 jobs, so that their shares are 9, 6 and 4 GPUs. Linearly the first is delayed by 9/12,
+    the second by 6/12, the third by 4/12, and they run in this order. The third would take as long on its share as on
+    all: with speedups it is delayed by 1, and begins.
+    """
+    table = np.array([[np.arange(13.0)], [np.minimum(np.arange(13.0), 1.0)]])
+    jobs = jobs_of([(0.0, 30.0, 12)] * 3)._replace(model=np.array([0, 0, 1]), speedup=table, speed=np.ones((2, 1)))
+    for settings, ends_s in (({}, [2.5, 5.0, 35.0]), ({"rho": "speedup"}, [32.5, 35.0, 30.0])):
+        log = Case(jobs, cluster_of(12)).log(make_policy("elastic_themis", None, settings))
+        assert log.end_s.tolist() == ends_s

@@ -115,7 +115,7 @@ def test_fifo_is_a_point_of_each_space(name):
 def test_parameters_span_their_ranges():
     space = parameter_space(SizeTable(np.random.default_rng(1).lognormal(5, 3, 300)))
     low, high = (space.report(np.full(4, end)) for end in (0.0, 1.0))
-    assert (low["W"], low["zeta_min"], low["delta"]) == (0.0, 0.0, pytest.approx(0.01))
+    assert (low["W"], low["zeta_min"], low["delta"]) == (-3.0, 0.0, pytest.approx(0.01))
     assert (high["W"], high["zeta_min"], high["delta"]) == (6.0, 1.0, 1.0)
     assert low["T"] < 0.1 * high["T"]
     assert len(space.config(np.zeros(4)).rates) > len(space.config(np.ones(4)).rates) == 1
@@ -130,3 +130,16 @@ def test_raw_numbers_stand_for_themselves():
     assert config.thresholds == (pytest.approx(100.0), inf)
     assert config.rates == pytest.approx((0.5, 0.5))
     assert (config.clip_demand_factor, config.delta) == (0.5, pytest.approx(0.1))
+
+
+def test_on_the_published_scales_the_middle_is_the_arithmetic_mean():
+    """Of 1 and 9,999 s; two of at most five queues are asked for. W is linear on either scale."""
+    table = SizeTable([1, 9_999])
+    raw = raw_space(table, linear=True)
+    point = np.full(raw.dimensions, 0.5)
+    point[0] = 0.3
+    assert raw.dimensions == 1 + 4 + 5 + 2
+    assert raw.config(point).thresholds == (pytest.approx(5_000.0), inf)
+    assert raw.config(point).delta == pytest.approx(0.505)
+    halfway = parameter_space(table, linear=True).report(np.full(4, 0.5))
+    assert (halfway["T"], halfway["W"]) == (pytest.approx(table.variation / 2, rel=1e-3), 1.5)

@@ -1,0 +1,105 @@
+"""Figure 7 of PCS on whole traces, beside its published rows."""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jobcast import __version__
+from jobcast.simulator.elastic.run import replay_elastic
+from jobcast.simulator.metrics import errors_pct
+from papers.bench import Outcome, RunFile
+from papers.page import grid, number
+from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
+from papers.pcs.runs import TITLES, Task, replay
+from papers.pcs.workloads import FOLDER, published
+from papers.runs import in_parallel
+
+RUNS = ".runs-figure7.jsonl"
+"""Beside the figures' folders; not kept in version control."""
+ROWS = {"0e4a51": "1", "b436b2": "2", "2869ce": "5", "ee9e8c": "6"}
+"""Published rows by cluster. Which is b436b2's is not told: mean JCTs say so, which are equal to all digits printed."""
+THEMIS = "Themis"
+PUBLISHED = {TITLES["srsf"]: "Tiresias", **dict(zip(THEIRS, ("PCS-JCT", "PCS-bal", "PCS-pred"), strict=True))}
+"""Columns of the published rows, where they are called otherwise."""
+FILES = {"mean_error_pct": "avg_error", "p99_error_pct": "p99_error", "jct_over_afs": "avg_jct"}
+SLOW = {"ee9e8c": ("srsf", "afs"), "b436b2": ("srsf",)}
+"""Of these long traces only runs of these policies are made with forecasts: those of others cost much more."""
+AS_PUBLISHED = {"rho": "speedup", "pending_lease": "false"}
+Found = Mapping[tuple[str, str], Mapping[str, float]]
+"""By cluster and policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A policy, or a published configuration, on a whole trace, and whether forecasts are made."""
+
+    data: Path
+    cluster: str
+    name: str
+    policy: str
+    predict: bool
+
+    @property
+    def key(self) -> str:
+        """In the file of runs."""
+        return f"{__version__} {self.cluster} {self.name} {self.predict}"
+
+
+def whole_traces(data: Path, folder: Path) -> Found:
+    """Mean JCT, s, and errors, %, of each run; those on file in a folder are not made again."""
+    file, runs = RunFile(folder / RUNS, resume=True), list(_runs(data))
+    missing = [one for one in runs if one.key not in file.outcomes]
+    for key, outcome in in_parallel(_outcome, missing, lambda made: made[0]):
+        file.add(key, outcome)
+    found = {(one.cluster, one.name): dict(file.outcomes[one.key].figures) for one in runs}
+    for (cluster, _), figures in found.items():
+        figures["jct_over_afs"] = figures["mean_jct_s"] / found[cluster, TITLES["afs"]]["mean_jct_s"]
+    return found
+
+
+def _runs(data: Path) -> Iterable[Run]:
+    for cluster in ROWS:
+        for policy in ("afs", "srsf", "elastic_themis", "elastic_fifo"):
+            # FIFO's forecasts are exact: there is nothing to measure.
+            predict = policy != "elastic_fifo" and policy in SLOW.get(cluster, (policy,))
+            yield Run(data, cluster, TITLES[policy], policy, predict)
+    for name in THEIRS:
+        yield Run(data, CONFIGURED, name, "", predict=True)
+
+
+def _outcome(run: Run) -> tuple[str, Outcome]:
+    scenario = published(run.data, run.cluster, jobs=None)
+    config = published_configs(run.data)[run.name] if not run.policy else None
+    settings = AS_PUBLISHED if run.name == THEMIS else {}
+    log = replay_elastic(replay(Task("", run.name, scenario, run.policy, config, settings)), predict=run.predict)
+    figures = {"mean_jct_s": float(log.jct_s.mean()), "mean_error_pct": np.nan, "p99_error_pct": np.nan}
+    if run.predict:
+        errors = errors_pct(log)
+        figures |= {"mean_error_pct": float(errors.mean()), "p99_error_pct": float(np.percentile(errors, 99))}
+    return run.key, Outcome(figures)
+
+
+def published_rows(data: Path) -> Found:
+    """The published figures under our names."""
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    for figure, name in FILES.items():
+        with (data / FOLDER / f"figure7_{name}.csv").open(encoding="utf-8", newline="") as file:
+            by_row = {row["workload"]: row for row in csv.DictReader(file)}
+        for cluster, row in ROWS.items():
+            for ours in (*TITLES.values(), *THEIRS):
+                if PUBLISHED.get(ours, ours) in by_row[row]:
+                    rows.setdefault((cluster, ours), {})[figure] = float(by_row[row][PUBLISHED.get(ours, ours)])
+    return rows
+
+
+def whole_table(found: Found, paper: Found) -> str:
+    """Ours, and the published figures in brackets."""
+    head = ("cluster", "policy", "mean error %", "p99 error %", "mean JCT over AFS's")
+    return grid(head, ((*key, *(_beside(found[key], paper[key], figure) for figure in FILES)) for key in found))
+
+
+def _beside(ours: Mapping[str, float], paper: Mapping[str, float], figure: str) -> str:
+    return f"{number(ours[figure], 3)} ({paper[figure]:g})"
