@@ -32,6 +32,8 @@ PATIENCE_S = 30.0
 """For which a granted job may wait before its lease is taken back; Slurm starts one within seconds where it fits."""
 REST_S = 600.0
 """For which a job is left alone whose grant came to nothing."""
+LONGER = 2.0
+"""A job of the open bin is taken to end within so many of the longest horizon."""
 HISTORY_S = 60 * DAY_S
 """Of the accounting that is read when nothing is known yet."""
 
@@ -203,7 +205,9 @@ class Advisor:
                 left.append((job.job_id, why))
                 continue
             lent[job.pool] += job.gpus
-            horizon_s = 60.0 * forecasts.horizons_min[forecasts.duration_bin(job)]
+            known, bin_ = forecasts.horizons_min, forecasts.duration_bin(job)
+            # The last bin is open: who is lent to beyond all horizons is looked at again when so much has passed.
+            horizon_s = 60.0 * (known[bin_] if bin_ < len(known) else LONGER * known[-1])
             until_s = self.clock.real(self.clock.model(snapshot.at_s) + horizon_s)
             told = f"expected to end within {horizon_s / 60:g} min, while no pool is expected to need these GPUs"
             result.append(Action("lend", job.job_id, told, job.pool, job.gpus, until_s, queued[job.job_id]))
