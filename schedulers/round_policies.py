@@ -75,6 +75,12 @@ class SrptSettings(NoiseSettings):
     gpu_time: Flag = setting(False, "rank by GPUs x time left")
 
 
+class LongestThenSrptSettings(NoiseSettings):
+    """Of the longest jobs first, then the shortest."""
+
+    share: Share = setting(0.8, "of the makespan's bound: jobs that have as much left come first")
+
+
 class GavelSettings(Settings):
     """Of Gavel."""
 
@@ -160,6 +166,10 @@ ROUND_POLICIES = (
         "Gandiva_fair (EuroSys 2020)",
     ),
     _spec("srpt", "las:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
+    _spec(
+        *("longest_then_srpt", "longest_then_srpt:LongestThenSrpt", LongestThenSrptSettings),
+        *("jobs that bind the makespan first, then the shortest remaining time", ""),
+    ),
     _spec("las", "las:LeastAttained", Settings, "the least GPU time held for its weight first", "Tiresias (NSDI 2019)"),
     PolicySpec(
         name="pollux",
