@@ -91,6 +91,14 @@ class RegimeForecasts(Protocol):
         ...
 
 
+class UncertainRegimes(RegimeForecasts, Protocol):
+    """Answers about regimes with their uncertainty, for policies that must be on the safe side."""
+
+    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...] | None:
+        """Run time that a training job has left at ascending levels in [0, 1], seconds; None where nobody can say."""
+        ...
+
+
 class WorkForecasts(RegimeForecasts, Protocol):
     """How much work jobs have left, for policies that schedule by rounds."""
 

@@ -229,6 +229,11 @@ class Oracle(Certain):
             left.insert(0, Regime(progress.batch_size, 0.0))
         return tuple(left)
 
+    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """What is left of its run time, at all levels."""
+        left_s = 0.0 if job.training is None else job.training.run_time_s(self.regimes(job, progress))
+        return (left_s,) * len(levels)
+
 
 class Conservative(Certain):
     """Always expects the worst: jobs arrive, as many as the quota holds, and each runs for ever. SIA equals FCFS then.

@@ -4,7 +4,7 @@ RegimePrior as MLflow serves it: one row a running job.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ class GuardedRegimes:
 
     def __init__(self, rule: RegimeForecasts, tally: BadAnswers) -> None:
         self._rule, self._tally, self._instead = rule, tally, Restatement()
+        self._replaced: set[str] = set()  # jobs of whom the last answer was none
 
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left; see `domain.forecasts.RegimeForecasts`."""
@@ -47,8 +48,39 @@ class GuardedRegimes:
             check_regimes(answer, training_of(job), progress)
         except Exception as error:  # whatever a model does wrong, the run goes on without it
             failed(self._tally, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
+            self._replaced.add(job.job_id)
             return self._instead.regimes(job, progress)
+        self._replaced.discard(job.job_id)
         return answer
+
+    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...] | None:
+        """What the rule says, None where it cannot be, or where its regimes could not."""
+        ask: Callable[..., object] | None = getattr(self._rule, "left_quantiles_s", None)
+        # The restatement rule tells no distribution: who stands in for a model answers alone.
+        if ask is None or job.job_id in self._replaced:
+            return None
+        self._tally.checked(REGIMES)
+        try:
+            return check_quantiles(ask(job, progress, levels), len(levels))
+        except Exception as error:  # as above
+            failed(self._tally, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
+            return None
+
+
+def check_quantiles(answer: object, count: int) -> tuple[float, ...]:
+    """Seconds at ascending levels. Raises BadAnswerError unless an answer can be that.
+
+    >>> check_quantiles((60.0, 90.0), 2)
+    (60.0, 90.0)
+    """
+    seconds: tuple[float, ...] = tuple(floats_of(answer, (count,)).tolist())
+    if not all(isfinite(one) for one in seconds):
+        raise BadAnswerError(Reason.NOT_FINITE, f"{shown(answer)} seconds left")
+    if min(seconds) < 0:
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{shown(answer)} seconds left")
+    if list(seconds) != sorted(seconds):
+        raise BadAnswerError(Reason.INCONSISTENT, f"{shown(answer)} seconds left at ascending levels")
+    return seconds
 
 
 def check_regimes(answer: object, training: Training, progress: Progress) -> None:
