@@ -18,7 +18,7 @@ from jobcast.schedulers.ossp import makespan_bound_s
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.run_times import HEDGE, QUANTILE, RunTimes
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.solver import Limits, Solution, share_lost, solve
+from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints, work_of
 
 

@@ -203,6 +203,7 @@ CLASSES = {
     "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "themis_filter:ThemisFilter",
     "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "gandiva_fair:GandivaFair",
     "srpt": "las:ShortestRemaining", "pollux": "pollux:Pollux",
+    "longest_then_srpt": "longest_then_srpt:LongestThenSrpt",
 }  # fmt: skip
 
 
