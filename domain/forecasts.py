@@ -94,8 +94,8 @@ class RegimeForecasts(Protocol):
 class UncertainRegimes(RegimeForecasts, Protocol):
     """Answers about regimes with their uncertainty, for policies that must be on the safe side."""
 
-    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...] | None:
-        """Run time that a training job has left at ascending levels in [0, 1], seconds; None where nobody can say."""
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float | None:
+        """Seconds that the rest of a training job takes at most, with probability `level`; None if nobody can say."""
         ...
 
 

@@ -51,8 +51,8 @@ class ShockwaveSettings(NoiseSettings):
     window: Count = setting(30, "rounds to plan")
     mode: Literal["reactive", "lazy"] = setting("reactive", "plan anew when a batch size changes, or not")
     share: Share = setting(0.9, "of the makespan's bound: jobs that may have as much left come first")
-    quantile: Belief = setting(0.9, "level of time left that the makespan counts, where forecasts tell it")
-    hedge: From0To1 = setting(0.5, "elsewhere, share of the way from the forecast to the present batch size")
+    quantile: Belief = setting(0.9, "level at which the longest jobs' time left is counted, where forecasts tell it")
+    hedge: From0To1 = setting(1.0, "elsewhere, share of the way from the forecast to the present batch size")
     floor: Positive = setting(3.0, "added to each utility, share of epochs, before its logarithm is taken")
     time_limit_s: Seconds = setting(60.0, "of the solver, a guard")
 

@@ -11,7 +11,7 @@ LEAST_FACTOR = 0.01
 # What is left of a job that has outrun its forecast, seconds.
 LEAST_S = 1.0
 # Level of what is left of a job where a policy must be on the safe side, and how far it goes without a distribution.
-QUANTILE, HEDGE = 0.9, 0.5
+QUANTILE, HEDGE = 0.9, 1.0
 # Epochs, seconds an epoch, batch size.
 Stretch = tuple[float, float, int]
 
@@ -57,23 +57,22 @@ class RunTimes:
         """Seconds of progress that a job still needs."""
         return sum(epochs * epoch_s for epochs, epoch_s, _ in self.left(active))
 
-    def within_s(self, active: ActiveJob, level: float = QUANTILE, hedge: float = HEDGE) -> tuple[float, float]:
-        """The least and the most that a job still needs, seconds, around `remaining_s`.
+    def at_most_s(self, active: ActiveJob, level: float = QUANTILE, hedge: float = HEDGE) -> float:
+        """Seconds that a job still needs at most, no less than `remaining_s`.
 
-        Each holds with probability `level`, at least 1/2, where forecasts tell a distribution. Where they do not, it
-        lies `hedge` of the way from the forecast to the fastest batch size and to the present one, both to the end.
+        It holds with probability `level` where forecasts tell a distribution. Where they do not, it lies `hedge` of the
+        way from the forecast to the present batch size until the end.
         """
         left_s, training, progress = self.remaining_s(active), active.job.training, active.progress
         if training is None or progress is None:
-            return left_s, left_s
+            return left_s
         factor = self._factor(active.job) if self._noise else 1.0
-        ask = getattr(self._forecasts, "left_quantiles_s", None)
-        told = None if ask is None else ask(active.job, progress, (1.0 - level, level))
-        if told is None:
-            rest = factor * (training.epochs - progress.epochs)
-            low_s, high_s = rest * min(training.epoch_s.values()), rest * training.epoch_s[progress.batch_size]
-            told, factor = (left_s + hedge * (low_s - left_s), left_s + hedge * (high_s - left_s)), 1.0
-        return max(min(LEAST_S, left_s), min(left_s, factor * told[0])), max(left_s, factor * told[1])
+        ask = getattr(self._forecasts, "left_quantile_s", None)
+        told_s = None if ask is None else ask(active.job, progress, level)
+        if told_s is not None:
+            return max(left_s, factor * told_s)
+        present_s = factor * (training.epochs - progress.epochs) * training.epoch_s[progress.batch_size]
+        return left_s + hedge * max(0.0, present_s - left_s)
 
     def total_s(self, active: ActiveJob) -> float:
         """Seconds of progress that a job needs from its beginning to its end."""

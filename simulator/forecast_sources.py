@@ -229,10 +229,9 @@ class Oracle(Certain):
             left.insert(0, Regime(progress.batch_size, 0.0))
         return tuple(left)
 
-    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...]:
-        """What is left of its run time, at all levels."""
-        left_s = 0.0 if job.training is None else job.training.run_time_s(self.regimes(job, progress))
-        return (left_s,) * len(levels)
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
+        """What is left of its run time, at any level."""
+        return 0.0 if job.training is None else job.training.run_time_s(self.regimes(job, progress))
 
 
 class Conservative(Certain):

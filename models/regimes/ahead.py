@@ -213,15 +213,16 @@ def shortest(values: Floats, weights: Floats, level: float) -> tuple[float, floa
     return float(x[best]), float(x[ends[best]])
 
 
-def quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> tuple[float, ...]:
-    """The least values that weights up to each level lie within.
+def quantile(values: Floats, weights: Floats, level: float) -> float:
+    """The least value that a share of the weights lies within.
 
-    >>> quantiles(np.array([9.0, 1.0, 2.0]), np.array([0.1, 0.4, 0.5]), (0.1, 0.5, 0.95))
-    (1.0, 2.0, 9.0)
+    >>> values, weights = np.array([9.0, 1.0, 2.0]), np.array([0.1, 0.4, 0.5])
+    >>> [quantile(values, weights, level) for level in (0.1, 0.5, 0.95)]
+    [1.0, 2.0, 9.0]
     """
     rank = np.argsort(values, kind="stable")
-    places = np.searchsorted(np.cumsum(weights[rank]), np.asarray(levels) - 1e-9)
-    return tuple(values[rank][np.minimum(places, len(values) - 1)].tolist())
+    place = int(np.searchsorted(np.cumsum(weights[rank]), level - 1e-9))
+    return float(values[rank[min(place, len(values) - 1)]])
 
 
 WANTED = (0.5, 0.9)

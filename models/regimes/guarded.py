@@ -5,7 +5,7 @@ RegimePrior as MLflow serves it: one row a running job.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -53,34 +53,21 @@ class GuardedRegimes:
         self._replaced.discard(job.job_id)
         return answer
 
-    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...] | None:
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float | None:
         """What the rule says, None where it cannot be, or where its regimes could not."""
-        ask: Callable[..., object] | None = getattr(self._rule, "left_quantiles_s", None)
+        ask: Callable[..., object] | None = getattr(self._rule, "left_quantile_s", None)
         # The restatement rule tells no distribution: who stands in for a model answers alone.
         if ask is None or job.job_id in self._replaced:
             return None
         self._tally.checked(REGIMES)
         try:
-            return check_quantiles(ask(job, progress, levels), len(levels))
+            left_s = float(floats_of(ask(job, progress, level), ()))
+            if not 0 <= left_s < inf:
+                raise BadAnswerError(Reason.OUT_OF_RANGE, f"{left_s:g} seconds left")
         except Exception as error:  # as above
             failed(self._tally, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
             return None
-
-
-def check_quantiles(answer: object, count: int) -> tuple[float, ...]:
-    """Seconds at ascending levels. Raises BadAnswerError unless an answer can be that.
-
-    >>> check_quantiles((60.0, 90.0), 2)
-    (60.0, 90.0)
-    """
-    seconds: tuple[float, ...] = tuple(floats_of(answer, (count,)).tolist())
-    if not all(isfinite(one) for one in seconds):
-        raise BadAnswerError(Reason.NOT_FINITE, f"{shown(answer)} seconds left")
-    if min(seconds) < 0:
-        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{shown(answer)} seconds left")
-    if list(seconds) != sorted(seconds):
-        raise BadAnswerError(Reason.INCONSISTENT, f"{shown(answer)} seconds left at ascending levels")
-    return seconds
+        return left_s
 
 
 def check_regimes(answer: object, training: Training, progress: Progress) -> None:

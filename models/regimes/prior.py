@@ -18,7 +18,7 @@ from jobcast.models.regimes.ahead import (
     calibrated,
     epoch_nodes,
     mean_regimes,
-    quantiles,
+    quantile,
     shortest,
     stated,
     time_nodes,
@@ -156,9 +156,9 @@ class RegimePrior(JsonModel):
             rows.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
         return tuple(rows)
 
-    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...]:
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
         """See `domain.forecasts.UncertainRegimes`."""
-        return quantiles(*self.nodes(training_of(job), progress), levels)
+        return quantile(*self.nodes(training_of(job), progress), level)
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """The distribution of the seconds left, as values and weights; see `ahead.time_nodes`."""

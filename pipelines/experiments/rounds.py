@@ -51,10 +51,10 @@ class Declared:
         """What the rule says."""
         return self._rule.regimes(job, progress)
 
-    def left_quantiles_s(self, job: Job, progress: Progress, levels: tuple[float, ...]) -> tuple[float, ...] | None:
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float | None:
         """What the rule says, where it tells a distribution."""
-        ask: Callable[..., tuple[float, ...] | None] | None = getattr(self._rule, "left_quantiles_s", None)
-        return None if ask is None else ask(job, progress, levels)
+        ask: Callable[..., float | None] | None = getattr(self._rule, "left_quantile_s", None)
+        return None if ask is None else ask(job, progress, level)
 
 
 @dataclass(frozen=True, slots=True)

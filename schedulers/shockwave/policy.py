@@ -80,23 +80,22 @@ class Claims:
     Attributes
     ----------
     left_s : seconds that each still runs, as forecast
-    low_s, high_s : the least and the most of it that is counted on
+    most_s : what the makespan counts of it, where forecasts may be wrong
     budgets : rho^k times the job's own priority
     widths : GPUs
     running : whether it held its GPUs in the round before
     """
 
     left_s: Floats
-    low_s: Floats
-    high_s: Floats
+    most_s: Floats
     budgets: Floats
     widths: Ints
     running: Bools
 
     def binding(self, gpus: int, share: float) -> Bools:
         """Jobs that may have at least a share of the makespan's bound left, equation 10: they cannot wait."""
-        load_s = makespan_bound_s(self.low_s, self.widths, gpus)
-        binding: Bools = rounded_all(self.high_s) >= rounded(share * max(load_s, float(self.high_s.max())))
+        bound_s = max(makespan_bound_s(self.left_s, self.widths, gpus), float(self.most_s.max()))
+        binding: Bools = rounded_all(self.most_s) >= rounded(share * bound_s)
         return binding
 
     def order(self, binding: Bools, owed: Bools) -> Ints:
@@ -107,7 +106,7 @@ class Claims:
         `HOLD` times, and goes before its equals.
         """
         worth = self.budgets * np.where(self.running, HOLD, 1.0) / (self.left_s * self.widths)
-        keys = -rounded_all(np.where(binding, self.high_s, worth))
+        keys = -rounded_all(np.where(binding, self.most_s, worth))
         return np.lexsort((~self.running, keys, ~(owed | binding), ~binding))
 
 
@@ -153,8 +152,8 @@ class Shockwave:
     window : rounds to plan, T
     mode : reactive or lazy
     share : of the makespan's bound; who has as much left binds it
-    quantile : level at which the makespan counts a job's time left, 1 - level for the load, where forecasts tell it
-    hedge : where they do not, share of the way from the forecast to the present batch size (the load: to the fastest)
+    quantile : level at which the longest job's time left is counted, where forecasts tell a distribution
+    hedge : where they do not, share of the way from the forecast to the present batch size until the end
     floor : added to utilities, so that their logarithm is finite before the first epoch
     time_limit_s : of HiGHS in one solve; a guard, it is limited by nodes, which give the same answer everywhere
     """
@@ -182,7 +181,7 @@ class Shockwave:
         self._budgets = Budgets()
         self._owed: dict[int, int] = {}  # rounds, by seq
         self._rounds_left = 0
-        self._told: dict[int, tuple[float, float, float, float]] = {}  # run_s, and what is left of a job, by seq
+        self._told: dict[int, tuple[float, float, float]] = {}  # run_s, and what is left of a job, by seq
         self._gaps: list[float] = []
         self._asked = 0
         self._solve_s = 0.0
@@ -229,26 +228,25 @@ class Shockwave:
         self._solve_s += perf_counter() - begun_s
 
     def _claims(self, state: RoundState) -> Claims:
-        left_s, low_s, high_s = np.array([self._left(active) for active in state.active]).T
+        left_s, most_s = np.array([self._left(active) for active in state.active]).T
         # Powers of unfairness may pass all numbers; they are cut right after.
         with np.errstate(over="ignore"):
             urgency = np.minimum(self._budgets.fairness(state, left_s) ** self._k, MOST_WEIGHT)
         return Claims(
             left_s=left_s,
-            low_s=low_s,
-            high_s=high_s,
+            most_s=most_s,
             budgets=rounded_all(urgency * np.array([one.job.weight for one in state.active])),
             widths=np.array([one.job.gpus for one in state.active], dtype=np.int64),
             running=np.array([one.running for one in state.active], dtype=np.bool_),
         )
 
-    def _left(self, active: ActiveJob) -> tuple[float, float, float]:
+    def _left(self, active: ActiveJob) -> tuple[float, float]:
         told = self._told.get(active.job.seq)
         # Who waits has as much left as before.
         if told is None or told[0] != active.run_s:
             left_s = self._run_times.remaining_s(active)
-            within = self._run_times.within_s(active, self._quantile, self._hedge)
-            told = self._told[active.job.seq] = (active.run_s, left_s, *within)
+            most_s = self._run_times.at_most_s(active, self._quantile, self._hedge)
+            told = self._told[active.job.seq] = (active.run_s, left_s, most_s)
         return told[1:]
 
     def _programme(self, state: RoundState, claims: Claims) -> Programme:
@@ -258,8 +256,8 @@ class Shockwave:
         total_s = claims.left_s + np.array([one.run_s for one in active])
         return Programme(
             work=work,
-            cautious_s=claims.high_s,
-            loads=rounded_all(claims.widths / state.total_gpus * claims.low_s / claims.high_s),
+            cautious_s=claims.most_s,
+            loads=rounded_all(claims.widths / state.total_gpus * claims.left_s / claims.most_s),
             # A budget buys the share that a job lacks: what is nearly over is not forsaken.
             weights=rounded_all(np.minimum(claims.budgets * total_s / claims.left_s, MOST_WEIGHT)),
             floor=self._floor,

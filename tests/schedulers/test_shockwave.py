@@ -80,13 +80,12 @@ def test_a_running_job_keeps_the_fairness_that_it_was_started_with():
     assert rho.tolist() == pytest.approx([1.0, 1.05, 1.05, 1.05])  # unkept: (120 + 480 x 4) / 2400 = 0.85
 
 
-def claims(left_s, high_s=None, budgets=None, widths=None, running=()):
+def claims(left_s, most_s=None, budgets=None, widths=None, running=()):
     rows = len(left_s)
     ones = np.ones(rows)
     return Claims(
         left_s=np.array(left_s),
-        low_s=np.array(left_s),
-        high_s=np.array(high_s or left_s),
+        most_s=np.array(most_s or left_s),
         budgets=np.array(budgets or ones),
         widths=np.array(widths or [1] * rows),
         running=np.isin(np.arange(rows), list(running)),
@@ -99,7 +98,7 @@ def test_who_may_have_most_of_the_makespans_bound_left_binds_it():
     assert three.binding(2, 0.9).tolist() == [False, False, False]
     assert three.binding(9, 0.9).tolist() == [False, False, True]
     assert three.binding(9, 0.5).tolist() == [False, True, True]
-    assert claims([400.0, 900.0], high_s=[850.0, 900.0]).binding(9, 0.9).tolist() == [True, True]
+    assert claims([400.0, 900.0], most_s=[850.0, 900.0]).binding(9, 0.9).tolist() == [True, True]
 
 
 def test_binding_jobs_go_first_then_those_owed_rounds_by_worth():
@@ -125,13 +124,13 @@ def test_a_billionth_more_or_less_changes_no_order():
     assert jobs.order(jobs.binding(4, 0.1), owed).tolist() == moved.order(moved.binding(4, 0.1), owed).tolist()
 
 
-@pytest.mark.parametrize(("told", "first"), [((600.0, 6000.0), 1), ((600.0, 700.0), 0)])
-def test_the_makespan_sees_how_long_a_job_may_take(told, first):
+@pytest.mark.parametrize(("told_s", "first"), [(6000.0, 1), (700.0, 0)])
+def test_the_makespan_sees_how_long_a_job_may_take(told_s, first):
     """Two jobs on one GPU: the shorter one goes first, unless the other may take nearly all that is left."""
 
     class Uncertain(Known):
-        def within_s(self, active, level=0.9, hedge=0.5):
-            return told if active.job.seq else (500.0, 500.0)
+        def at_most_s(self, active, level=0.9, hedge=1.0):
+            return told_s if active.job.seq else 500.0
 
     policy = Shockwave(Uncertain({0: 500.0, 1: 650.0}))
     assert [job.seq for job in policy.choose(state([active(0), active(1)], 1))] == [first]
