@@ -157,7 +157,7 @@ PARTS = {"decide": lambda *given: None}
 
 
 def test_names_are_unique_and_specs_complete():
-    assert len(BUILT_IN) == 49
+    assert len(BUILT_IN) == 50
     for name, spec in BUILT_IN.items():
         assert (spec.name, spec.kind in KINDS, bool(spec.summary)) == (name, True, True)
         assert spec.instead in ("", *BUILT_IN)
