@@ -70,7 +70,7 @@ class RunTimes:
         ask = getattr(self._forecasts, "left_quantile_s", None)
         told_s = None if ask is None else ask(active.job, progress, level)
         if told_s is not None:
-            return max(left_s, factor * told_s)
+            return max(left_s, factor * float(told_s))
         present_s = factor * (training.epochs - progress.epochs) * training.epoch_s[progress.batch_size]
         return left_s + hedge * max(0.0, present_s - left_s)
 
