@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 import numpy as np
@@ -56,13 +56,13 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], name: Callable[[B], 
         yield result
 
 
-def means(done: Iterable[Named]) -> Means:
-    """Figures by case and name, averaged over runs of one name, in the order of their first run."""
+def means(done: Iterable[Named], of: Callable[[list[float]], Any] = np.mean) -> Means:
+    """Figures by case and name, their mean (or what `of` says) over runs of one name, in the order of their first."""
     groups: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for one in done:
         groups.setdefault((one.case, one.name), []).append(one.figures)
     return {
-        key: {name: float(np.mean([figures[name] for figures in group])) for name in group[0]}
+        key: {name: float(of([figures[name] for figures in group])) for name in group[0]}
         for key, group in groups.items()
     }
 

@@ -22,6 +22,11 @@ Bools = NDArray[np.bool_]
 NODES = 50
 
 
+def makespan_bound_s(left_s: Floats, widths: NDArray[np.int64], gpus: int) -> float:
+    """Seconds that no schedule of remaining times (n,) can beat: mean load or longest. Shockwave, equation 10."""
+    return max(float(widths @ left_s) / gpus, float(left_s.max(initial=0.0)))
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Jobs and the rounds to plan.
@@ -46,12 +51,12 @@ class Window:
     restart_s: float = 0.0
 
     def bound_s(self, left_s: Floats) -> float:
-        """What no schedule of remaining times (n,) can beat, seconds. Shockwave, equation 10.
+        """What no schedule of remaining times (n,) can beat, seconds.
 
         >>> Window(np.array([9.0, 4.0]), np.array([1, 3]), 4, 1.0, 1, np.zeros(2, bool)).bound_s(np.array([9.0, 4.0]))
         9.0
         """
-        return max(float(self.widths @ left_s) / self.gpus, float(left_s.max(initial=0.0)))
+        return makespan_bound_s(left_s, self.widths, self.gpus)
 
     def bound_after_s(self, runs: Bools) -> float:
         """The bound at the end of the window if the jobs run so, (n, rounds), restarts included, seconds."""

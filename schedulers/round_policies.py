@@ -17,10 +17,13 @@ from jobcast.schedulers.policies import (
 )
 from jobcast.schedulers.settings import (
     AtLeastZero,
+    Belief,
     Count,
     Delay,
     Exponent,
     Flag,
+    From0To1,
+    Positive,
     RoundLength,
     Seconds,
     Settings,
@@ -47,6 +50,10 @@ class ShockwaveSettings(NoiseSettings):
     lam: AtLeastZero = setting(3.0, "weight of the makespan")
     window: Count = setting(30, "rounds to plan")
     mode: Literal["reactive", "lazy"] = setting("reactive", "plan anew when a batch size changes, or not")
+    share: Share = setting(0.9, "of the makespan's bound: jobs that may have as much left come first")
+    quantile: Belief = setting(0.9, "level at which the longest jobs' time left is counted, where forecasts tell it")
+    hedge: From0To1 = setting(1.0, "elsewhere, share of the way from the forecast to the present batch size")
+    floor: Positive = setting(3.0, "added to each utility, share of epochs, before its logarithm is taken")
     time_limit_s: Seconds = setting(60.0, "of the solver, a guard")
 
 
@@ -73,6 +80,12 @@ class SrptSettings(NoiseSettings):
     """Of the shortest remaining time."""
 
     gpu_time: Flag = setting(False, "rank by GPUs x time left")
+
+
+class LongestThenSrptSettings(NoiseSettings):
+    """Of the longest jobs first, then the shortest."""
+
+    share: Share = setting(0.8, "of the makespan's bound: jobs that have as much left come first")
 
 
 class GavelSettings(Settings):
@@ -160,6 +173,10 @@ ROUND_POLICIES = (
         "Gandiva_fair (EuroSys 2020)",
     ),
     _spec("srpt", "las:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
+    _spec(
+        *("longest_then_srpt", "longest_then_srpt:LongestThenSrpt", LongestThenSrptSettings),
+        *("jobs that bind the makespan first, then the shortest remaining time", ""),
+    ),
     _spec("las", "las:LeastAttained", Settings, "the least GPU time held for its weight first", "Tiresias (NSDI 2019)"),
     PolicySpec(
         name="pollux",

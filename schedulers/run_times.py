@@ -10,6 +10,8 @@ from jobcast.domain.rounds import ActiveJob
 LEAST_FACTOR = 0.01
 # What is left of a job that has outrun its forecast, seconds.
 LEAST_S = 1.0
+# Level of what is left of a job where a policy must be on the safe side, and how far it goes without a distribution.
+QUANTILE, HEDGE = 0.9, 1.0
 # Epochs, seconds an epoch, batch size.
 Stretch = tuple[float, float, int]
 
@@ -54,6 +56,23 @@ class RunTimes:
     def remaining_s(self, active: ActiveJob) -> float:
         """Seconds of progress that a job still needs."""
         return sum(epochs * epoch_s for epochs, epoch_s, _ in self.left(active))
+
+    def at_most_s(self, active: ActiveJob, level: float = QUANTILE, hedge: float = HEDGE) -> float:
+        """Seconds that a job still needs at most, no less than `remaining_s`.
+
+        It holds with probability `level` where forecasts tell a distribution. Where they do not, it lies `hedge` of the
+        way from the forecast to the present batch size until the end.
+        """
+        left_s, training, progress = self.remaining_s(active), active.job.training, active.progress
+        if training is None or progress is None:
+            return left_s
+        factor = self._factor(active.job) if self._noise else 1.0
+        ask = getattr(self._forecasts, "left_quantile_s", None)
+        told_s = None if ask is None else ask(active.job, progress, level)
+        if told_s is not None:
+            return max(left_s, factor * float(told_s))
+        present_s = factor * (training.epochs - progress.epochs) * training.epoch_s[progress.batch_size]
+        return left_s + hedge * max(0.0, present_s - left_s)
 
     def total_s(self, active: ActiveJob) -> float:
         """Seconds of progress that a job needs from its beginning to its end."""

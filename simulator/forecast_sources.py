@@ -229,6 +229,10 @@ class Oracle(Certain):
             left.insert(0, Regime(progress.batch_size, 0.0))
         return tuple(left)
 
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
+        """What is left of its run time, at any level."""
+        return 0.0 if job.training is None else job.training.run_time_s(self.regimes(job, progress))
+
 
 class Conservative(Certain):
     """Always expects the worst: jobs arrive, as many as the quota holds, and each runs for ever. SIA equals FCFS then.

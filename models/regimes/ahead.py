@@ -213,6 +213,18 @@ def shortest(values: Floats, weights: Floats, level: float) -> tuple[float, floa
     return float(x[best]), float(x[ends[best]])
 
 
+def quantile(values: Floats, weights: Floats, level: float) -> float:
+    """The least value that a share of the weights lies within.
+
+    >>> values, weights = np.array([9.0, 1.0, 2.0]), np.array([0.1, 0.4, 0.5])
+    >>> [quantile(values, weights, level) for level in (0.1, 0.5, 0.95)]
+    [1.0, 2.0, 9.0]
+    """
+    rank = np.argsort(values, kind="stable")
+    place = int(np.searchsorted(np.cumsum(weights[rank]), level - 1e-9))
+    return float(values[rank[min(place, len(values) - 1)]])
+
+
 WANTED = (0.5, 0.9)
 """Levels that are corrected; those between are interpolated."""
 TRIED = np.round(np.arange(0.2, 0.991, 0.01), 2)

@@ -4,8 +4,8 @@ RegimePrior as MLflow serves it: one row a running job.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, isfinite
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ class GuardedRegimes:
 
     def __init__(self, rule: RegimeForecasts, tally: BadAnswers) -> None:
         self._rule, self._tally, self._instead = rule, tally, Restatement()
+        self._replaced: set[str] = set()  # jobs of whom the last answer was none
 
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left; see `domain.forecasts.RegimeForecasts`."""
@@ -47,8 +48,26 @@ class GuardedRegimes:
             check_regimes(answer, training_of(job), progress)
         except Exception as error:  # whatever a model does wrong, the run goes on without it
             failed(self._tally, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
+            self._replaced.add(job.job_id)
             return self._instead.regimes(job, progress)
+        self._replaced.discard(job.job_id)
         return answer
+
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float | None:
+        """What the rule says, None where it cannot be, or where its regimes could not."""
+        ask: Callable[..., object] | None = getattr(self._rule, "left_quantile_s", None)
+        # The restatement rule tells no distribution: who stands in for a model answers alone.
+        if ask is None or job.job_id in self._replaced:
+            return None
+        self._tally.checked(REGIMES)
+        try:
+            left_s = float(floats_of(ask(job, progress, level), ()))
+            if not 0 <= left_s < inf:
+                raise BadAnswerError(Reason.OUT_OF_RANGE, f"{left_s:g} seconds left")
+        except Exception as error:  # as above
+            failed(self._tally, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
+            return None
+        return left_s
 
 
 def check_regimes(answer: object, training: Training, progress: Progress) -> None:

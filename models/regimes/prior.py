@@ -18,6 +18,7 @@ from jobcast.models.regimes.ahead import (
     calibrated,
     epoch_nodes,
     mean_regimes,
+    quantile,
     shortest,
     stated,
     time_nodes,
@@ -154,6 +155,10 @@ class RegimePrior(JsonModel):
             low, high = shortest(nodes, weights, stated(level, self.levels_))
             rows.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
         return tuple(rows)
+
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
+        """See `domain.forecasts.UncertainRegimes`."""
+        return quantile(*self.nodes(training_of(job), progress), level)
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """The distribution of the seconds left, as values and weights; see `ahead.time_nodes`."""

@@ -1,24 +1,23 @@
 """Shockwave, Figure 13 (section 8.10): run times that are wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from jobcast.pipelines.report.plots import PALETTE
-from papers.measures import Floats, Measure
+from papers.measures import Measure
 from papers.page import grid, number, result, write_page, write_runs
 from papers.plotting import panels
-from papers.runs import Done, means, run_all
+from papers.runs import Means, run_all
 from papers.shockwave.figure10 import mix
-from papers.shockwave.runs import PANELS, SHOCKWAVE, UNFAIR, Task, run
+from papers.shockwave.runs import HIGH, LOW, PANELS, SHOCKWAVE, UNFAIR, Task, medians, ranged, run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKED_PCT = 5.0
 """A makespan that grows by less has hardly grown."""
+ENDS = ("", LOW, HIGH)
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SEEDS = range(3)
 NOISE_SEEDS = range(2)
@@ -34,26 +33,18 @@ def figure13(data: Path, out: Path) -> None:
                 tasks.append(Task(_case(noise), scenario, SHOCKWAVE, settings=settings))
     done = run_all(run, tasks)
     write_runs(out, "figure13", done)
-    _plot(out, done)
-    rows = [(_case(noise), *(_spread(_values(done, noise, one)) for one in PANELS)) for noise in NOISES]
+    found = medians(done)
+    _plot(out, found)
+    rows = [(_case(noise), *(ranged(one, found[_case(noise), SHOCKWAVE]) for one in PANELS)) for noise in NOISES]
     table = grid(("noise", *(one.title for one in PANELS)), rows)
-    write_page(__file__, out, seeds=len(SEEDS), noise_seeds=len(NOISE_SEEDS), table=table, **_found(done))
+    write_page(__file__, out, seeds=len(SEEDS), noise_seeds=len(NOISE_SEEDS), table=table, **_found(found))
 
 
 def _case(noise: float) -> str:
     return f"{100 * noise:.0f} %"
 
 
-def _values(done: Sequence[Done], noise: float, measure: Measure) -> Floats:
-    return np.array([one.figures[measure.key] for one in done if one.case == _case(noise)]) * measure.scale
-
-
-def _spread(values: Floats) -> str:
-    return f"{values.mean():.2f} ({values.min():.2f}-{values.max():.2f})"
-
-
-def _found(done: Sequence[Done]) -> Mapping[str, str]:
-    found = means(done)
+def _found(found: Means) -> Mapping[str, str]:
     none, most = found[_case(0.0), SHOCKWAVE], found[_case(1.0), SHOCKWAVE]
     slower, jct = (100 * (most[key] / none[key] - 1) for key in ("makespan_s", "mean_jct_s"))
     worst, unfair = (most[key] - none[key] for key in ("worst_ftf", UNFAIR.key))
@@ -65,13 +56,12 @@ def _found(done: Sequence[Done]) -> Mapping[str, str]:
     }
 
 
-def _plot(out: Path, done: Sequence[Done]) -> None:
+def _plot(out: Path, found: Means) -> None:
     at = [100 * noise for noise in NOISES]
 
     def panel(axes: "Axes", one: Measure) -> None:
-        values = [_values(done, noise, one) for noise in NOISES]
-        axes.plot(at, [each.mean() for each in values], color=PALETTE[0], marker="o")
-        low, high = [each.min() for each in values], [each.max() for each in values]
+        middle, low, high = ([found[_case(p), SHOCKWAVE][one.key + end] * one.scale for p in NOISES] for end in ENDS)
+        axes.plot(at, middle, color=PALETTE[0], marker="o")
         axes.fill_between(at, low, high, color=PALETTE[0], alpha=0.2)
         axes.set_title(one.title, loc="left")
         axes.set_ylim(bottom=0)

@@ -1,7 +1,7 @@
 """Policies of rounds on workloads, what the paper compares of them, and the tables and bars of a figure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from papers.measures import Measure
 from papers.page import HOUR_S, grid, number, result, write_runs
 from papers.plotting import grouped, panels, save
 from papers.runs import Done, Means, means, of_case
+from papers.shockwave.workloads import perturbed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,8 @@ BASELINES = ("ossp", "themis_filter", "gavel", "allox", "mst", "gandiva_fair")
 """Of section 8.2, without Pollux."""
 FAIR = ("themis_filter", "gavel", "allox")
 """What sections 8.3 to 8.6 average over."""
-SIMPLE = ("srpt", "las")
+RULE = "longest_then_srpt"
+SIMPLE = (RULE, "srpt", "las")
 ALWAYS = (SHOCKWAVE, *BASELINES, *SIMPLE)
 GREEDY = ForecastSpec("greedy")
 NO_HOME = Path("mlruns")
@@ -42,6 +44,8 @@ UNFAIR = Measure("unfair_pct_100", "jobs with FTF > 1, %", 1)
 USED = Measure("utilization")
 PANELS = (MAKESPAN, JCT, WORST, UNFAIR)
 LOWER_IS_BETTER = {"makespan": MAKESPAN, "mean JCT": JCT, "worst FTF": WORST, "share of jobs with FTF above 1": UNFAIR}
+LOW, HIGH = "_low", "_high"
+"""Ends of a range: what a figure's key ends in."""
 SAME = 0.005
 """Figures that differ by less, relatively, count as equal."""
 TALL_PANEL = 2.6
@@ -53,7 +57,8 @@ class Task:
 
     Attributes
     ----------
-    case, label : what the run is called in tables: its workload and its policy; runs of one name are averaged
+    case, label : what the run is called in tables: its workload and its policy; of runs of one name medians are told
+    perturbation : seed of `workloads.perturbed`; None: the jobs as they are
     """
 
     case: str
@@ -61,12 +66,21 @@ class Task:
     policy: str
     spec: ForecastSpec = RESTATEMENT
     settings: Mapping[str, str] = field(default_factory=dict)
+    perturbation: int | None = None
     label: str = ""
+
+
+def trials(tasks: Iterable[Task], count: int, most: int) -> list[Task]:
+    """Tasks on `count` perturbations of their jobs, those of Shockwave and of the rule that it must beat on `most`."""
+    tried = {SHOCKWAVE: most, RULE: most}
+    return [replace(one, perturbation=seed) for one in tasks for seed in range(tried.get(one.policy, count))]
 
 
 def run(task: Task) -> Done:
     """Simulate one task."""
-    made = simulate(task.scenario, task.policy, task.spec, home=NO_HOME, settings=dict(task.settings))
+    seed = task.perturbation
+    scenario = task.scenario if seed is None else perturbed(task.scenario, seed)
+    made = simulate(scenario, task.policy, task.spec, home=NO_HOME, settings=dict(task.settings))
     return Done(task.case, task.label or task.policy, {**metrics.figures(made.log), **made.own}, made.log)
 
 
@@ -91,16 +105,32 @@ def comparison(found: Means, case: str) -> str:
 def _line(name: str, figures: Mapping[str, float], base: Mapping[str, float]) -> tuple[str, ...]:
     return (
         name,
-        MAKESPAN.text(figures),
+        ranged(MAKESPAN, figures),
         number(figures["makespan_s"] / base["makespan_s"]),
         number(100 * figures["utilization"], 1),
-        JCT.text(figures),
+        ranged(JCT, figures),
         number(figures["mean_jct_s"] / base["mean_jct_s"]),
-        WORST.text(figures),
+        ranged(WORST, figures),
         number(figures["worst_ftf_lifetime"]),
         *(number(figures[f"unfair_pct_{limit}"], 1) for limit in (100, 105, 110)),
         number(figures["unfair_pct_100_lifetime"], 1),
     )
+
+
+def ranged(measure: Measure, figures: Mapping[str, float]) -> str:
+    """The median as tables print it, and the range of the runs where they differ."""
+    low, high = (measure.text({measure.key: figures.get(measure.key + end, 0.0)}) for end in (LOW, HIGH))
+    return measure.text(figures) if low == high else f"{measure.text(figures)} ({low}-{high})"
+
+
+def medians(done: Iterable[Done]) -> Means:
+    """Figures by case and name: medians over runs of one name, beside the least and the most of each."""
+    every = list(done)
+    found = means(every, np.median)
+    for end, of in ((LOW, np.min), (HIGH, np.max)):
+        for key, figures in means(every, of).items():
+            found[key] |= {f"{name}{end}": value for name, value in figures.items()}
+    return found
 
 
 def who_is_better(found: Means, case: str) -> str:
@@ -118,10 +148,10 @@ def write_cases(out: Path, name: str, title: str, done: Sequence[Done]) -> tuple
 
     Returns
     -------
-    found : means of the runs
+    found : medians of the runs
     tables : for the page: a heading, a table of policies and who is better, for each case
     """
-    found = means(done)
+    found = medians(done)
     write_runs(out, name, done)
     bars(out, name, title, found)
     cases = dict.fromkeys(case for case, _ in found)

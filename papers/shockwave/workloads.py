@@ -1,8 +1,10 @@
 """Workloads of Shockwave's evaluation: the published traces, and draws of the generator that made them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from jobcast.domain.hardware import FLAT_POOL, flat_cluster, pools_cluster
@@ -20,6 +22,7 @@ HOUR_S = 3600.0
 SHORTEST_S, LONGEST_S = 0.2 * HOUR_S, 5.0 * HOUR_S
 """Run times of jobs. Shockwave, section 8.1."""
 WIDEST = 8  # GPUs of a job; Shockwave, section 8.1
+RUN_TIMES_OFF, ARRIVALS_OFF_S = 0.001, 1.0
 CONTENTION = 3.0  # Shockwave, appendix I: its default
 
 
@@ -52,6 +55,21 @@ def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | floa
     courses = Courses(KIND, generate_courses(KIND, trace, seed, chosen))
     tables = TrainingTables(read_throughputs(folder / throughputs), courses=courses)
     return rigid_jobs(cut_scenario(trace, pools_cluster(pools)), tables=tables)
+
+
+def perturbed(scenario: RigidScenario, seed: int) -> RigidScenario:
+    """The same jobs, run times off by up to .1 % and arrivals by up to 1 s, each job's by draws of its own.
+
+    What a policy makes of such jobs tells how much of a figure is chance.
+    """
+    rng, jobs, outcomes = np.random.default_rng(seed), [], []
+    for job, outcome in zip(scenario.workload.jobs, scenario.workload.outcomes, strict=True):
+        factor, later_s = 1 + RUN_TIMES_OFF * rng.uniform(-1, 1), ARRIVALS_OFF_S * rng.uniform(-1, 1)
+        known = job.training
+        training = known and replace(known, epoch_s={size: one_s * factor for size, one_s in known.epoch_s.items()})
+        jobs.append(replace(job, submit_s=max(0.0, job.submit_s + later_s), training=training))
+        outcomes.append(replace(outcome, duration_s=outcome.duration_s * factor))
+    return replace(scenario, workload=replace(scenario.workload, jobs=jobs, outcomes=outcomes))
 
 
 def philly(data: Path, jobs: int, gpus: int) -> RigidScenario:

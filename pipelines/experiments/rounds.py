@@ -1,6 +1,6 @@
 """Simulations by rounds: the forecasts of work that such policies ask, and the mechanism that carries out rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -50,6 +50,11 @@ class Declared:
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What the rule says."""
         return self._rule.regimes(job, progress)
+
+    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float | None:
+        """What the rule says, where it tells a distribution."""
+        ask: Callable[..., float | None] | None = getattr(self._rule, "left_quantile_s", None)
+        return None if ask is None else ask(job, progress, level)
 
 
 @dataclass(frozen=True, slots=True)

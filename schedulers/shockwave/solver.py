@@ -3,7 +3,7 @@
 Repairs a timetable where its longest job, which decides the makespan, lacks a round or was cut in pieces.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -98,13 +98,13 @@ class Solution:
     runs : (n, rounds) whether a job runs in a round
     value : what it is worth, equation 11
     bound : what no timetable exceeds
-    slopes : (n, rounds) what each next round is worth, a GPU
+    asked : whether HiGHS was asked
     """
 
     runs: Bools
     value: float
     bound: float
-    slopes: Floats
+    asked: bool = False
 
     @property
     def gap(self) -> float:
@@ -127,18 +127,18 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     """The best timetable found, and the bound."""
     relaxed = relax(programme)
     runs, value = _incumbent(programme, relaxed, limits.gap)
-    solution = Solution(runs, value, relaxed.bound, relaxed.slopes)
+    solution = Solution(runs, value, relaxed.bound)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
     answer = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
     if answer is None:
-        return solution
+        return replace(solution, asked=True)
     improved, bound = answer
     value = programme.value(improved)
     # HiGHS counts with its own tolerances; what it found is priced by our own.
     better = rounded(value) > rounded(solution.value)
     runs, value = (improved, value) if better else (solution.runs, solution.value)
-    return Solution(runs, value, min(bound, solution.bound), solution.slopes)
+    return Solution(runs, value, min(bound, solution.bound), asked=True)
 
 
 def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:

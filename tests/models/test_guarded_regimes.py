@@ -149,6 +149,24 @@ def test_what_was_bad_is_told_by_job():
     ]
 
 
+@pytest.mark.parametrize(("answer", "told"), [(90.0, 90.0), (nan, None), (-1.0, None), (inf, None), ("soon", None)])
+def test_a_quantile_that_cannot_be_is_none_and_counted(answer, told):
+    tally, now = BadAnswers(), Progress(4.0, (Regime(10, 4.0),))
+    job, rule = Job(0, "j7", "p", 0.0, 1, training=TRAINING), Rule(lambda job, now: at(now, left_of(now)))
+    rule.left_quantile_s = lambda job, progress, level: answer
+    assert GuardedRegimes(rule, tally).left_quantile_s(job, now, 0.9) == told
+    assert ("bad" in str(tally.lines())) == (told is None)
+
+
+def test_where_the_restatement_rule_stands_in_no_quantile_of_the_model_is_told():
+    now, job = Progress(4.0, (Regime(10, 4.0),)), Job(0, "j7", "p", 0.0, 1, training=TRAINING)
+    rule = Rule(raised)
+    rule.left_quantile_s = lambda job, progress, level: 90.0
+    guarded = GuardedRegimes(rule, BadAnswers())
+    guarded.regimes(job, now)
+    assert guarded.left_quantile_s(job, now, 0.9) is None
+
+
 def test_what_a_rule_raises_is_told_in_one_line():
     told = BadAnswers()
     job = Job(0, "j7", "p", 0.0, 1, training=TRAINING)

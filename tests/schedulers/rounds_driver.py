@@ -23,6 +23,9 @@ class Known:
     def remaining_s(self, active):
         return max(0.0, self.run_s[active.job.seq] - active.run_s)
 
+    def at_most_s(self, active, level=0.9, hedge=1.0):
+        return max(1.0, self.remaining_s(active))
+
     def total_s(self, active):
         return self.run_s[active.job.seq]
 

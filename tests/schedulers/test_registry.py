@@ -157,7 +157,7 @@ PARTS = {"decide": lambda *given: None}
 
 
 def test_names_are_unique_and_specs_complete():
-    assert len(BUILT_IN) == 51
+    assert len(BUILT_IN) == 52
     for name, spec in BUILT_IN.items():
         assert (spec.name, spec.kind in KINDS, bool(spec.summary)) == (name, True, True)
         assert spec.instead in ("", *BUILT_IN)
@@ -203,6 +203,7 @@ CLASSES = {
     "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "themis_filter:ThemisFilter",
     "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "gandiva_fair:GandivaFair",
     "srpt": "las:ShortestRemaining", "pollux": "pollux:Pollux",
+    "longest_then_srpt": "longest_then_srpt:LongestThenSrpt",
 }  # fmt: skip
 
 

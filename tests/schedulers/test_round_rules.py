@@ -9,6 +9,7 @@ from jobcast.schedulers.allox import AlloX
 from jobcast.schedulers.gandiva_fair import GandivaFair
 from jobcast.schedulers.gavel import Gavel
 from jobcast.schedulers.las import LeastAttained, ShortestRemaining
+from jobcast.schedulers.longest_then_srpt import LongestThenSrpt
 from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
 from jobcast.schedulers.shockwave import Shockwave
@@ -22,6 +23,7 @@ RULES = {
     "gandiva_fair equal": lambda known: GandivaFair(tickets="equal"),
     "gandiva_fair lottery": lambda known: GandivaFair(lottery=True, seed=3),
     "las": lambda known: LeastAttained(),
+    "longest_then_srpt": LongestThenSrpt,
     "ossp": lambda known: OpenShop(known, window=3),
     "shockwave": lambda known: Shockwave(known, window=3),
     "shockwave lazy": lambda known: Shockwave(known, window=3, mode="lazy"),

@@ -61,3 +61,18 @@ def test_noise_is_drawn_once_a_job_within_its_bounds_and_depends_on_the_seed():
 def test_even_the_worst_noise_leaves_something():
     noisy = RunTimes(Said(duration_s=100.0), noise=1.0)
     assert min(noisy.remaining_s(active(seq=seq)) for seq in range(200)) >= 1.0
+
+
+@pytest.mark.parametrize(("hedge", "expected"), [(0.0, 180.0), (0.5, 210.0), (1.0, 240.0)])
+def test_without_a_distribution_the_most_lies_towards_the_present_batch_size(hedge, expected):
+    # 1 epoch of 60 s and 3 of 40 s are forecast; all 4 at 60 s take 240 s.
+    times = RunTimes(Said((Regime(10, 1.0), Regime(20, 3.0))))
+    assert times.at_most_s(active(TRAINING), hedge=hedge) == pytest.approx(expected)
+    assert RunTimes(Said(duration_s=500.0)).at_most_s(active(run_s=100.0), hedge=hedge) == 400.0
+
+
+@pytest.mark.parametrize(("told_s", "expected"), [(300.0, 300.0), (20.0, 180.0), (None, 240.0)])
+def test_a_distribution_tells_the_most_which_is_no_less_than_the_forecast(told_s, expected):
+    source = Said((Regime(10, 1.0), Regime(20, 3.0)))
+    source.left_quantile_s = lambda job, progress, level: told_s
+    assert RunTimes(source).at_most_s(active(TRAINING)) == pytest.approx(expected)

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Job
-from jobcast.domain.rounds import ActiveJob
-from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.shockwave import Shockwave
-from jobcast.schedulers.shockwave.policy import Budgets, best_left_s, forecast_fairness, present_left_s
+from jobcast.schedulers.shockwave.policy import Budgets, Claims, forecast_fairness
 from tests.schedulers.rounds_driver import ROUND_S, Known, active, drive, state
 
 
@@ -82,9 +80,64 @@ def test_a_running_job_keeps_the_fairness_that_it_was_started_with():
     assert rho.tolist() == pytest.approx([1.0, 1.05, 1.05, 1.05])  # unkept: (120 + 480 x 4) / 2400 = 0.85
 
 
-def test_doubt_brackets_the_forecast():
-    training = Training("LM", 10, 10, "gns", {10: 60.0, 20: 40.0, 40: 30.0})
-    job = Job(0, "0", "p", 0.0, 1, training=training)
-    known = ActiveJob(job, 120.0, 120.0, True, Progress(4.0, (Regime(20, 4.0),)))
-    assert (best_left_s(known), present_left_s(known)) == (180.0, 240.0)
-    assert (best_left_s(active(0)), present_left_s(active(0))) == (float("inf"), 0.0)
+def claims(left_s, most_s=None, budgets=None, widths=None, running=()):
+    rows = len(left_s)
+    ones = np.ones(rows)
+    return Claims(
+        left_s=np.array(left_s),
+        most_s=np.array(most_s or left_s),
+        budgets=np.array(budgets or ones),
+        widths=np.array(widths or [1] * rows),
+        running=np.isin(np.arange(rows), list(running)),
+    )
+
+
+def test_who_may_have_most_of_the_makespans_bound_left_binds_it():
+    # On 2 GPUs the load is (400 + 500 + 900 x 2) / 2 = 1350 s, which nobody has left; on 9 the longest decides.
+    three = claims([400.0, 500.0, 900.0], widths=[1, 1, 2])
+    assert three.binding(2, 0.9).tolist() == [False, False, False]
+    assert three.binding(9, 0.9).tolist() == [False, False, True]
+    assert three.binding(9, 0.5).tolist() == [False, True, True]
+    assert claims([400.0, 900.0], most_s=[850.0, 900.0]).binding(9, 0.9).tolist() == [True, True]
+
+
+def test_binding_jobs_go_first_then_those_owed_rounds_by_worth():
+    jobs = claims([500.0, 900.0, 300.0, 1000.0, 400.0, 200.0], budgets=[1.0, 1.0, 1.0, 1.0, 4.0, 1.0])
+    binding = np.array([False, True, False, True, False, False])
+    owed = np.array([True, False, True, True, True, False])
+    # The longest of the two that bind; 400 s at budget 4 before 300 s, before 500 s; nothing is owed to the shortest.
+    assert jobs.order(binding, owed).tolist() == [3, 1, 4, 2, 0, 5]
+
+
+def test_a_running_job_gives_way_to_who_is_worth_more_than_it_by_a_third():
+    nobody, everybody = np.zeros(2, bool), np.ones(2, bool)
+    assert claims([300.0, 250.0], running=[0]).order(nobody, everybody).tolist() == [0, 1]
+    assert claims([300.0, 200.0], running=[0]).order(nobody, everybody).tolist() == [1, 0]
+
+
+def test_a_billionth_more_or_less_changes_no_order():
+    rng = np.random.default_rng(0)
+    left_s = rng.permutation(np.repeat(rng.uniform(100, 9000, 20), 2))
+    jobs, moved = claims(left_s.tolist()), claims((left_s * (1 + 1e-9 * rng.uniform(-1, 1, 40))).tolist())
+    owed = rng.random(40) < 0.5
+    assert jobs.binding(4, 0.1).tolist() == moved.binding(4, 0.1).tolist()
+    assert jobs.order(jobs.binding(4, 0.1), owed).tolist() == moved.order(moved.binding(4, 0.1), owed).tolist()
+
+
+@pytest.mark.parametrize(("told_s", "first"), [(6000.0, 1), (700.0, 0)])
+def test_the_makespan_sees_how_long_a_job_may_take(told_s, first):
+    """Two jobs on one GPU: the shorter one goes first, unless the other may take nearly all that is left."""
+
+    class Uncertain(Known):
+        def at_most_s(self, active, level=0.9, hedge=1.0):
+            return told_s if active.job.seq else 500.0
+
+    policy = Shockwave(Uncertain({0: 500.0, 1: 650.0}))
+    assert [job.seq for job in policy.choose(state([active(0), active(1)], 1))] == [first]
+
+
+def test_a_plan_owes_rounds_until_they_are_given():
+    policy = Shockwave(Known({0: 100.0, 1: 9e4}))
+    log = [policy.choose(state([active(0, 1), active(1, 1)], 2, index * ROUND_S)) for index in range(3)]
+    assert [len(chosen) for chosen in log] == [2, 2, 2]
+    assert policy.figures()["solves"] == 1

@@ -216,6 +216,7 @@ def test_the_oracle_tells_what_is_left_of_regimes():
     assert oracle.regimes(job, Progress(2.0, regimes[:1])) == (Regime(10, 0.0), *regimes[1:])
     assert oracle.regimes(job, Progress(4.0, (regimes[0], Regime(20, 2.0)))) == (Regime(20, 1.0), regimes[2])
     assert oracle.regimes(job, Progress(6.0, regimes)) == (Regime(40, 0.0),)
+    assert oracle.left_quantile_s(job, Progress(4.0, (regimes[0], Regime(20, 2.0))), 0.9) == 65.0
 
 
 def test_the_pessimist_is_certain_too(workload):

@@ -21,7 +21,8 @@ def test_figure7(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure7, "published", lambda traces, *args: few(traces))
     figure7.figure7(traces, tmp_path)
     rows = rows_of(tmp_path, "figure7")
-    assert len({(row["case"], row["policy"]) for row in rows}) == len(rows) == 9 + 3 + 5 + 7
+    assert len({(row["case"], row["policy"]) for row in rows}) == 10 + 3 + 5 + 7
+    assert sum(row["case"] == "restatement" and row["policy"] == "shockwave" for row in rows) == 20
     page = (tmp_path / "figure7.md").read_text()
     assert page.count("| shockwave |") == 5  # a table a case, and the authors' own results
     assert {path.name for path in tmp_path.iterdir()} >= {"figure7.svg", "figure7-ftf.svg"}
@@ -53,4 +54,4 @@ def test_pollux_and_shockwave_run_the_same_jobs(traces, tmp_path, monkeypatch):
 def test_figure17(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure17, "philly", lambda traces, jobs, gpus: philly(traces, 8, gpus))
     figure17.figure17(traces, tmp_path)
-    assert len(rows_of(tmp_path, "figure17")) == 9
+    assert len(rows_of(tmp_path, "figure17")) == 8 + 2 * 20
