@@ -31,7 +31,8 @@ from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
 
 if TYPE_CHECKING:
-    from jobcast.schedulers.energy.greedy_state import Queue
+    from jobcast.schedulers.energy.greedy_state import Draft, Queue
+    from jobcast.schedulers.energy.greedy_to_go import Outlook
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -41,7 +42,7 @@ from jobcast.domain.energy import (
     EnergyJobs,
     Tariff,
 )
-from jobcast.schedulers.energy.settings import AndreasSettings
+from jobcast.schedulers.energy.settings import EQUATION_1, TO_GO, AndreasSettings
 
 # What a configuration that costs nothing is taken to cost where its inverse is needed.
 LEAST_COST = 1e-12
@@ -217,6 +218,8 @@ CALM = ((2.0, 0.5), (1.0, 0.125))
 CAPS = (0, 2, 1)
 # Nodes that descents of a call may look at, one for each configuration of a job. Ours: some tens of milliseconds.
 PLACES = 2_000_000
+# Queues that searches of the least cost-to-go may look at in a call, see `greedy_to_go.STEP`. Ours: as long.
+LOOKS = 1e6
 MASK = (1 << 64) - 1
 # Odd numbers that spread seeds and calls over 64 bits, from SplitMix64; not its step, by which a stream goes on.
 PRIMES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -247,7 +250,6 @@ class Andreas:
 
     def best(self, view: EnergyView) -> tuple[Deployment, float]:
         """The schedule and its proxy objective, EUR."""
-        from jobcast.schedulers.energy.greedy import construct
         from jobcast.schedulers.energy.greedy_state import new_draft
 
         node_of, gpus_of = np.zeros((2, len(view.active)), dtype=np.int64)
@@ -257,11 +259,75 @@ class Andreas:
         queue = queue_of(view, chosen.rho, force_nodes=chosen.force_nodes)
         # Nothing runs: there is nothing to be held on to.
         hold = chosen.held if (queue.stay >= 0).any() else 0.0
-        # Descents only where asked for: they lower one call's objective, not the cost in the end.
-        most = PLACES if chosen.thorough else 0
         draft = new_draft(queue, stream(chosen.seed, view.call))
-        cost = construct(queue, draft, ways(chosen), chosen.max_iterations, hold, most, node_of, gpus_of)
+        if chosen.objective == TO_GO:
+            cost = _least_to_go(view, queue, draft, chosen, hold, node_of, gpus_of)
+        else:
+            cost = _least_by_equation_1(queue, draft, chosen, hold, node_of, gpus_of)
         return Deployment(node_of, gpus_of), float(cost)
+
+
+def _least_by_equation_1(
+    queue: "Queue", draft: "Draft", chosen: AndreasSettings, hold: float, node_of: Ints, gpus_of: Ints
+) -> float:
+    """The cost of the best schedule by equation 1, which is written."""
+    from jobcast.schedulers.energy.greedy import construct
+
+    # Descents only where asked for: they lower one call's objective, not the cost in the end.
+    most = PLACES if chosen.thorough else 0
+    return float(construct(queue, draft, ways(chosen), chosen.made, hold, most, node_of, gpus_of))
+
+
+def _least_to_go(
+    view: EnergyView,
+    queue: "Queue",
+    draft: "Draft",
+    chosen: AndreasSettings,
+    hold: float,
+    node_of: Ints,
+    gpus_of: Ints,
+) -> float:
+    """The cost of the best schedule by its cost-to-go, which is written."""
+    from jobcast.schedulers.energy.greedy_to_go import new_plan, search
+
+    look = outlook_of(view, queue, chosen)
+    plan = new_plan(queue, int(look.ends[-1]))
+    return float(search(queue, draft, look, plan, ways(chosen), chosen.made, hold, LOOKS, node_of, gpus_of))
+
+
+def outlook_of(view: EnergyView, queue: "Queue", chosen: AndreasSettings) -> "Outlook":
+    """What the cost-to-go reads beside the queue."""
+    from jobcast.schedulers.energy.greedy_to_go import Outlook
+
+    here, cluster = view.active, view.cluster
+    weight, rate = view.jobs.weight[here], cost_eur_h(cluster, view.now_s)
+    # Where no tardiness costs anything, energy alone says what an hour is worth.
+    hour_eur = float(rounded_all(np.array([max(weight.mean(), rate.max())]))[0])
+    price = chosen.occupancy * hour_eur * relative_speed(view.jobs.epoch_s[here])
+    keep_eur_h = price[queue.kind] * queue.gpus + chosen.impatience * hour_eur
+    return Outlook(
+        due_s=rounded_all(view.jobs.due_s[here] - view.now_s),
+        late_eur_s=rounded_all(weight / HOUR_S),
+        keep_eur=rounded_all(keep_eur_h * queue.time_s / HOUR_S),
+        rate_eur_s=rounded_all(rate / HOUR_S),
+        ends=np.append(0, np.cumsum(queue.kind_nodes * queue.kind_gpus)),
+        idle_s=view.period_s,
+        wait_eur_s=chosen.impatience * hour_eur / HOUR_S,
+    )
+
+
+def relative_speed(epoch_s: Floats) -> Floats:
+    """(n_kinds,) how fast one GPU of each kind is, or the fewest that can be, of the fastest for a job; mean over jobs.
+
+    >>> relative_speed(np.array([[[10.0, 6.0], [20.0, np.inf]], [[10.0, 6.0], [40.0, np.inf]]])).tolist()
+    [1.0, 0.375]
+    """
+    # GPU-seconds an epoch, least over numbers of GPUs.
+    work = (epoch_s * np.arange(1, epoch_s.shape[2] + 1)).min(axis=2)
+    least = work.min(axis=1, keepdims=True)
+    known = np.isfinite(least)
+    speed: Floats = np.divide(least, work, out=np.zeros_like(work), where=known & np.isfinite(work)).sum(axis=0)
+    return rounded_all(speed / max(1, int(known.sum())))
 
 
 def warm() -> None:
@@ -273,7 +339,8 @@ def warm() -> None:
     cluster = EnergyCluster(nodes, np.ones(1, dtype=np.int64), np.ones((1, 2)), 1.0, tariff)
     waits, never = np.full(1, POSTPONED), np.zeros(1, dtype=np.bool_)
     view = EnergyView(0.0, jobs, cluster, nodes, waits, nodes, one, one, never, 0.0, 1.0)
-    Andreas(AndreasSettings(max_iterations=1)).schedule(view)
+    for objective in (TO_GO, EQUATION_1):
+        Andreas(AndreasSettings(objective=objective, max_iterations=1)).schedule(view)
 
 
 def stream(seed: int, call: int) -> int:
