@@ -149,7 +149,7 @@ def _refresh(queue: Any, look: Any, plan: Any, node: Any, eur: Any) -> None:
 
 
 @inner
-def _land(queue: Any, look: Any, plan: Any, job: Any, config: Any, node: Any) -> None:
+def land(queue: Any, look: Any, plan: Any, job: Any, config: Any, node: Any) -> None:
     """Put a job that waits onto a node."""
     kind, gpus = queue.kind_of[node], queue.gpus[config]
     plan.node[job], plan.config[job] = node, config
@@ -161,7 +161,7 @@ def _land(queue: Any, look: Any, plan: Any, job: Any, config: Any, node: Any) ->
 
 
 @inner
-def _lift(queue: Any, look: Any, plan: Any, job: Any) -> None:
+def lift(queue: Any, look: Any, plan: Any, job: Any) -> None:
     """Take a job off its node."""
     node, config, kept = plan.node[job], plan.config[job], 0
     kind, gpus = queue.kind_of[node], queue.gpus[config]
@@ -197,35 +197,35 @@ def _start(queue: Any, look: Any, plan: Any, job: Any) -> Any:
 
 
 @inner
-def _total_eur(queue: Any, look: Any, plan: Any, most_eur: Any) -> Any:
+def total_eur(queue: Any, look: Any, plan: Any, most_eur: Any) -> Any:
     """The cost-to-go; infinite where it is so much or more."""
-    total_eur = plan.sums[OWN]
+    eur = plan.sums[OWN]
     plan.sums[LOOKED] += max(STEP, float(len(plan.list_s) + len(plan.node)))
-    if total_eur >= most_eur:
+    if eur >= most_eur:
         return np.inf
     for gpu in range(len(plan.list_s)):
         plan.list_s[gpu] = plan.until_s[gpu]
     for place in range(len(plan.node)):
         job = queue.order[0, place]
         if plan.node[job] == POSTPONED:
-            total_eur += _start(queue, look, plan, job)
-            if total_eur >= most_eur:
+            eur += _start(queue, look, plan, job)
+            if eur >= most_eur:
                 return np.inf
-    return total_eur
+    return eur
 
 
 @inner
 def _gains(queue: Any, look: Any, plan: Any) -> Any:
     """Whether the schedule as it is now costs less than the one noted; noted if so."""
     bar_eur = plan.sums[TOTAL] - LEAST_GAIN * abs(plan.sums[TOTAL])
-    total_eur = _total_eur(queue, look, plan, bar_eur)
-    if total_eur < bar_eur:
-        plan.sums[TOTAL] = total_eur
-    return total_eur < bar_eur
+    eur = total_eur(queue, look, plan, bar_eur)
+    if eur < bar_eur:
+        plan.sums[TOTAL] = eur
+    return eur < bar_eur
 
 
 @inner
-def _own(queue: Any, job: Any, config: Any, node: Any) -> Any:
+def fits_node(queue: Any, job: Any, config: Any, node: Any) -> Any:
     """Whether it is the configuration for this node: where it runs with what it holds a job stays."""
     same = node == queue.held_node[job] and queue.gpus[config] == queue.held_gpus[job]
     return same == (config == queue.stay[job])
@@ -242,7 +242,7 @@ def _room(queue: Any, plan: Any, job: Any, config: Any, which: Any) -> Any:
     for place in range(begin, begin + queue.kind_nodes[queue.kind[config]]):
         node = queue.by_kind[place]
         fits = plan.free[node] >= gpus and (plan.used[node] == 0) == (which == EMPTY)
-        if fits and (best < 0 or plan.free[node] < plan.free[best]) and _own(queue, job, config, node):
+        if fits and (best < 0 or plan.free[node] < plan.free[best]) and fits_node(queue, job, config, node):
             best = node
     return best
 
@@ -254,10 +254,10 @@ def _elsewhere(queue: Any, look: Any, plan: Any, job: Any) -> Any:
         for which in (IN_USE, EMPTY):
             node = _room(queue, plan, job, config, which)
             if node >= 0:
-                _land(queue, look, plan, job, config, node)
+                land(queue, look, plan, job, config, node)
                 if _gains(queue, look, plan):
                     return True
-                _lift(queue, look, plan, job)
+                lift(queue, look, plan, job)
     return False
 
 
@@ -266,13 +266,13 @@ def _move(queue: Any, look: Any, plan: Any, job: Any) -> Any:
     """Let a job wait, or put it elsewhere, if that gains."""
     node, config = plan.node[job], plan.config[job]
     if node != POSTPONED:
-        _lift(queue, look, plan, job)
+        lift(queue, look, plan, job)
         if _gains(queue, look, plan):
             return True
     if _elsewhere(queue, look, plan, job):
         return True
     if node != POSTPONED:
-        _land(queue, look, plan, job, config, node)
+        land(queue, look, plan, job, config, node)
     return False
 
 
@@ -280,19 +280,19 @@ def _move(queue: Any, look: Any, plan: Any, job: Any) -> Any:
 def _replace(queue: Any, look: Any, plan: Any, job: Any, other: Any) -> Any:
     """Put a job onto the node of another one, which goes elsewhere, gets more or fewer GPUs, or waits, if that gains."""
     node, config, other_node, other_config = plan.node[job], plan.config[job], plan.node[other], plan.config[other]
-    _lift(queue, look, plan, other)
+    lift(queue, look, plan, other)
     if node != POSTPONED:
-        _lift(queue, look, plan, job)
+        lift(queue, look, plan, job)
     for new in range(queue.first[job], queue.last[job]):
         fits = queue.kind[new] == queue.kind_of[other_node] and plan.free[other_node] >= queue.gpus[new]
-        if fits and _own(queue, job, new, other_node):
-            _land(queue, look, plan, job, new, other_node)
+        if fits and fits_node(queue, job, new, other_node):
+            land(queue, look, plan, job, new, other_node)
             if _gains(queue, look, plan) or _elsewhere(queue, look, plan, other):
                 return True
-            _lift(queue, look, plan, job)
+            lift(queue, look, plan, job)
     if node != POSTPONED:
-        _land(queue, look, plan, job, config, node)
-    _land(queue, look, plan, other, other_config, other_node)
+        land(queue, look, plan, job, config, node)
+    land(queue, look, plan, other, other_config, other_node)
     return False
 
 
@@ -332,8 +332,8 @@ def load(queue: Any, look: Any, plan: Any, node_of: Any, config_of: Any) -> None
         plan.free[node] = queue.kind_gpus[queue.kind_of[node]]
     for job in range(len(plan.node)):
         if node_of[job] != POSTPONED:
-            _land(queue, look, plan, job, config_of[job], node_of[job])
-    plan.sums[TOTAL] = _total_eur(queue, look, plan, np.inf)
+            land(queue, look, plan, job, config_of[job], node_of[job])
+    plan.sums[TOTAL] = total_eur(queue, look, plan, np.inf)
 
 
 @inner
