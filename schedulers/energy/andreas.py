@@ -260,7 +260,7 @@ class Andreas:
         # Nothing runs: there is nothing to be held on to.
         hold = chosen.held if (queue.stay >= 0).any() else 0.0
         draft = new_draft(queue, stream(chosen.seed, view.call))
-        if chosen.objective == TO_GO:
+        if chosen.to_go:
             cost = _least_to_go(view, queue, draft, chosen, hold, node_of, gpus_of)
         else:
             cost = _least_by_equation_1(queue, draft, chosen, hold, node_of, gpus_of)

@@ -181,9 +181,11 @@ def _start(queue: Any, look: Any, plan: Any, job: Any) -> Any:
     """Start a job of the list where it costs least, and say what that is."""
     best, best_eur = -1, np.inf
     for config in range(queue.first[job], queue.last[job]):
-        if config == queue.stay[job]:
+        last = look.ends[queue.kind[config]] + queue.gpus[config] - 1
+        # Kinds may be without nodes.
+        if config == queue.stay[job] or last >= look.ends[queue.kind[config] + 1]:
             continue
-        from_s = plan.list_s[look.ends[queue.kind[config]] + queue.gpus[config] - 1]
+        from_s = plan.list_s[last]
         late_s = max(0.0, from_s + queue.time_s[config] - look.due_s[job])
         eur = late_s * look.late_eur_s[job] + queue.run_eur[config] + look.keep_eur[config] + from_s * look.wait_eur_s
         if eur < best_eur:

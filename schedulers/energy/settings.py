@@ -19,7 +19,7 @@ class AndreasSettings(Settings):
     """Of the randomised greedy; all but `max_iterations` and `rho` are ours."""
 
     objective: Literal["to_go", "equation_1"] = setting(
-        TO_GO, "what is made small: the cost of all jobs to their ends, or equation 1; docs/energy.md"
+        TO_GO, "what is made small: the cost of all jobs to their ends, or equation 1 (docs/energy.md)"
     )
     occupancy: AtLeastZero = setting(
         0.3, "to_go: price of an hour of a GPU of the fastest kind, in mean weights of active jobs"
@@ -36,20 +36,25 @@ class AndreasSettings(Settings):
         None, "share of the objective that a change must gain; equation_1 0.1, else and with thorough the paper's 0"
     )
     caps: Flag = setting(False, "two of three random constructions cap the GPUs of jobs at a drawn number")
-    force_nodes: Flag = setting(False, "equation_1: " + FORCE_NODES)
-    thorough: Flag = setting(False, "equation_1: push the objective of each call down to its optimum")
+    force_nodes: Flag = setting(False, FORCE_NODES + "; by equation_1")
+    thorough: Flag = setting(False, "push equation_1 down to its optimum at each call")
+
+    @property
+    def to_go(self) -> bool:
+        """Whether the cost-to-go is made small: not where something is asked for that only equation 1 has."""
+        return self.objective == TO_GO and not (self.thorough or self.force_nodes)
 
     @property
     def held(self) -> float:
         """`hold`, or what stands for it."""
         if self.hold is not None:
             return self.hold
-        return 0.0 if self.thorough or self.objective == TO_GO else HOLD
+        return 0.0 if self.thorough or self.to_go else HOLD
 
     @property
     def made(self) -> int:
         """`max_iterations`, or what stands for it."""
-        return self.max_iterations or (TO_GO_ITERATIONS if self.objective == TO_GO else MAX_ITERATIONS)
+        return self.max_iterations or (TO_GO_ITERATIONS if self.to_go else MAX_ITERATIONS)
 
 
 class QueueSettings(Settings):
