@@ -134,7 +134,7 @@ def main() -> None:
         views["openb"] = draw_view(OPENB, 2 * given.jobs)
     for label, view in views.items():
         for title, thorough in (("andreas", False), ("thorough", True)):
-            wanted = {"max_iterations": given.iterations, "thorough": thorough}
+            wanted = {"thorough": True} if thorough else {}
             measure(label, view, title, make_policy("andreas", None, wanted), given.repeat)
         for policy in ("energy_fifo", "edf", "ps"):
             measure(label, view, policy, make_policy(policy), given.repeat)

@@ -7,16 +7,14 @@ jobs, what is left, late or not: otherwise GPUs would idle while jobs wait, agai
 first two constructions draw nothing: in one all running jobs go on and the greedy places the others, one is the plain
 greedy. Of schedules that cost the same the earlier is taken, so that nothing is moved for nothing.
 
-That is the default. With `thorough` the objective of equation 1 comes close to its optimum: half of the random
-constructions order jobs by what postponing costs; in two of three jobs get at most a drawn number of GPUs while there
-is another way, late or not (`caps`); from constructions near the best, one job at a time is moved or postponed while
-the objective falls, even where there is room for it; and running jobs are not held (`hold` 0).
+What is made small is the cost-to-go of a schedule (`greedy_to_go`), by a local search from a few of these schedules, or
+with `objective=equation_1` the paper's equation 1, by the best of 1,000. With `thorough` equation 1 comes close to its
+optimum: half of the random constructions order jobs by what postponing costs; in two of three jobs get at most a drawn
+number of GPUs while there is another way, late or not (`caps`); from constructions near the best, one job at a time is
+moved or postponed while the objective falls, even where there is room for it; and running jobs are not held (`hold` 0).
 
-Equation 1 is about one call, and a lower objective at each call is not a lower cost in the end. On 200 instances of one
-call (`benchmarks/bench_andreas_exact.py`) `thorough` is 0.3 % above the optimum in the mean and the default 1,049 %,
-median 7 %. In replays of the first scenario with 20 nodes, seeds 0 to 4, a run costs 29 EUR in the mean with the
-default (19 to 38 by seed), 198 with `thorough` (139 to 271), 28 with `caps` alone, whose gaps are 38 %, and 182 with
-FIFO, 116 with EDF, 121 with PS (`python -m papers.andreas effects`).
+Equation 1 is about one call, and a lower equation 1 at each call is not a lower cost in the end, which is why it is not
+the default: docs/andreas.md has the figures.
 
 Configurations of jobs in the order in which the greedy tries them. ANDREAS, section IV.B and Algorithm 1, line 8.
 """
@@ -31,7 +29,7 @@ from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
 
 if TYPE_CHECKING:
-    from jobcast.schedulers.energy.greedy_state import Draft, Queue
+    from jobcast.schedulers.energy.greedy_state import Queue
     from jobcast.schedulers.energy.greedy_to_go import Outlook
 from dataclasses import dataclass, field
 from itertools import product
@@ -42,7 +40,7 @@ from jobcast.domain.energy import (
     EnergyJobs,
     Tariff,
 )
-from jobcast.schedulers.energy.settings import EQUATION_1, TO_GO, AndreasSettings
+from jobcast.schedulers.energy.settings import AndreasSettings
 
 # What a configuration that costs nothing is taken to cost where its inverse is needed.
 LEAST_COST = 1e-12
@@ -250,7 +248,9 @@ class Andreas:
 
     def best(self, view: EnergyView) -> tuple[Deployment, float]:
         """The schedule and its proxy objective, EUR."""
+        from jobcast.schedulers.energy.greedy import construct
         from jobcast.schedulers.energy.greedy_state import new_draft
+        from jobcast.schedulers.energy.greedy_to_go import new_plan, search
 
         node_of, gpus_of = np.zeros((2, len(view.active)), dtype=np.int64)
         if not len(view.active):
@@ -259,40 +259,14 @@ class Andreas:
         queue = queue_of(view, chosen.rho, force_nodes=chosen.force_nodes)
         # Nothing runs: there is nothing to be held on to.
         hold = chosen.held if (queue.stay >= 0).any() else 0.0
-        draft = new_draft(queue, stream(chosen.seed, view.call))
+        draft, made = new_draft(queue, stream(chosen.seed, view.call)), (ways(chosen), chosen.made, hold)
         if chosen.to_go:
-            cost = _least_to_go(view, queue, draft, chosen, hold, node_of, gpus_of)
-        else:
-            cost = _least_by_equation_1(queue, draft, chosen, hold, node_of, gpus_of)
-        return Deployment(node_of, gpus_of), float(cost)
-
-
-def _least_by_equation_1(
-    queue: "Queue", draft: "Draft", chosen: AndreasSettings, hold: float, node_of: Ints, gpus_of: Ints
-) -> float:
-    """The cost of the best schedule by equation 1, which is written."""
-    from jobcast.schedulers.energy.greedy import construct
-
-    # Descents only where asked for: they lower one call's objective, not the cost in the end.
-    most = PLACES if chosen.thorough else 0
-    return float(construct(queue, draft, ways(chosen), chosen.made, hold, most, node_of, gpus_of))
-
-
-def _least_to_go(
-    view: EnergyView,
-    queue: "Queue",
-    draft: "Draft",
-    chosen: AndreasSettings,
-    hold: float,
-    node_of: Ints,
-    gpus_of: Ints,
-) -> float:
-    """The cost of the best schedule by its cost-to-go, which is written."""
-    from jobcast.schedulers.energy.greedy_to_go import new_plan, search
-
-    look = outlook_of(view, queue, chosen)
-    plan = new_plan(queue, int(look.ends[-1]))
-    return float(search(queue, draft, look, plan, ways(chosen), chosen.made, hold, LOOKS, node_of, gpus_of))
+            look = outlook_of(view, queue, chosen)
+            plan = new_plan(queue, int(look.ends[-1]))
+            return Deployment(node_of, gpus_of), search(queue, draft, look, plan, *made, LOOKS, node_of, gpus_of)
+        # Descents only where asked for: they lower equation 1 of one call, not the cost in the end.
+        most = PLACES if chosen.thorough else 0
+        return Deployment(node_of, gpus_of), construct(queue, draft, *made, most, node_of, gpus_of)
 
 
 def outlook_of(view: EnergyView, queue: "Queue", chosen: AndreasSettings) -> "Outlook":
@@ -339,8 +313,8 @@ def warm() -> None:
     cluster = EnergyCluster(nodes, np.ones(1, dtype=np.int64), np.ones((1, 2)), 1.0, tariff)
     waits, never = np.full(1, POSTPONED), np.zeros(1, dtype=np.bool_)
     view = EnergyView(0.0, jobs, cluster, nodes, waits, nodes, one, one, never, 0.0, 1.0)
-    for objective in (TO_GO, EQUATION_1):
-        Andreas(AndreasSettings(objective=objective, max_iterations=1)).schedule(view)
+    for chosen in (AndreasSettings(max_iterations=1), AndreasSettings(objective="equation_1", max_iterations=1)):
+        Andreas(chosen).schedule(view)
 
 
 def stream(seed: int, call: int) -> int:

@@ -280,7 +280,7 @@ def _move(queue: Any, look: Any, plan: Any, job: Any) -> Any:
 
 @inner
 def _replace(queue: Any, look: Any, plan: Any, job: Any, other: Any) -> Any:
-    """Put a job onto the node of another one, which goes elsewhere, gets more or fewer GPUs, or waits, if that gains."""
+    """Put a job onto the node of another one, which goes elsewhere or waits, if that gains."""
     node, config, other_node, other_config = plan.node[job], plan.config[job], plan.node[other], plan.config[other]
     lift(queue, look, plan, other)
     if node != POSTPONED:

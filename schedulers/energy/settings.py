@@ -24,7 +24,7 @@ class AndreasSettings(Settings):
     occupancy: AtLeastZero = setting(
         0.3, "to_go: price of an hour of a GPU of the fastest kind, in mean weights of active jobs"
     )
-    impatience: AtLeastZero = setting(0.1, "to_go: price of an hour until a job is over, in mean weights of active jobs")
+    impatience: AtLeastZero = setting(0.1, "to_go: price of an hour until a job is over, in the same")
     max_iterations: Count | None = setting(
         None, "schedules that are made at a call; 30, with equation_1 1000, MaxIt_RG of section V"
     )
