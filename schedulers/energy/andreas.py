@@ -7,16 +7,14 @@ jobs, what is left, late or not: otherwise GPUs would idle while jobs wait, agai
 first two constructions draw nothing: in one all running jobs go on and the greedy places the others, one is the plain
 greedy. Of schedules that cost the same the earlier is taken, so that nothing is moved for nothing.
 
-That is the default. With `thorough` the objective of equation 1 comes close to its optimum: half of the random
-constructions order jobs by what postponing costs; in two of three jobs get at most a drawn number of GPUs while there
-is another way, late or not (`caps`); from constructions near the best, one job at a time is moved or postponed while
-the objective falls, even where there is room for it; and running jobs are not held (`hold` 0).
+What is made small is the cost-to-go of a schedule (`greedy_to_go`), by a local search from a few of these schedules, or
+with `objective=equation_1` the paper's equation 1, by the best of 1,000. With `thorough` equation 1 comes close to its
+optimum: half of the random constructions order jobs by what postponing costs; in two of three jobs get at most a drawn
+number of GPUs while there is another way, late or not (`caps`); from constructions near the best, one job at a time is
+moved or postponed while the objective falls, even where there is room for it; and running jobs are not held (`hold` 0).
 
-Equation 1 is about one call, and a lower objective at each call is not a lower cost in the end. On 200 instances of one
-call (`benchmarks/bench_andreas_exact.py`) `thorough` is 0.3 % above the optimum in the mean and the default 1,049 %,
-median 7 %. In replays of the first scenario with 20 nodes, seeds 0 to 4, a run costs 29 EUR in the mean with the
-default (19 to 38 by seed), 198 with `thorough` (139 to 271), 28 with `caps` alone, whose gaps are 38 %, and 182 with
-FIFO, 116 with EDF, 121 with PS (`python -m papers.andreas effects`).
+Equation 1 is about one call, and a lower equation 1 at each call is not a lower cost in the end, which is why it is not
+the default: docs/andreas.md has the figures.
 
 Configurations of jobs in the order in which the greedy tries them. ANDREAS, section IV.B and Algorithm 1, line 8.
 """
@@ -32,6 +30,7 @@ from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tard
 
 if TYPE_CHECKING:
     from jobcast.schedulers.energy.greedy_state import Queue
+    from jobcast.schedulers.energy.greedy_to_go import Outlook
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -217,6 +216,8 @@ CALM = ((2.0, 0.5), (1.0, 0.125))
 CAPS = (0, 2, 1)
 # Nodes that descents of a call may look at, one for each configuration of a job. Ours: some tens of milliseconds.
 PLACES = 2_000_000
+# Queues that searches of the least cost-to-go may look at in a call, see `greedy_to_go.STEP`. Ours: as long.
+LOOKS = 1e6
 MASK = (1 << 64) - 1
 # Odd numbers that spread seeds and calls over 64 bits, from SplitMix64; not its step, by which a stream goes on.
 PRIMES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -249,6 +250,7 @@ class Andreas:
         """The schedule and its proxy objective, EUR."""
         from jobcast.schedulers.energy.greedy import construct
         from jobcast.schedulers.energy.greedy_state import new_draft
+        from jobcast.schedulers.energy.greedy_to_go import new_plan, search
 
         node_of, gpus_of = np.zeros((2, len(view.active)), dtype=np.int64)
         if not len(view.active):
@@ -257,11 +259,49 @@ class Andreas:
         queue = queue_of(view, chosen.rho, force_nodes=chosen.force_nodes)
         # Nothing runs: there is nothing to be held on to.
         hold = chosen.held if (queue.stay >= 0).any() else 0.0
-        # Descents only where asked for: they lower one call's objective, not the cost in the end.
+        draft, made = new_draft(queue, stream(chosen.seed, view.call)), (ways(chosen), chosen.made, hold)
+        if chosen.to_go:
+            look = outlook_of(view, queue, chosen)
+            plan = new_plan(queue, int(look.ends[-1]))
+            return Deployment(node_of, gpus_of), search(queue, draft, look, plan, *made, LOOKS, node_of, gpus_of)
+        # Descents only where asked for: they lower equation 1 of one call, not the cost in the end.
         most = PLACES if chosen.thorough else 0
-        draft = new_draft(queue, stream(chosen.seed, view.call))
-        cost = construct(queue, draft, ways(chosen), chosen.max_iterations, hold, most, node_of, gpus_of)
-        return Deployment(node_of, gpus_of), float(cost)
+        return Deployment(node_of, gpus_of), construct(queue, draft, *made, most, node_of, gpus_of)
+
+
+def outlook_of(view: EnergyView, queue: "Queue", chosen: AndreasSettings) -> "Outlook":
+    """What the cost-to-go reads beside the queue."""
+    from jobcast.schedulers.energy.greedy_to_go import Outlook
+
+    here, cluster = view.active, view.cluster
+    weight, rate = view.jobs.weight[here], cost_eur_h(cluster, view.now_s)
+    # Where no tardiness costs anything, energy alone says what an hour is worth.
+    hour_eur = float(rounded_all(np.array([max(weight.mean(), rate.max())]))[0])
+    price = chosen.occupancy * hour_eur * relative_speed(view.jobs.epoch_s[here])
+    keep_eur_h = price[queue.kind] * queue.gpus + chosen.impatience * hour_eur
+    return Outlook(
+        due_s=rounded_all(view.jobs.due_s[here] - view.now_s),
+        late_eur_s=rounded_all(weight / HOUR_S),
+        keep_eur=rounded_all(keep_eur_h * queue.time_s / HOUR_S),
+        rate_eur_s=rounded_all(rate / HOUR_S),
+        ends=np.append(0, np.cumsum(queue.kind_nodes * queue.kind_gpus)),
+        idle_s=view.period_s,
+        wait_eur_s=chosen.impatience * hour_eur / HOUR_S,
+    )
+
+
+def relative_speed(epoch_s: Floats) -> Floats:
+    """(n_kinds,) how fast one GPU of each kind is, or the fewest that can be, of the fastest for a job; mean over jobs.
+
+    >>> relative_speed(np.array([[[10.0, 6.0], [20.0, np.inf]], [[10.0, 6.0], [40.0, np.inf]]])).tolist()
+    [1.0, 0.375]
+    """
+    # GPU-seconds an epoch, least over numbers of GPUs.
+    work = (epoch_s * np.arange(1, epoch_s.shape[2] + 1)).min(axis=2)
+    least = work.min(axis=1, keepdims=True)
+    known = np.isfinite(least)
+    speed: Floats = np.divide(least, work, out=np.zeros_like(work), where=known & np.isfinite(work)).sum(axis=0)
+    return rounded_all(speed / max(1, int(known.sum())))
 
 
 def warm() -> None:
@@ -273,7 +313,8 @@ def warm() -> None:
     cluster = EnergyCluster(nodes, np.ones(1, dtype=np.int64), np.ones((1, 2)), 1.0, tariff)
     waits, never = np.full(1, POSTPONED), np.zeros(1, dtype=np.bool_)
     view = EnergyView(0.0, jobs, cluster, nodes, waits, nodes, one, one, never, 0.0, 1.0)
-    Andreas(AndreasSettings(max_iterations=1)).schedule(view)
+    for chosen in (AndreasSettings(max_iterations=1), AndreasSettings(objective="equation_1", max_iterations=1)):
+        Andreas(chosen).schedule(view)
 
 
 def stream(seed: int, call: int) -> int:

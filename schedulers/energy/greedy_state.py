@@ -289,6 +289,9 @@ FLOATS = types.Array(types.float64, 1, "C")
 FLOATS_2D = types.Array(types.float64, 2, "C")
 _OTHERS = {
     "least_nodes": types.int64,
+    "idle_s": types.float64,
+    "wait_eur_s": types.float64,
+    "rate_eur_s": FLOATS_2D,
     "done": types.Array(types.boolean, 1, "C"),
     "head": types.Array(types.int64, 3, "C"),
     "after": types.Array(types.int64, 2, "C"),
@@ -299,7 +302,7 @@ _OTHERS = {
 }
 
 
-def _type_of(kind: Any) -> Any:
+def type_of(kind: Any) -> Any:
     """The compiled type of a tuple of columns, by its annotations; those of another shape or type are told apart."""
     own = {name: FLOATS if column == Floats else INTS for name, column in kind.__annotations__.items()} | _OTHERS
     return types.NamedTuple([own[name] for name in kind._fields], kind)
@@ -307,7 +310,7 @@ def _type_of(kind: Any) -> Any:
 
 OF_JOBS = ("node", "config", "missed", "try_node", "try_config", "best_node", "best_config")
 OF_NODES = ("free", "name", "named", "claims", "used")
-QUEUE, DRAFT = _type_of(Queue), _type_of(Draft)
+QUEUE, DRAFT = type_of(Queue), type_of(Draft)
 
 
 def new_draft(queue: Queue, seed: int) -> Draft:

@@ -280,7 +280,8 @@ FAST: Mapping[str, Topic] = {
         "--set segments=segments.parquet",
         {
             "andreas": f"{GREEDY} --baseline edf",
-            "andreas seed": f"{GREEDY} --baseline none --seed 4 --set restart_s=60 --set snapshot_epochs=3",
+            "andreas seed": f"{GREEDY} --set objective=equation_1 --baseline none --seed 4 --set restart_s=60 "
+            "--set snapshot_epochs=3",
             "andreas thorough": f"{GREEDY} --baseline none --set thorough=true",
             "andreas caps": f"{GREEDY} --baseline none --set caps=true --set force_nodes=true",
             "andreas noisy": "--policy andreas --forecasts noisy:0.5 --seed 1 --set max_iterations=60 --baseline none",

@@ -8,12 +8,16 @@ from click.testing import CliRunner
 from jobcast.domain.errors import ConfigError
 from papers.andreas import campaign, effects, openb
 from papers.andreas.__main__ import DEFAULT_NODES, main, read_nodes
-from papers.andreas.bench import BASELINES, Row, run_unit
+from papers.andreas.bench import BASELINES, EQUATION_1, Row, run_unit
 from papers.andreas.workloads import Workload, read_workload, scenario
 from papers.bench import RUNS, Unit
 
 FEW = (("epochs", "2,5"), ("jobs", 6))
-QUICK = (Row("ANDREAS", settings={"max_iterations": "5"}), *BASELINES)
+QUICK = (
+    Row("ANDREAS", settings={"max_iterations": "5"}),
+    Row(EQUATION_1.title, settings={"objective": "equation_1", "max_iterations": "5"}),
+    *BASELINES,
+)
 OPENB = "sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,1,A10\nc,1,1,8,G2\nd,1,1,2,T4\n"
 
 
@@ -69,11 +73,11 @@ def test_a_figure_goes_on_where_it_stopped(few, tmp_path):
         "# ANDREAS: what came out\n\nWritten by `make reproduce-andreas`.\n\n## Figure 3: nodes of two"
     )
     assert "| total cost reduced on average by | 62 % |" in page
-    assert len((out / "figure3" / "figure3.csv").read_text().splitlines()) == 1 + 2 * 4 * 2
+    assert len((out / "figure3" / "figure3.csv").read_text().splitlines()) == 1 + 2 * 5 * 2
     assert (out / "figure3" / "figure3.svg").read_text().startswith("<svg ")
     kept = (out / RUNS).read_text().splitlines(keepends=True)
-    assert len({json.loads(line)["key"] for line in kept}) == 16
-    (out / RUNS).write_text("".join(kept[:15]) + kept[15][:40])  # a line that was cut
+    assert len({json.loads(line)["key"] for line in kept}) == 20
+    (out / RUNS).write_text("".join(kept[:19]) + kept[19][:40])  # a line that was cut
     table = (out / "figure3" / "figure3.csv").read_text()
     answer = run(*words, "--resume")
     assert "  1/1 4, seed 1, PS" in answer.output

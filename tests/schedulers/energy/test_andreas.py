@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, Deployment
-from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm, ways
+from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, outlook_of, queue_of, relative_speed, warm, ways
 from jobcast.schedulers.energy.exact import ExactSettings, solve
-from jobcast.schedulers.energy.objective import proxy_objective, startable_s
+from jobcast.schedulers.energy.objective import deployed_s, proxy_objective, startable_s
+from jobcast.schedulers.energy.settings import EQUATION_1, TO_GO
 from papers.andreas.instances import small
+from tests.schedulers.energy.exact_views import legal_deployments, random_view
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, view_of
 
 SOME = 60
@@ -20,6 +22,7 @@ V100, T4 = (0.0, 420.0, 670.0), (0.0, 170.0)
 VIEWS = energy_views(most_jobs=8, most_nodes=4, tariffs=True)
 SETTINGS = st.builds(
     AndreasSettings,
+    objective=st.just(EQUATION_1),
     max_iterations=st.integers(1, SOME),
     seed=st.integers(0, 5),
     draw=st.sampled_from([0.0, 0.3, 1.0]),
@@ -31,7 +34,7 @@ SETTINGS = st.builds(
 
 
 def andreas(**settings):
-    return Andreas(AndreasSettings(**settings))
+    return Andreas(AndreasSettings(**{"objective": EQUATION_1, **settings}))
 
 
 def answer(view, **settings):
@@ -208,6 +211,80 @@ def test_thorough_schedules_are_near_the_optimum(forced):
     assert (found >= -1e-6).all()
     assert found.mean() <= 0.03
     assert gaps(views, forced, max_iterations=2).mean() > 0.3
+
+
+def to_go(view, deployment):
+    """The cost-to-go, written once more from its definition."""
+    queue = queue_of(view, 100.0)
+    look = outlook_of(view, queue, AndreasSettings())
+    cluster, here = view.cluster, view.active
+    until = [[view.period_s] * int(count) for count in np.diff(look.ends)]
+    times, total, price_h = deployed_s(view, deployment), 0.0, look.wait_eur_s * 3600.0
+    taken = [0] * len(until)
+    hour = price_h / AndreasSettings().impatience
+    keep_h = [0.3 * hour * speed for speed in relative_speed(view.jobs.epoch_s[here])]
+
+    def late(row, end_s):
+        return view.jobs.weight[here[row]] * max(0.0, view.now_s + end_s - view.jobs.due_s[here[row]]) / 3600.0
+
+    for node, kind in enumerate(cluster.kind_of):
+        rows = np.flatnonzero(deployment.node_of == node)
+        steps = sorted({0.0, *times[rows]})
+        for begin, end in pairwise(steps):
+            busy = int(deployment.gpus_of[rows][times[rows] > begin].sum())
+            total += look.rate_eur_s[kind, busy] * (end - begin)
+        for row in rows:
+            gpus = int(deployment.gpus_of[row])
+            total += late(row, times[row]) + (keep_h[kind] * gpus + price_h) * times[row] / 3600.0
+            taken[kind] += gpus
+            until[kind] = [times[row]] * gpus + until[kind]
+    # GPUs that nobody got are idle.
+    until = [ends[: len(ends) - count] for ends, count in zip(until, taken, strict=True)]
+    starts = startable_s(view)
+    for row in queue.order[0]:
+        if deployment.node_of[row] != POSTPONED:
+            continue
+        ways = []
+        for kind, gpu in zip(*np.nonzero(np.isfinite(starts[row])), strict=True):
+            if len(until[kind]) <= gpu:
+                continue
+            from_s, time_s = sorted(until[kind])[gpu], starts[row, kind, gpu]
+            rate = look.rate_eur_s[kind, gpu + 1] + (keep_h[kind] * (gpu + 1) + price_h) / 3600.0
+            eur = late(row, from_s + time_s) + rate * time_s + from_s * look.wait_eur_s
+            ways.append((eur, kind, gpu + 1, from_s + time_s))
+        if ways:
+            eur, kind, gpus, end_s = min(ways)
+            total += eur
+            until[kind] = sorted(until[kind])[gpus:] + [end_s] * gpus
+    return total
+
+
+@given(view=VIEWS, count=st.integers(1, 8), seed=st.integers(0, 5))
+def test_by_the_cost_to_go_schedules_are_legal_and_cost_what_is_said(view, count, seed):
+    deployment, cost = andreas(objective=TO_GO, max_iterations=count, seed=seed).best(view)
+    runs = deployment.node_of != POSTPONED
+    assert (free_after(view, deployment) >= 0).all()
+    assert (deployment.gpus_of[~runs] == 0).all()
+    assert np.isfinite(deployed_s(view, deployment)[runs]).all()
+    assert cost == pytest.approx(to_go(view, deployment), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_by_the_cost_to_go_no_schedule_is_much_cheaper(seed):
+    view = random_view(seed, 3, 2)
+    able = (one for one in legal_deployments(view) if np.isfinite(deployed_s(view, one)[one.node_of >= 0]).all())
+    least = min(to_go(view, one) for one in able)
+    cost = andreas(objective=TO_GO).best(view)[1]
+    assert least - 1e-6 <= cost <= 1.01 * least
+
+
+def test_by_the_cost_to_go_a_restart_is_paid_for():
+    # 60 s less of a job of 1,000 s on the V100 is no reason to lose 300 s in a restart, but half of it is.
+    cluster = cluster_of((1, (0.0, 400.0)), (1, (0.0, 400.0)))
+    for other_s, moves in ((94.0, False), (50.0, True)):
+        jobs = jobs_of(EnergyJob(due_s=100.0, weight=5.0, epochs=10.0, epoch_s=((100.0,), (other_s,))))
+        view = view_of(jobs, cluster, node_of=[0])._replace(restart_s=300.0, started=np.array([True]))
+        assert answer(view, objective=TO_GO) == [(1, 1) if moves else (0, 1)]
 
 
 def test_warming_leaves_nothing_to_compile():
