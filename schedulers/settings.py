@@ -1,13 +1,13 @@
 """Settings of policies: types whose readers take text or values, and the models that hold them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.suggestions import did_you_mean, or_list
 from jobcast.domain.switches import Switches as SwitchRows
 
 LONGEST_S = 100 * 366 * 86400.0
@@ -60,28 +60,6 @@ def unknown_setting(name: str, known: Iterable[str], beside: Iterable[str] = ())
     """What to say of a setting that nobody knows; those `beside` are not listed."""
     names = sorted(known)
     return f"setting {name}: not known; {did_you_mean(name, [*names, *beside])}known: {', '.join(names) or 'none'}"
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question about the names next to a word, capital letters aside; nothing where none is near.
-
-    >>> did_you_mean("slak", ["slack", "order"]), did_you_mean("zzz", ["slack"])
-    ('did you mean slack? ', '')
-    """
-    # `RHO` is near `rho`, which a comparison by letters does not see.
-    names = {name.lower(): name for name in known}
-    near = [names[one] for one in get_close_matches(word.lower(), names, cutoff=0.65)]
-    return f"did you mean {or_list(near)}? " if near else ""
-
-
-def or_list(names: Iterable[str]) -> str:
-    """Names as a sentence lists them.
-
-    >>> or_list(["a"]), or_list(["a", "b", "c"])
-    ('a', 'a, b or c')
-    """
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def values_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:

@@ -13,9 +13,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.plugins import points_of
 from jobcast.domain.questions import Question
+from jobcast.domain.suggestions import did_you_mean
 from jobcast.models.predictors import OURS, answers_of
 from jobcast.models.predictors import PREDICTORS as MODELS
-from jobcast.schedulers.settings import did_you_mean
 
 if TYPE_CHECKING:  # the command line reads names here, and starts without numpy
     from jobcast.simulator.history import RunHistory

@@ -109,7 +109,7 @@ def _is_replaced(option: str, place: Path, folder: bool) -> bool:
         if not folder and place.is_dir():
             raise ConfigError(f"{option} {place}: is a folder; name a file")
         # A slip of the pen would be found much later, at another end of the disk.
-        if not folder and not place.parent.exists():
+        if not folder and not Path(os.path.realpath(place.parent)).exists():
             raise ConfigError(f"{option} {place}: there is no folder {place.parent}; make it, or correct the path")
         beside = place if folder else place.parent
         # A folder of results is made later; what counts is where the first that is missing would be.

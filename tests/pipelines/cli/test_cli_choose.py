@@ -35,7 +35,7 @@ def test_a_choice_is_told_with_its_reasons(shell, words):
 
 
 def test_what_cannot_be_chosen_from_is_refused(shell, words):
-    assert "unknown policy siaa; did you mean sia?" in shell.refuses(*words, "--policies", "siaa")
+    assert "unknown policy siaa; did you mean sia" in shell.refuses(*words, "--policies", "siaa")
     assert "unknown policy nobody" in shell.refuses(*words, "--now", "nobody")
     assert "--slowed" in shell.refuses(*words, "--slowed", "-1")
 

@@ -144,7 +144,7 @@ def test_from_generate_to_simulate(shell, tmp_path):
     [
         (("--set", "perod_s=3"), "setting perod_s: not known; did you mean period_s"),
         (("--set", "segments=s.txt"), "--set segments=s.txt: end the name in .csv or .parquet"),
-        (("--set", "segments=no/such/../s.csv", "--out", "no/such/../s.csv"), "is --out too"),
+        (("--set", "segments=s.csv", "--out", "./s.csv"), "is --out too"),
         (("--set", "known=p.csv"), "--set known: points that --forecasts registry goes by, not oracle"),
         (("--forecasts", "random"), "--forecasts random: forecasts no seconds an epoch; choose oracle, registry"),
         (("--forecasts", "registry"), "epoch-time"),
