@@ -95,7 +95,7 @@ def write_points(out: Path, found: Found) -> None:
         for space, values in of.items()
         for seed, shares in zip(SEEDS, values, strict=True)
     ]
-    write_csv(out, "figure9c", ("workload", "space", "seed", *AT), rows)
+    write_csv(out, "figure9c", ("workload", "space", "seed", *map(str, AT)), rows)
 
 
 def points_table(found: Found) -> str:
