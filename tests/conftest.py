@@ -34,3 +34,17 @@ def pytest_configure(config):
     imports = [f"import {', '.join(names)}" for names in parts.values()]
     compiling = [subprocess.Popen([sys.executable, "-c", one], cwd=house) for one in imports]
     assert [one.wait() for one in compiling] == [0] * len(compiling)
+
+
+LONG = ("dvc", "slurm", "notebooks", "market", "matrix", "worlds")
+"""Groups that take a worker for minutes, the longest first."""
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the long groups, so that no worker is left alone with one at the end."""
+
+    def place(item):
+        group = item.get_closest_marker("xdist_group")
+        return LONG.index(group.args[0]) if group and group.args[0] in LONG else len(LONG)
+
+    items.sort(key=place)
