@@ -191,7 +191,7 @@ def test_predictors_of_different_horizons_do_not_go_together(shell, run, store):
         assert line.startswith("the predictors were trained for different horizons (will-jobs-arrive: 5min, 60min; ")
 
 
-def test_training_data_that_reach_into_the_window_are_refused_unless_allowed_and_then_shown(shell, run):
+def test_training_data_that_reach_into_the_window_are_refused_unless_allowed_and_then_shown(shell, store, run):
     registry = ("--policy", "sia", "--forecasts", "registry", "--pools", run.pools, "--baseline", "none")
     overlapping = "2024-01-04T12:00:00Z"
     commands = (
