@@ -93,9 +93,12 @@ class Slurm:
     def queue(self) -> list[QueuedJob]:
         """Jobs that the controller knows."""
         try:
-            return queued_jobs(FileBytes("squeue --json", self._run("squeue", "--json")))
+            return queued_jobs(self._queue_document())
         except TraceError as error:
             raise ClusterError(str(error)) from error
+
+    def _queue_document(self) -> FileBytes:
+        return FileBytes("squeue --json", self._run("squeue", "--json"))
 
     def qos(self) -> dict[str, Qos]:
         """Limits as the accounting has them."""

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from jobcast.domain.errors import ClusterError, ConfigError, TraceError
+from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.live.slurm import TIMEOUT_S, Node, Qos, Slurm, history_of, node_of
 from jobcast.traces.files import FileBytes, reason
-from jobcast.traces.readers.slurm_queue import QueuedJob, queued_jobs
 from jobcast.traces.table import Trace
 
 VERSION = "v0.0.38"
@@ -40,12 +39,8 @@ class SlurmRest(Slurm):
             raise ConfigError(f"--slurm-rest {address}: no address of slurmrestd; give http://HOST:PORT or unix:PATH")
         self._parts, self._token_file = parts, token_file
 
-    def queue(self) -> list[QueuedJob]:
-        """Jobs that the controller knows."""
-        try:
-            return queued_jobs(FileBytes("slurmrestd", self._get("slurm", "jobs")))
-        except TraceError as error:
-            raise ClusterError(str(error)) from error
+    def _queue_document(self) -> FileBytes:
+        return FileBytes("slurmrestd", self._get("slurm", "jobs"))
 
     def qos(self) -> dict[str, Qos]:
         """Limits as the accounting has them."""

@@ -71,8 +71,7 @@ def command(
     # Before anything is read: a full disk or a mistyped folder must not cost a replay.
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), folders={"--out": out})
     request = BacktestRequest(
-        # A trailing comma names nothing.
-        policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
+        policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings_of(pairs),
         max_think_s=options.asked_think_s(closed_loop, max_think_s),

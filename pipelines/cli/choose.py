@@ -1,6 +1,7 @@
 """`jobcast choose`: the scheduler and setting for this cluster, from replayed windows."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,8 @@ CANDIDATES = "easy,mmfs,sia,sia_risk"
     metavar="PCT",
     help="Jobs that may end later than now, in percent.",
 )
-@options.warmup_option
 @options.law_option
-@options.fit_options
-@options.workers_option
-@options.overlap_option
-@options.degrade_option
-@options.set_option
-@options.json_option
+@options.matrix_options
 def command(
     trace_path: Path, policies: str, forecasts: str | None, slowed_pct: float, pairs: tuple[str, ...],
     json_to: str | None, **asked: Any,
@@ -62,7 +57,7 @@ def command(
 
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]))
     request = BacktestRequest(
-        policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
+        policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings_of(pairs),
         seeds=1,
@@ -72,14 +67,13 @@ def command(
     console = options.console_of()
     trace = read_trace(trace_path)
     done = replayed(request, trace, find_home(), console, "choose")
-    rows, partial = rows_of(done.results, len(done.experiments))
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
-    result = choose(rows, now, slowed_pct, partial=partial)
+    rows, left = rows_of(done.results, len(done.experiments), now)
+    result = choose(rows, now, slowed_pct, left=left)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
     result["skipped"] = [{"policy": policy, "lacks": why} for policy, why in lacks.items()]
-    source = trace.source
-    result["inputs"] = {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}}
+    result["inputs"] = {"trace": asdict(trace.source)}
     for policy, why in lacks.items():
         console.note(f"skipped {policy}: {why}")
     options.table_or_json(result, json_to, _told(result), console)

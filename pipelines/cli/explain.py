@@ -8,21 +8,9 @@ from jobcast.pipelines.cli import options
 
 
 @click.command(name="explain")
-@click.option(
-    "--out",
-    "log_path",
-    required=True,
-    metavar="LOG",
-    type=options.FILE,
-    help="What simulate --out wrote: CSV or Parquet.",
-)
+@options.log_option
 @click.option("--job", "job_id", required=True, metavar="ID", help="The job to explain.")
-@click.option(
-    "--pools",
-    "pools_path",
-    type=options.FILE,
-    help="Quotas, for a log whose record is missing: CSV pool,gpus[,from].",
-)
+@options.log_pools_option
 @click.option(
     "--what-if",
     "asked",

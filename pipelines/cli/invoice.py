@@ -23,22 +23,10 @@ COLUMNS = {
 
 
 @click.command(name="invoice")
-@click.option(
-    "--out",
-    "log_path",
-    required=True,
-    metavar="LOG",
-    type=options.FILE,
-    help="What simulate --out wrote: CSV or Parquet.",
-)
+@options.log_option
 @click.option("--by", type=click.Choice(["pool", "user"]), default="pool", show_default=True, help="Rows of the table.")
 @click.option("--price", type=click.FloatRange(min=0.0), metavar="EUR", help="Of a GPU-hour on loan.")
-@click.option(
-    "--pools",
-    "pools_path",
-    type=options.FILE,
-    help="Quotas, for a log whose record is missing: CSV pool,gpus[,from].",
-)
+@options.log_pools_option
 @options.json_option
 def command(log_path: Path, by: str, price: float | None, pools_path: Path | None, json_to: str | None) -> None:
     """Account for a run: GPU-hours lent and borrowed, minutes saved and lost against the baseline, energy and its cost.

@@ -171,6 +171,15 @@ degrade_option = click.option(
     help="Where a registry or plug-in cannot answer, or a pool was never seen in training, go on with conservative "
     "answers, and say so. Without it such a registry is refused.",
 )
+matrix_options = several(
+    warmup_option, fit_options, workers_option, overlap_option, degrade_option, set_option, json_option
+)
+log_option = click.option(
+    "--out", "log_path", required=True, metavar="LOG", type=FILE, help="What simulate --out wrote: CSV or Parquet."
+)
+log_pools_option = click.option(
+    "--pools", "pools_path", type=FILE, help="Quotas, for a log whose record is missing: CSV pool,gpus[,from]."
+)
 strict_option = click.option(
     "--strict", is_flag=True, help="Refuse rows that would be dropped, and canonical times without an offset."
 )
@@ -253,13 +262,22 @@ def table_or_json(value: dict[str, Any], json_to: str | None, table: str, consol
         console.result(table)
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Names between commas; a trailing comma names nothing.
+
+    >>> names_in("sia, mmfs,")
+    ('sia', 'mmfs')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
     """Numbers between commas. Raises ConfigError for others.
 
     >>> whole_numbers("4,8", "--ask-gpus")
     (4, 8)
     """
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    parts = names_in(text or "")
     for part in parts:
         if not part.isdecimal() or int(part) < 1:
             raise ConfigError(f"{option} {text}: whole numbers >= 1 between commas are expected, got {part!r}")

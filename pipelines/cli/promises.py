@@ -1,6 +1,7 @@
 """`jobcast promises`: were the forecasts of starts and ends kept?"""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
     trace = None if trace_path is None else read_trace(trace_path)
     result = account(find_home(), trace, by, keeping=not no_ledger)
     if trace is not None:
-        source = trace.source
-        result["inputs"] = {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}}
+        result["inputs"] = {"trace": asdict(trace.source)}
         options.tell_notes(trace, console)
     options.table_or_json(result, json_to, _table(result), console)
 

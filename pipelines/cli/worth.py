@@ -1,6 +1,7 @@
 """`jobcast worth`: what each forecast is worth to each scheduler on a trace."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,7 @@ from jobcast.pipelines.cli import options
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Of forecasts that draw.")
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
 @click.option("--price", type=click.FloatRange(min=0.0), metavar="EUR", help="Of a GPU-hour: shares in money too.")
-@options.warmup_option
-@options.fit_options
-@options.workers_option
-@options.overlap_option
-@options.degrade_option
-@options.set_option
-@options.json_option
+@options.matrix_options
 def command(
     trace_path: Path, policies: str, now: str, price: float | None, pairs: tuple[str, ...], json_to: str | None,
     **asked: Any,
@@ -49,8 +44,9 @@ def command(
     from jobcast.traces.readers import read_trace
 
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]))
-    names = [name.strip() for name in policies.split(",") if name.strip()]
-    wanted = {name: parts_of(find_policy(name)) for name in names}
+    wanted = {name: parts_of(find_policy(name)) for name in options.names_in(policies)}
+    if not wanted:
+        raise ConfigError("--policies: nothing named; write --policies sia,sia_risk")
     specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
     console, trace, home = options.console_of(), read_trace(trace_path), find_home()
     found: dict[str, Any] = {}
@@ -62,13 +58,15 @@ def command(
         done = replayed(request, trace, home, console, f"worth {name}")
         if done.lacking:
             raise ConfigError(done.lacking[0].why)
-        found[name] = worth(parts, now, values_of(one for one in done.results if one.cell.policy == name))
-    source = trace.source
+        # With --set both ways ran; what is asked about is the policy as it was set.
+        settings = done.wanted[-1].settings
+        ran = (one for one in done.results if (one.cell.policy, one.cell.settings) == (name, settings))
+        found[name] = worth(parts, now, values_of(ran))
     result = {
         "policies": found,
         "forecasts": now,
         "price_eur": price,
-        "inputs": {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}},
+        "inputs": {"trace": asdict(trace.source)},
     }
     options.table_or_json(result, json_to, "\n\n".join(_told(name, one, price) for name, one in found.items()), console)
 

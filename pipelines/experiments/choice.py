@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from jobcast.simulator.metrics import is_slowed
 
 FUTURE = "reads the future, which cannot be had"
 NOT_ALL = "could not be replayed in every window"
+OTHER_LAW = "its jobs run under another law ({law}), by which times cannot be compared; --law puts all under one"
 HARM = "slows {pct:.3g} % of jobs, more than the {limit:g} % that are allowed"
 UNSURE = "not faster than {now} beyond doubt"
 
@@ -54,14 +56,15 @@ class Replays:
         return float(sum((self.base_jct_s[w] - self.jct_s[w]).sum() for w in windows)) / HOUR_S
 
 
-def rows_of(results: Sequence[CellResult], windows: int) -> tuple[list[Replays], list[str]]:
-    """The rows that were replayed in all windows, first seed of each, and labels of the others."""
+def rows_of(results: Sequence[CellResult], windows: int, now: str) -> tuple[list[Replays], dict[str, str]]:
+    """The rows that were replayed in all windows under the law of `now`, first seed of each; why others were left."""
     first: dict[str, dict[int, CellResult]] = {}
     for one in results:
         first.setdefault(one.cell.label, {}).setdefault(one.cell.window, one)
-    whole = {
-        label: [by_window[w] for w in range(windows)] for label, by_window in first.items() if len(by_window) == windows
-    }
+    laws = {label: next(iter(by_window.values())).log.law for label, by_window in first.items()}
+    left = {label: OTHER_LAW.format(law=law) for label, law in laws.items() if law != laws[now]}
+    left |= {label: NOT_ALL for label, by_window in first.items() if len(by_window) < windows}
+    whole = {label: [by_window[w] for w in range(windows)] for label, by_window in first.items() if label not in left}
     # Jobs that never ran somewhere can be compared with nobody.
     known = [
         np.logical_and.reduce(
@@ -86,11 +89,16 @@ def rows_of(results: Sequence[CellResult], windows: int) -> tuple[list[Replays],
         )
         for label, cells in whole.items()
     ]
-    return rows, [label for label in first if label not in whole]
+    return rows, left
 
 
 def choose(
-    rows: Sequence[Replays], now: str, slowed_pct: float, *, seed: int = 0, partial: Sequence[str] = ()
+    rows: Sequence[Replays],
+    now: str,
+    slowed_pct: float,
+    *,
+    seed: int = 0,
+    left: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Walk over the windows, choosing for each by those before it, then for the time to come by all.
 
@@ -104,7 +112,7 @@ def choose(
     now : label of the scheduler in use, the baseline of all rows
     slowed_pct : jobs that may end later than under it
     seed : of the intervals' draws
-    partial : labels that were left out, for the record
+    left : labels that were left out, and why, for the record
 
     Returns
     -------
@@ -133,7 +141,7 @@ def choose(
         "now": now,
         "switch": choice != now,
         "candidates": [_candidate(row, by_label[now], choice, windows, slowed_pct, seed) for row in rows]
-        + [{"label": label, "why": NOT_ALL} for label in partial],
+        + [{"label": label, "why": why} for label, why in left.items()],
         "windows": [
             {
                 "window": w,

@@ -1,7 +1,7 @@
 """What a simulation replays: the jobs of a window as the engine of their kind takes them, and how they came about."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import polars as pl
@@ -92,9 +92,9 @@ class Scenario(Generic[W, F]):
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results: the same whatever the kind, and `inputs`."""
-        source, place = self.trace.source, self.place
+        place = self.place
         return {
-            "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
+            "trace": asdict(self.trace.source),
             "window": {"from": iso(self.from_s), "until": iso(self.until_s)},
             "cluster": place.origin,
             "pools": {pool.name: pool.quota for pool in place.pools},

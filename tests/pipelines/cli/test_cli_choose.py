@@ -4,21 +4,14 @@ import pytest
 
 
 @pytest.fixture
-def words(run):
-    """The command on the example run, from where training ended."""
-    return (
-        "choose",
-        "--trace",
-        run.trace,
-        "--pools",
-        run.pools,
-        "--from",
-        run.trained_until,
-        "--windows",
-        2,
-        "--jobs",
-        1,
-    )
+def trial(run):
+    """The example run, from where training ended."""
+    return ("--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--jobs", 1)
+
+
+@pytest.fixture
+def words(trial):
+    return ("choose", *trial, "--windows", 2)
 
 
 def test_a_choice_is_told_with_its_reasons(shell, words):
@@ -40,20 +33,8 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "--slowed" in shell.refuses(*words, "--slowed", "-1")
 
 
-def test_worth_of_forecasts(shell, run):
-    words = (
-        "worth",
-        "--trace",
-        run.trace,
-        "--pools",
-        run.pools,
-        "--from",
-        run.trained_until,
-        "--jobs",
-        1,
-        "--seeds",
-        1,
-    )
+def test_worth_of_forecasts(shell, trial):
+    words = ("worth", *trial, "--seeds", 1)
     found = shell.json(*words, "--policies", "ssf", "--price", "2")["policies"]["ssf"]
     assert [one["part"] for one in found["parts"]] == ["durations"]
     only = found["parts"][0]
@@ -62,3 +43,20 @@ def test_worth_of_forecasts(shell, run):
     assert only["headroom"] == pytest.approx(found["exact"][figure] - found["now"][figure])
     assert "EUR" in shell.works(*words, "--policies", "ssf", "--price", "2").out
     assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
+    assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")
+
+
+def test_worth_goes_by_settings_that_are_given(shell, trial):
+    """A slack of 1 keeps all back: nothing that is forecast brings anything, which without the setting it does."""
+    words = ("worth", *trial, "--seeds", 1, "--policies", "sia")
+    plain, kept = (shell.json(*more)["policies"]["sia"] for more in (words, (*words, "--set", "slack=1")))
+    assert plain["exact"]["saved_gpu_h_week"] != kept["exact"]["saved_gpu_h_week"]
+    settings = ("simulate", *trial[:6], "--policy", "sia", "--forecasts", "oracle", "--set", "slack=1")
+    assert kept["exact"]["slowed_pct"] == shell.json(*settings)["slowed_pct"]
+
+
+def test_times_under_other_laws_are_not_compared(shell, words):
+    found = shell.json(*words, "--policies", "mmfs,srsf", "--forecasts", "oracle")
+    why = {one["label"]: one["why"] for one in found["candidates"]}
+    assert all("another law (speedup)" in why[label] for label in ("elastic_fifo", "srsf oracle"))
+    assert found["choice"]["label"] in {"fcfs", "mmfs"}

@@ -27,7 +27,7 @@ NOW = row("fcfs", [1.0, 1.0, 1.0])
 def test_a_walk_by_hand() -> None:
     """After one window b is sure; a, faster later, is so after two; c slows 2 of 50 and is never taken."""
     a, b, c = row("a", [1.0, 0.25, 0.25]), row("b", [0.5, 0.5, 0.5]), row("c", [0.1, 0.1, 0.1], late=2)
-    found = choose([NOW, a, b, c, row("d oracle", [0.1, 0.1, 0.1], future=True)], "fcfs", 1.0, partial=["e"])
+    found = choose([NOW, a, b, c, row("d oracle", [0.1, 0.1, 0.1], future=True)], "fcfs", 1.0, left={"e": NOT_ALL})
     assert [one["used"] for one in found["windows"]] == ["fcfs", "b", "b"]
     # 250 job-hours a window under b.
     assert [one["saved_h_week"] for one in found["windows"]] == pytest.approx([0.0, 350.0, 350.0])
