@@ -77,7 +77,7 @@ reproduce-sia: install  ## the figures and tables of SIA into docs/sia/ (JOBCAST
 	@$(BIN)/python -m papers.sia
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra gym --extra market --extra search --extra dvc --extra postgres --extra notebooks --extra dev \
+	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra gym --extra market --extra search --extra dvc --extra postgres --extra notebooks --extra docs --extra dev \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
 
 clean:  ## remove the environment and caches; traces, models and reports stay
