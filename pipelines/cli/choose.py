@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.cli.backtest_request import Replayed
 
 CANDIDATES = "easy,mmfs,sia,sia_risk"
 
@@ -26,16 +29,18 @@ CANDIDATES = "easy,mmfs,sia,sia_risk"
     "--slowed",
     "slowed_pct",
     type=click.FloatRange(0.0, 100.0),
-    default=1.0,
+    default=1.0,  # choice.MOST_SLOWED_PCT, of a slow module
     show_default=True,
     metavar="PCT",
     help="Jobs that may end later than now, in percent.",
 )
 @options.law_option
 @options.matrix_options
+@click.option("--html", type=options.FILE, help="Write a page that recommends, with its evidence.")
+@options.timezone_option
 def command(
     trace_path: Path, policies: str, forecasts: str | None, slowed_pct: float, pairs: tuple[str, ...],
-    json_to: str | None, **asked: Any,
+    json_to: str | None, html: Path | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Say which scheduler and setting to run on this cluster, from what would have been in windows of its past.
 
@@ -46,7 +51,7 @@ def command(
 
     \b
     Example:
-      jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05
+      jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --html choice.html
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
     from jobcast.models.registry.home import find_home
@@ -55,7 +60,7 @@ def command(
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.traces.readers import read_trace
 
-    options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]))
+    options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), {"--html": html})
     request = BacktestRequest(
         policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
@@ -74,9 +79,51 @@ def command(
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
     result["skipped"] = [{"policy": policy, "lacks": why} for policy, why in lacks.items()]
     result["inputs"] = {"trace": asdict(trace.source)}
+    result["versions"] = next(
+        (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
+    )
     for policy, why in lacks.items():
         console.note(f"skipped {policy}: {why}")
+    result["remedy"] = ""
+    if any(why.startswith("no model") for why in lacks.values()):
+        named = [f"--{name} {asked[name]}" for name in ("pools",) if asked[name]]
+        result["remedy"] = f"to train what is missing: {' '.join(['jobcast run --trace', str(trace_path), *named])}"
+        console.note(result["remedy"])
+    if html:
+        _write_page(html, result, done, trace_path, asked)
+        console.note(f"page: {html}")
     options.table_or_json(result, json_to, _told(result), console)
+
+
+def _write_page(
+    path: Path, result: Mapping[str, Any], done: "Replayed", trace_path: Path, asked: Mapping[str, Any]
+) -> None:
+    import shlex
+    import sys
+
+    from jobcast.pipelines.report.advice import choice_page
+    from jobcast.pipelines.report.files import write_text
+    from jobcast.pipelines.report.formatting import moment, number, shown_zone
+
+    first, last = done.experiments[0], done.experiments[-1]
+    place = first.place()
+    facts = [
+        ("trace", f"{trace_path} ({number(first.trace.source.rows)} rows)"),
+        ("SHA-256", first.trace.source.sha256),
+        (
+            "replayed",
+            f"{moment(first.from_s)} to {moment(last.until_s)} {shown_zone()}, {len(done.experiments)} windows",
+        ),
+        ("jobs compared", number(result["candidates"][0]["jobs"])),
+        ("pools", f"{len(place.pools)} with {number(place.gpus)} GPUs in all"),
+        ("quotas", place.origin),
+        ("jobs that may be slowed", f"{result['slowed_pct']:g} %"),
+    ]
+    named = {"--pools": asked["pools"], "--cluster": asked["cluster"], "--gpus": asked["gpus"]}
+    where = [f"--trace {trace_path}", *(f"{option} {value}" for option, value in named.items() if value)]
+    windows = zip(result["windows"], done.experiments, strict=True)
+    shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
+    write_text(path, choice_page(shown, facts, " ".join(where), f"jobcast {shlex.join(sys.argv[1:])}"))
 
 
 def _told(result: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from jobcast.pipelines.experiments.choice import Replays, choose
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_page import ReportInput, render_report, summary_table
 from jobcast.pipelines.report.backtest_tables import (
@@ -185,7 +186,21 @@ def sample(count: int = 3000) -> ReportInput:
         ],
         commands=["jobcast run --trace campus --out runs/campus", "jobcast report runs/campus"],
         notes=["forecasts are refreshed on a grid of five minutes"],
+        choice=choice_of(jobs),
     )  # fmt: skip
+
+
+def choice_of(jobs) -> dict:
+    """What the rule recommends, of one window of 20 days."""
+    base = jobs["fcfs"]
+    rows = [
+        Replays(
+            label(policy, kind), policy, kind, {}, [jobs[label(policy, kind)]["jct_s"]], [base["jct_s"]],
+            [base["submit_s"]], [20.0], kind == "oracle", kind == "random", [base["pool"]],
+        )
+        for policy, kind, *_ in CONFIGURATIONS
+    ]  # fmt: skip
+    return choose(rows, "fcfs", 1.0)
 
 
 @pytest.fixture(scope="module")
