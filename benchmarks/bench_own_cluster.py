@@ -37,9 +37,9 @@ FIELDS = (
 )
 COMMANDS = (
     f"trace convert sacct sacct.txt partitions.txt --out jobs.parquet --pools-out pools.csv --timezone {ZONE}",
-    f"run --trace jobs.parquet --pools pools.csv --out results --timezone {ZONE}",
+    f"choose --trace jobs.parquet --pools pools.csv --train --html choice.html --timezone {ZONE}",
 )
-PAGE = Path("results/processed/report.html")
+PAGE = Path("choice.html")
 
 
 def write_dump(folder: Path, seed: int = 0) -> tuple[Path, Path]:

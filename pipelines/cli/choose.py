@@ -13,8 +13,12 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
 
 if TYPE_CHECKING:
     from jobcast.pipelines.cli.backtest_request import Replayed
+    from jobcast.pipelines.report.console import Console
+    from jobcast.traces.table import Trace
 
 CANDIDATES = "easy,mmfs,sia,sia_risk"
+TRAIN_SHARE = 0.6
+"""Of the time that the trace spans, to train on where no window is named."""
 
 
 @click.command(name="choose", cls=options.PolicyCommand)
@@ -36,22 +40,24 @@ CANDIDATES = "easy,mmfs,sia,sia_risk"
 )
 @options.law_option
 @options.matrix_options
+@click.option("--train", is_flag=True, help="Train predictors that have no version on what came before the windows.")
 @click.option("--html", type=options.FILE, help="Write a page that recommends, with its evidence.")
 @options.timezone_option
 def command(
     trace_path: Path, policies: str, forecasts: str | None, slowed_pct: float, pairs: tuple[str, ...],
-    json_to: str | None, html: Path | None, **asked: Any,
+    json_to: str | None, html: Path | None, train: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Say which scheduler and setting to run on this cluster, from what would have been in windows of its past.
 
     Window after window the choice is made by those before it, as it would have been then: another scheduler is taken
     only where it is faster beyond doubt (the lower bound of the paired interval above 1) and slows few enough jobs.
     What the walk lost against the best choice in hindsight is told as its regret. With --set, policies that know the
-    setting are candidates both without it and with it.
+    setting are candidates both without it and with it. With --train and without --from, the windows begin after the
+    first 60 % of the time.
 
     \b
     Example:
-      jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --html choice.html
+      jobcast choose --trace jobs.parquet --pools pools.csv --train --html choice.html
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
     from jobcast.models.registry.home import find_home
@@ -61,6 +67,9 @@ def command(
     from jobcast.traces.readers import read_trace
 
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), {"--html": html})
+    console, home, trace = options.console_of(), find_home(), read_trace(trace_path)
+    if train:
+        asked["from_s"] = _trained(trace, asked["from_s"], home, console)
     request = BacktestRequest(
         policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
@@ -69,9 +78,7 @@ def command(
         engine="local",
         **asked,
     )
-    console = options.console_of()
-    trace = read_trace(trace_path)
-    done = replayed(request, trace, find_home(), console, "choose")
+    done = replayed(request, trace, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
     rows, left = rows_of(done.results, len(done.experiments), now)
     result = choose(rows, now, slowed_pct, left=left)
@@ -84,15 +91,33 @@ def command(
     )
     for policy, why in lacks.items():
         console.note(f"skipped {policy}: {why}")
-    result["remedy"] = ""
-    if any(why.startswith("no model") for why in lacks.values()):
-        named = [f"--{name} {asked[name]}" for name in ("pools",) if asked[name]]
-        result["remedy"] = f"to train what is missing: {' '.join(['jobcast run --trace', str(trace_path), *named])}"
+    untrained = any(why.startswith("no model") for why in lacks.values())
+    result["remedy"] = "add --train: it trains what is missing on the time before the windows" if untrained else ""
+    if untrained:
         console.note(result["remedy"])
     if html:
         _write_page(html, result, done, trace_path, asked)
         console.note(f"page: {html}")
     options.table_or_json(result, json_to, _told(result), console)
+
+
+def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console") -> float:
+    """Train each predictor that has no version, on what came before the windows; where they begin."""
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+    from jobcast.pipelines.lifecycle.recipes import TrainSettings
+    from jobcast.pipelines.lifecycle.training import train_and_register
+    from jobcast.pipelines.report.formatting import moment, shown_zone
+
+    first, last = float(trace.submit_s[0]), float(trace.submit_s[-1])
+    begin = first + TRAIN_SHARE * (last - first) if from_s is None else from_s
+    there = {version.name for version in open_registry(home).list()}
+    for name in PREDICTORS:
+        if name not in there:
+            with console.progress(f"train {name}") as step:
+                train_and_register(name, None, trace, None, begin, TrainSettings(), home=home, progress=step)
+            console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
+    return begin
 
 
 def _write_page(
