@@ -9,7 +9,7 @@ import time
 from itertools import count
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
 
 

@@ -26,7 +26,7 @@ pytestmark = [
 PICTURES = os.environ.get("JOBCAST_PICTURES")
 """A folder for pictures of the pages, to be looked at."""
 DRAWN = "[...document.querySelectorAll('figure[data-chart]')].every((one) => one.dataset.chart === 'drawn')"
-OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 MARKS = "[...document.querySelectorAll('.plot')].map((one) => one.querySelectorAll('svg path').length)"
 CUT = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
   const box = svg.getBoundingClientRect();
