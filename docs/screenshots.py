@@ -1,6 +1,6 @@
 """The pictures of the docs: pages of jobcast in Chromium, from a generated campus and a home of its own.
 
-    python docs/screenshots.py          # writes docs/report.png
+python docs/screenshots.py          # writes docs/report.png
 """
 
 import os

@@ -55,19 +55,20 @@ def gpus(value: float | None) -> str:
 COLUMNS = (
     Column("jobs", "jobs", number, "jobs"),
     Column("GPU-hours", "gpu_hours", number),
-    Column("quota (GPUs)", "quota", number, "quota (GPUs)"),
-    Column("load (GPUs)", "load_gpus", number, "load (GPUs)", on_page=False),
+    Column("quota (GPUs)", "quota", number, "quota"),
+    Column("load (GPUs)", "load_gpus", number, "load", on_page=False),
     Column("utilisation", "utilization_mean", share, "util."),
     Column("mean width (GPUs)", "gpus_mean", number, "mean GPUs"),
     Column("median run time", "duration_p50_s", duration, "median"),
     Column("99th percentile of run times", "duration_p99_s", duration, "p99"),
     Column("median wait", "wait_p50_s", duration),
     Column("90th percentile of waits", "wait_p90_s", duration),
-    Column("variation of gaps", "interarrival_cv", number, "gaps' CV"),
-    Column("largest burst (GPUs)", "burst_gpus", gpus, "burst (GPUs)"),
+    Column("variation of gaps", "interarrival_cv", number, "CV gaps"),
+    Column("largest burst (GPUs)", "burst_gpus", gpus, "burst"),
     Column("completions followed", "followed_after_completion", share),
     Column("followed at random", "followed_at_random", share),
 )
+UNITS = "quota, load, burst in GPUs; median, p99 of run times; CV gaps: deviation / mean of times between submissions"
 NOTE = (
     "Gaps are the times between submissions; their variation = standard "
     "deviation over mean, 1 = at random. A burst is what arrives within five minutes. Followed = by an arrival in the "
@@ -241,7 +242,7 @@ def description_table(description: Mapping[str, Any]) -> str:
     lines = [f"{description['name']}: {counted(total['jobs'], 'job')}, {_span(total)}"]
     lines += [f"note: {note}" for note in description.get("notes", ())]
     lines += [f"left out: {number(count)} {reason}" for reason, count in description.get("dropped", {}).items()]
-    return "\n".join([*lines, "", in_terminal(heads, rows)])
+    return "\n".join([*lines, "", in_terminal(heads, rows), "", UNITS])
 
 
 def _tiles(description: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -299,7 +299,8 @@ def test_the_first_screen_advises_by_the_rule_and_says_why():
     # sia twice and the conservative one can be had and slow few; random and exact forecasts cannot be had.
     assert told.sentences[0].startswith("Why this one: Of 10 ways to schedule, replayed on the same 3,000 jobs, 3 can")
     assert told.sentences[2].startswith("Bolder: gssf would save")
-    points = {one["label"]: one for one in told.drawing.chart.spec["layer"][1]["data"]["values"]}
+    rows = [row for rows in told.drawing.chart.spec["datasets"].values() for row in rows]
+    points = {row["label"]: row for row in rows if "label" in row}
     assert {label: one["series"] for label, one in points.items()} == {
         "fcfs": "in use now", taken["label"]: "recommended", "sia registry": "could be run",
         "sia conservative": "could be run", "sia oracle": "cannot be had", "sia_vc oracle": "cannot be had",
