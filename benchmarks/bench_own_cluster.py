@@ -6,6 +6,7 @@ in their names, in the cluster's wall clock. The commands are those of README's 
 new process and the home is an empty one, so that nothing is trained before.
 
     python benchmarks/bench_own_cluster.py [--dump FOLDER]     # --dump: write the dump there, run nothing
+    python benchmarks/bench_own_cluster.py [--page FILE]       # --page: keep the page there
 
 Exits with 1 when there are more than four commands, one fails, they take more than three minutes, or the page holds no
 recommendation.
@@ -102,13 +103,14 @@ def main() -> int:
     """Make the dump, run the commands, look at the page."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--dump", type=Path)
+    parser.add_argument("--page", type=Path)
     asked = parser.parse_args()
     if asked.dump:
         asked.dump.mkdir(parents=True, exist_ok=True)
         print(*write_dump(asked.dump), sep="\n")
         return 0
     with tempfile.TemporaryDirectory(prefix="jobcast-own-") as room:
-        folder, began = Path(room), time.perf_counter()
+        folder = Path(room)
         dump, _ = write_dump(folder)
         print(f"{JOBS} jobs, {sum(1 for _ in dump.open()) - 1} rows of sacct")
         began = time.perf_counter()
@@ -125,6 +127,8 @@ def main() -> int:
                 print(done.stdout, done.stderr)
                 return 1
         took_s, page = time.perf_counter() - began, (folder / PAGE).read_text(encoding="utf-8")
+        if asked.page:
+            asked.page.write_text(page, encoding="utf-8")
         print(f"{len(COMMANDS)} commands, {took_s:.0f} s; the page has {len(page) / 1e6:.1f} MB")
         return int(len(COMMANDS) > MOST_COMMANDS or took_s > MOST_S or "Recommended" not in page)
 

@@ -68,7 +68,7 @@ COLUMNS = (
     Column("completions followed", "followed_after_completion", share),
     Column("followed at random", "followed_at_random", share),
 )
-UNITS = "quota, load, burst in GPUs; median, p99 of run times; CV gaps: deviation / mean of times between submissions"
+UNITS = "quota, load, burst: GPUs; median, p99: run times; CV gaps: deviation / mean between submissions"
 NOTE = (
     "Gaps are the times between submissions; their variation = standard "
     "deviation over mean, 1 = at random. A burst is what arrives within five minutes. Followed = by an arrival in the "

@@ -77,7 +77,7 @@ def test_findings_are_counted_from_the_pools(trace):
 
 def test_the_terminal_table_fits_and_counts(trace):
     shown = description_table(describe(trace).to_dict())
-    assert max(map(len, shown.splitlines())) <= 115
+    assert max(map(len, shown.splitlines())) <= 100
     assert shown.startswith("made & up: 400 jobs, ")
     assert shown.splitlines()[-3].split()[:2] == ["all", "400"]
 
