@@ -151,7 +151,7 @@ def _payers(choice: Choice, taken: Mapping[str, Any]) -> str:
     if not taken["people_slowed"]:
         return f"{text}; nobody's jobs end later on the whole ({counted(taken['people'], 'user')})."
     who = f"{counted(taken['people_slowed'], 'user')} of {number(taken['people'])}"
-    return f"{text}; {who} lose on the whole, at worst {number(taken['people_slowed_worst_h'])} h."
+    return f"{text}; on the whole later: {who}, at worst {number(taken['people_slowed_worst_h'])} h."
 
 
 def _bolder(taken: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:

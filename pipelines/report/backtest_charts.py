@@ -13,7 +13,6 @@ from jobcast.domain.arrays import Floats
 from jobcast.pipelines.report.charts import (
     INK,
     MUTED,
-    PALETTE,
     Axis,
     Chart,
     bands,
@@ -29,7 +28,7 @@ from jobcast.pipelines.report.charts import (
     zoomed,
 )
 from jobcast.pipelines.report.formatting import between, number, percent, shown_zone
-from jobcast.pipelines.report.plots import MOST_POINTS, thin_cdf, wrapped
+from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE, thin_cdf, wrapped
 
 RECOMMENDED, NOW, ALLOWED, REFUSED, FUTURE = (
     "recommended",
@@ -151,7 +150,7 @@ def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Chart:
         list(means.values()),
         rows,
         {"type": "rect", "clip": True},
-        {"shorthand": "from:T", **settings},
+        {"shorthand": "from", **settings},
         zoom=True,
         x2="to:T",
         color=shade("share of all GPUs at work", 0.0, 1.0, "~%"),
@@ -169,7 +168,7 @@ def busy(times_s: ArrayLike, shares: ArrayLike) -> Chart:
         interpolate="step-after", color=PALETTE[0], opacity=0.8, clip=True
     )
     encoded = drawn.encode(
-        x=alt.X("x:T", **x.settings()), y=alt.Y("y:Q", **y.settings()), tooltip=[x.tooltip("x"), y.tooltip("y")]
+        x=alt.X("x", **x.settings()), y=alt.Y("y", **y.settings()), tooltip=[x.tooltip("x"), y.tooltip("y")]
     )
     return chart("Utilisation over time", zoomed(encoded), 150)
 
@@ -229,7 +228,7 @@ def intervals(
     base = alt.Chart(data).encode(
         y=y, color=alt.Color("colour:N", scale=None), tooltip=[{"field": "row"}, {"field": "told", "title": x.title}]
     )
-    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", **x.settings()), x2="high:Q")
-    dots = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", **x.settings()))
+    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low", **x.settings()), x2="high:Q")
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value", **x.settings()))
     layers = ([] if marked is None else [line_at("x", marked)]) + [bars, dots]
     return chart(title, alt.layer(*layers), height_of(order, 28))

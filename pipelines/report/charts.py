@@ -83,7 +83,7 @@ class Axis:
         """Title, scale and ticks of a channel."""
         if self.kind == "time":
             clock = {"hours": "%H:%M", "date": "%d %b", "week": "%d %b", "month": "%d %b", "year": "%d %b %Y"}
-            return {"title": self.title, "scale": {"type": "utc"}, "axis": {"format": clock}}
+            return {"title": self.title, "type": self.type, "scale": {"type": "utc"}, "axis": {"format": clock}}
         ticks = {
             "number": {"format": ",~g" if self.scale == "log" else ",~r"},
             "share": {"format": "~%"},
@@ -93,7 +93,7 @@ class Axis:
         scale |= {} if self.scale == "log" else {"zero": False}
         scale |= {"domainMin": self.low} if self.low is not None else {}
         scale |= {"domainMax": self.high} if self.high is not None else {}
-        return {"title": self.title, "scale": scale, "axis": ticks}
+        return {"title": self.title, "type": self.type, "scale": scale, "axis": ticks}
 
     @property
     def type(self) -> str:
@@ -201,12 +201,13 @@ def curves(
     labels = list(series)
     picked = alt.selection_point(name="series", fields=["series"], bind="legend")
     dashes = alt.Scale(domain=labels, range=[DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(labels))])
+    mark: dict[str, Any] = {"interpolate": interpolate, "strokeWidth": 1.8, "clip": True, "point": dots}
     lines = (
         alt.Chart(data, name="lines")
-        .mark_line(interpolate=interpolate, strokeWidth=1.8, clip=True, point=dots)  # type: ignore[arg-type]
+        .mark_line(**mark)
         .encode(
-            x=alt.X("x", type=x.type, **x.settings()),  # type: ignore[arg-type]
-            y=alt.Y("y", type=y.type, **y.settings()),  # type: ignore[arg-type]
+            x=alt.X("x", **x.settings()),
+            y=alt.Y("y", **y.settings()),
             color=colour(labels, colours),
             opacity=alt.condition(picked, alt.value(1.0), alt.value(0.12)),
             tooltip=[*([{"field": "series"}] if len(labels) > 1 else []), x.tooltip("x"), y.tooltip("y")],
@@ -256,7 +257,8 @@ def bands(
 
     order = [wrapped(row) for row in rows]
     data = records(**{**columns, "row": [wrapped(row) for row in columns["row"]]})
-    drawn = alt.Chart(data, name="bands", mark=dict(mark)).encode(  # type: ignore[arg-type]
+    made: dict[str, Any] = {"name": "bands", "mark": dict(mark)}
+    drawn = alt.Chart(data, **made).encode(
         x=alt.X(**x),
         y=alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelExpr="split(datum.label, '\\n')", grid=False)),
         **channels,
@@ -312,7 +314,7 @@ def library() -> str:
     """Vega, Vega-Lite and vega-embed as one script, which loads nothing."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(vl_version=_version()))
+    return str(vl_convert.javascript_bundle(snippet=None, vl_version=_version()))
 
 
 def as_json(one: Chart) -> str:

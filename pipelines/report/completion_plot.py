@@ -74,16 +74,18 @@ def _chart(title: str, told: Sequence[Curve], clock: Clock) -> Chart:
     def later(instants_s: Floats) -> Floats:
         return np.asarray(np.maximum((instants_s - clock.at_s) / unit_s, LEAST))
 
-    series, ends = {}, []
+    series: dict[str, tuple[Floats, Floats]] = {}
+    ends: list[tuple[float, float, float]] = []
     for place, one in enumerate(told):
         at = later(np.sort(one.drawn_s))
         # From nothing on: else a curve would begin in the air.
         series[f"{one.width}: {one.kind}"] = (np.append(at[0], at), np.arange(len(at) + 1) / len(at))
-        ends.append((*later(np.array([one.low_s, one.high_s])), -0.04 - 0.05 * place))
+        low, high = later(np.array([one.low_s, one.high_s])).tolist()
+        ends.append((low, high, -0.04 - 0.05 * place))
     colours = looks(list(series))
-    low, high, y = zip(*ends, strict=True)
+    lows, highs, y = zip(*ends, strict=True)
     bars = (
-        alt.Chart(records(low=low, high=high, y=y, colour=[colours[label] for label in series]))
+        alt.Chart(records(low=lows, high=highs, y=y, colour=[colours[label] for label in series]))
         .mark_rule(strokeWidth=4)
         .encode(x="low:Q", x2="high:Q", y="y:Q", color=alt.Color("colour:N", scale=None))
     )

@@ -12,8 +12,8 @@ import numpy as np
 
 from jobcast.models.scores import ECE_BINS
 from jobcast.pipelines.report.backtest_charts import intervals
-from jobcast.pipelines.report.charts import PALETTE, Axis, Chart, bands, colour, curves, looks, records, svg_of
-from jobcast.pipelines.report.plots import MOST_POINTS
+from jobcast.pipelines.report.charts import Axis, Chart, bands, colour, curves, looks, records, svg_of
+from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE
 
 Points = Sequence[Mapping[str, float]]
 PAPER_RECIPE = "paper_recipe"
@@ -137,7 +137,7 @@ def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str,
         names,
         {"row": names, "value": [gain / whole for _, gain in best]},
         {"type": "bar", "color": PALETTE[0]},
-        {"shorthand": "value:Q", **x.settings()},
+        {"shorthand": "value", **x.settings()},
         step=19,
         tooltip=[{"field": "row", "title": "feature"}, x.tooltip("value")],
     )

@@ -108,7 +108,7 @@ def widths_by_pool(widths: Mapping[str, Mapping[Any, int]]) -> Chart:
             "value": [counts[pool][i] / counts[pool].sum() for pool, _, i in cells],
         },
         {"type": "bar"},
-        {"shorthand": "value:Q", "stack": True, **x.settings()},
+        {"shorthand": "value", "stack": True, **x.settings()},
         color=alt.Color("series:N", sort=names, scale=alt.Scale(scheme="cividis"), legend=alt.Legend()),
         order=alt.Order("place:Q"),
         tooltip=[{"field": "row", "title": "pool"}, {"field": "series", "title": "width"}, x.tooltip("value")],
@@ -153,7 +153,7 @@ def _bars(title: str, begins: Any, ends: Any, parts: Mapping[str, Any], y: str, 
     labels = list(parts)
     drawn = alt.Chart(records(**columns), name="bars").mark_rect(stroke="white", strokeWidth=0.4, clip=True)
     encoded = drawn.encode(
-        x=alt.X("x:T", **x.settings()),
+        x=alt.X("x", **x.settings()),
         x2="x2:T",
         y=alt.Y("low:Q", title=y, axis=alt.Axis(format=",~r")),
         y2="high:Q",

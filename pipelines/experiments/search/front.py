@@ -18,10 +18,11 @@ from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.search.evaluation import Objective, parse_objectives
 from jobcast.pipelines.experiments.search.proposers import FLOOR
-from jobcast.pipelines.report.charts import MUTED, PALETTE, Axis, Chart, chart, colour, records, svg_of
+from jobcast.pipelines.report.charts import MUTED, Axis, Chart, chart, colour, records, svg_of
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import number
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, render
+from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet
@@ -222,7 +223,7 @@ def _plot(front: Front, axes_of: tuple[int, int | None], name: str) -> Chart:
     colours = {one: PALETTE[1] if one in references else LOOKS[one][1] for one in labels}
     data = records(**{key: [one[key] for one in points] for key in points[0]})
     base = alt.Chart(data).encode(
-        x=alt.X("x:Q", **_axis(front, axes_of[0])), y=alt.Y("y:Q", **_axis(front, axes_of[1]))
+        x=alt.X("x", **_axis(front, axes_of[0])), y=alt.Y("y", **_axis(front, axes_of[1]))
     )
     marks = base.mark_point(filled=True, size=90, opacity=0.9).encode(
         color=colour(labels, colours, legend=True),
