@@ -222,9 +222,7 @@ def _plot(front: Front, axes_of: tuple[int, int | None], name: str) -> Chart:
     shapes = {one: references[one] if one in references else LOOKS[one][0] for one in labels}
     colours = {one: PALETTE[1] if one in references else LOOKS[one][1] for one in labels}
     data = records(**{key: [one[key] for one in points] for key in points[0]})
-    base = alt.Chart(data).encode(
-        x=alt.X("x", **_axis(front, axes_of[0])), y=alt.Y("y", **_axis(front, axes_of[1]))
-    )
+    base = alt.Chart(data).encode(x=alt.X("x", **_axis(front, axes_of[0])), y=alt.Y("y", **_axis(front, axes_of[1])))
     marks = base.mark_point(filled=True, size=90, opacity=0.9).encode(
         color=colour(labels, colours, legend=True),
         shape=alt.Shape("series:N", scale=alt.Scale(domain=labels, range=list(shapes.values()))),
