@@ -71,11 +71,11 @@ from jobcast.pipelines.experiments.backtest import label_of, matrix, run_matrix
 from jobcast.pipelines.experiments.backtest_results import gains_between
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
-from jobcast.pipelines.report import plots, predictor_plots, trace_plots
+from jobcast.pipelines.report import backtest_charts, predictor_plots, trace_plots
 from jobcast.pipelines.report.backtest_tables import summaries
-from jobcast.pipelines.report.charts import svg_of
+from jobcast.pipelines.report.charts import looks, svg_of
 from jobcast.pipelines.report.formatting import between, duration, iso, number, percent, share, signed
-from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
+from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks
 from jobcast.pipelines.stages.config import Prepare
 from jobcast.pipelines.stages.prepared_traces import prepare_trace
 from jobcast.traces.history import pool_histories
@@ -489,12 +489,13 @@ table(
 # %%
 shown = {one.cell.label: one for one in reversed(results) if one.cell.label != "fcfs"}  # the first seed of each
 shown = {label: shown[label] for label in worth if label in shown}
-looks = styles(["fcfs", *shown])
+colours = looks(["fcfs", *shown])
 speedups = {label: one.base_jct_s / one.log.jct_s for label, one in shown.items()}
 later_s = {label: one.log.jct_s - one.base_jct_s for label, one in shown.items()}
 later_min = {label: np.where(later > tolerance.LATER_S, later, 0.0) / 60 for label, later in later_s.items()}
-display(SVG(plots.speedup_cdf(speedups, looks, "fcfs")))
-display(SVG(plots.slowdown_curve(later_min, looks)))
+display(SVG(svg_of(backtest_charts.speedups(speedups, colours, "fcfs"))))
+if (late := backtest_charts.slowdowns(later_min, colours)) is not None:
+    display(SVG(svg_of(late)))
 
 # %% [markdown]
 # ### Are the differences real?
@@ -520,7 +521,7 @@ table(
         for gain in gains
     ]
 )
-display(SVG(plots.gains_forest(gains)))
+display(SVG(svg_of(backtest_charts.gains_forest(gains))))
 
 # %% [markdown]
 # ## So, promote?
