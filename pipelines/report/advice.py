@@ -116,6 +116,9 @@ def _tiles(choice: Choice, taken: Mapping[str, Any], versions: Mapping[str, int]
             ("times as fast", number(taken["speedup"])),
             ("jobs slowed", percent(taken["slowed_pct"])),
             ("people slowed on the whole", people),
+        ]
+    if choice["switch"] and taken["slowed_pct"]:
+        tiles += [
             ("a slowed job ends later by, in the middle", duration(HOUR_S * taken["slowed_median_h"])),
             ("and at worst by", duration(HOUR_S * taken["slowed_worst_h"])),
         ]
