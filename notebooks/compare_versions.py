@@ -71,10 +71,11 @@ from jobcast.pipelines.experiments.backtest import label_of, matrix, run_matrix
 from jobcast.pipelines.experiments.backtest_results import gains_between
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
-from jobcast.pipelines.report import plots, predictor_plots, trace_plots
+from jobcast.pipelines.report import backtest_charts, predictor_plots, trace_plots
 from jobcast.pipelines.report.backtest_tables import summaries
+from jobcast.pipelines.report.charts import looks, svg_of
 from jobcast.pipelines.report.formatting import between, duration, iso, number, percent, share, signed
-from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
+from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks
 from jobcast.pipelines.stages.config import Prepare
 from jobcast.pipelines.stages.prepared_traces import prepare_trace
 from jobcast.traces.history import pool_histories
@@ -147,7 +148,7 @@ table(
         for name, one in description.pools.items()
     ]
 )
-display(SVG(trace_plots.arrivals(trace.submit_s)))
+display(SVG(svg_of(trace_plots.arrivals(trace.submit_s))))
 
 # %% [markdown]
 # ## One pool, closely
@@ -228,7 +229,7 @@ begins = np.flatnonzero(np.concatenate(([True], gaps_s > BURST_GAP_S)))
 sizes = np.diff(np.append(begins, len(submit_s)))
 burst_gpus = np.add.reduceat(gpus, begins)
 gaps = cdf(gaps_s)
-display(SVG(trace_plots.distribution("interarrival_s", {"x": gaps.x, "y": gaps.y})))
+display(SVG(svg_of(trace_plots.distribution("interarrival_s", {"x": gaps.x, "y": gaps.y}))))
 display(
     Markdown(
         f"{number(len(begins))} bursts (jobs at most a minute apart) of {sizes.mean():.1f} jobs on average, "
@@ -381,7 +382,7 @@ curves = {
 }
 for algorithm, by_horizon in curves.items():
     display(Markdown(f"*{name_of(algorithm)}*"))
-    display(SVG(predictor_plots.reliability({name: one["reliability"] for name, one in by_horizon.items()})))
+    display(SVG(svg_of(predictor_plots.reliability({name: one["reliability"] for name, one in by_horizon.items()}))))
 
 # %% [markdown]
 # A scheduler does not use the threshold with the best F1. Lending GPUs to others while their owners are about to
@@ -488,12 +489,13 @@ table(
 # %%
 shown = {one.cell.label: one for one in reversed(results) if one.cell.label != "fcfs"}  # the first seed of each
 shown = {label: shown[label] for label in worth if label in shown}
-looks = styles(["fcfs", *shown])
+colours = looks(["fcfs", *shown])
 speedups = {label: one.base_jct_s / one.log.jct_s for label, one in shown.items()}
 later_s = {label: one.log.jct_s - one.base_jct_s for label, one in shown.items()}
 later_min = {label: np.where(later > tolerance.LATER_S, later, 0.0) / 60 for label, later in later_s.items()}
-display(SVG(plots.speedup_cdf(speedups, looks, "fcfs")))
-display(SVG(plots.slowdown_curve(later_min, looks)))
+display(SVG(svg_of(backtest_charts.speedups(speedups, colours, "fcfs"))))
+if (late := backtest_charts.slowdowns(later_min, colours)) is not None:
+    display(SVG(svg_of(late)))
 
 # %% [markdown]
 # ### Are the differences real?
@@ -519,7 +521,7 @@ table(
         for gain in gains
     ]
 )
-display(SVG(plots.gains_forest(gains)))
+display(SVG(svg_of(backtest_charts.gains_forest(gains))))
 
 # %% [markdown]
 # ## So, promote?

@@ -7,11 +7,13 @@ Times as people write them, brought to UTC: ISO-8601 with or without an offset, 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.times import FIRST_YEAR, LAST_YEAR, MOST_OFFSET_MIN, may_be_a_date
 from jobcast.traces.check import REMEDY, Place, require_columns
@@ -249,6 +251,17 @@ def zone_named(name: str) -> ZoneInfo:
     # zoneinfo raises these for unknown, malformed and unreadable names
     except (KeyError, ValueError, OSError):
         raise ConfigError(f"timezone {name!r} is not known; give an IANA name such as Europe/Berlin") from None
+
+
+def wall_clock_s(instants_s: Floats, zone: tzinfo) -> Floats:
+    """What a zone's clock shows at instants (seconds from the epoch), as seconds from its own 1970-01-01T00:00.
+
+    >>> wall_clock_s(np.array([0.0, 0.5]), ZoneInfo("Europe/Berlin"))
+    array([3600. , 3600.5])
+    """
+    shown = pl.Series(np.round(instants_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    local = shown.dt.convert_time_zone(str(zone)).dt.replace_time_zone(None)
+    return local.dt.epoch("us").to_numpy() / 1e6
 
 
 WALL_CLOCK = "%Y-%m-%d %H:%M:%S"

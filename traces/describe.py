@@ -6,6 +6,7 @@ Who and what the jobs are of: users, tags, states, kinds of GPU, by jobs and by 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.domain.memory import need_memory
+from jobcast.traces.column_types import wall_clock_s
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.outliers import SPANS, YEAR_S
 from jobcast.traces.table import Floats, Source, Trace
@@ -107,8 +109,8 @@ class Description:
         `interarrival_s` (over all gaps within pools), `interarrival_cv` (Figure 3a, over pools),
         `burst_share` (Figure 3b, over pools), `duration_spread` (Figure 3c, over pools), `duration_s` and `wait_s`
         (over jobs)
-    weeks : jobs and GPU-hours by week and pool, without long silences
-    hour_of_week : mean jobs submitted by hour of the week, 7 days (Monday first, UTC) of 24 hours
+    weeks : jobs and GPU-hours by week and pool, without long silences; they begin as the clock of the zone shows
+    hour_of_week : mean jobs submitted by hour of the week, 7 days (Monday first) of 24 hours
     shares : jobs and GPU-hours by user, tag, state, ... where the trace tells them
     quota_changes : how often the quotas change within the span
     utilization_hourly : share of all quotas at work, hour by hour, shape (n_hours,); empty without quotas
@@ -133,8 +135,10 @@ class Description:
         return plain
 
 
-def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> Description:
+def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None, zone: tzinfo = UTC) -> Description:
     """Describe a trace; with `pools` also against their quotas, which may change over time.
+
+    Weeks and hours of the week are those of the clock of `zone`.
 
     Utilisation takes jobs to run as the trace says, or from their submission where it does not; it may then
     exceed 1, since nothing queues. An elastic job is taken to hold all the GPUs that it can use, for its work on one
@@ -161,6 +165,7 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
     total = replace(total, clockwork_gap_s=UNKNOWN, clockwork_share=UNKNOWN)
     figures = {name: figures_of(its, span_s, loops[name]) for name, its in of_pool.items()}
     hourly: Floats = np.empty(0)
+    wall_s = wall_clock_s(jobs.submit_s, zone)
     edges_s = _hours(jobs.submit_s)
     quotas = _quotas(pools, edges_s, of_pool)
     if quotas:
@@ -181,8 +186,8 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
         total=total,
         pools=figures,
         curves=_curves(list(figures.values()), jobs, list(of_pool.values()), hourly),
-        weeks=weeks_of(jobs.submit_s, jobs.gpu_time_s, rows),
-        hour_of_week=tuple(map(tuple, hour_of_week(jobs.submit_s).tolist())),
+        weeks=weeks_of(wall_s, jobs.gpu_time_s, rows),
+        hour_of_week=tuple(map(tuple, hour_of_week(wall_s).tolist())),
         shares=shares_of(trace),
         quota_changes=sum(int(np.count_nonzero(np.diff(quota))) for quota in quotas.values()),
         utilization_hourly=tuple(hourly.tolist()),

@@ -30,6 +30,7 @@ from jobcast.pipelines.experiments.forecast_specs import HELP
 @options.workers_option
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--out", type=options.FILE, help="Folder of the results and report.html.")
+@options.timezone_option
 @options.overlap_option
 @options.degrade_option
 @options.set_option

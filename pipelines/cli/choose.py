@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,14 @@ from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 from jobcast.pipelines.experiments.forecast_specs import HELP
 
+if TYPE_CHECKING:
+    from jobcast.pipelines.cli.backtest_request import Replayed
+    from jobcast.pipelines.report.console import Console
+    from jobcast.traces.table import Trace
+
 CANDIDATES = "easy,mmfs,sia,sia_risk"
+TRAIN_SHARE = 0.6
+"""Of the time that the trace spans, to train on where no window is named."""
 
 
 @click.command(name="choose", cls=options.PolicyCommand)
@@ -26,27 +33,31 @@ CANDIDATES = "easy,mmfs,sia,sia_risk"
     "--slowed",
     "slowed_pct",
     type=click.FloatRange(0.0, 100.0),
-    default=1.0,
+    default=1.0,  # choice.MOST_SLOWED_PCT, of a slow module
     show_default=True,
     metavar="PCT",
     help="Jobs that may end later than now, in percent.",
 )
 @options.law_option
 @options.matrix_options
+@click.option("--train", is_flag=True, help="Train predictors that have no version on what came before the windows.")
+@click.option("--html", type=options.FILE, help="Write a page that recommends, with its evidence.")
+@options.timezone_option
 def command(
     trace_path: Path, policies: str, forecasts: str | None, slowed_pct: float, pairs: tuple[str, ...],
-    json_to: str | None, **asked: Any,
+    json_to: str | None, html: Path | None, train: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Say which scheduler and setting to run on this cluster, from what would have been in windows of its past.
 
     Window after window the choice is made by those before it, as it would have been then: another scheduler is taken
     only where it is faster beyond doubt (the lower bound of the paired interval above 1) and slows few enough jobs.
     What the walk lost against the best choice in hindsight is told as its regret. With --set, policies that know the
-    setting are candidates both without it and with it.
+    setting are candidates both without it and with it. With --train and without --from, the windows begin after the
+    first 60 % of the time.
 
     \b
     Example:
-      jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05
+      jobcast choose --trace jobs.parquet --pools pools.csv --train --html choice.html
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
     from jobcast.models.registry.home import find_home
@@ -55,7 +66,10 @@ def command(
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.traces.readers import read_trace
 
-    options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]))
+    options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), {"--html": html})
+    console, home, trace = options.console_of(), find_home(), read_trace(trace_path)
+    if train:
+        asked["from_s"] = _trained(trace, asked["from_s"], home, console)
     request = BacktestRequest(
         policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
@@ -64,9 +78,7 @@ def command(
         engine="local",
         **asked,
     )
-    console = options.console_of()
-    trace = read_trace(trace_path)
-    done = replayed(request, trace, find_home(), console, "choose")
+    done = replayed(request, trace, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
     rows, left = rows_of(done.results, len(done.experiments), now)
     result = choose(rows, now, slowed_pct, left=left)
@@ -74,9 +86,69 @@ def command(
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
     result["skipped"] = [{"policy": policy, "lacks": why} for policy, why in lacks.items()]
     result["inputs"] = {"trace": asdict(trace.source)}
+    result["versions"] = next(
+        (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
+    )
     for policy, why in lacks.items():
         console.note(f"skipped {policy}: {why}")
+    untrained = any(why.startswith("no model") for why in lacks.values())
+    result["remedy"] = "add --train: it trains what is missing on the time before the windows" if untrained else ""
+    if untrained:
+        console.note(result["remedy"])
+    if html:
+        _write_page(html, result, done, trace_path, asked)
+        console.note(f"page: {html}")
     options.table_or_json(result, json_to, _told(result), console)
+
+
+def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console") -> float:
+    """Train each predictor that has no version, on what came before the windows; where they begin."""
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+    from jobcast.pipelines.lifecycle.recipes import TrainSettings
+    from jobcast.pipelines.lifecycle.training import train_and_register
+    from jobcast.pipelines.report.formatting import moment, shown_zone
+
+    first, last = float(trace.submit_s[0]), float(trace.submit_s[-1])
+    begin = first + TRAIN_SHARE * (last - first) if from_s is None else from_s
+    there = {version.name for version in open_registry(home).list()}
+    for name in PREDICTORS:
+        if name not in there:
+            with console.progress(f"train {name}") as step:
+                train_and_register(name, None, trace, None, begin, TrainSettings(), home=home, progress=step)
+            console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
+    return begin
+
+
+def _write_page(
+    path: Path, result: Mapping[str, Any], done: "Replayed", trace_path: Path, asked: Mapping[str, Any]
+) -> None:
+    import shlex
+    import sys
+
+    from jobcast.pipelines.report.advice import choice_page
+    from jobcast.pipelines.report.files import write_text
+    from jobcast.pipelines.report.formatting import moment, number, shown_zone
+
+    first, last = done.experiments[0], done.experiments[-1]
+    place = first.place()
+    facts = [
+        ("trace", f"{trace_path} ({number(first.trace.source.rows)} rows)"),
+        ("SHA-256", first.trace.source.sha256),
+        (
+            "replayed",
+            f"{moment(first.from_s)} to {moment(last.until_s)} {shown_zone()}, {len(done.experiments)} windows",
+        ),
+        ("jobs compared", number(result["candidates"][0]["jobs"])),
+        ("pools", f"{len(place.pools)} with {number(place.gpus)} GPUs in all"),
+        ("quotas", place.origin),
+        ("jobs that may be slowed", f"{result['slowed_pct']:g} %"),
+    ]
+    named = {"--pools": asked["pools"], "--cluster": asked["cluster"], "--gpus": asked["gpus"]}
+    where = [f"--trace {trace_path}", *(f"{option} {value}" for option, value in named.items() if value)]
+    windows = zip(result["windows"], done.experiments, strict=True)
+    shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
+    write_text(path, choice_page(shown, facts, " ".join(where), f"jobcast {shlex.join(sys.argv[1:])}"))
 
 
 def _told(result: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import check_outputs, to_json, write_text
-from jobcast.pipelines.report.formatting import counted, parse_time
+from jobcast.pipelines.report.formatting import counted, parse_time, times_in
 
 if TYPE_CHECKING:
     from jobcast.traces.table import Trace
@@ -90,6 +90,20 @@ def _known_after(ctx: click.Context, param: click.Parameter, seconds: float | No
         ctx.with_resource(ends_known_after(seconds))
 
 
+def _times_in(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        from jobcast.traces.column_types import zone_named
+
+        ctx.with_resource(times_in(zone_named(name)))
+
+
+timezone_option = click.option(
+    "--timezone",
+    metavar="ZONE",
+    expose_value=False,
+    callback=_times_in,
+    help="Of times on the page, such as Europe/Berlin; default UTC.",
+)
 # How a trace is read; in force while the command runs, which need not know them.
 reading_options = several(
     click.option(

@@ -104,7 +104,13 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     if asked["every_h"]:
         result["again"] = _again(answering, combine, question, asked["every_h"], trackers, clock)
     if asked["plot"]:
-        write_plot(asked["plot"], _title(result, clock), _curves(jobs[0], found[0], question.at_s), clock)
+        write_plot(
+            asked["plot"],
+            _title(result, clock),
+            _curves(jobs[0], found[0], question.at_s),
+            clock,
+            sentence(jobs[0], clock),
+        )
         console.note(f"plot: {asked['plot']}")
     if not asked["no_ledger"]:
         how: dict[str, Any] = {"what_if": question.job == NEW, "at_s": question.at_s, "trace_sha256": sha256}

@@ -9,6 +9,7 @@ from jobcast.pipelines.cli import options
 
 @click.command(name="report")
 @click.argument("folder", metavar="DIR", type=options.FILE)
+@options.timezone_option
 def command(folder: Path) -> None:
     """Write the HTML report of the run or backtest in DIR, from the files that lie there.
 

@@ -13,6 +13,7 @@ from jobcast.pipelines.cli import options
 @click.option("--out", type=options.FILE, help="Folder of the results; default: data/runs/NAME.")
 @click.option("--params", "params_path", type=options.FILE, help="Default: params.yaml, else built in.")
 @options.reading_options
+@options.timezone_option
 def command(trace: str | None, pools: str | None, out: Path | None, params_path: Path | None) -> None:
     """From a trace to registered predictors to a scheduler that uses them to a report of what they were worth.
 

@@ -273,7 +273,8 @@ def export_live(out: Path) -> None:
 @command.command(name="describe")
 @click.argument("path", metavar="FILE", type=options.FILE)
 @click.option("--pools", "pools_path", type=options.FILE, help="Quotas, for utilisation and bursts.")
-@click.option("--html", type=options.FILE, help="Write a page with the plots.")
+@click.option("--html", type=options.FILE, help="Write a page with the charts.")
+@options.timezone_option
 @options.reading_options
 @options.json_option
 def describe_trace(path: Path, pools_path: Path | None, html: Path | None, json_to: str | None) -> None:
@@ -281,8 +282,9 @@ def describe_trace(path: Path, pools_path: Path | None, html: Path | None, json_
 
     \b
     Example:
-      jobcast trace describe jobs.parquet --pools pools.csv --html jobs.html --json -
+      jobcast trace describe jobs.parquet --pools pools.csv --html jobs.html --timezone Europe/Berlin
     """
+    from jobcast.pipelines.report.formatting import shown_zone
     from jobcast.pipelines.report.trace_page import description_table, write_description
     from jobcast.traces.describe import describe
     from jobcast.traces.pools import read_pools
@@ -291,7 +293,7 @@ def describe_trace(path: Path, pools_path: Path | None, html: Path | None, json_
     console = options.console_of()
     options.check_places(json_to, (path, pools_path), {"--html": html})
     trace = read_trace(path)
-    description = describe(trace, read_pools(pools_path) if pools_path else None)
+    description = describe(trace, read_pools(pools_path) if pools_path else None, shown_zone())
     figures: dict[str, Any] = description.to_dict()
     if json_to == "-":  # else the table tells them
         options.tell_notes(trace, console)

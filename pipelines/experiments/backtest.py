@@ -103,6 +103,7 @@ class CellResult:
             "preempts": known.preempts,
             "window": cell.window,
             "seed": cell.seed,
+            "days": self.days,
             **self._saved_hours(),
             "figures": {key: value for key, value in self.figures.items() if key not in (*NOT_REPEATABLE, *NAMES)},
         }

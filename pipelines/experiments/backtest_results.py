@@ -232,7 +232,7 @@ def speedup_table(results: Sequence[CellResult]) -> str:
 def read_results(folder: Path) -> dict[str, Any]:
     """Content of results.json. Raises ConfigError for one of an older jobcast."""
     result: dict[str, Any] = read_json(folder / RESULTS)
-    if "baselines" not in result:
+    if "baselines" not in result or any("days" not in row for row in result["rows"]):
         raise ConfigError(f"{folder / RESULTS}: was written by an older jobcast; {AGAIN}")
     return result
 

@@ -6,13 +6,19 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from jobcast.pipelines.experiments.backtest import CellResult
 from jobcast.pipelines.report.gains import DAYS_A_WEEK, HOUR_S, paired_gains
 from jobcast.simulator.log import Floats
 from jobcast.simulator.metrics import is_slowed
 
+RANDOM = "random"
+MOST_SLOWED_PCT = 1.0
+"""Jobs that may end later than now, in percent, unless somebody says otherwise."""
 FUTURE = "reads the future, which cannot be had"
+DRAWN = "its forecasts are drawn at random, for comparison"
 NOT_ALL = "could not be replayed in every window"
 OTHER_LAW = "its jobs run under another law ({law}), by which times cannot be compared; --law puts all under one"
 HARM = "slows {pct:.3g} % of jobs, more than the {limit:g} % that are allowed"
@@ -28,7 +34,8 @@ class Replays:
     label : of the row
     jct_s, base_jct_s, submit_s : by window, of the jobs that ran under every row and the baseline
     days : length of each window
-    future : whether it reads the future
+    future, drawn : whether it reads the future; whether its forecasts are drawn at random
+    users : by window, whose the jobs are; empty where the trace does not tell
     """
 
     label: str
@@ -40,6 +47,13 @@ class Replays:
     submit_s: Sequence[Floats]
     days: Sequence[float]
     future: bool
+    drawn: bool = False
+    users: Sequence[NDArray[Any]] = ()
+
+    @property
+    def refused(self) -> str | None:
+        """Why nobody could run it, whatever it gains; None where somebody could."""
+        return FUTURE if self.future else DRAWN if self.drawn else None
 
     def slowed_pct(self, windows: Sequence[int]) -> float:
         """Share of jobs that end later than under the baseline."""
@@ -50,6 +64,25 @@ class Replays:
         """Hours by which those are later, in all."""
         late_s = [np.maximum(self.jct_s[w] - self.base_jct_s[w], 0.0) for w in windows]
         return float(sum(late.sum() for late in late_s)) / HOUR_S
+
+    def slowed(self) -> dict[str, float | int | None]:
+        """Who ends later than under the baseline, and by how much; people by what all their jobs come to.
+
+        `slowed_median_h`, `slowed_worst_h` of the jobs that are slowed; `people`, how many of them are slowed on the
+        whole, and the worst of these; None where the trace does not tell of people.
+        """
+        late_h = np.concatenate([ours - base for ours, base in zip(self.jct_s, self.base_jct_s, strict=True)]) / HOUR_S
+        hit = np.concatenate([is_slowed(*pair) for pair in zip(self.jct_s, self.base_jct_s, strict=True)])
+        found: dict[str, float | int | None] = dict.fromkeys(("people", "people_slowed", "people_slowed_worst_h"))
+        found |= {"slowed_median_h": float(np.median(late_h[hit])) if hit.any() else 0.0}
+        found |= {"slowed_worst_h": float(late_h.max(initial=0.0))}
+        if self.users:
+            names, of = np.unique(np.concatenate(self.users).astype(str), return_inverse=True)
+            by_person = np.bincount(of, late_h, len(names))
+            later = is_slowed(by_person, np.zeros(len(names)))
+            found |= {"people": len(names), "people_slowed": int(later.sum())}
+            found |= {"people_slowed_worst_h": float(by_person.max(initial=0.0))}
+        return found
 
     def saved_h(self, windows: Sequence[int]) -> float:
         """Hours that jobs end sooner than under the baseline, in all."""
@@ -86,10 +119,67 @@ def rows_of(results: Sequence[CellResult], windows: int, now: str) -> tuple[list
             [one.log.submit_s[ok] for one, ok in zip(cells, known, strict=True)],
             [one.days for one in cells],
             cells[0].run.future,
+            cells[0].cell.spec.kind == RANDOM,
+            _users([one.run.jobs for one in cells], known),
         )
         for label, cells in whole.items()
     ]
     return rows, left
+
+
+def _users(jobs: Sequence[pl.DataFrame | None], known: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Whose the jobs of each window are; empty where some job's user is not told."""
+    found = [
+        of["user"].to_numpy()[ok]
+        for of, ok in zip(jobs, known, strict=True)
+        if of is not None and "user" in of.columns and not of["user"].is_null().any()
+    ]
+    return found if len(found) == len(jobs) else []
+
+
+def rows_of_folder(jobs: pl.DataFrame, figures: Mapping[str, Any]) -> list[Replays]:
+    """The rows of a finished backtest under the law of its baseline, first seed of each, in all its windows.
+
+    Parameters
+    ----------
+    jobs, figures : `jobs.parquet` and `results.json`
+    """
+    baseline = figures["baseline"]
+    told = {row["label"]: row for row in figures["rows"]}
+    law = told[baseline]["law"] if baseline in told else None
+    first = pl.col("seed") == pl.col("seed").min().over("label")
+    columns = ("window", "job", "submit_s", "jct_s", "user")
+    table = jobs.filter(first & pl.col("counted")).with_columns(jct_s=pl.col("end_s") - pl.col("submit_s"))
+    parts = {
+        str(label): part.select(columns).drop_nulls("jct_s")
+        for (label,), part in table.group_by("label", maintain_order=True)
+        if told[str(label)]["law"] == law
+    }
+    windows = sorted({row["window"] for row in figures["rows"]})
+    parts = {label: part for label, part in parts.items() if set(windows) == set(part["window"])}
+    # Jobs that never ran somewhere can be compared with nobody.
+    base, rows = None, []
+    for part in parts.values():
+        keys = part.select("window", "job")
+        base = keys if base is None else base.join(keys, on=["window", "job"], how="semi")
+    for label, part in parts.items():
+        both = part.join(base, on=["window", "job"], how="semi").join(
+            parts[baseline].select("window", "job", base_s="jct_s"), on=["window", "job"], maintain_order="left"
+        )
+        by_window = [both.filter(pl.col("window") == window) for window in windows]
+        days = {row["window"]: row["days"] for row in figures["rows"] if row["label"] == label}
+        jct_s, base_s, submit_s = (
+            [one[name].to_numpy() for one in by_window] for name in ("jct_s", "base_s", "submit_s")
+        )
+        row = told[label]
+        rows.append(
+            Replays(
+                label, row["policy"], row["forecasts"], row.get("settings", {}), jct_s, base_s, submit_s,
+                [days[window] for window in windows], row["future"], (row["forecasts"] or "").startswith(RANDOM),
+                [] if both["user"].is_null().any() else [one["user"].to_numpy() for one in by_window],
+            )
+        )  # fmt: skip
+    return rows
 
 
 def choose(
@@ -118,6 +208,7 @@ def choose(
     -------
     dict
         `choice` : what to run, with its settings; `switch` whether that is another than now.
+        `slowed_pct` : the limit.
         `candidates` : each row against now over all windows, and why it was not chosen.
         `windows` : what the walk used in each, what it saved, and what the best row in hindsight saved.
         `regret_h_week` : hours a week that the best row in hindsight, kept throughout, saves beyond the walk.
@@ -129,7 +220,7 @@ def choose(
         used = _next(by_label, used, windows[:window], slowed_pct, seed)
         steps.append(used)
     choice = _next(by_label, used, windows, slowed_pct, seed)
-    allowed = [row for row in rows if not row.future and row.slowed_pct(windows) <= slowed_pct]
+    allowed = [row for row in rows if not row.refused and row.slowed_pct(windows) <= slowed_pct]
     best = max(allowed, key=lambda row: row.saved_h(windows))
     weeks = [days / DAYS_A_WEEK for days in by_label[now].days]
     walked_h = sum(by_label[label].saved_h([w]) for w, label in enumerate(steps))
@@ -140,6 +231,7 @@ def choose(
         },
         "now": now,
         "switch": choice != now,
+        "slowed_pct": slowed_pct,
         "candidates": [_candidate(row, by_label[now], choice, windows, slowed_pct, seed) for row in rows]
         + [{"label": label, "why": why} for label, why in left.items()],
         "windows": [
@@ -165,7 +257,7 @@ def _next(by_label: Mapping[str, Replays], used: str, seen: Sequence[int], slowe
     bounds = {
         label: _gain(row, by_label[used], seen, seed)["low"]
         for label, row in by_label.items()
-        if label != used and not row.future and row.slowed_pct(seen) <= slowed_pct
+        if label != used and not row.refused and row.slowed_pct(seen) <= slowed_pct
     }
     sure = {label: low for label, low in bounds.items() if low is not None and low > 1.0}
     return max(sure, key=sure.__getitem__) if sure else used
@@ -184,20 +276,24 @@ def _gain(row: Replays, other: Replays, windows: Sequence[int], seed: int) -> di
 def _candidate(
     row: Replays, now: Replays, choice: str, windows: Sequence[int], limit: float, seed: int
 ) -> dict[str, Any]:
-    pct, gain = row.slowed_pct(windows), _gain(row, now, windows, seed)
-    why = None
-    if row.future:
-        why = FUTURE
-    elif pct > limit:
+    pct, gain, weeks = row.slowed_pct(windows), _gain(row, now, windows, seed), sum(row.days) / DAYS_A_WEEK
+    why = row.refused
+    if why is None and pct > limit:
         why = HARM.format(pct=pct, limit=limit)
-    elif row.label not in (choice, now.label):
+    elif why is None and row.label not in (choice, now.label):
         sure = gain["low"] is not None and gain["low"] > 1.0
         why = f"not faster than {choice} beyond doubt" if sure else UNSURE.format(now=now.label)
     return {
         "label": row.label,
+        "policy": row.policy,
+        "forecasts": row.forecasts,
+        "settings": dict(row.settings),
         **gain,
-        "saved_h_week": row.saved_h(windows) * DAYS_A_WEEK / sum(row.days),
+        "saved_h_week": row.saved_h(windows) / weeks,
         "slowed_pct": pct,
         "slowdown_h": row.slowdown_h(windows),
+        "slowdown_h_week": row.slowdown_h(windows) / weeks,
+        **row.slowed(),
+        "jobs": sum(map(len, row.jct_s)),
         "why": why,
     }

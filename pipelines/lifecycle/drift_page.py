@@ -4,31 +4,21 @@ Plots of drift: weeks on the x axis, limits as thin lines.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, PSI_LIMIT, STEADY, SwitchRule
 from jobcast.pipelines.lifecycle.standards import judged
+from jobcast.pipelines.report.charts import Axis, Chart, bands, curves, line_at, shade
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
-from jobcast.pipelines.report.plots import INK, NARROW, WIDE, draw, legend_beside, percent_ticks, styles, wrapped
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-MARKERS = "os^Dv"
 TOP_INPUTS = 12
 """Inputs whose shift is drawn, the most moved of any week."""
-MOST_LABELS = 12
-"""Weeks that are named below an axis."""
-HEATMAP = "cividis"
-DARK = 0.55
-"""Share of the colour scale up to which a cell's number is written in white."""
-
 SHARES = frozenset(
     {
         *("base_rate", "miss_rate", "coverage", "coverage_nonzero", "accuracy", "chosen_under", "bias"),
@@ -47,7 +37,7 @@ SIGNS = dict.fromkeys(("coverage", "accuracy", "coverage_90", "skill", "speedup"
 """Figures that are off where they are low."""
 
 
-def drift_plots(result: Mapping[str, Any]) -> dict[str, str]:
+def drift_plots(result: Mapping[str, Any]) -> dict[str, Chart]:
     """All plots of `drift.drift`'s result, by name: figures by week, then shifts of inputs and misses by pool."""
     weeks = [week["from"][:10] for week in result["weeks"]]
     plots = {}
@@ -57,69 +47,40 @@ def drift_plots(result: Mapping[str, Any]) -> dict[str, str]:
         plots[figure] = by_week(title, weeks, series, figure, _lines(result, figure))
     inputs = _inputs(result)
     if inputs:
-        plots["inputs"] = heatmap(
-            "Shift of inputs against training (stability index)", weeks, inputs, "{:.2f}", PSI_LIMIT
-        )
+        plots["inputs"] = heatmap("Shift of inputs against training (stability index)", weeks, inputs, PSI_LIMIT)
     for block, misses in _misses(result).items():
-        plots[f"misses_{block}"] = heatmap(
-            f"Windows with arrivals missed by pool and week, {block} (%)", weeks, misses, "{:.0f}", 100.0
-        )
+        title = f"Windows with arrivals missed by pool and week, {block} (%)"
+        plots[f"misses_{block}"] = heatmap(title, weeks, misses, 100.0)
     return plots
 
 
 def by_week(
     title: str, weeks: Sequence[str], series: Mapping[str, Sequence[float | None]], figure: str, lines: Sequence[float]
-) -> str:
+) -> Chart:
     """A figure by week, a line a horizon; thin lines where it is to be watched and where it has drifted."""
-    looks = styles(list(series))
-
-    def paint(plot: "Figure") -> None:
-        axes = plot.subplots()
-        for line in lines:
-            axes.axhline(line, color=INK, linewidth=0.9, alpha=0.6, linestyle="--")
-        # Markers repeat where there are more horizons than shapes.
-        for marker, (label, values) in zip(MARKERS * len(series), series.items(), strict=False):
-            points = np.array([np.nan if value is None else value for value in values])
-            axes.plot(range(len(weeks)), points, label=label, color=looks[label].color, marker=marker, markersize=4)
-        if figure in SHARES:
-            percent_ticks(axes.yaxis)
-        else:
-            axes.set_ylabel(UNITS.get(figure, ""))
-        _week_ticks(axes, weeks)
-        if len(series) > 1:
-            legend_beside(axes)
-
-    return draw(title, paint, NARROW)
+    at = [datetime.fromisoformat(week).replace(tzinfo=UTC).timestamp() for week in weeks]
+    points = {label: (at, [np.nan if value is None else value for value in values]) for label, values in series.items()}
+    y = Axis(UNITS.get(figure, ""), "share" if figure in SHARES else "number")
+    beside = [line_at("y", *lines)] if lines else []
+    return curves(
+        title, points, Axis("week from", "time"), y, interpolate="linear", dots=True, beside=beside, height=200
+    )
 
 
-def heatmap(
-    title: str, weeks: Sequence[str], rows: Mapping[str, Sequence[float | None]], form: str, least_top: float
-) -> str:
-    """A number a row and week, darker = less; empty where there is none; the scale reaches to `least_top` at least."""
-    values = np.array([[np.nan if value is None else value for value in row] for row in rows.values()], dtype=float)
-
-    def paint(plot: "Figure") -> None:
-        axes = plot.subplots()
-        top = float(np.nanmax(values, initial=least_top))
-        axes.imshow(values, aspect="auto", cmap=HEATMAP, vmin=0.0, vmax=top)
-        for row, column in np.argwhere(np.isfinite(values)):
-            value = values[row, column]
-            color = "white" if value <= DARK * top else "black"
-            axes.text(column, row, form.format(value), ha="center", va="center", fontsize=8, color=color)
-        axes.set_yticks(range(len(rows)), [wrapped(name) for name in rows])
-        axes.grid(visible=False)
-        _week_ticks(axes, weeks)
-
-    return draw(title, paint, (WIDE[0], 1.4 + 0.3 * max(3, len(rows))))
-
-
-def _week_ticks(axes: "Axes", weeks: Sequence[str]) -> None:
-    # Rounded up, so that there are never more labels than that.
-    step = -(-len(weeks) // MOST_LABELS)
-    shown = range(0, len(weeks), step)
-    axes.set_xticks(list(shown), [weeks[i][5:] for i in shown], rotation=45 if len(shown) > 6 else 0)
-    axes.set_xlim(-0.5, len(weeks) - 0.5)
-    axes.set_xlabel("week from (UTC)")
+def heatmap(title: str, weeks: Sequence[str], rows: Mapping[str, Sequence[float | None]], least_top: float) -> Chart:
+    """A number a row and week as a colour, darker = less; the scale reaches to `least_top` at least."""
+    cells = [(name, week, value) for name, row in rows.items() for week, value in zip(weeks, row, strict=True)]
+    names, of_week, values = zip(*cells, strict=True)
+    top = max([least_top, *(value for value in values if value is not None)])
+    return bands(
+        title,
+        list(rows),
+        {"row": names, "week": of_week, "value": values},
+        {"type": "rect"},
+        {"shorthand": "week:O", "title": "week from"},
+        color=shade("", 0.0, top),
+        tooltip=["row:N", "week:O", {"field": "value", "type": "quantitative", "format": ",.3~r"}],
+    )
 
 
 def _lines(result: Mapping[str, Any], figure: str) -> list[float]:
@@ -197,11 +158,11 @@ def render_drift(result: Mapping[str, Any]) -> str:
     """A self-contained HTML page of `drift.drift`'s result."""
     drawings = [
         Drawing(
-            svg,
+            drawn,
             CAPTIONS.get(name, MISSES),
             narrow=not name.startswith(WIDE_PLOTS),
         )
-        for name, svg in drift_plots(result).items()
+        for name, drawn in drift_plots(result).items()
     ]
     return render(
         "drift.html.j2",

@@ -64,6 +64,7 @@ def find(
     gains: Sequence[Mapping[str, Any]],
     baselines: Mapping[str, str],
     slowed: Slowed | None = None,
+    lead: Summary | None = None,
 ) -> Finding:
     """What the figures say: hours saved, who pays for them, what better forecasts or another policy would change.
 
@@ -71,8 +72,9 @@ def find(
     ----------
     baselines : by law what its rows are compared with
     slowed : whom the leading configuration slows, where that is known
+    lead : the configuration that it is about; None = that of `lead_of`
     """
-    lead = lead_of(summaries, baselines)
+    lead = lead or lead_of(summaries, baselines)
     if lead is None:
         return Finding("Nothing was measured against a baseline.", ())
     baseline = baselines[lead.law]

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.report import backtest_tables, plots
+from jobcast.pipelines.report import backtest_charts, backtest_tables
+from jobcast.pipelines.report.advice import advice, summary_of
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
+from jobcast.pipelines.report.charts import ZOOM, looks
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.report.formatting import UNKNOWN, listed, number
 from jobcast.pipelines.report.layout import Drawing, in_terminal, render
-from jobcast.pipelines.report.plots import styles
 from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables
-from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import is_slowed
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class ReportInput:
     commands : that make these figures again
     notes : what else a reader should know
     outcome : of the gate before the champions, where there was one
+    choice : what to run by these rows, as `experiments.choice.choose` tells it; None where there is nothing to choose
     """
 
     title: str
@@ -76,10 +77,11 @@ class ReportInput:
     commands: Sequence[str] = ()
     notes: Sequence[str] = ()
     outcome: "Outcome | None" = None
+    choice: Mapping[str, Any] | None = None
 
 
 def render_report(results: ReportInput) -> str:
-    """A self-contained HTML page: no scripts, nothing loaded.
+    """A self-contained HTML page: nothing is loaded.
 
     Raises
     ------
@@ -88,19 +90,21 @@ def render_report(results: ReportInput) -> str:
     """
     rows, baseline = summaries(results.rows), results.baseline_label
     jobs = _comparable(results.jobs, rows, baseline)
-    lead = lead_of(rows, results.baselines)
+    lead, picked = _lead(results, rows), results.choice
     beside = [gain for gain in results.gains if gain["against"] not in results.baselines.values()]  # of the main table
     return render(
         "report.html.j2",
         title=results.title,
         question=_question(results, rows),
         outcome=results.outcome,
+        advice=advice(picked, lead.versions if lead else {}) if picked else None,
         doubts=_told_by_runs(results.rows, bad_forecast_lines),
         finding=find(
             rows,
             results.gains,
             results.baselines,
             backtest_tables.slowed_of(jobs, lead.label, baseline) if lead else None,
+            lead,
         ),
         main_tables=backtest_tables.main_tables(rows, results.gains, baseline, results.baselines),
         skipped_table=backtest_tables.skipped_table(results.skipped),
@@ -121,6 +125,12 @@ def render_report(results: ReportInput) -> str:
         caveats=_caveats(results),
         commands=results.commands,
     )
+
+
+def _lead(results: ReportInput, rows: Sequence[Summary]) -> Summary | None:
+    """The configuration that the page is about: the recommended one, else what forecasts or speed put first."""
+    taken = results.choice["choice"]["label"] if results.choice and results.choice["switch"] else None
+    return next((one for one in rows if one.label == taken), None) or lead_of(rows, results.baselines)
 
 
 def _comparable(jobs: backtest_tables.Jobs, rows: Sequence[Summary], baseline: str) -> backtest_tables.Jobs:
@@ -186,30 +196,24 @@ def _moment(split: Mapping[str, Any], key: str) -> str:
 
 def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_tables.Jobs) -> list[Drawing]:
     baseline = results.baseline_label
-    drawn = _drawn(rows, jobs, baseline, lead_of(rows, results.baselines))
+    drawn = _drawn(rows, jobs, baseline, _lead(results, rows))
     # The baseline takes the first colour, also where it has no curve.
-    looks = styles([baseline, *drawn])
+    colours = looks([baseline, *drawn])
     found: list[Drawing] = []
     if drawn:
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
-        speedups = {label: base / backtest_tables.jct_of(jobs, label, baseline) for label in drawn}
-        later_min = {label: _later_min(backtest_tables.jct_of(jobs, label, baseline), base) for label in drawn}
+        jct_s = {label: backtest_tables.jct_of(jobs, label, baseline) for label in drawn}
+        later_min = {label: _later_min(its, base) for label, its in jct_s.items()}
         some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
-        found += [
-            Drawing(
-                plots.speedup_cdf(speedups, looks, baseline),
-                f"Speedups of jobs. A curve that runs further right is better; what lies left of 1 is slowed.{some}",
-            ),
-            Drawing(
-                plots.slowdown_curve(later_min, looks),
-                "How many jobs are slowed, and by how much. A curve that lies lower is better; a configuration that "
-                f"slows no job has none.{some}",
-            ),
-        ]
-    used = {label: series for label, series in results.utilisation.items() if label in looks}
+        one = backtest_charts.speedups({label: base / its for label, its in jct_s.items()}, colours, baseline)
+        found.append(Drawing(one, f"A curve that runs further right is better; what lies left of 1 is slowed.{some}"))
+        if late := backtest_charts.slowdowns(later_min, colours):
+            told = f"A curve that lies lower is better; a configuration that slows no job has none.{some}"
+            found.append(Drawing(late, told))
+    used = {label: series for label, series in results.utilisation.items() if label in colours}
     if used:
-        drawing = plots.utilisation(used, looks)
-        found.append(Drawing(drawing, "GPUs at work over time; sharing fills idle hours and so ends jobs sooner."))
+        told = f"Sharing fills idle hours and so ends jobs sooner. In the chart: {ZOOM}."
+        found.append(Drawing(backtest_charts.utilisation(used), told))
     return found
 
 
@@ -234,11 +238,11 @@ def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
     few = rows[:MOST_COMPARED]
     some = f" The first {len(few)} of {len(rows)} comparisons." if len(few) < len(rows) else ""
     caption = f"Dots are estimates, bars confidence intervals; grey bars hold 1 and tell nothing apart.{some}"
-    return [Drawing(plots.gains_forest(few), caption)]
+    return [Drawing(backtest_charts.gains_forest(few), caption)]
 
 
 PREDICTOR_CAPTIONS = {
-    "reliability": "Honest probabilities lie on the diagonal; larger dots stand for more windows.",
+    "reliability": "Honest probabilities lie on the diagonal.",
     "precision_recall": "What a threshold can trade, the threshold in use, and rules without learning.",
     "recall_per_pool_hour": "The predictions of an hour are mostly all right or all wrong: errors come in spells.",
     "recall_by_pool": "One model serves all pools; it foresees the arrivals of some far better than those of others.",
@@ -250,10 +254,10 @@ PREDICTOR_CAPTIONS = {
 def _predictor_figures(results: ReportInput) -> list[Drawing]:
     curves = {name: of for name, of in results.curves.items() if of}
     found = []
-    for name, svg in CurvePoints(**curves, points=points_in_use(results.evaluation)).drawings().items():
-        narrow = name not in PREDICTOR_CAPTIONS
+    for name, drawn in CurvePoints(**curves, points=points_in_use(results.evaluation)).drawings().items():
         ahead = f"What the arrival predictor looks at, {name.removeprefix(IMPORTANCE)} ahead."
-        found.append(Drawing(svg, ahead if narrow else PREDICTOR_CAPTIONS[name], narrow))
+        caption = next((text for kind, text in PREDICTOR_CAPTIONS.items() if name.startswith(kind)), ahead)
+        found.append(Drawing(drawn, caption, narrow=True))
     return found
 
 
@@ -288,14 +292,9 @@ def _glossary(rows: Sequence[Summary]) -> list[tuple[str, str]]:
             "dominate the plain mean.",
         ),
         ("slowed", "ended later than under the baseline, by however little; the slowdown is by how much"),
-        *((backtest_tables.named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
+        *((backtest_tables.named_policy(one), summary_of(policy)) for policy, one in policies.items()),
         *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]
-
-
-def _summary_of(policy: str) -> str:
-    """Of a policy's package, which need not be installed where a page is written again, only that it is one."""
-    return (policy in POLICIES and POLICIES[policy].summary) or "a policy of another package"
 
 
 def _caveats(results: ReportInput) -> list[str]:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from itertools import groupby
 from typing import Any
 
@@ -16,9 +17,12 @@ from jobcast.pipelines.report.formatting import (
     between,
     iso,
     listed,
+    moment,
     number,
+    parse_time,
     percent,
     share,
+    shown_zone,
     signed,
     unit_for,
 )
@@ -471,11 +475,13 @@ def models_table(models: Sequence[Mapping[str, Any]]) -> Table | None:
 
 
 def instant(value: str | float | None) -> str:
-    """An instant given as text or as seconds from the epoch.
+    """An instant given as text or as seconds from the epoch, as given in UTC, else on the clock that is shown.
 
     >>> instant(86400.0), instant("2017-11-06")
     ('1970-01-02T00:00:00Z', '2017-11-06')
     """
+    if shown_zone() is not UTC and value is not None:
+        return f"{moment(parse_time(value) if isinstance(value, str) else value)} {shown_zone()}"
     # Whole seconds: fractions of an instant tell a reader nothing.
     return value if isinstance(value, str) else iso(None if value is None else value // 1.0) or UNKNOWN
 

@@ -4,7 +4,10 @@ Three significant digits, units stated; instants are ISO-8601 or seconds from th
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 
 from jobcast.domain.times import iso as iso
 from jobcast.domain.times import parse_time as parse_time
@@ -24,6 +27,40 @@ UNITS_S: tuple[tuple[str, float, float], ...] = (
     ("d", 86400.0, math.inf),
 )
 """Units of time: name, seconds, and up to how many seconds the unit is used."""
+
+_ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+
+
+@contextmanager
+def times_in(zone: tzinfo) -> Iterator[None]:
+    """Pages tell times on this zone's clock while this lasts; else in UTC, the same in every checkout."""
+    token = _ZONE.set(zone)
+    try:
+        yield
+    finally:
+        _ZONE.reset(token)
+
+
+def shown_zone() -> tzinfo:
+    """The zone of the clock that pages tell times on."""
+    return _ZONE.get()
+
+
+def moment(seconds: float | None) -> str:
+    """An instant on the clock that is shown, to the minute.
+
+    >>> moment(86400.0)
+    '1970-01-02 00:00'
+    >>> from zoneinfo import ZoneInfo
+    >>> with times_in(ZoneInfo("Europe/Berlin")):
+    ...     moment(86400.0)
+    '1970-01-02 01:00'
+    """
+    known = seconds is not None and math.isfinite(seconds)
+    return (
+        f"{datetime.fromtimestamp(seconds, shown_zone()):%Y-%m-%d %H:%M}" if known and seconds is not None else UNKNOWN
+    )
+
 
 FORECASTS_IN_WORDS = {
     "oracle": "exact coarse forecasts",

@@ -1,4 +1,4 @@
-"""How tables and pages are laid out: text for a terminal, Markdown, and HTML with style and drawings inside."""
+"""How tables and pages are laid out: text for a terminal, Markdown, and HTML with style, charts and scripts inside."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from jobcast.pipelines.report.console import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from jobcast.pipelines.report.charts import Chart
 
 TERMINAL_COLUMNS = 100
 TEMPLATES = Path(__file__).parent / "templates"
@@ -38,9 +40,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An SVG and the sentence below it."""
+    """A chart and the sentence below it."""
 
-    svg: str
+    chart: "Chart"
     caption: str
     narrow: bool = False
 
@@ -54,7 +56,7 @@ class Finding:
 
 
 def render(template: str, **values: Any) -> str:
-    """HTML of a template; all text is escaped, drawings are taken as they are."""
+    """HTML of a template; all text is escaped. It holds the scripts of its charts and loads nothing."""
     return _environment().get_template(template).render(**values)
 
 
@@ -62,6 +64,8 @@ def render(template: str, **values: Any) -> str:
 def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
+
+    from jobcast.pipelines.report.charts import as_json, library
 
     # Missing values raise: a page with a hole in it would go unnoticed.
     found = Environment(
@@ -73,7 +77,9 @@ def _environment() -> "Environment":
         keep_trailing_newline=True,
     )
     found.globals["style"] = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))
-    found.filters["drawn"] = Markup
+    found.globals["script"] = Markup((TEMPLATES / "page.js").read_text(encoding="utf-8"))
+    found.globals["library"] = lambda: Markup(library())
+    found.filters["specification"] = lambda one: Markup(as_json(one))
     return found
 
 

@@ -1,185 +1,145 @@
-"""Curves of a predictor, as tables and as plots: are probabilities honest, what do they separate, what do they look at.
+"""Curves of a predictor, as tables and charts: are probabilities honest, what do they separate, what do they look at.
 
-Plots of where arrival forecasts are right: hour by hour, pool by pool, features by features. SIA, appendix B.
+Charts of where arrival forecasts are right: hour by hour, pool by pool, features by features. SIA, appendix B.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jobcast.models.scores import ECE_BINS
-from jobcast.pipelines.report import plots
-from jobcast.pipelines.report.formatting import number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from jobcast.pipelines.report.backtest_charts import intervals
+from jobcast.pipelines.report.charts import Axis, Chart, bands, colour, curves, looks, records, svg_of
+from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE
 
 Points = Sequence[Mapping[str, float]]
-CDF_SIZE = (6.9, 4.0)
-BAR_IN = 0.3
 PAPER_RECIPE = "paper_recipe"
-ZOOM = 0.12
-"""Free room left and right of the bars' ends, as a share of what they span."""
+TOP_FEATURES = 15
+RECALL = "recall of windows with arrivals"
 
 
-def recalls(curves: Mapping[str, Points], title: str, of_what: str) -> str:
+def recalls(by_horizon: Mapping[str, Points], title: str, of_what: str) -> Chart:
     """Distribution of recalls, a step curve a horizon. SIA, Figures 21 and 22.
 
     Parameters
     ----------
-    curves : horizon -> points of `recall` and the `share` of `of_what` at or below it
+    by_horizon : horizon -> points of `recall` and the `share` of `of_what` at or below it
     """
-    looks = plots.styles(list(curves))
-
-    def paint(figure: "Figure") -> None:
-        axes = figure.subplots()
-        for horizon, points in curves.items():
-            if points:
-                # From corner to corner: the curve is a distribution.
-                x = [0.0, *(point["recall"] for point in points), 1.0]
-                y = [0.0, *(point["share"] for point in points), 1.0]
-                axes.step(x, y, where="post", label=horizon, **looks[horizon].line)
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="recall of windows with arrivals")
-        plots.percent_ticks(axes.yaxis)
-        axes.set_ylabel(f"{of_what} at or below")
-        plots.legend_beside(axes)
-
-    return plots.draw(title, paint, CDF_SIZE)
+    # From corner to corner: the curve is a distribution.
+    series = {
+        horizon: ([0.0, *(one["recall"] for one in points), 1.0], [0.0, *(one["share"] for one in points), 1.0])
+        for horizon, points in by_horizon.items()
+        if points
+    }
+    x, y = Axis(RECALL, "share", low=0.0, high=1.0), Axis(f"{of_what} at or below", "share", low=0.0, high=1.0)
+    return curves(title, series, x, y)
 
 
-def ablation(by_horizon: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """PR-AUC of twins that may look at more and more features, a panel a horizon. SIA, Tables 20 and 23.
+def ablation(horizon: str, sets: Mapping[str, Mapping[str, Any]]) -> Chart:
+    """PR-AUC of twins that may look at more and more features. SIA, Tables 20 and 23.
 
     Parameters
     ----------
-    by_horizon : horizon -> set of features -> `pr_auc` and `pr_auc_interval`
+    sets : set of features -> `pr_auc` and `pr_auc_interval`
     """
-    # All panels share their rows.
-    labels = list(dict.fromkeys(label for sets in by_horizon.values() for label in sets))
-    names = ["paper's recipe" if label == PAPER_RECIPE else plots.wrapped(label) for label in labels]
-
-    def paint(figure: "Figure") -> None:
-        panels = figure.subplots(1, len(by_horizon), sharey=True, squeeze=False)[0]
-        for axes, (horizon, sets) in zip(panels, by_horizon.items(), strict=True):
-            rows = {labels.index(label): block for label, block in sets.items() if block["pr_auc"] is not None}
-            _dots(axes, rows, {row for row in rows if labels[row] == PAPER_RECIPE})
-            axes.set(xlabel="PR-AUC", title=horizon)
-            axes.set_yticks(range(len(names)), names)
-            axes.set_ylim(len(names) - 0.5, -0.8)
-            axes.grid(axis="y", visible=False)
-
-    return plots.draw(
-        "PR-AUC by features that the model may look at", paint, (plots.WIDE[0], 1.5 + BAR_IN * 1.4 * len(labels))
+    known = {label: block for label, block in sets.items() if block["pr_auc"] is not None}
+    return intervals(
+        f"PR-AUC by features that the model may look at, {horizon}",
+        ["paper's recipe" if label == PAPER_RECIPE else label for label in known],
+        [block["pr_auc"] for block in known.values()],
+        [tuple(block.get("pr_auc_interval") or [block["pr_auc"]] * 2) for block in known.values()],
+        Axis("PR-AUC"),
+        [label != PAPER_RECIPE for label in known],
     )
 
 
-def _dots(axes: "Axes", rows: Mapping[int, Mapping[str, Any]], pale: Collection[int]) -> None:
-    """PR-AUC of each row as a dot on the bar of its interval, its number above it."""
-    edges: list[float] = []
-    for row, block in rows.items():
-        value, color = block["pr_auc"], plots.INK if row in pale else plots.PALETTE[0]
-        ends = block.get("pr_auc_interval") or [value, value]
-        edges += ends
-        axes.plot(ends, [row, row], color=color, linewidth=2.2, alpha=0.55)
-        axes.plot([value], [row], "o", color=color, markersize=5)
-        axes.annotate(number(value), (value, row), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8)
-    low, high = min(edges, default=0.0), max(edges, default=1.0)
-    # A single dot spans nothing.
-    room = ZOOM * (high - low) or ZOOM
-    axes.set_xlim(low - room, high + room)
-
-
-TOP_FEATURES = 15
-MARKERS = "os^Dv"
-
-
-def reliability(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
+def reliability(by_horizon: Mapping[str, Sequence[Mapping[str, float]]]) -> Chart:
     """Observed share against predicted probability, a curve a horizon; honest probabilities lie on the diagonal.
 
     Parameters
     ----------
-    curves : horizon -> a bin each: `forecast`, `observed` (shares of 1) and `n`, the rows in it
+    by_horizon : horizon -> a bin each: `forecast`, `observed` (shares of 1) and `n`, the rows in it
     """
-    looks = plots.styles(list(curves))
+    import altair as alt
 
-    def paint(figure: "Figure") -> None:
-        axes = figure.subplots()
-        axes.plot([0, 1], [0, 1], color=plots.INK, linewidth=0.9, alpha=0.6)
-        for marker, (horizon, curve) in zip(MARKERS * len(curves), curves.items(), strict=False):
-            x, y, n = _columns([one for one in curve if one["n"]], "forecast", "observed", "n")
-            axes.plot(x, y, label=horizon, color=looks[horizon].color, linewidth=1.4, marker=marker, ms=3)
-            axes.scatter(x, y, s=14 + 90 * n / max(n.max(initial=1), 1), marker=marker, color=looks[horizon].color)
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-        axes.set_xlabel("predicted probability that jobs arrive")
-        axes.set_ylabel("share of windows with arrivals")
-        plots.legend_beside(axes)
-
-    return plots.draw("Reliability of arrival probabilities by horizon", paint, (6.4, 4.9))
+    series = {
+        horizon: _columns([one for one in bins if one["n"]], "forecast", "observed")
+        for horizon, bins in by_horizon.items()
+    }
+    x = Axis("predicted probability that jobs arrive", "share", low=0.0, high=1.0)
+    y = Axis("share of windows with arrivals", "share", low=0.0, high=1.0)
+    honest = alt.Chart(records(x=[0.0, 1.0], y=[0.0, 1.0])).mark_line(strokeDash=[4, 3], opacity=0.6, color="#8a949e")
+    title = "Reliability of arrival probabilities by horizon"
+    return curves(
+        title, series, x, y, interpolate="linear", dots=True, beside=[honest.encode(x="x:Q", y="y:Q")], height=320
+    )
 
 
-def _columns(rows: Sequence[Mapping[str, float]], *names: str) -> list[Any]:
-    return [np.array([row[name] for row in rows], dtype=float) for name in names]
+def _columns(rows: Sequence[Mapping[str, float]], *names: str) -> Any:
+    return tuple(np.array([row[name] for row in rows], dtype=float) for name in names)
 
 
 def precision_recall(
-    curves: Mapping[str, Sequence[Mapping[str, float]]],
-    points: Mapping[str, Mapping[str, Mapping[str, float | None]]] | None = None,
-) -> str:
-    """Precision against recall, a panel a horizon, with rules of thumb as points.
+    horizon: str,
+    points: Sequence[Mapping[str, float]],
+    rules: Mapping[str, Mapping[str, float | None]] | None = None,
+) -> Chart:
+    """Precision against recall, with rules of thumb as points.
 
     Parameters
     ----------
-    curves : horizon -> a threshold each: `precision`, `recall`
-    points : horizon -> name -> `precision`, `recall`, for the threshold in use and the baselines
+    points : a threshold each: `precision`, `recall`
+    rules : name -> `precision`, `recall`, for the threshold in use and the baselines
     """
+    import altair as alt
 
-    def paint(figure: "Figure") -> None:
-        panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
-        for axes, (horizon, curve) in zip(panels, curves.items(), strict=True):
-            # Every so manieth point: thousands look the same and make a page heavy.
-            recall, precision = _columns(curve[:: -(-len(curve) // plots.MOST_POINTS) or 1], "recall", "precision")
-            axes.plot(recall, precision, color=plots.PALETTE[0], label="predictor")
-            _mark(axes, (points or {}).get(horizon, {}))
-            axes.set(xlim=(-0.02, 1.04), ylim=(-0.02, 1.04), xlabel="recall", xticks=(0, 0.5, 1), title=horizon)
-        panels[0].set_ylabel("precision")
-        plots.legend_beside(panels[-1])
+    # Every so manieth point: thousands look the same and make a page heavy.
+    thinned = _columns(points[:: -(-len(points) // MOST_POINTS) or 1], "recall", "precision")
+    known = {
+        name: rule
+        for name, rule in (rules or {}).items()
+        if rule.get("precision") is not None and rule.get("recall") is not None
+    }
+    labels = ["predictor", *known]
+    colours = looks(labels)
+    marks = (
+        alt.Chart(
+            records(
+                series=list(known),
+                x=[one["recall"] for one in known.values()],
+                y=[one["precision"] for one in known.values()],
+            )
+        )
+        .mark_point(filled=True, size=80, opacity=1)
+        .encode(x="x:Q", y="y:Q", color=colour(labels, colours), tooltip=["series:N", "x:Q", "y:Q"])
+    )
+    x, y = Axis("recall", "share", low=0.0, high=1.0), Axis("precision", "share", low=0.0, high=1.0)
+    return curves(
+        f"Precision and recall, {horizon} ahead",
+        {"predictor": thinned, **{name: ([], []) for name in known}},
+        x, y, colours=colours, interpolate="linear", beside=[marks] if known else [],
+    )  # fmt: skip
 
-    return plots.draw("Precision and recall by horizon, beside baselines", paint, (1.7 + 2.9 * len(curves), 3.7))
 
-
-def _mark(axes: "Axes", points: Mapping[str, Mapping[str, float | None]]) -> None:
-    for i, (name, point) in enumerate(points.items()):
-        precision, recall = point.get("precision"), point.get("recall")
-        if precision is not None and recall is not None:
-            color, marker = plots.PALETTE[(i + 1) % len(plots.PALETTE)], MARKERS[i % len(MARKERS)]
-            axes.scatter([recall], [precision], s=46, label=name, zorder=3, color=color, marker=marker)
-
-
-def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str, float]]) -> str:
+def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str, float]]) -> Chart:
     """The features that a predictor of one horizon gains most from, as shares of the gain of all."""
     pairs = list(features.items()) if isinstance(features, Mapping) else [(name, gain) for name, gain in features]
     whole = sum(gain for _, gain in pairs) or 1.0
     # Ties by name: the same drawing each time.
     best = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:TOP_FEATURES]
-
-    def paint(figure: "Figure") -> None:
-        axes = figure.subplots()
-        axes.barh(
-            [plots.wrapped(name) for name, _ in best],
-            [100 * gain / whole for _, gain in best],
-            color=plots.PALETTE[0],
-            height=0.66,
-        )
-        axes.invert_yaxis()
-        axes.set_xlabel("share of the gain of all features (%)")
-        axes.grid(axis="y", visible=False)
-
-    return plots.draw(
-        f"Most important features, {horizon} ahead", paint, (plots.NARROW[0], 1.1 + 0.24 * max(3, len(best)))
+    x = Axis("share of the gain of all features", "share", low=0.0)
+    names = [name.replace("_", " ") for name, _ in best]
+    return bands(
+        f"Most important features, {horizon} ahead",
+        names,
+        {"row": names, "value": [gain / whole for _, gain in best]},
+        {"type": "bar", "color": PALETTE[0]},
+        {"shorthand": "value", **x.settings()},
+        step=19,
+        tooltip=[{"field": "row", "title": "feature"}, x.tooltip("value")],
     )
 
 
@@ -199,7 +159,7 @@ class CurvePoints:
     importance : horizon -> gain by feature
     recall_per_pool_hour, recall_by_pool : horizon -> points of `recall`, `share` (at or below)
     ablation : horizon -> set of features -> `pr_auc`, `pr_auc_interval`
-    points : horizon -> name -> `precision`, `recall`: of the threshold in use and of rules to beat, for plots alone
+    points : horizon -> name -> `precision`, `recall`: of the threshold in use and of rules to beat, for charts alone
     """
 
     reliability: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
@@ -214,26 +174,25 @@ class CurvePoints:
         """JSON-ready; the points of plots stand in the evaluation."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "points"}
 
-    def drawings(self) -> dict[str, str]:
-        """SVG by name, of what there is to be drawn; `importance_5min` of each horizon."""
-        drawn: dict[str, str] = {}
+    def drawings(self) -> dict[str, Chart]:
+        """Charts by name, of what there is to be drawn; `importance_5min` of each horizon."""
+        drawn: dict[str, Chart] = {}
         if self.reliability:
             drawn["reliability"] = reliability(self.reliability)
-        if self.precision_recall:
-            drawn["precision_recall"] = precision_recall(self.precision_recall, self.points)
-        if any(self.recall_per_pool_hour.values()):
-            drawn["recall_per_pool_hour"] = recalls(
-                self.recall_per_pool_hour, "Recall within each hour of each pool", "pool-hours"
-            )
-        if any(self.recall_by_pool.values()):
-            drawn["recall_by_pool"] = recalls(self.recall_by_pool, "Recall pool by pool", "pools")
-        if self.ablation:
-            drawn["ablation"] = ablation(self.ablation)
+        for name, points in self.precision_recall.items():
+            drawn[f"precision_recall_{name}"] = precision_recall(name, points, self.points.get(name))
+        for key, title, of_what in (
+            ("recall_per_pool_hour", "Recall within each hour of each pool", "pool-hours"),
+            ("recall_by_pool", "Recall pool by pool", "pools"),
+        ):
+            if any(getattr(self, key).values()):
+                drawn[key] = recalls(getattr(self, key), title, of_what)
+        drawn |= {f"ablation_{name}": ablation(name, sets) for name, sets in self.ablation.items()}
         return drawn | {f"{IMPORTANCE}{name}": importance(name, of) for name, of in self.importance.items() if of}
 
     def draw(self, folder: Path) -> tuple[Path, ...]:
         """Write the curves as SVG files into a folder; their paths."""
-        drawings = {folder / f"{name}.svg": drawing for name, drawing in self.drawings().items()}
+        drawings = {folder / f"{name}.svg": svg_of(drawing) for name, drawing in self.drawings().items()}
         for path, drawing in drawings.items():
             path.write_text(drawing, encoding="utf-8")
         return tuple(drawings)

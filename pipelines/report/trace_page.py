@@ -12,8 +12,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from jobcast.pipelines.report.charts import ZOOM, Chart
 from jobcast.pipelines.report.files import write_text
-from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, number, share
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, moment, number, share, shown_zone
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 from jobcast.pipelines.report.trace_plots import trace_plots
 from jobcast.traces.trace_stats import CLOCKWORK
@@ -59,14 +60,15 @@ COLUMNS = (
     Column("utilisation", "utilization_mean", share, "util."),
     Column("mean width (GPUs)", "gpus_mean", number, "mean GPUs"),
     Column("median run time", "duration_p50_s", duration, "median"),
-    Column("99th percentile", "duration_p99_s", duration, "p99"),
+    Column("99th percentile of run times", "duration_p99_s", duration, "p99"),
     Column("median wait", "wait_p50_s", duration),
-    Column("90th percentile", "wait_p90_s", duration),
+    Column("90th percentile of waits", "wait_p90_s", duration),
     Column("variation of gaps", "interarrival_cv", number, "CV gaps"),
     Column("largest burst (GPUs)", "burst_gpus", gpus, "burst"),
     Column("completions followed", "followed_after_completion", share),
-    Column("the same at random", "followed_at_random", share),
+    Column("followed at random", "followed_at_random", share),
 )
+UNITS = "quota, load, burst: GPUs; median, p99: run times; CV gaps: deviation / mean between submissions"
 NOTE = (
     "Gaps are the times between submissions; their variation = standard "
     "deviation over mean, 1 = at random. A burst is what arrives within five minutes. Followed = by an arrival in the "
@@ -174,15 +176,16 @@ def _loop(total: Mapping[str, Any]) -> list[str]:
 
 
 SECTIONS = (
-    ("When jobs come", ("weeks", "hour_of_week", "arrivals")),
+    ("When jobs come", ("weeks_jobs", "weeks_work", "hour_of_week", "arrivals")),
     ("How long they run, how wide they are, how long they wait", ("widths", "duration_s", "wait_s")),
     ("How busy the pools are", ("utilization", "utilization_hourly")),
     ("How bursty and skewed it is", ("interarrival_s", "interarrival_cv", "burst_share", "duration_spread")),
 )
 """Plots in the order in which the page shows them."""
-WIDE_PLOTS = frozenset({"weeks", "hour_of_week", "arrivals", "utilization", "widths"})
+WIDE_PLOTS = frozenset({"weeks_jobs", "weeks_work", "hour_of_week", "arrivals", "utilization", "widths"})
 CAPTIONS = {
-    "weeks": "Work counts in the week in which it was submitted. Pools by their work, the busiest first.",
+    "weeks_jobs": "A bar a week, from Monday to Sunday; the first and the last may be cut.",
+    "weeks_work": "Work counts in the week in which it was submitted. Pools by their work, the busiest first.",
     "hour_of_week": "Mean number of jobs submitted in each hour of the week, all pools together.",
     "duration_s": "Over all jobs.",
     "wait_s": "Over the jobs whose start is known; waits of 0 s count but do not show.",
@@ -192,7 +195,7 @@ CAPTIONS = {
     "burst_share": "Right of 1, a burst asks for more than the pool has. SIA, Figure 3b.",
     "duration_spread": "Long tails: how much longer the longest hundredth runs than the middle. SIA, Figure 3c.",
     "widths": "What jobs ask for, in the pools with most jobs.",
-    "arrivals": "When jobs were submitted.",
+    "arrivals": f"When jobs were submitted: {ZOOM}.",
     "utilization": "GPUs at work, cut at 100 %; where the trace does not say when jobs ran, from their submission on.",
 }
 SHARE_CAPTIONS = {
@@ -205,7 +208,7 @@ SHARE_CAPTIONS = {
 SHARE_HEAD = ("jobs", "of all jobs", "GPU-hours", "of all work")
 
 
-def render_description(description: Mapping[str, Any], plots: Mapping[str, str]) -> str:
+def render_description(description: Mapping[str, Any], plots: Mapping[str, Chart]) -> str:
     """A self-contained HTML page of `traces.describe.Description.to_dict()` and the plots of `trace_plots`."""
     pools = {**description["pools"], "all": description["total"]}
     heads, rows = pool_table(pools)
@@ -239,7 +242,7 @@ def description_table(description: Mapping[str, Any]) -> str:
     lines = [f"{description['name']}: {counted(total['jobs'], 'job')}, {_span(total)}"]
     lines += [f"note: {note}" for note in description.get("notes", ())]
     lines += [f"left out: {number(count)} {reason}" for reason, count in description.get("dropped", {}).items()]
-    return "\n".join([*lines, "", in_terminal(heads, rows)])
+    return "\n".join([*lines, "", in_terminal(heads, rows), "", UNITS])
 
 
 def _tiles(description: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -290,8 +293,8 @@ def _quota_note(description: Mapping[str, Any]) -> str:
 
 
 def _span(total: Mapping[str, Any]) -> str:
-    first, last = (iso(round(total[key])) for key in ("first_submit_s", "last_submit_s"))
-    return f"{first} to {last} ({duration(total['span_s'])})"
+    first, last = (moment(total[key]) for key in ("first_submit_s", "last_submit_s"))
+    return f"{first} to {last} {shown_zone()} ({duration(total['span_s'])})"
 
 
 def _facts(description: Mapping[str, Any]) -> Sequence[tuple[str, str]]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.backtest_results import RESULTS, read_results, read_tables
+from jobcast.pipelines.experiments.choice import MOST_SLOWED_PCT, choose, rows_of_folder
 from jobcast.pipelines.lifecycle.gate import outcome, verdict
 from jobcast.pipelines.lifecycle.model_files import PROMOTION
 from jobcast.pipelines.report.backtest_page import ReportInput, render_report
@@ -120,6 +121,10 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
 
 def _input(folder: Path, figures: Mapping[str, Any], **parts: Any) -> ReportInput:
     jobs, utilization = read_tables(folder)
+    contenders = rows_of_folder(jobs, figures)
+    now = figures["baseline"]
+    # A baseline alone, or one of another law than all others, leaves nothing to choose.
+    able = len(contenders) > 1 and any(one.label == now for one in contenders)
     # One seed a label: points of several draws would lie over one another.
     first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
@@ -130,6 +135,7 @@ def _input(folder: Path, figures: Mapping[str, Any], **parts: Any) -> ReportInpu
         gains=figures["gains"],
         skipped=figures["skipped"],
         assumptions=figures["assumptions"],
+        choice=choose(contenders, now, MOST_SLOWED_PCT) if able else None,
         utilisation={
             str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())
             for (label,), frame in utilization.filter(first).group_by("label", maintain_order=True)

@@ -5,13 +5,11 @@ pointed at. PCS, Figure 3.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,16 +18,14 @@ from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.search.evaluation import Objective, parse_objectives
 from jobcast.pipelines.experiments.search.proposers import FLOOR
+from jobcast.pipelines.report.charts import MUTED, Axis, Chart, chart, colour, records, svg_of
 from jobcast.pipelines.report.files import write_text
-from jobcast.pipelines.report.layout import Drawing, Table, render
-from jobcast.pipelines.report.plots import INK, PALETTE, draw, legend_beside, plain_ticks
+from jobcast.pipelines.report.formatting import number
+from jobcast.pipelines.report.layout import Drawing, Finding, Table, render
+from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ENDING = ".parquet"
 ABOUT = "jobcast_front"
@@ -179,112 +175,120 @@ def figure_text(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-SIZE = (9.0, 5.2)
 LOG_RATIO = 30.0
 """Values that span more are drawn on a logarithmic axis; there those below `FLOOR` lie at it."""
-HOVER_RADIUS = 7.0
-MARKERS = ("s", "^", "D", "v")
 NAMES = {"elastic_fifo": "FIFO, the default", "srsf": "SRSF (Tiresias)"}
+HOUR_S = 3600.0
+SUGGESTED, CHOICE, BEATEN = "suggested", "to choose from", "beaten on test samples"
+LOOKS = {SUGGESTED: ("diamond", PALETTE[2]), CHOICE: ("circle", PALETTE[0]), BEATEN: ("circle", MUTED)}
+REFERENCES = ("square", "triangle-up", "cross", "triangle-down")
 
 
-def front_plots(front: Front) -> dict[str, str]:
-    """An SVG for each pair of objectives, by their labels; none where nothing was simulated.
+def suggested(front: Front) -> Row | None:
+    """The configuration nearest to the best of every objective, each scaled by what the front spans (its knee)."""
+    rows = [row for row in front.rows if row.pareto and row.test]
+    if not rows:
+        return None
+    values = front.tested
+    span = np.ptp(values, axis=0)
+    away = (values - values.min(axis=0)) / np.where(span > 0, span, 1.0)
+    return rows[int(np.argmin((away**2).sum(axis=1)))]
+
+
+def front_plots(front: Front, name: str = "FRONT") -> dict[str, Chart]:
+    """A chart for each pair of objectives, by their labels; none where nothing was simulated.
 
     With a single objective the configurations' numbers of queues are the other axis.
+
+    Parameters
+    ----------
+    name : of the front's file, for the command that a click on a configuration tells
     """
     if not len(front.tested):
         return {}
     if len(front.objectives) == 1:
-        return {front.objectives[0].label: _plot(front, (0, None))}
+        return {front.objectives[0].label: _plot(front, (0, None), name)}
     # Of each pair the earlier objective is drawn upwards.
     pairs = combinations(range(len(front.objectives)), 2)
-    return {f"{front.objectives[a].label} {front.objectives[b].label}": _plot(front, (b, a)) for a, b in pairs}
+    return {f"{front.objectives[a].label} {front.objectives[b].label}": _plot(front, (b, a), name) for a, b in pairs}
 
 
-def _plot(front: Front, axes_of: tuple[int, int | None]) -> str:
-    x, y = axes_of
-    title = f"{_name(front, y)} against {_name(front, x)}"
-    spots: list[tuple[float, float, str]] = []
+def _plot(front: Front, axes_of: tuple[int, int | None], name: str) -> Chart:
+    import altair as alt
 
-    def paint(figure: "Figure") -> None:
-        axes = figure.subplots()
-        # By axis, from all points, so that references fit too.
-        logged = [_logged(front, one) for one in axes_of]
-        for one, axis, is_log in zip(axes_of, ("x", "y"), logged, strict=True):
-            axes.set(**{f"{axis}label": _name(front, one)})
-            if is_log:
-                axes.set(**{f"{axis}scale": "log"})
-        points = _scatter(axes, front, axes_of, logged)
-        legend_beside(axes)
-        plain_ticks(*(axis for axis, is_log in zip((axes.xaxis, axes.yaxis), logged, strict=True) if is_log))
-        # Only a laid out figure knows where its points lie.
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # what was laid out is where the points to be pointed at lie
-        at = axes.transData.transform([(a, b) for a, b, _ in points]) / figure.bbox.size
-        spots.extend((a, b, text) for (a, b), (_, _, text) in zip(at.tolist(), points, strict=True))
+    points = _points(front, axes_of, name)
+    labels = list(dict.fromkeys(one["series"] for one in points))
+    references = dict(zip((one for one in labels if one not in LOOKS), REFERENCES * len(labels), strict=False))
+    shapes = {one: references[one] if one in references else LOOKS[one][0] for one in labels}
+    colours = {one: PALETTE[1] if one in references else LOOKS[one][1] for one in labels}
+    data = records(**{key: [one[key] for one in points] for key in points[0]})
+    base = alt.Chart(data).encode(x=alt.X("x", **_axis(front, axes_of[0])), y=alt.Y("y", **_axis(front, axes_of[1])))
+    marks = base.mark_point(filled=True, size=90, opacity=0.9).encode(
+        color=colour(labels, colours, legend=True),
+        shape=alt.Shape("series:N", scale=alt.Scale(domain=labels, range=list(shapes.values()))),
+        tooltip=[alt.Tooltip("told:N", title="configuration")],
+    )
+    # One label: numbers of all would lie over one another; a tooltip tells them.
+    inward = alt.expr("scale('x', datum.x) > width / 2 ? 'right' : 'left'")
+    names = base.mark_text(dy=-12, align=inward).encode(text="name:N")
+    return chart(f"{_name(front, axes_of[1])} against {_name(front, axes_of[0])}", alt.layer(marks, names), 340)
 
-    return _with_titles(draw(title, paint, SIZE), spots)
+
+def _axis(front: Front, at: int | None) -> dict[str, Any]:
+    logged = _logged(front, at)
+    return Axis(_name(front, at) + " (log scale)" * logged, scale="log" if logged else "linear").settings()
+
+
+def _points(front: Front, axes_of: tuple[int, int | None], name: str) -> list[dict[str, Any]]:
+    """A record a configuration and reference: where it lies, what it is, the command that takes it."""
+    best, logged = suggested(front), [_logged(front, one) for one in axes_of]
+
+    def placed(values: Sequence[float], queues: int) -> dict[str, float]:
+        at = (float(queues) if one is None else _told_value(front, one, values[one]) for one in axes_of)
+        return {key: max(value, FLOOR) if log else value for key, value, log in zip("xy", at, logged, strict=True)}
+
+    found = []
+    for row in front.rows:
+        if row.test is not None:
+            kind = SUGGESTED if row is best else CHOICE if row.pareto else BEATEN
+            found.append(
+                placed(row.test, len(row.config.rates))
+                | {"series": kind, "told": _told(front, row), "name": f"pick {row.pick}" if row is best else ""}
+                | {"command": f"jobcast search apply {name} --pick {row.pick} --out config.json"}
+            )
+    for reference, values in front.references.items():
+        label = NAMES.get(reference, reference)
+        told = f"{label}: {_values_text(front, values)}"
+        found.append(placed(values, 1) | {"series": label, "told": told, "name": "", "command": ""})
+    return found
+
+
+def _hours(front: Front, at: int) -> bool:
+    """Whether an objective is a length of time, which people read in hours."""
+    return front.objectives[at].title.endswith("(s)")
 
 
 def _name(front: Front, at: int | None) -> str:
-    return "queues" if at is None else front.objectives[at].title
+    return "queues" if at is None else front.objectives[at].title.replace("(s)", "(h)")
 
 
-def _value(front: Front, row: Row, at: int | None) -> float:
-    if at is None:
-        return float(len(row.config.rates))
-    return row.test[at] if row.test else np.nan
-
-
-def _all_values(front: Front, at: int) -> Floats:
-    return np.array([row.test[at] for row in front.rows if row.test] + [one[at] for one in front.references.values()])
+def _told_value(front: Front, at: int, value: float) -> float:
+    return value / HOUR_S if _hours(front, at) else value
 
 
 def _logged(front: Front, at: int | None) -> bool:
     if at is None:
         return False
-    values = np.maximum(_all_values(front, at), FLOOR)
+    given = [row.test[at] for row in front.rows if row.test] + [one[at] for one in front.references.values()]
+    values = np.maximum(given, FLOOR)
     return bool(values.max() / values.min() > LOG_RATIO)
-
-
-def _scatter(
-    axes: "Axes", front: Front, axes_of: tuple[int, int | None], logged: Sequence[bool]
-) -> list[tuple[float, float, str]]:
-    """Draw all points; where each lies in the axes' units, and what it is."""
-    spots = []
-    kinds: tuple[tuple[bool, str, dict[str, Any]], ...] = (
-        (True, "to choose from", {"color": PALETTE[0]}),
-        (False, "beaten on test samples", {"facecolors": "none", "edgecolors": PALETTE[0], "alpha": 0.5}),
-    )
-    for pareto, label, look in kinds:
-        rows = [row for row in front.rows if row.pareto == pareto and row.test]
-        at = [[_shown(_value(front, row, one), log) for one, log in zip(axes_of, logged, strict=True)] for row in rows]
-        if not rows:
-            continue
-        xs, ys = np.transpose(at)
-        axes.scatter(xs, ys, s=26, label=label, **look)
-        spots += [(x, y, _told(front, row)) for (x, y), row in zip(at, rows, strict=True)]
-        if pareto:
-            for (x, y), row in zip(at, rows, strict=True):
-                axes.annotate(str(row.pick), (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
-    # More references than markers are not drawn.
-    for marker, (name, values) in zip(MARKERS, front.references.items(), strict=False):
-        x, y = (_shown(1.0 if one is None else values[one], log) for one, log in zip(axes_of, logged, strict=True))
-        label = NAMES.get(name, name)
-        axes.scatter([x], [y], s=44, marker=marker, color=INK if marker == MARKERS[0] else PALETTE[1], label=label)
-        spots.append((x, y, f"{label}: {_values_text(front.objectives, values)}"))
-    return spots
-
-
-def _shown(value: float, logged: bool) -> float:
-    return max(value, FLOOR) if logged else value
 
 
 def _told(front: Front, row: Row) -> str:
     text = ", ".join(f"{name} {figure_text(value)}" for name, value in row.parameters.items() if value is not None)
     return (
-        f"pick {row.pick}: {_values_text(front.objectives, row.test or ())}\n"
-        f"{len(row.config.rates)} queues up to {_thresholds(row)}\n{text}"
+        f"pick {row.pick}: {_values_text(front, row.test or ())}; "
+        f"{len(row.config.rates)} queues up to {_thresholds(row)}; {text}"
     )
 
 
@@ -292,61 +296,74 @@ def _thresholds(row: Row) -> str:
     return ", ".join("any size" if one == np.inf else f"{one:,.0f} s" for one in row.config.thresholds)
 
 
-def _values_text(objectives: Sequence[Objective], values: Sequence[float]) -> str:
-    return ", ".join(f"{one.label} {figure_text(value)}" for one, value in zip(objectives, values, strict=True))
-
-
-def _with_titles(svg: str, spots: Sequence[tuple[float, float, str]]) -> str:
-    """Lay a clear circle with a title over each point, given as shares of the figure from below left."""
-    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    if box is None:
-        raise ValueError("an SVG without a viewBox has no place for titles")
-    width, height = float(box[1]), float(box[2])
-    circles = "".join(
-        f'<circle cx="{x * width:.2f}" cy="{(1.0 - y) * height:.2f}" r="{HOVER_RADIUS:g}" fill="transparent">'
-        f"<title>{escape(text)}</title></circle>\n"
-        for x, y, text in spots
+def _values_text(front: Front, values: Sequence[float]) -> str:
+    return ", ".join(
+        f"{_name(front, at)} {page_text(_told_value(front, at, value))}" for at, value in enumerate(values)
     )
-    return svg.removesuffix("</svg>") + circles + "</svg>"
+
+
+def page_text(value: float) -> str:
+    """A value on a page; rounding errors are nothing."""
+    return number(0.0 if abs(value) < FLOOR * 1e-6 else value)
 
 
 TEMPLATE = "front.html.j2"
 CAPTION = (
-    "Means over samples of the workload that the search did not see. Point at a configuration to see what it is; "
-    "numbers are those to pick. On logarithmic axes what is less than 0.01 lies at 0.01."
+    "Means over samples of the workload that the search did not see. Point at a configuration to see what it is, click "
+    "it for the command that takes it. On logarithmic axes what is less than 0.01 lies at 0.01."
 )
 
 
 def write_plots(front: Front, out: Path) -> list[Path]:
     """Write front.svg and front.html beside front.parquet; the SVG shows the first two objectives. What was written."""
-    plots = front_plots(front)
+    plots = front_plots(front, out.name)
     written = []
     if plots:
-        svg = next(iter(plots.values()))
-        # A file of its own must name its space; inside a page the browser knows it.
-        named = svg if "xmlns=" in svg else svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-        write_text(out.with_suffix(".svg"), named + "\n")
+        write_text(out.with_suffix(".svg"), svg_of(next(iter(plots.values()))) + "\n")
         written.append(out.with_suffix(".svg"))
-    write_text(out.with_suffix(".html"), front_page(front, plots))
+    write_text(out.with_suffix(".html"), front_page(front, plots, out.name))
     return [*written, out.with_suffix(".html")]
 
 
-def front_page(front: Front, plots: dict[str, str]) -> str:
+def front_page(front: Front, plots: dict[str, Chart], name: str = "FRONT") -> str:
     """A self-contained page."""
+    best = suggested(front)
     return render(
         TEMPLATE,
         title="Configurations of PCS to choose from",
+        command=f"jobcast search apply {name} --pick {best.pick if best else 0} --out config.json",
+        finding=_finding(front, best),
         facts=_facts(front),
         table=_table(front),
-        figures=[Drawing(svg, CAPTION) for svg in plots.values()],
+        figures=[Drawing(one, CAPTION) for one in plots.values()],
     )
 
 
+def _finding(front: Front, best: Row | None) -> Finding:
+    """Which configuration to take if nothing else is wished for, and how it does beside the references."""
+    if best is None or best.test is None:
+        return Finding("Nothing was simulated: the default is all that there is to choose from.", ())
+    lead = f"If no objective matters more than another, take pick {best.pick}: {_values_text(front, best.test)}."
+    beside = [f"{NAMES.get(name, name)}: {_values_text(front, values)}." for name, values in front.references.items()]
+    why = "It lies nearest to the best of each objective, each scaled by what the front spans."
+    return Finding(lead, [why, *beside])
+
+
 def _table(front: Front) -> Table:
-    head = ("pick", *(one.title for one in front.objectives), *PARAMETERS, "queues", "beaten")
-    rows = [[*_cells(front, row, PARAMETERS), "" if row.pareto else "yes"] for row in front.rows]
+    head = ("pick", *(_name(front, at) for at in range(len(front.objectives))), *PARAMETERS, "queues", "beaten")
+
+    def told(values: Sequence[float] | None) -> list[str]:
+        if values is None:
+            return ["-"] * len(front.objectives)
+        return [page_text(_told_value(front, at, value)) for at, value in enumerate(values)]
+
+    rows = []
+    for row in front.rows:
+        cells = _cells(front, row, PARAMETERS)
+        cells[1 : 1 + len(front.objectives)] = told(row.test)
+        rows.append([*cells, "" if row.pareto else "yes"])
     for name, shown in front.references.items():
-        rows.append([name, *(figure_text(one) for one in shown), *([""] * (len(PARAMETERS) + 2))])
+        rows.append([name, *told(shown), *([""] * (len(PARAMETERS) + 2))])
     note = "T, W, zeta_min: PCS, section 3.3. Beaten: another one is no worse in any objective and better in one."
     return Table("Test samples, mean", head, rows, note=note)
 

@@ -9,7 +9,7 @@ import time
 from itertools import count
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
 
 
@@ -19,10 +19,10 @@ def found():
 
 
 class Browser:
-    """One page. What its console says of mistakes, and exceptions, are in `errors`."""
+    """One page. What its console says of mistakes, and exceptions, are in `errors`, what it asked for in `requests`."""
 
     def __init__(self, folder):
-        self.errors, self._numbers = [], count(1)
+        self.errors, self.requests, self._numbers = [], [], count(1)
         down, up = os.pipe(), os.pipe()
         arguments = [
             found(), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
@@ -44,7 +44,7 @@ class Browser:
         target = self._send("Target.createTarget", url="about:blank")["targetId"]
         self._session = None
         self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self._send(f"{domain}.enable")
 
     def __enter__(self):
@@ -77,6 +77,8 @@ class Browser:
 
     def _hear(self, event):
         method, params = event.get("method"), event.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
         if method == "Runtime.exceptionThrown":
             self.errors.append(params["exceptionDetails"]["text"])
         if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):

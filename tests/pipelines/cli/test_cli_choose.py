@@ -60,3 +60,18 @@ def test_times_under_other_laws_are_not_compared(shell, words):
     why = {one["label"]: one["why"] for one in found["candidates"]}
     assert all("another law (speedup)" in why[label] for label in ("elastic_fifo", "srsf oracle"))
     assert found["choice"]["label"] in {"fcfs", "mmfs"}
+
+
+@pytest.mark.slow
+def test_the_page_recommends_what_the_line_does(shell, words, tmp_path):
+    page = tmp_path / "choice.html"
+    asked = ("--policies", "mmfs,sia,easy", "--forecasts", "registry", "--html", page, "--timezone", "Europe/Berlin")
+    found = shell.json(*words, *asked)
+    text = page.read_text(encoding="utf-8")
+    verb = f"Run {found['choice']['policy']}" if found["switch"] else f"Stay with {found['now']}"
+    for told in (verb, "Gain against risk", "Europe/Berlin", "Policies that cannot run here"):
+        assert told in text, told
+
+
+def test_a_zone_that_is_none_is_refused_before_the_work(shell, words):
+    assert "timezone 'Mars/Base' is not known" in shell.refuses(*words, "--timezone", "Mars/Base")

@@ -1,11 +1,12 @@
 """Choices by what was replayed: by hand, and that none looks ahead."""
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.pipelines.experiments.choice import FUTURE, NOT_ALL, Replays, choose
+from jobcast.pipelines.experiments.choice import DRAWN, FUTURE, NOT_ALL, Replays, choose, rows_of_folder
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 DAYS = 5
@@ -49,6 +50,37 @@ def test_nobody_beyond_doubt_means_no_switch() -> None:
     found = choose([now, other], "fcfs", 1.0)
     assert (found["choice"]["label"], found["switch"]) == ("fcfs", False)
     assert {one["why"] for one in found["candidates"]} == {None, "not faster than fcfs beyond doubt"}
+
+
+def test_a_folder_gives_the_rows_that_were_replayed() -> None:
+    """Job 1 never ran under sia and is compared nowhere, job 2 is of the warm-up, pcs lives by another law."""
+    labels = ("fcfs", "sia random", "pcs")
+    end_s = {"fcfs": [10.0, 20.0, 30.0, 40.0], "sia random": [5.0, None, 30.0, 44.0], "pcs": [1.0, 1.0, 1.0, 1.0]}
+    jobs = pl.DataFrame(
+        {
+            "label": [label for label in labels for _ in range(4)],
+            "window": 0,
+            "seed": 0,
+            "job": [0, 1, 2, 3] * 3,
+            "user": ["ann", "ann", "bob", "bob"] * 3,
+            "submit_s": [0.0] * 12,
+            "end_s": [end for label in labels for end in end_s[label]],
+            "counted": [True, True, False, True] * 3,
+        }
+    )
+    told = {"window": 0, "days": 7.0, "future": False, "law": "runtime"}
+    figures = [{**told, "label": label, "policy": label.split()[0], "forecasts": None} for label in labels]
+    figures[1]["forecasts"], figures[2]["law"] = "random", "speedup"
+    rows = rows_of_folder(jobs, {"baseline": "fcfs", "rows": figures})
+    assert [(row.label, row.jct_s[0].tolist(), row.refused) for row in rows] == [
+        ("fcfs", [10.0, 40.0], None),
+        ("sia random", [5.0, 44.0], DRAWN),
+    ]
+    # Four seconds later for bob, five sooner for ann.
+    late = rows[1].slowed()
+    assert (late["people"], late["people_slowed"]) == (2, 1)
+    assert late["people_slowed_worst_h"] == pytest.approx(4 / 3600)
+    assert rows[1].slowed_pct([0]) == 50.0
 
 
 @given(

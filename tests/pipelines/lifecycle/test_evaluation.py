@@ -236,7 +236,8 @@ def test_an_ablation_stands_in_json_table_files_and_mlflow(shell, store, run, tm
     assert max(map(len, done.out.splitlines())) <= 120
     files = {path.name for path in (tmp_path / "kept").iterdir()}
     assert {"evaluation.json", "tables.md", "what_features_add.csv", "pool_by_pool.csv", "reliability.svg"} <= files
-    assert {"recall_per_pool_hour.svg", "recall_by_pool.svg", "precision_recall.svg", "ablation.svg"} <= files
+    assert {"recall_per_pool_hour.svg", "recall_by_pool.svg"} <= files
+    assert {"precision_recall_60min.svg", "ablation_60min.svg"} <= files
     kept = json.loads((tmp_path / "kept/evaluation.json").read_text())
     assert {**kept, "run_id": told["run_id"]} == told
     with store.store.client() as client:

@@ -1,68 +1,69 @@
-"""Plots are well-formed, the same for the same data, and show what they are given."""
+"""Charts hold what they are given, the same for the same data, and no text of theirs leaves the page's element."""
 
-import re
+import json
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
-from jobcast.pipelines.report import plots, predictor_plots, trace_plots
-from jobcast.pipelines.report.plots import INK, MOST_POINTS, PALETTE, styles, thin_cdf
+from jobcast.pipelines.report import backtest_charts, charts, predictor_plots, trace_plots
+from jobcast.pipelines.report.charts import Axis
+from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE, styles, thin_cdf
 
 RNG = np.random.default_rng(0)
+VALUES = RNG.lognormal(size=99)
 DAY_S = 86400.0
+COLOURS = {"sia": "#111111", "mmfs": "#222222"}
 
 
-def texts(svg: str) -> str:
-    return " ".join("".join(node.itertext()) for node in ET.fromstring(svg).iter() if node.tag.endswith("text"))
-
-
-def forest() -> str:
+def forest():
     rows = [{"label": "sia registry", "against": "sia random", "ratio": 1.5, "low": 1.2, "high": 1.9}]
-    return plots.gains_forest([*rows, {"label": "x", "against": "y", "ratio": 1.0, "low": None, "high": None}])
+    rows += [{"label": "x", "against": "y", "ratio": 1.0, "low": None, "high": None}]
+    return backtest_charts.gains_forest(rows)
 
 
-PLOTS = {
-    "speedup": lambda: plots.speedup_cdf({"sia": RNG.lognormal(size=99), "mmfs": [0.5, 1.0, 20.0]}),
-    "slowdown": lambda: plots.slowdown_curve({"sia": np.zeros(9), "mmfs": [0.0, 3.0, 90.0]}),
-    "no slowdown": lambda: plots.slowdown_curve({"sia": np.zeros(9)}),
-    "utilisation": lambda: plots.utilisation({"sia": (3600.0 * np.arange(48), np.linspace(0, 1, 48))}),
+CHARTS = {
+    "speedup": lambda: backtest_charts.speedups({"sia": VALUES, "mmfs": [0.5, 1.0, 20.0]}, COLOURS, "fcfs"),
+    "slowdown": lambda: backtest_charts.slowdowns({"sia": np.zeros(9), "mmfs": [0.0, 3.0, 90.0]}, COLOURS),
+    "utilisation": lambda: backtest_charts.utilisation({"sia": (3600.0 * np.arange(48), np.linspace(0, 1, 48))}),
+    "busy": lambda: backtest_charts.busy(3600.0 * np.arange(48), np.linspace(0, 1, 48)),
     "forest": forest,
     "reliability": lambda: predictor_plots.reliability({"5min": [{"forecast": 0.2, "observed": 0.3, "n": 7}]}),
     "precision": lambda: predictor_plots.precision_recall(
-        {"5min": [{"precision": 0.5, "recall": 1.0}, {"precision": 0.9, "recall": 0.1}], "60min": []},
-        {"5min": {"always": {"precision": 0.5, "recall": 1.0}, "unknown": {"precision": None, "recall": None}}},
+        "5min",
+        [{"precision": 0.5, "recall": 1.0}, {"precision": 0.9, "recall": 0.1}],
+        {"always": {"precision": 0.5, "recall": 1.0}, "unknown": {"precision": None, "recall": None}},
     ),
     "importance": lambda: predictor_plots.importance("60min", {f"feature_{i}": float(i) for i in range(30)}),
     "widths": lambda: trace_plots.widths_by_pool({"a": {"1": 5, "8": 5}, "b": {"64": 1}}),
-    "arrivals": lambda: trace_plots.arrivals(np.sort(RNG.uniform(0, 30 * DAY_S, 200))),
+    "arrivals": lambda: trace_plots.arrivals(np.linspace(0, 30 * DAY_S, 200)),
     "distribution": lambda: trace_plots.distribution("interarrival_s", {"x": [0.0, 1.0, 60.0], "y": [0.2, 0.5, 1.0]}),
 }
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_plots_are_well_formed_and_named(name):
-    svg = PLOTS[name]()
-    root = ET.fromstring(svg)
-    assert root.attrib["role"] == "img"
-    assert root.attrib["aria-label"]
-    assert "<script" not in svg
-    assert "date>" not in svg
-    assert INK not in svg
-    assert "currentColor" in svg
+def values(chart) -> list[dict]:
+    return [row for rows in chart.spec["datasets"].values() for row in rows]
 
 
-def test_ids_of_two_plots_on_a_page_do_not_clash():
-    def ids(svg: str) -> set[str]:
-        return set(re.findall(r' id="([^"]+)"', svg))
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_are_as_wide_as_their_box_and_the_same_again(name):
+    one = CHARTS[name]()
+    assert one == CHARTS[name]()
+    assert (one.spec["width"], bool(one.title)) == ("container", True)
+    assert values(one)
 
-    first, second = PLOTS["speedup"](), PLOTS["slowdown"]()
-    assert ids(first)
-    assert not ids(first) & ids(second)
-    for svg in (first, second):
-        assert set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg))
-        for pair in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg):
-            assert set(filter(None, pair)) <= ids(svg)
+
+def test_the_same_stands_alone_as_svg():
+    root = ET.fromstring(charts.svg_of(CHARTS["slowdown"]()))
+    told = " ".join("".join(node.itertext()) for node in root.iter() if node.tag.endswith("text"))
+    assert "Jobs slowed by at least so much" in told
+    assert "10 min" in told
+
+
+def test_names_are_text_within_the_page():
+    drawn = charts.curves("t", {"</script><b>": ([0.0], [1.0])}, Axis("x"), Axis("y"))
+    assert "<" not in charts.as_json(drawn)
+    assert json.loads(charts.as_json(drawn)) == drawn.spec
 
 
 def test_curves_are_thinned_but_keep_their_ends():
@@ -82,21 +83,18 @@ def test_styles_stay_apart():
 
 
 def test_only_configurations_that_slow_jobs_have_a_slowdown_curve():
-    shown = texts(PLOTS["slowdown"]()).split()
-    assert "mmfs" in shown
-    assert "sia" not in shown
-    assert "no job is slowed" in texts(PLOTS["no slowdown"]())
+    assert {row["series"] for row in values(CHARTS["slowdown"]()) if "series" in row} == {"mmfs"}
+    assert backtest_charts.slowdowns({"sia": np.zeros(9)}, COLOURS) is None
 
 
 def test_importance_shows_the_fifteen_largest():
-    names = re.findall(r"feature_\d+", texts(PLOTS["importance"]()))
-    assert names == [f"feature_{i}" for i in range(29, 14, -1)]
+    assert [row["row"] for row in values(CHARTS["importance"]())] == [f"feature {i}" for i in range(29, 14, -1)]
 
 
 def test_long_utilisation_is_averaged_not_sampled():
     hours = 2000
     times_s, shares = 3600.0 * np.arange(hours), np.tile([0.0, 1.0], hours // 2)
-    coarse_s, coarse, step_h = plots._coarser(times_s, shares)
+    coarse_s, coarse, step_h = backtest_charts.coarser(times_s, shares)
     assert len(coarse_s) <= MOST_POINTS
     assert step_h == 5.0
     assert coarse.mean() == pytest.approx(0.5)

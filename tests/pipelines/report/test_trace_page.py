@@ -1,10 +1,14 @@
 """The page and the table that describe a trace."""
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import numpy as np
 import polars as pl
 import pytest
 
 from jobcast.domain.jobs import Pool
+from jobcast.pipelines.report.formatting import times_in
 from jobcast.pipelines.report.trace_page import (
     clockwork_pools,
     description_table,
@@ -42,14 +46,27 @@ def test_the_page_stands_alone_and_escapes(trace):
     page = render_description(figures, plots)
     assert set(plots) == {
         "utilization_hourly", "interarrival_s", "interarrival_cv", "burst_share", "duration_spread",
-        "widths", "arrivals", "utilization", "weeks", "hour_of_week", "duration_s",
+        "widths", "arrivals", "utilization", "weeks_jobs", "weeks_work", "hour_of_week", "duration_s",
     }  # fmt: skip
-    assert page.count("<figure>") == len(plots)
-    assert "<script" not in page
+    assert page.count("<figure ") == len(plots)
     assert "<i>b</i>" not in page
     assert "made &amp; up" in page
     assert page.count("<caption>") == 1
     assert "No row of the file was left out." in page
+
+
+def test_times_are_those_of_the_zone(trace):
+    """Midnight in Berlin is 23:00 of the day before in UTC: a Monday's job counts on Monday."""
+    zone = ZoneInfo("Europe/Berlin")
+    first_s = datetime(2024, 1, 8, 0, 30, tzinfo=zone).timestamp()
+    columns = {"job_id": ["a"], "pool": ["p"], "submit_time": [first_s], "duration": [60.0], "gpus": [1]}
+    found = describe(Trace.from_frame(pl.DataFrame(columns), name="one"), zone=zone).to_dict()
+    assert found["hour_of_week"][0][0] == 1.0
+    with times_in(zone):
+        plots = trace_plots(found, [first_s])
+        assert "2024-01-08 00:30 to 2024-01-08 00:30 Europe/Berlin" in description_table(found)
+    ((bar,),) = plots["weeks_jobs"].spec["datasets"].values()
+    assert bar["x"] == 1000 * datetime(2024, 1, 8, tzinfo=UTC).timestamp()
 
 
 def test_findings_are_counted_from_the_pools(trace):
@@ -62,7 +79,7 @@ def test_the_terminal_table_fits_and_counts(trace):
     shown = description_table(describe(trace).to_dict())
     assert max(map(len, shown.splitlines())) <= 100
     assert shown.startswith("made & up: 400 jobs, ")
-    assert shown.splitlines()[-1].split()[:2] == ["all", "400"]
+    assert shown.splitlines()[-3].split()[:2] == ["all", "400"]
 
 
 def test_the_page_shows_all_that_a_trace_tells(tmp_path):

@@ -85,11 +85,11 @@ def test_the_report_is_written_again_from_the_files(shell, run, tmp_path):
     page.unlink()
     assert shell.works("report", copy).err == f"report: {page}\n"
     assert page.read_bytes() == before
-    for piece in (b">CPU (s)</th>", b"registry (lightgbm) (will-jobs-arrive 1, new-load 1, job-duration 1)"):
+    for piece in (b">CPU (s)</button>", b"registry (lightgbm) (will-jobs-arrive 1, new-load 1, job-duration 1)"):
         assert piece in before
     shutil.rmtree(copy / "processed/receipts")  # as a checkout of the results alone leaves it
     shell.works("report", copy)
-    assert b">CPU (s)</th>" not in page.read_bytes()
+    assert b">CPU (s)</button>" not in page.read_bytes()
     results = copy / "processed/backtest/results.json"
     told = json.loads(results.read_text())
     del told["baselines"]

@@ -1,0 +1,322 @@
+"""How every chart of a page looks and works, the same for the same data: Vega-Lite by altair.
+
+A page draws them by the script that it holds, in the width that there is, with tooltips; the same is an SVG or a PNG
+where a file stands alone. Times are those of the clock that `formatting.times_in` sets.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jobcast.pipelines.report.formatting import shown_zone
+from jobcast.pipelines.report.plots import PALETTE, thin_cdf, wrapped
+
+if TYPE_CHECKING:
+    import altair as alt
+
+INK = "currentColor"
+"""The page's text colour, which follows a dark theme."""
+SERIES = (*PALETTE[:-1], INK)
+MUTED = "#8a949e"
+DASHES = ([1, 0], [6, 3], [2, 3], [8, 3, 2, 3])
+SIGNIFICANT = 6
+"""Digits that a page keeps of a number."""
+STATIC_WIDTH = 760
+"""Pixels of a chart that stands alone."""
+PNG_SCALE = 2.0
+ZOOM = "drag to move, shift + wheel to zoom, double click to return"
+LENGTHS_S = (0.01, 1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 28 * 86400.0)
+LENGTH_TEXT = (
+    "datum.value < 60 ? datum.value + ' s' : datum.value < 3600 ? datum.value / 60 + ' min' : "
+    "datum.value < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'"
+)
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": "system-ui, 'DejaVu Sans', Arial, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        **{f"{part}Color": INK for part in ("label", "title", "tick", "domain", "grid")},
+        "gridOpacity": 0.14, "domainOpacity": 0.5, "tickOpacity": 0.5, "labelFontSize": 11, "titleFontSize": 12,
+        "titleFontWeight": "normal", "labelLimit": 190, "labelOverlap": "greedy", "tickCount": 6,
+    },
+    "legend": {
+        "orient": "top", "title": None, "labelColor": INK, "labelFontSize": 11, "titleColor": INK,
+        "labelLimit": {"expr": "max(width - 40, 120)"}, "columns": {"expr": "width < 420 ? 1 : width < 700 ? 2 : 3"},
+    },
+    "text": {"fill": INK, "fontSize": 11},
+    "rule": {"stroke": INK},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A title, and a Vega-Lite specification that is as wide as the box that it is put in."""
+
+    title: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis counts.
+
+    Attributes
+    ----------
+    title : short, or a narrow page has no room for it
+    kind : number, share (of 1), length (seconds) or time (seconds from the epoch)
+    scale : linear, log or symlog
+    low, high : where it begins and ends; None = where the data do
+    """
+
+    title: str
+    kind: str = "number"
+    scale: str = "linear"
+    low: float | None = None
+    high: float | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Title, scale and ticks of a channel."""
+        if self.kind == "time":
+            clock = {"hours": "%H:%M", "date": "%d %b", "week": "%d %b", "month": "%d %b", "year": "%d %b %Y"}
+            return {"title": self.title, "type": self.type, "scale": {"type": "utc"}, "axis": {"format": clock}}
+        ticks = {
+            "number": {"format": ",~g" if self.scale == "log" else ",~r"},
+            "share": {"format": "~%"},
+            "length": {"values": list(LENGTHS_S), "labelExpr": LENGTH_TEXT},
+        }[self.kind]
+        scale: dict[str, Any] = {"type": self.scale, "nice": False}
+        scale |= {} if self.scale == "log" else {"zero": False}
+        scale |= {"domainMin": self.low} if self.low is not None else {}
+        scale |= {"domainMax": self.high} if self.high is not None else {}
+        return {"title": self.title, "type": self.type, "scale": scale, "axis": ticks}
+
+    @property
+    def type(self) -> str:
+        """Of the data."""
+        return "temporal" if self.kind == "time" else "quantitative"
+
+    def values(self, numbers: ArrayLike) -> Any:
+        """Numbers as the chart takes them."""
+        given = np.asarray(numbers, dtype=np.float64)
+        return milliseconds(given) if self.kind == "time" else given
+
+    def tooltip(self, field: str) -> dict[str, Any]:
+        """How one of its values is told."""
+        told = {"time": "%a %d %b %Y %H:%M", "share": ".3~p"}.get(self.kind, ",.3~r")
+        return {"field": field, "type": self.type, "title": self.title, "format": told}
+
+
+def milliseconds(instants_s: ArrayLike) -> Any:
+    """Instants as a chart takes them: on the clock that is shown, which the chart believes to be UTC."""
+    from jobcast.traces.column_types import wall_clock_s
+
+    return np.round(wall_clock_s(np.asarray(instants_s, dtype=np.float64), shown_zone()) * 1000.0)
+
+
+def records(**columns: Iterable[Any]) -> "alt.InlineData":
+    """Columns as the rows that a page holds; numbers rounded, NaN as nothing."""
+    import altair as alt
+
+    rows = zip(*columns.values(), strict=True)
+    return alt.InlineData(values=[dict(zip(columns, map(_kept, row), strict=True)) for row in rows])
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, str) or value is None:
+        return value
+    number = float(value)
+    if not np.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else float(f"{number:.{SIGNIFICANT}g}")
+
+
+def chart(title: str, drawn: Any, height: int = 260) -> Chart:
+    """What altair drew, finished."""
+    spec = drawn.properties(width="container", height=height).to_dict()
+    # altair's own defaults give way.
+    return Chart(title, {**spec, "config": CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}})
+
+
+def zoomed(drawn: Any) -> Any:
+    """Along the x axis; the wheel alone scrolls the page."""
+    import altair as alt
+
+    return drawn.add_params(
+        alt.selection_interval(name="zoom", encodings=["x"], bind="scales", zoom="wheel![event.shiftKey]")
+    )
+
+
+def looks(labels: Sequence[str]) -> dict[str, str]:
+    """A colour a label, so that a label looks alike in all charts of a page.
+
+    >>> looks(["fcfs", "sia"])["sia"]
+    '#D55E00'
+    """
+    return {label: SERIES[place % len(SERIES)] for place, label in enumerate(labels)}
+
+
+def colour(labels: Sequence[str], colours: Mapping[str, str] | None = None, legend: bool | None = None) -> "alt.Color":
+    """The channel of series, with a legend where there are several."""
+    import altair as alt
+
+    known = colours or looks(labels)
+    several = len(labels) > 1 if legend is None else legend
+    scale = alt.Scale(domain=list(labels), range=[known[label] for label in labels])
+    return alt.Color("series:N", scale=scale, sort=None, **({} if several else {"legend": None}))
+
+
+def curves(
+    title: str,
+    series: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    x: Axis,
+    y: Axis,
+    *,
+    colours: Mapping[str, str] | None = None,
+    interpolate: str = "step-after",
+    dots: bool = False,
+    beside: Sequence[Any] = (),
+    height: int = 260,
+) -> Chart:
+    """A line a label; in the legend a click picks one out.
+
+    Parameters
+    ----------
+    series : label -> (xs, ys)
+    beside : layers below the lines
+    """
+    import altair as alt
+
+    parts = [
+        (label, at, value)
+        for label, (xs, ys) in series.items()
+        for at, value in zip(x.values(xs), y.values(ys), strict=True)
+    ]
+    columns = zip(*parts, strict=True) if parts else ((), (), ())
+    data = records(**dict(zip(("series", "x", "y"), columns, strict=True)))
+    labels = list(series)
+    picked = alt.selection_point(name="series", fields=["series"], bind="legend")
+    dashes = alt.Scale(domain=labels, range=[DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(labels))])
+    mark: dict[str, Any] = {"interpolate": interpolate, "strokeWidth": 1.8, "clip": True, "point": dots}
+    lines = (
+        alt.Chart(data, name="lines")
+        .mark_line(**mark)
+        .encode(
+            x=alt.X("x", **x.settings()),
+            y=alt.Y("y", **y.settings()),
+            color=colour(labels, colours),
+            opacity=alt.condition(picked, alt.value(1.0), alt.value(0.12)),
+            tooltip=[*([{"field": "series"}] if len(labels) > 1 else []), x.tooltip("x"), y.tooltip("y")],
+        )
+        .add_params(picked)
+    )
+    if len(labels) > len(SERIES):
+        lines = lines.encode(strokeDash=alt.StrokeDash("series:N", scale=dashes, legend=None))
+    return chart(title, zoomed(alt.layer(*beside, lines)), height)
+
+
+def distributions(
+    title: str, values: Mapping[str, ArrayLike], x: Axis, y: str, colours: Mapping[str, str] | None = None
+) -> Chart:
+    """Shares at or below each value, a curve a label, thinned."""
+    cdfs = {label: thin_cdf(numbers) for label, numbers in values.items()}
+    return curves(title, cdfs, x, Axis(y, "share", low=0.0, high=1.0), colours=colours)
+
+
+def line_at(axis: str, *values: float) -> Any:
+    """Thin lines at values of an axis, x or y."""
+    import altair as alt
+
+    rule = alt.Chart(records(at=values)).mark_rule(opacity=0.55, strokeDash=[4, 3])
+    return rule.encode(**{axis: alt.X("at:Q") if axis == "x" else alt.Y("at:Q")})
+
+
+def bands(
+    title: str,
+    rows: Sequence[str],
+    columns: Mapping[str, Iterable[Any]],
+    mark: Mapping[str, Any],
+    x: Mapping[str, Any],
+    *,
+    step: int = 24,
+    zoom: bool = False,
+    **channels: Any,
+) -> Chart:
+    """A band a row, names left of them, in the order given.
+
+    Parameters
+    ----------
+    columns : by name; `row` names the band
+    mark, x : of Vega-Lite
+    """
+    import altair as alt
+
+    order = [wrapped(row) for row in rows]
+    data = records(**{**columns, "row": [wrapped(row) for row in columns["row"]]})
+    made: dict[str, Any] = {"name": "bands", "mark": dict(mark)}
+    drawn = alt.Chart(data, **made).encode(
+        x=alt.X(**x),
+        y=alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelExpr="split(datum.label, '\\n')", grid=False)),
+        **channels,
+    )
+    return chart(title, zoomed(drawn) if zoom else drawn, height_of(order, step))
+
+
+def height_of(names: Sequence[str], step: int) -> int:
+    """Pixels of bands of `step` each, more where a name takes several lines."""
+    return len(names) * max(step, 15 * max((name.count("\n") + 1 for name in names), default=1))
+
+
+def shade(title: str, least: float | None = 0.0, most: float | None = None, form: str = "") -> "alt.Color":
+    """The channel of a number as a colour, readable with any colour vision."""
+    import altair as alt
+
+    scale = alt.Scale(scheme="cividis", domainMin=least, **({} if most is None else {"domainMax": most}))
+    legend = alt.Legend(title=title, gradientLength=160, titleFontWeight="normal", titleLimit=300, format=form)
+    return alt.Color("value:Q", scale=scale, legend=legend)
+
+
+def svg_of(one: Chart) -> str:
+    """The chart as an SVG that stands alone."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(_alone(one), vl_version=_version()))
+
+
+def png_of(one: Chart) -> bytes:
+    """The chart as a picture on white."""
+    import vl_convert
+
+    return bytes(vl_convert.vegalite_to_png(_alone(one), vl_version=_version(), scale=PNG_SCALE))
+
+
+def _alone(one: Chart) -> dict[str, Any]:
+    """With its title, in a width of its own, black on white."""
+    text = json.dumps({**one.spec, "width": STATIC_WIDTH}).replace(f'"{INK}"', '"#1a2b3c"')
+    title = {"text": one.title, "anchor": "start", "fontSize": 13}
+    spec: dict[str, Any] = json.loads(text)
+    return {**spec, "title": title, "config": {**spec["config"], "background": "white"}, "autosize": "pad"}
+
+
+def _version() -> str:
+    """Of Vega-Lite, as altair writes it and vl-convert draws it."""
+    import altair as alt
+
+    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, which loads nothing."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle(snippet=None, vl_version=_version()))
+
+
+def as_json(one: Chart) -> str:
+    """The specification as a page holds it: no text of it ends the element that it stands in."""
+    return json.dumps(one.spec, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")

@@ -1,0 +1,44 @@
+"use strict";
+// Charts: each is drawn into its box, as wide as that is; a mark that is clicked tells its command, where it has one.
+for (const figure of document.querySelectorAll("figure[data-chart]")) {
+  const spec = JSON.parse(figure.querySelector("script").textContent);
+  const told = figure.querySelector("output");
+  vegaEmbed(figure.querySelector(".plot"), spec, { renderer: "svg", actions: false }).then(({ view }) => {
+    figure.dataset.chart = "drawn";
+    view.addEventListener("click", (_, item) => {
+      if (item && item.datum && item.datum.command) told.textContent = item.datum.command;
+    });
+    // Printed pages and turned telephones are of another width than the window was.
+    addEventListener("beforeprint", () => view.resize().run());
+  });
+}
+
+// Tables: a click on a column's name, or Enter on it, sorts by it; once more turns the order around.
+const MINUS = /\u2212/g;
+const UNITS = { s: 1, min: 60, h: 3600, d: 86400 };
+function key(row, column) {
+  const text = row.cells[column].textContent.trim();
+  if (/^\d{4}-\d\d/.test(text)) return text; // dates sort as they are written
+  const found = text.replace(MINUS, "-").match(/^[+]?(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?:\s*(\S+))?/);
+  return found ? Number(found[1].replace(/,/g, "")) * (UNITS[found[2]] || 1) : text.toLowerCase();
+}
+function order(a, b) {
+  if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
+  return typeof a === "number" ? -1 : 1;
+}
+for (const table of document.querySelectorAll("table")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = head.querySelector("button");
+    if (!button) return;
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const body = table.tBodies[0];
+      const rows = [...body.rows].map((row) => [key(row, column), row]);
+      rows.sort((one, other) => (down ? order(other[0], one[0]) : order(one[0], other[0])));
+      body.append(...rows.map((row) => row[1]));
+    });
+  });
+}

@@ -1,0 +1,123 @@
+"""Every page in a real browser, wide and narrow: nothing cut, no mistake, no request, charts drawn, tables sort."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobcast.domain.clock import Clock
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.experiments.search.front import front_page, front_plots
+from jobcast.pipelines.report.advice import choice_page
+from jobcast.pipelines.report.backtest_page import render_report
+from jobcast.pipelines.report.completion_plot import Curve, write_plot
+from jobcast.pipelines.report.trace_page import write_description
+from jobcast.traces.describe import describe
+from tests.live.server.browser import Browser, found
+from tests.papers.pcs.test_pcs_fronts import front
+from tests.pipelines.report.test_backtest_page import sample
+from tests.pipelines.report.test_trace_page import made_trace
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(found() is None, reason="there is no Chromium here"),
+]
+PICTURES = os.environ.get("JOBCAST_PICTURES")
+"""A folder for pictures of the pages, to be looked at."""
+DRAWN = "[...document.querySelectorAll('figure[data-chart]')].every((one) => one.dataset.chart === 'drawn')"
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+MARKS = "[...document.querySelectorAll('.plot')].map((one) => one.querySelectorAll('svg path').length)"
+CUT = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter((text) => {
+    const at = text.getBoundingClientRect();
+    return at.width && (at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1);
+  }).map((text) => text.textContent);
+})"""
+
+
+def report(path: Path) -> None:
+    path.write_text(render_report(sample()), encoding="utf-8")
+
+
+def choice(path: Path) -> None:
+    told = {**sample().choice, "skipped": [{"policy": "pcs", "lacks": "sizes"}], "remedy": ""}
+    path.write_text(choice_page(told, [("trace", "jobs.parquet")], "--trace jobs.parquet", "jobcast choose"), "utf-8")
+
+
+def description(path: Path) -> None:
+    trace = made_trace()
+    write_description(describe(trace, [Pool("a", 8), Pool("c", 64)]).to_dict(), path, trace.submit_s)
+
+
+def search(path: Path) -> None:
+    found = front((100_000.0, 40.0), (112_000.0, 30.0), (158_000.0, 10.0), (398_000.0, 5.0))
+    path.write_text(front_page(found, front_plots(found, "front.parquet"), "front.parquet"), encoding="utf-8")
+
+
+def completion(path: Path) -> None:
+    drawn = np.random.default_rng(0).lognormal(9.0, 0.7, 200)
+    told = [Curve("2 GPUs", kind, drawn * times, 900.0 * times, 40_000.0) for kind, times in (("start", 1), ("end", 2))]
+    write_plot(path, "When job 7 ends", told, Clock(0.0), "job 7 ends by 23:10 with 90 %")
+
+
+PAGES = {"report": report, "choice": choice, "description": description, "search": search, "completion": completion}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, write in PAGES.items():
+        write(folder / f"{name}.html")
+    return folder
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [1300, 400])
+def test_a_page_is_whole_at_any_width(browser, pages, name, width):
+    del browser.errors[:], browser.requests[:]
+    address = (pages / f"{name}.html").as_uri()
+    browser.open(address, width)
+    browser.wait(DRAWN)
+    if PICTURES:
+        browser.picture(Path(PICTURES) / f"{name}-{width}.png")
+    assert browser.run(OVERFLOW) <= 0
+    assert min(browser.run(MARKS)) > 0
+    assert browser.run(CUT) == []
+    assert browser.errors == []
+    assert set(browser.requests) == {address}
+
+
+def test_a_column_sorts_by_what_it_holds_and_a_key_turns_it_around(browser, pages):
+    browser.open((pages / "choice.html").as_uri(), 1300)
+    head = "document.querySelectorAll('table')[0].tHead.rows[0].cells[2]"
+    column = "[...document.querySelectorAll('table')[0].tBodies[0].rows].map((row) => row.cells[2].textContent)"
+
+    def numbers():
+        return [float(text.replace(",", "").replace("+", "").replace("\u2212", "-")) for text in browser.run(column)]
+
+    browser.run(f"{head}.querySelector('button').click()")
+    assert numbers() == sorted(numbers())
+    assert len(set(numbers())) > 5
+    browser.run(f"{head}.querySelector('button').focus()")
+    browser.press("Enter")
+    assert numbers() == sorted(numbers(), reverse=True)
+    assert browser.run(f"{head}.getAttribute('aria-sort')") == "descending"
+
+
+def test_a_point_of_a_front_tells_the_command_that_takes_it(browser, pages):
+    browser.open((pages / "search.html").as_uri(), 1300)
+    browser.wait(DRAWN)
+    browser.run(
+        "[...document.querySelectorAll('.plot path[aria-label]')].find((one) => one.ariaLabel.includes('pick 2'))"
+        ".dispatchEvent(new MouseEvent('click', { bubbles: true }))"
+    )
+    told = browser.run("document.querySelector('figure output').textContent")
+    assert told == "jobcast search apply front.parquet --pick 2 --out config.json"
