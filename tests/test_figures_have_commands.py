@@ -5,8 +5,12 @@ numbers or more (a number with a unit). Settings, limits and declared inputs are
 same section, in its head (the text above its first subsection), or in the block before or after; it must exist.
 """
 
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,3 +152,57 @@ def test_every_command_in_a_block_can_be_run(page):
     lines = [line for one in blocks(page) if one.text.startswith("```") for line in commands(one.text)]
     wrong = [f"{line}: {why}" for line in lines if (why := complaint(line))]
     assert not wrong, "\n".join(wrong)
+
+
+def told(folder: Path, line: str) -> str:
+    """What a command prints, run in a folder that is its home, too."""
+    environment = {**os.environ, "JOBCAST_HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-m", *shlex.split(line)], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def rows_of(text: str) -> set[tuple[str, ...]]:
+    """Lines as their cells, however these are parted."""
+    return {tuple(re.split(r"\s{2,}|\s*\|\s*", line.strip("| "))) for line in text.splitlines()}
+
+
+@pytest.mark.slow
+def test_rows_of_the_backtest_of_every_scheduler(tmp_path):
+    page = (ROOT / "docs" / "backtests.md").read_text(encoding="utf-8")
+    before, cluster = re.search(
+        r"^```\n([^`]*?)cat > cluster.yaml <<END\n(.*?)END$", page, re.DOTALL | re.MULTILINE
+    ).groups()
+    for line in before.splitlines():
+        told(tmp_path, line)
+    (tmp_path / "cluster.yaml").write_text(cluster, encoding="utf-8")
+    policies = ("mmfs", "gssf‡", "las†‡")
+    files = "--trace enriched/jobs.parquet --cluster cluster.yaml"
+    out = told(tmp_path, f"jobcast backtest {files} --policies mmfs,gssf,las --forecasts oracle --quiet")
+    made = {row for row in rows_of(out) if row[0] in policies}
+    assert len(made) == len(policies)
+    assert made <= rows_of(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mmfs", "gssf"])
+def test_a_row_of_the_closed_loop(tmp_path, policy):
+    page = (ROOT / "docs" / "closed-loop.md").read_text(encoding="utf-8")
+    told(tmp_path, next(line for line in commands(page) if line.startswith("jobcast trace generate campus")))
+    line = (
+        f"jobcast simulate --trace jobs.parquet --pools pools.csv --from 2024-01-27 --policy {policy} --quiet --json -"
+    )
+    cells: list[str] = []
+    for option in ("", " --closed-loop"):
+        found = json.loads(told(tmp_path, line + option))
+        cells += [f"{found['speedup_gmean']:.2f}", f"{found['slowed_pct']:.2f} %", f"{found['mean_jct_s'] / 3600:.2f}"]
+    assert any(row[:7] == (f"`{policy}`", *cells) for row in rows_of(page)), cells
+
+
+@pytest.mark.slow
+def test_the_toy_of_pcs(tmp_path):
+    told(tmp_path, f"papers.pcs figure1 --out {tmp_path}")
+    made = (tmp_path / "figure1" / "figure1.md").read_text(encoding="utf-8")
+    assert made == (ROOT / "docs" / "pcs" / "figure1" / "figure1.md").read_text(encoding="utf-8")
