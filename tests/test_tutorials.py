@@ -26,10 +26,11 @@ def commands_of(block: str, prompt: str) -> list[str]:
 
 def told_by_shell(line: str, folder: Path) -> str:
     environment = {**os.environ, "JOBCAST_HOME": str(folder), "COLUMNS": "120", "OMP_WAIT_POLICY": "passive"}
+    line, _, into = line.partition(" > ")
     words = [sys.executable, "-m", *shlex.split(line)]
     told = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
     assert told.returncode == 0, f"{line}: {told.stderr}"
-    return told.stdout
+    return "" if into else told.stdout
 
 
 def told_by_python(line: str, console: code.InteractiveConsole) -> str:
