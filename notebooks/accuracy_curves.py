@@ -54,12 +54,9 @@ for seed in (0, 1):
             "curves_out": room / "curves.parquet",
         }
         jc.command("trace", "generate", "mlfs", **files, seed=seed, set={"jobs": 60})
-        jobs, curves = pd.read_parquet(files["out"]), pd.read_parquet(files["curves_out"])
-        parts.append(
-            curves.merge(jobs[["job_id", "model"]], on="job_id").rename(
-                columns={"model": "app", "job_id": "batch_size"}
-            )
-        )
+        models = pd.read_parquet(files["out"])[["job_id", "model"]].rename(columns={"model": "app"})
+        runs = pd.read_parquet(files["curves_out"]).query("epoch > 0").merge(models, on="job_id")
+        parts.append(runs.assign(batch_size=runs["job_id"].astype(int) + 1))  # each run has a number of its own
     parts[-1][["app", "batch_size", "epoch", "metric"]].to_csv(room / f"curves{seed}.csv", index=False)
 version = jc.train("accuracy-curve", room / "curves0.csv")
 scores = pd.concat(
@@ -77,7 +74,7 @@ model = jc.load(version)
 runs = [run for _, run in pd.read_csv(room / "curves1.csv").groupby(["app", "batch_size"]) if len(run) > 20]
 figure, panels = plt.subplots(2, 3, figsize=(9, 5), layout="constrained")
 for run, axes in zip(runs[:: max(len(runs) // 6, 1)], panels.flat, strict=False):
-    metric = run.loc[run["epoch"] > 0, "metric"].to_numpy()
+    metric = run["metric"].to_numpy()
     seen = max(int(SEEN * len(metric)), 2)
     epochs = np.arange(seen + 1, len(metric) + 1)
     forecast = model.forecast_arrays(metric[None], [seen], [len(metric)], apps=[str(run["app"].iloc[0])])

@@ -57,7 +57,7 @@ pd.DataFrame(kept["groups"])[["kind", "made", "kept", "broken_low", "broken_high
 
 # %%
 look = max(answers, key=lambda answer: len(answer["jobs"]))
-ends = {row["job_id"]: row["end_time"].timestamp() for row in run.jobs.select("job_id", "end_time").to_dicts()}
+ends = dict(zip(run.jobs["job_id"], run.jobs["end_time"], strict=True))
 at = pd.Timestamp(look["at"]).timestamp()
 figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
 for place, job in enumerate(look["jobs"][:25]):

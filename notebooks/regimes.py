@@ -15,10 +15,10 @@
 #
 # Training jobs may enlarge their batch size on the way, and then finish an epoch sooner: a job runs through *regimes*.
 # Shockwave plans rounds ahead and so has to know which regimes come. `greedy` believes that nothing changes any more,
-# `restatement` that what is left is split evenly over the regimes to come, `bayes` counts epochs; `oracle` knows.
+# `restatement` that what is left is split evenly over the regimes to come; `oracle` knows.
 # The market by which Shockwave weighs jobs that will speed up is looked at in [market.py](market.py).
 #
-# **The data.** Without settings, 150 jobs of a generated campus, enriched: models, epochs and batch sizes are supplied by
+# **The data.** Without settings, 50 jobs of a generated campus, enriched: models, epochs and batch sizes are supplied by
 # declared rules ([docs/enrich.md](../docs/enrich.md)). For your own trace set `TRACE` below, or the environment variable
 # `JOBCAST_NOTEBOOK_TRACE`; it is enriched alike.
 
@@ -33,7 +33,7 @@ import pandas as pd
 import jobcast as jc
 
 TRACE = os.environ.get("JOBCAST_NOTEBOOK_TRACE")  # CSV or Parquet; none: generated
-JOBS, GPUS, SOURCES = 150, 8, ["oracle", "restatement", "bayes", "greedy"]
+JOBS, GPUS, SOURCES = 50, 8, ["oracle", "restatement", "greedy"]
 scratch = tempfile.TemporaryDirectory()
 room = Path(scratch.name)
 

@@ -454,7 +454,7 @@ def command(*words: str, **options: Any) -> Any:
         line = ["--quiet", *words, *given, *(["--json", str(told)] if tells else [])]
         try:
             with redirect_stdout(StringIO()):  # the table, which the figures stand for
-                cli.main([*line, *(["--json", str(told)] if tells else [])], "jobcast", standalone_mode=False)
+                cli.main(line, "jobcast", standalone_mode=False)
         except click.ClickException as error:
             raise ConfigError(f"{' '.join(words)}: {error.format_message()}") from error
         return read_json(told) if tells else None
