@@ -42,8 +42,8 @@ HOUR_S, SHOWN = 3600.0, 48
 trace = jc.read_trace(TRACE) if TRACE else jc.generate("campus", 0, {"weeks": 4, "pools": 3, "jobs": 3000})[0]
 first, last = trace.submit_s[[0, -1]]
 split = (first + 0.75 * (last - first)) // (24 * HOUR_S) * (24 * HOUR_S)  # a midnight (UTC)
-arrivals = jc.train("will-jobs-arrive", trace, until=split)
-load = jc.train("new-load", trace, until=split)
+arrivals = jc.train("will-jobs-arrive", trace, until=split, algorithm="logistic")
+load = jc.train("new-load", trace, until=split, algorithm="sliding-max")
 names = trace.jobs["pool"].to_numpy()
 pool = max(set(names), key=lambda name: (names == name).sum())
 print(f"{trace.name}: {len(trace):,} jobs, trained on the first {(split - first) / 86400:.0f} days; asked about {pool}")
