@@ -190,9 +190,7 @@ def test_rows_of_the_backtest_of_every_scheduler(tmp_path):
 def test_a_row_of_the_closed_loop(tmp_path):
     page = (ROOT / "docs" / "closed-loop.md").read_text(encoding="utf-8")
     told(tmp_path, next(line for line in commands(page) if line.startswith("jobcast trace generate campus")))
-    line = (
-        f"jobcast simulate --trace jobs.parquet --pools pools.csv --from 2024-01-27 --policy mmfs --quiet --json -"
-    )
+    line = "jobcast simulate --trace jobs.parquet --pools pools.csv --from 2024-01-27 --policy mmfs --quiet --json -"
     cells: list[str] = []
     for option in ("", " --closed-loop"):
         found = json.loads(told(tmp_path, line + option))
