@@ -15,7 +15,7 @@
 #
 # Who waits wants to know for how long. `predict jct` plays a few dozen futures of the queue forward from an instant and
 # tells an interval for each job's start and end that should hold nine times in ten. Each answer is kept as a promise; here
-# they are made twice a day and then held against what came.
+# they are made at eight instants and then held against what came.
 #
 # **The data.** Without settings, two weeks of a generated campus: three pools, 1,500 jobs, replayed under `fcfs`. For your
 # own trace set `TRACE` below, or the environment variable `JOBCAST_NOTEBOOK_TRACE` (quotas: `JOBCAST_NOTEBOOK_POOLS`).

@@ -31,8 +31,11 @@ NOT_NOTEBOOKS = frozenset({Path(__file__).name})
 PAGE = """{%- extends "index.html.j2" -%}
 {%- block html_head_js -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
-{%- block html_head_js_mermaidjs -%}{%- endblock -%}"""
-"""JupyterLab's page without the scripts that it would fetch; nothing in our notebooks needs them."""
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}
+{%- block data_png -%}
+<img alt="{{ output.metadata.alt | escape_html }}" src="data:image/png;base64,{{ output.data['image/png'] }}">
+{%- endblock -%}"""
+"""JupyterLab's page without the scripts that it would fetch, which nothing in our notebooks needs; plots have words."""
 WAIT_ASLEEP = {"OMP_WAIT_POLICY": "passive"}
 """Threads of the boosters sleep while they wait for one another: on a busy machine they else take each other's time."""
 
@@ -98,7 +101,7 @@ def _with_words(notebook: NotebookNode) -> NotebookNode:
             heading = next((line.lstrip("# ") for line in cell.source.splitlines() if line.startswith("#")), heading)
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
-                output.metadata["image/png"] = {"alt": heading}
+                output.metadata["alt"] = heading
     return notebook
 
 
