@@ -14,11 +14,12 @@
 # # What is it worth to foresee the batch sizes of training jobs?
 #
 # Training jobs may enlarge their batch size on the way, and then finish an epoch sooner: a job runs through *regimes*.
-# Shockwave plans rounds ahead and so has to know which regimes come. `greedy` believes that nothing changes any more,
-# `restatement` that what is left is split evenly over the regimes to come; `oracle` knows.
+# Who plans ahead has to know which regimes come: `srpt` serves the job with the least time left, `shockwave` plans a window
+# of rounds (set `POLICY` to it; it takes minutes). `greedy` believes that nothing changes any more,
+# `restatement` that what is left is split evenly over the regimes to come, `bayes` counts epochs; `oracle` knows.
 # The market by which Shockwave weighs jobs that will speed up is looked at in [market.py](market.py).
 #
-# **The data.** Without settings, 50 jobs of a generated campus, enriched: models, epochs and batch sizes are supplied by
+# **The data.** Without settings, 100 jobs of a generated campus, enriched: models, epochs and batch sizes are supplied by
 # declared rules ([docs/enrich.md](../docs/enrich.md)). For your own trace set `TRACE` below, or the environment variable
 # `JOBCAST_NOTEBOOK_TRACE`; it is enriched alike.
 
@@ -33,7 +34,7 @@ import pandas as pd
 import jobcast as jc
 
 TRACE = os.environ.get("JOBCAST_NOTEBOOK_TRACE")  # CSV or Parquet; none: generated
-JOBS, GPUS, SOURCES = 50, 8, ["oracle", "restatement", "greedy"]
+JOBS, GPUS, POLICY, SOURCES = 100, 8, "srpt", ["oracle", "restatement", "bayes", "greedy"]
 scratch = tempfile.TemporaryDirectory()
 room = Path(scratch.name)
 
@@ -53,7 +54,7 @@ print(
 )
 
 # %% [markdown]
-# ## The same jobs under Shockwave, with each forecast of what comes
+# ## The same jobs, with each forecast of what comes
 #
 # Makespan: until the last job has ended. Worst fairness: the largest ratio of a job's time to that on its fair share.
 
@@ -61,7 +62,7 @@ print(
 rows = []
 for source in SOURCES:
     run = jc.simulate(
-        room / "enriched" / "jobs.parquet", "shockwave", GPUS, forecasts=source, baseline="none", drop_wide=True
+        room / "enriched" / "jobs.parquet", POLICY, GPUS, forecasts=source, baseline="none", drop_wide=True
     )
     rows.append({"forecasts": source} | {name: run.result[name] for name in ("makespan_s", "mean_jct_s", "worst_ftf")})
 runs = pd.DataFrame(rows).set_index("forecasts")
