@@ -19,7 +19,7 @@
 # `restatement` that what is left is split evenly over the regimes to come, `bayes` counts epochs; `oracle` knows.
 # The market by which Shockwave weighs jobs that will speed up is looked at in [market.py](market.py).
 #
-# **The data.** Without settings, 100 jobs of a generated campus, enriched: models, epochs and batch sizes are supplied by
+# **The data.** Without settings, 200 jobs of a generated campus, enriched: models, epochs and batch sizes are supplied by
 # declared rules ([docs/enrich.md](../docs/enrich.md)). For your own trace set `TRACE` below, or the environment variable
 # `JOBCAST_NOTEBOOK_TRACE`; it is enriched alike.
 
@@ -34,7 +34,7 @@ import pandas as pd
 import jobcast as jc
 
 TRACE = os.environ.get("JOBCAST_NOTEBOOK_TRACE")  # CSV or Parquet; none: generated
-JOBS, GPUS, POLICY, SOURCES = 100, 8, "srpt", ["oracle", "restatement", "bayes", "greedy"]
+JOBS, GPUS, POLICY, SOURCES = 200, 4, "srpt", ["oracle", "restatement", "bayes", "greedy"]
 scratch = tempfile.TemporaryDirectory()
 room = Path(scratch.name)
 
