@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow repro experiments stale lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
+.PHONY: help install run test test-slow repro experiments stale lint bench notebooks docs reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ bench: install  ## the bars: features, predictions, simulations (JOBCAST_DATA na
 notebooks: install  ## execute the notebooks (their outputs lie in notebooks/executed/)
 	@$(BIN)/python notebooks/execute.py
 
+docs: install  ## the documentation as a site that needs no network, in site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo site/index.html
+
 reproduce-shockwave: install  ## the tables and figures of Shockwave into docs/shockwave/ (JOBCAST_DATA names the folder of traces)
 	@$(BIN)/python -m papers.shockwave
 
@@ -81,4 +84,4 @@ lock:  ## renew requirements.lock from pyproject.toml (needs uv)
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
 
 clean:  ## remove the environment and caches; traces, models and reports stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis site

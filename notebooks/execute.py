@@ -6,9 +6,7 @@ The kernel is the interpreter that runs this script, so that no kernel needs to 
 """
 
 import argparse
-import base64
 import os
-import re
 import sys
 import tempfile
 import time
@@ -33,10 +31,11 @@ NOT_NOTEBOOKS = frozenset({Path(__file__).name})
 PAGE = """{%- extends "index.html.j2" -%}
 {%- block html_head_js -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
-{%- block html_head_js_mermaidjs -%}{%- endblock -%}"""
-"""JupyterLab's page without the scripts that it would fetch; nothing in our notebooks needs them."""
-PLOT = re.compile(r'<img alt="[^"]*"([^>]*) src="data:image/svg\+xml;base64,([^"]*)"')
-LABEL = re.compile(r'aria-label="([^"]*)"')
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}
+{%- block data_png -%}
+<img alt="{{ output.metadata.alt | escape_html }}" src="data:image/png;base64,{{ output.data['image/png'] }}">
+{%- endblock -%}"""
+"""JupyterLab's page without the scripts that it would fetch, which nothing in our notebooks needs; plots have words."""
 WAIT_ASLEEP = {"OMP_WAIT_POLICY": "passive"}
 """Threads of the boosters sleep while they wait for one another: on a busy machine they else take each other's time."""
 
@@ -90,16 +89,20 @@ def execute(file: Path, environment: Mapping[str, str] | None = None) -> Noteboo
 def as_page(notebook: NotebookNode, title: str) -> str:
     """HTML of an executed notebook, self-contained."""
     exporter: Any = HTMLExporter(embed_images=True, raw_template=PAGE)
-    page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
-    return PLOT.sub(_with_words, str(page))
+    page, _ = exporter.from_notebook_node(_with_words(notebook), resources={"metadata": {"name": title}})
+    return str(page)
 
 
-def _with_words(plot: re.Match[str]) -> str:
-    """The plot with what it is called, for readers who cannot see it."""
-    attributes, drawing = plot.groups()
-    called = LABEL.search(base64.b64decode(drawing).decode())
-    alt = called[1] if called else ""
-    return f'<img alt="{alt}"{attributes} src="data:image/svg+xml;base64,{drawing}"'
+def _with_words(notebook: NotebookNode) -> NotebookNode:
+    """Plots called as the heading above them, for readers who cannot see them."""
+    heading = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            heading = next((line.lstrip("# ") for line in cell.source.splitlines() if line.startswith("#")), heading)
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output.metadata["alt"] = heading
+    return notebook
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,11 +7,15 @@ registry, by default that of the command line. Mistakes of the caller's raise `U
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 
 from jobcast.domain.errors import ConfigError
@@ -19,6 +23,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.models.evaluation.intervals import DRAWS
 from jobcast.models.registry import ModelVersion, Registry, open_registry
 from jobcast.pipelines.cli.backtest_request import BacktestRequest, run_backtest
+from jobcast.pipelines.cli.main import cli, command_named
 from jobcast.pipelines.cli.reference_pages import all_policies, all_predictors
 from jobcast.pipelines.cli.simulate_request import Finished, SimulateRequest, check_request, simulated
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -37,6 +42,7 @@ from jobcast.pipelines.lifecycle.replay_judges import Window
 from jobcast.pipelines.lifecycle.standards import standards_of
 from jobcast.pipelines.lifecycle.training import train_version
 from jobcast.pipelines.report.console import Kept
+from jobcast.pipelines.report.files import read_json
 from jobcast.pipelines.report.model_tables import version_row
 from jobcast.pipelines.surface_inputs import (
     Instant,
@@ -67,7 +73,9 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.describe import Description
 from jobcast.traces.describe import describe as describe_trace
 from jobcast.traces.generators import generate
+from jobcast.traces.pools import write_pools
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import write_trace
 
 EXAMPLE = {"weeks": 3, "pools": 2, "jobs": 800}
 """Settings of the generator `campus`."""
@@ -413,6 +421,64 @@ def explain(run: Finished | PathName, job_id: str) -> Explanation:
             return explain(Path(room) / "jobs.parquet", job_id)
     result = explain_job(read_run_table(Path(run), None), job_id)
     return Explanation(result, tell(result))
+
+
+def command(*words: str, **options: Any) -> Any:
+    """Any command that has no function here, such as `drift`, `choose`, `worth`, `invoice`, `predict jct`, `promises`.
+
+    Parameters
+    ----------
+    words : its name and arguments, as on the command line
+    options : a keyword an option: `windows=4` stands for `--windows 4`, True for a flag, `start` for `--from`; a trace,
+        pools and a run may be in memory, `set` is a mapping
+
+    Returns
+    -------
+    What `--json` tells; None of commands that tell nothing.
+
+    Raises
+    ------
+    UserError
+        As the command does; ConfigError for what cannot be on its line.
+
+    >>> import jobcast as jc
+    >>> trace, pools = jc.example_trace()
+    >>> run = jc.simulate(trace, "mmfs", pools, limit=100)
+    >>> [one["pool"] for one in jc.command("invoice", out=run)["pools"]]
+    ['production-1', 'research-1']
+    """
+    tells = any("--json" in parameter.opts for parameter in command_named(words)[1].params)
+    with tempfile.TemporaryDirectory(prefix="jobcast-command-") as room:
+        told = Path(room) / "told.json"
+        given = [word for name, value in options.items() for word in _on_line(name, value, Path(room))]
+        line = ["--quiet", *words, *given, *(["--json", str(told)] if tells else [])]
+        try:
+            with redirect_stdout(StringIO()):  # the table, which the figures stand for
+                cli.main(line, "jobcast", standalone_mode=False)
+        except click.ClickException as error:
+            raise ConfigError(f"{' '.join(words)}: {error.format_message()}") from error
+        return read_json(told) if tells else None
+
+
+def _on_line(name: str, value: Any, room: Path) -> list[str]:
+    """An option as the command line has it; what is in memory is written to a folder."""
+    option = "--from" if name == "start" else f"--{name.replace('_', '-')}"
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [option]
+    if name == "set":
+        return [word for key, text in texts(value).items() for word in ("--set", f"{key}={text}")]
+    path = room / (f"{name}.csv" if name == "pools" else f"{name}.parquet")
+    if isinstance(value, Trace):
+        write_trace(value, path)
+    elif isinstance(value, Finished):
+        value.write(path)
+    elif isinstance(value, Sequence) and value and all(isinstance(one, Pool) for one in value):
+        write_pools(value, path)
+    else:
+        return [option, value.isoformat() if isinstance(value, datetime) else str(value)]
+    return [option, str(path)]
 
 
 def workload(trace: Traced, cluster: Place = None, *, start: Instant = None, until: Instant = None) -> Workload:

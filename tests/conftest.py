@@ -36,7 +36,7 @@ def pytest_configure(config):
     assert [one.wait() for one in compiling] == [0] * len(compiling)
 
 
-LONG = ("dvc", "slurm", "notebooks", "market", "matrix", "worlds")
+LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")
 """Groups that take a worker for minutes, the longest first."""
 
 

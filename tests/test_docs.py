@@ -92,6 +92,32 @@ def test_the_page_of_the_house_draws_every_room():
     assert not [room for room in {*rooms, "papers"} if room not in drawing]
 
 
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Places on a page: headings as forges name them, and what is named by hand."""
+    text = prose(page)
+    heads = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", one) for one in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    slugs = {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in heads}
+    return slugs | {*re.findall(r'<a id="(\w+)">', text)}
+
+
+def test_links_lead_to_pages_and_to_places_on_them():
+    broken = []
+    for page in [*PAGES, ROOT / "notebooks" / "README.md", *(ROOT / "docs").glob("*/**/*.md")]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+            if "://" in link:
+                continue
+            place, _, anchor = link.partition("#")
+            to = (page.parent / place).resolve() if place else page
+            if not to.exists() or (anchor and to.suffix == ".md" and anchor not in anchors(to)):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert not broken
+
+
 def test_every_page_is_in_the_index():
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert not [page.name for page in PAGES[1:] if page.name != "index.md" and f"({page.name})" not in text]

@@ -176,6 +176,14 @@ def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, tra
     assert jc.explain(tmp_path / "log.csv", job).text == str(jc.explain(here, job))
 
 
+def test_any_command_takes_what_is_in_memory_and_tells_its_json(traced, capsys):
+    trace, pools = traced
+    told = jc.command("choose", trace=trace, pools=pools, policies="mmfs", windows=2, until="2024-01-06")
+    assert [one["label"] for one in told["candidates"]] == ["fcfs", "mmfs"]
+    assert told["inputs"]["trace"]["rows"] == len(trace)
+    assert capsys.readouterr().out == ""
+
+
 def test_backtests_tell_rows_and_gains(tmp_path, traced):
     trace, pools = traced
     found = jc.backtest(trace, "mmfs", pools, until="2024-01-06", jobs=1, home=tmp_path, out=tmp_path / "out")
@@ -230,6 +238,9 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
     ("call", "words"),
     [
         (lambda trace, home: jc.read_trace(home / "none.csv"), "none.csv"),
+        (lambda trace, home: jc.command("invoice", colour="red"), "--colour"),
+        (lambda trace, home: jc.command("nothing"), "nothing"),
+        (lambda trace, home: jc.command("trace", "describe", str(home / "none.csv")), "none.csv"),
         (lambda trace, home: jc.train("new-load", trace, colour="red", home=home), "'colour'"),
         (lambda trace, home: jc.train("new-load", trace, coverage=2.0, home=home), "coverage"),
         (lambda trace, home: jc.train("accuracy-curve", trace, home=home), "name the trace's file"),

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from difflib import get_close_matches
 from types import FrameType
 from typing import Any
@@ -218,7 +219,7 @@ def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error.format_message(), EXIT_USER
     if isinstance(error, click.UsageError):
-        where = error.ctx.command_path if error.ctx else _named(words)
+        where = error.ctx.command_path if error.ctx else command_named(words)[0]
         message = error.format_message()
         return _line(f"{message}{'' if message.endswith(('.', '?')) else '.'} See '{where} --help'."), EXIT_USER
     if isinstance(error, click.ClickException):
@@ -257,8 +258,8 @@ def _line(message: str) -> str:
     return f"jobcast: {text if len(text) <= MOST_TOLD else f'{text[:MOST_TOLD]}...'}"
 
 
-def _named(words: list[str]) -> str:
-    """The command that a line names, for errors that click raises without one."""
+def command_named(words: Sequence[str]) -> tuple[str, click.Command]:
+    """The command that a line names, and its path from `jobcast` on."""
     path = ["jobcast"]
     command: click.Command = cli
     for word in words:
@@ -266,4 +267,4 @@ def _named(words: list[str]) -> str:
         if isinstance(command, click.Group) and (found := command.get_command(click.Context(command), word)):
             path.append(word)
             command = found
-    return " ".join(path)
+    return " ".join(path), command

@@ -112,7 +112,8 @@ def in_terminal(
     paper = io.StringIO()
     # Without markup and emoji, so that brackets and colons in a label stay what they are.
     plain: dict[str, Any] = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
-    Paper(file=paper, width=TERMINAL_COLUMNS, **plain).print(table)
+    # In a notebook rich would show the table beside writing it.
+    Paper(file=paper, width=TERMINAL_COLUMNS, force_jupyter=False, **plain).print(table)
     # rich pads each line to the full width.
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jobcast.models.predictor import Predictor
     from jobcast.pipelines.surface import (
         backtest,
+        command,
         describe,
         evaluate,
         example_trace,
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _SURFACE = (
-    "backtest describe evaluate example_trace explain forecast load policies predictors promote registry rollback "
-    "simulate train versions workload"
+    "backtest command describe evaluate example_trace explain forecast load policies predictors promote registry "
+    "rollback simulate train versions workload"
 )
 _PLACES = {
     "domain.errors": "JobcastError UserError",
@@ -77,9 +78,10 @@ _HOMES = {name: module for module, names in _PLACES.items() for name in names.sp
 
 __all__ = [
     "Cluster", "Decision", "Forecasts", "Grant", "Job", "JobcastError", "Policy", "Pool", "Predictor", "Simulation",
-    "Trace", "UserError", "View", "__version__", "backtest", "check_policy", "check_predictor", "describe", "evaluate",
-    "example_trace", "explain", "forecast", "generate", "load", "make_policy", "policies", "policy", "predictors",
-    "promote", "read_trace", "registry", "rollback", "simulate", "train", "versions", "workload",
+    "Trace", "UserError", "View", "__version__", "backtest", "check_policy", "check_predictor", "command",
+    "describe", "evaluate", "example_trace", "explain", "forecast", "generate", "load", "make_policy", "policies",
+    "policy", "predictors", "promote", "read_trace", "registry", "rollback", "simulate", "train", "versions",
+    "workload",
 ]  # fmt: skip
 
 
