@@ -10,6 +10,7 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
+from jobcast.pipelines.report.compiling import tell_compiling
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import check_outputs, to_json, write_text
 from jobcast.pipelines.report.formatting import counted, parse_time
@@ -218,7 +219,9 @@ def asked_think_s(closed_loop: bool, max_think_s: float | None) -> float | None:
 
 def console_of() -> Console:
     """The console that the command line's `--quiet` asked for."""
-    return Console(quiet=bool((click.get_current_context().obj or {}).get("quiet")))
+    console = Console(quiet=bool((click.get_current_context().obj or {}).get("quiet")))
+    tell_compiling(console.note)
+    return console
 
 
 def tell_notes(trace: "Trace", console: Console) -> None:
