@@ -58,7 +58,7 @@ def working_s() -> float:
 
 
 def tell_compiling(notice: Callable[[str], None]) -> None:
-    """Call `notice` when compiling begins to last. Numba, slow to import, is only listened to once somebody needs it."""
+    """Call `notice` when compiling begins to last; numba, slow to import, is listened to once somebody needs it."""
     COMPILING.notice = notice
     if "numba.core.dispatcher" in sys.modules:
         _listen()
