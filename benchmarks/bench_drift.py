@@ -1,9 +1,9 @@
 """Does `jobcast drift` tell when a version no longer fits, and keep still when it does?
 
-Each seed is a campus of six weeks. A version of each predictor learns from the first four; the last two are looked at as
-they are and after shifts of them alone. A shift counts as harm where a figure of the version on the shifted weeks is worse
-than on the same weeks unshifted by more than its limit of "watch", and as harmless where by less than a third of it; what
-lies between counts as neither. Shifts are tried from a kind on that goes with the seed, until one harms.
+Each seed is a campus of six weeks. A version of each predictor learns from the first four; the last two are looked at
+as they are and after shifts of them alone. A shift counts as harm where a figure of the version on the shifted weeks is
+worse than on the same weeks unshifted by more than its limit of "watch", and as harmless where by less than a third of
+it; what lies between counts as neither. Shifts are tried from a kind on that goes with the seed, until one harms.
 
     python benchmarks/bench_drift.py --seeds 1000:1034 --json drift.json
 """

@@ -20,6 +20,8 @@ from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows
 
 FALSE_ALARMS = 0.05
 """Of versions that fit, the share that may be told something else, over all weeks that they are watched."""
+GRANTED = 0.5
+"""Share of a limit that is granted to what a few weeks of training leave open, on stationary traces as well."""
 LEAST_DAYS = 4
 """With rows that an interval needs."""
 SETTLED = 0.99
@@ -59,7 +61,7 @@ class Found:
     @property
     def off(self) -> bool:
         """Whether it is off beyond doubt, and by more than matters."""
-        return self.excess > self.watch and self.sure > 0.0
+        return self.excess > self.watch and self.sure > GRANTED * self.watch
 
     def to_dict(self) -> dict[str, Any]:
         """For results."""
@@ -146,7 +148,7 @@ def findings(
 
 
 FINE, WATCH, RETRAIN, ROLL_BACK, CHECK = "fine", "watch", "retrain", "roll back", "check the data"
-"""Verdicts."""
+VERDICTS = (FINE, WATCH, RETRAIN, ROLL_BACK, CHECK)
 LOST = 0.5
 """Share of its rows by which an input must have gone missing for the data to be asked about first."""
 SILENT = 3.0
