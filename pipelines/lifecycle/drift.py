@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.errors import RegistryError
 from jobcast.domain.switches import Switch
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
@@ -125,7 +126,7 @@ class _Watch:
             "jobs": max(counts) if jobs is None else jobs,
             "verdict": verdict.says,
             "reasons": [*verdict.broken, *map(self.in_words, verdict.off)],
-            "off": [{**one.to_dict(), "since_s": None, "since": self.says(one.since_s)} for one in verdict.off],
+            "off": [{**one.to_dict(), "since": self.says(one.since_s)} for one in verdict.off],
             "blocks": blocks,
             "inputs": inputs,
             "cost": cost,
@@ -138,7 +139,7 @@ class _Watch:
 
     def in_words(self, one: Found) -> str:
         """A figure that is off."""
-        return f"{in_words(one, one.figure in self.nominal)}, since {self.says(one.since_s)[:10]}"
+        return f"{in_words(one, one.figure in self.nominal)}, since {self.says(one.since_s)}"
 
     def verdict(self, week: tuple[float, float], rows: Blocks, broken: Sequence[str], earlier: Blocks) -> Verdict:
         """What is said at the end of a week, by what was known then; `earlier`: rows of the champion of before."""
@@ -168,7 +169,7 @@ class _Watch:
             },
             "window": {"from": self.says(span.from_s), "until": self.says(span.until_s)},
             "verdict": weeks[-1]["verdict"],
-            "advice": advice(weeks, version.name, str(source["inputs"]["trace"]["path"]), span.until_s),
+            "advice": advice(weeks, version.name, source["inputs"]["trace"]["path"], span.until_s if known else None),
             "as_of": self.says(span.until_s),
             "weeks": weeks,
             "nominal": dict(self.nominal),
@@ -302,7 +303,10 @@ def _before(watch: _Watch, registry: Registry, whole: Sample, span: Span) -> Blo
     if unseen_from_s(version, whole.trace) > span.from_s:
         return {}
     sample = replace(whole, from_s=span.from_s, until_s=span.until_s, known_s=span.until_s)
-    return watch.life.rows(registry.load(version), sample)
+    try:
+        return watch.life.rows(registry.load(version), sample)
+    except RegistryError:
+        return {}  # of other features than today's: nobody could go back to it
 
 
 def _estimated(made: Rows, known: Rows) -> dict[str, Any]:

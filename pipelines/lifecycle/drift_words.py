@@ -41,13 +41,13 @@ def in_words(one: Found, promised: bool) -> str:
     return f"{one.block}: {words} {number(one.value)} ({number(one.low)} to {number(one.high)}{beside})"
 
 
-def advice(weeks: Sequence[Mapping[str, Any]], name: str, path: str, until_s: float) -> dict[str, Any]:
+def advice(weeks: Sequence[Mapping[str, Any]], name: str, path: str, until_s: float | None) -> dict[str, Any]:
     """What happened, since when, what it costs and what to do, of weeks up to the last one.
 
     Parameters
     ----------
     name, path : of the predictor and of the trace
-    until_s : up to when there is something to learn from, seconds from the epoch
+    until_s : up to when there is something to learn from, seconds from the epoch; None of a file without a calendar
     """
     last = weeks[-1]
     says, moved = last["verdict"], last["inputs"]["moved"]
@@ -81,10 +81,11 @@ def _to_do(says: str) -> str:
     }.get(says, "look again next week; it is off by more than chance, but not by much")
 
 
-def _command(says: str, name: str, path: str, until_s: float) -> str | None:
+def _command(says: str, name: str, path: str, until_s: float | None) -> str | None:
     """What to type, where there is something to do."""
-    words = {
-        RETRAIN: ("train", name, "--trace", path, "--until", str(iso(until_s))),
+    until = () if until_s is None else ("--until", str(iso(until_s)))
+    words: tuple[str, ...] | None = {
+        RETRAIN: ("train", name, "--trace", path, *until),
         ROLL_BACK: ("models", "rollback", name),
         CHECK: ("trace", "describe", path),
     }.get(says)
