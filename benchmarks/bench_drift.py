@@ -74,7 +74,7 @@ def bursty(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
 
 def renamed(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
     """Users come by new names."""
-    return jobs.with_columns("new-" + pl.col("user"))
+    return jobs.with_columns(pl.format("new-{}", "user").alias("user"))
 
 
 SHIFTS: dict[str, Shift] = {

@@ -107,11 +107,13 @@ class ArrivalRows(Rows):
     def figures(self) -> dict[str, Figure]:
         """See `scores`; `bias` is the mean forecast less the base rate."""
         base, forecast = scores.mean(self.arrives), scores.mean(self.probability)
+        found = scores.detection(self.arrives, self.declared)
         return {
             "n": len(self),
             "base_rate": base,
             "pr_auc": scores.pr_auc(self.arrives, self.probability),
-            "f1": scores.detection(self.arrives, self.declared)["f1"],
+            **{name: found[name] for name in ("precision", "recall", "f1")},
+            "accuracy": scores.mean(self.arrives == self.declared),
             "ece": scores.ece(self.arrives, self.probability),
             "bias": None if base is None or forecast is None else forecast - base,
             "surprise": scores.mean((self.probability - self.arrives) * self._logit()),
@@ -119,17 +121,16 @@ class ArrivalRows(Rows):
         }
 
     def parts(self) -> "Parts":
-        """`bias`, `surprise`, and what the gate costs: see `scores.gate`."""
-        all_rows, idle = np.ones(len(self)), ~self.arrives
+        """`bias`, `surprise` (Spiegelhalter's test, Statistics in Medicine 5, 1986), and the gate's misses."""
+        all_rows = np.ones(len(self))
         return {
             "bias": (self.probability - self.arrives, all_rows),
             "surprise": ((self.probability - self.arrives) * self._logit(), all_rows),
             "miss_rate": (1.0 * (self.arrives & ~self.passed), 1.0 * self.arrives),
-            "freed_idle_share": (1.0 * (idle & ~self.passed), 1.0 * idle),
         }
 
     def expected(self) -> dict[str, Figure]:
-        """Counts of a confusion matrix as their probabilities add up: CBPE, Bialek et al., arXiv:2407.08649."""
+        """Counts of a confusion matrix as their probabilities add up: CBPE, Kivimaki et al., arXiv:2505.05295."""
         p, said = self.probability, self.declared
         hit, told, came = float(p[said].sum()), float(said.sum()), float(p.sum())
         right = float(np.where(said, p, 1.0 - p).sum())
@@ -178,11 +179,8 @@ class LoadRows(Rows):
         }
 
     def parts(self) -> "Parts":
-        """`coverage`, and the load that was reserved over the load that came."""
-        return {
-            "coverage": (1.0 * (self.load_gpus <= self.estimate_gpus), np.ones(len(self))),
-            "over": (self.estimate_gpus, self.load_gpus),
-        }
+        """`coverage`."""
+        return {"coverage": (1.0 * (self.load_gpus <= self.estimate_gpus), np.ones(len(self)))}
 
     def cost(self) -> dict[str, float]:
         """GPU-hours that came above what was reserved, and that were reserved for nobody."""
