@@ -26,7 +26,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     silence,
     verdict_of,
 )
-from jobcast.pipelines.lifecycle.drift_words import advice, in_words
+from jobcast.pipelines.lifecycle.drift_words import PASSED, advice, in_words
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows, Sample, joined
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
 from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
@@ -125,7 +125,7 @@ class _Watch:
             # Blocks of a table hold the same rows but for those that cannot be scored.
             "jobs": max(counts) if jobs is None else jobs,
             "verdict": verdict.says,
-            "reasons": [*verdict.broken, *map(self.in_words, verdict.off)],
+            "reasons": [*verdict.broken, *([PASSED] if verdict.passed else []), *map(self.in_words, verdict.off)],
             "off": [{**one.to_dict(), "since": self.says(one.since_s)} for one in verdict.off],
             "blocks": blocks,
             "inputs": inputs,
@@ -234,13 +234,13 @@ def drift(
     rows, columns = _observed(watch, whole, where, home, allow_overlap, progress)
     usual, before = _training(watch, whole)
     earlier = _before(watch, registry, whole, span)
-    submit_s, weeks = known.submit_s, []
+    submit_s, weeks, verdict = known.submit_s, [], None
     in_training = submit_s[(submit_s >= trained[0]) & (submit_s < trained[1])]
     for week, columns_then in zip(span.weeks(), columns, strict=True):
         jobs = known.between(*week).jobs["pool"].is_in(list(pools)).sum()
         since_s = submit_s[(submit_s >= span.from_s) & (submit_s < week[1])]
         broken = [*silence(in_training, since_s, week[1]), *lost_inputs(before, columns_then)]
-        verdict = watch.verdict(week, rows, broken, earlier)
+        verdict = watch.verdict(week, rows, broken, earlier).after(verdict)
         weeks.append(watch.week(week, rows, int(jobs), _inputs(before, columns_then, usual), verdict))
     result = watch.report(weeks, overlap, made_from(trace.source, trace.notes, trace.dropped))
     return _with_switches(Drift(result), watch, rows, rule or rules.SwitchRule())

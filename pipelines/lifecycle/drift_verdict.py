@@ -165,11 +165,19 @@ class Verdict:
     says : one of the verdicts
     off : figures that are off beyond doubt, one a block and figure, the farthest first
     broken : what is wrong with the data, in words
+    passed : whether that was at the end of the week before and is beyond doubt no longer
     """
 
     says: str = FINE
     off: tuple[Found, ...] = ()
     broken: tuple[str, ...] = ()
+    passed: bool = False
+
+    def after(self, before: "Verdict | None") -> "Verdict":
+        """As it is said after the week before: what was off then is watched for a week more."""
+        if self.says != FINE or before is None or before.passed or not before.off:
+            return self
+        return Verdict(WATCH, before.off, passed=True)
 
     @property
     def since_s(self) -> float | None:

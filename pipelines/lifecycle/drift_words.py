@@ -31,6 +31,7 @@ COSTS = {
     "gpu_hours_kept_too_long": "GPU-hours that jobs ran on after the time told",
 }
 """What mistakes cost; of windows that overlap each counts for its step."""
+PASSED = "off until the week before, no longer beyond doubt"
 UNHARMED = "inputs moved, forecasts hold"
 
 
@@ -78,7 +79,7 @@ def _to_do(says: str) -> str:
         RETRAIN: "train a version on what has come since, then let it be compared",
         ROLL_BACK: "go back to the champion of before, which forecasts these weeks better",
         CHECK: "look at how the trace is recorded before anything is trained on it",
-    }.get(says, "look again next week; it is off by more than chance, but not by much")
+    }.get(says, "look again next week: it is, or was, off by more than chance")
 
 
 def _command(says: str, name: str, path: str, until_s: float | None) -> str | None:

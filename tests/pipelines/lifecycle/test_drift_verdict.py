@@ -10,6 +10,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     ROLL_BACK,
     WATCH,
     Found,
+    Verdict,
     findings,
     interval_of,
     lost_inputs,
@@ -92,6 +93,14 @@ def found(excess, half):
 )
 def test_what_is_said(one, broken, before, says):
     assert verdict_of([one], broken, before).says == says
+
+
+def test_what_was_off_is_watched_for_one_week_more():
+    off = verdict_of([found(0.12, 0.08)])
+    second = Verdict().after(off)
+    assert (second.says, second.off, second.passed) == (WATCH, off.off, True)
+    assert Verdict().after(second) == Verdict()
+    assert off.after(off) == off
 
 
 def test_jobs_that_have_not_ended_do_not_make_the_last_days_look_short():
