@@ -3,8 +3,8 @@
 Each seed is a campus of six weeks. A version of each predictor learns from the first four; the last two are looked at
 as they are and after shifts of them alone. A shift counts as harm where a figure of the version on the shifted weeks is
 worse than on the same weeks unshifted by more than its second limit, and as harmless where by less than a sixth of it;
-what lies between counts as neither. Told means that any week is not fine. Shifts are tried from a kind on that goes with
-the seed, until one harms.
+what lies between counts as neither. Told means that any week is not fine. Shifts are tried from a kind on that goes
+with the seed, until one harms.
 
     python benchmarks/bench_drift.py --seeds 1000:1034 --json drift.json
 """
