@@ -17,6 +17,7 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.home import HOME_VARIABLE, database_file, find_home, store_folder
+from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.report.files import COMMAND, read_json, sha256_of, to_json
 from jobcast.traces.files import replacing
 from jobcast.traces.owners import scratch_room
@@ -246,9 +247,13 @@ def _models(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _store_files(home: Path, models: Sequence[Mapping[str, Any]]) -> dict[str, Path]:
-    """The store's database, and the files and code of some versions, by their names in a bundle."""
+    """The store's database, and files and code of some versions and all champions, by their names in a bundle."""
     registry, root = open_registry(home), store_folder(home)
-    folders = [registry.folder(registry.resolve(one["name"], one["version"])) for one in models]
+    asked = {(one["name"], one["version"]) for one in models}
+    # A version may ask another predictor's champion without a word: loads are scored beside arrivals.
+    for name in registry.store.names():
+        asked |= {(name, number) for alias, number in registry.show(name).aliases.items() if alias == CHAMPION}
+    folders = [registry.folder(registry.resolve(*each)) for each in sorted(asked)]
     files = [database_file(home), *(root / "artifacts/code").glob("*.zip")]
     files += [file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()]
     return {f"{STORE}/{file.relative_to(home).as_posix()}": file for file in files if file.is_file()}
