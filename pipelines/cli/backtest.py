@@ -67,6 +67,7 @@ def command(
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.pipelines.experiments.worlds import check_law
     from jobcast.pipelines.report.backtest_page import summary_table
+    from jobcast.pipelines.report.files import COMMAND, write_json
     from jobcast.traces.readers import read_trace
 
     # Before anything is read: a full disk or a mistyped folder must not cost a replay.
@@ -82,4 +83,6 @@ def command(
     check_law(request.law, request.settings, request.max_think_s)
     console = options.console_of()
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
-    options.table_or_json(result, json_to, summary_table(result), console)
+    if out:
+        write_json(out / COMMAND, options.made_by())
+    options.table_or_json({**result, **options.made_by()}, json_to, summary_table(result), console)

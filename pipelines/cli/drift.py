@@ -52,7 +52,10 @@ def command(
     json_to: str | None,
     **asked: Any,
 ) -> None:
-    """Base rate, inputs, calibration and misses of a version by week, with a verdict on each.
+    """Whether a version still fits, week by week: fine, watch, retrain, roll back, or check the data.
+
+    The verdict is of bias, calibration and cost, as known at the end of a week; inputs that moved alone change nothing.
+    Told with it: since when, what a week costs, the command to type, and figures expected before the truth is known.
 
     Weeks are counted from --from (default: where training ended). Switches turn the sharing of a pool's GPUs off, from
     the end of a completed week on, for windows whose arrivals the gate has missed too often by then; sia obeys them

@@ -13,7 +13,7 @@ from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.intervals import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
-from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes
+from jobcast.pipelines.cli.options import check_places, made_by, table_or_json, tell_notes
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.completion_by_copies import score_by_copies
 from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NOISY
@@ -98,7 +98,7 @@ def evaluate_jct(asked: Mapping[str, Any], learned: Registered | None, console: 
     if learned is not None:
         result |= {**of_version(learned.version), "overlap_allowed": overlap}
     tell_notes(trace, console)
-    table_or_json(result, asked["json_to"], _table(result), console)
+    table_or_json({**result, **made_by()}, asked["json_to"], _table(result), console)
 
 
 def _begins_s(trace: Trace, from_s: float | None, learned: Registered | None) -> float:

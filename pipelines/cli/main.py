@@ -49,6 +49,8 @@ COMMANDS: dict[str, str] = {
     "advise": "Say, or do, what lends idle GPUs of a running Slurm to jobs that end in time.",
     "promises": "Show whether starts and ends that were forecast came as told.",
     "drift": "Show whether a registered predictor still fits what comes, week by week.",
+    "bundle": "Pack a result with all that made it, for another machine to check.",
+    "verify": "Run a bundle again and compare every figure.",
     "models": "List, show, promote, roll back, restore and export registered versions.",
     "report": "Write the HTML report of a finished run or backtest.",
     "stage": "Run one stage of the pipeline (what dvc.yaml calls).",
@@ -146,7 +148,7 @@ def main(arguments: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
-            code = cli.main(words, prog_name="jobcast", standalone_mode=False)
+            code = cli.main(words, prog_name="jobcast", standalone_mode=False, obj={"words": words})
     except _caught() as error:
         if files := sys.modules.get("jobcast.traces.files"):
             files.heard()

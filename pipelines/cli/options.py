@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +10,7 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
+from jobcast.pipelines.report.compiling import tell_compiling
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import check_outputs, to_json, write_text
 from jobcast.pipelines.report.formatting import counted, parse_time, times_in
@@ -232,7 +233,9 @@ def asked_think_s(closed_loop: bool, max_think_s: float | None) -> float | None:
 
 def console_of() -> Console:
     """The console that the command line's `--quiet` asked for."""
-    return Console(quiet=bool((click.get_current_context().obj or {}).get("quiet")))
+    console = Console(quiet=bool((click.get_current_context().obj or {}).get("quiet")))
+    tell_compiling(console.note)
+    return console
 
 
 def tell_notes(trace: "Trace", console: Console) -> None:
@@ -267,6 +270,31 @@ def emit_json(value: dict[str, Any], json_to: str | None) -> None:
         click.echo(to_json(value), nl=False)
     elif json_to:
         write_text(Path(json_to), to_json(value))
+
+
+OUTPUTS = ("--json", "--out", "--html", "--switches-out")
+"""Options that say where a result goes."""
+
+
+def asked_words(words: Sequence[str]) -> list[str]:
+    """A command line without where its results go.
+
+    >>> asked_words(["simulate", "--policy", "sia", "--json", "a.json", "--out=b.csv", "--quiet"])
+    ['simulate', '--policy', 'sia']
+    """
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in OUTPUTS:
+            next(rest, None)
+        elif word not in ("--quiet", "--debug") and not word.startswith(tuple(f"{one}=" for one in OUTPUTS)):
+            kept.append(word)
+    return kept
+
+
+def made_by() -> dict[str, list[str]]:
+    """The command that makes a result, without where it goes, for whoever runs it again; see `jobcast bundle`."""
+    return {"command": asked_words((click.get_current_context().obj or {}).get("words", ()))}
 
 
 def table_or_json(value: dict[str, Any], json_to: str | None, table: str, console: Console) -> None:

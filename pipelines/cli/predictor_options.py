@@ -165,7 +165,7 @@ def tell(ctx: click.Context, result: dict[str, Any], table: str) -> None:
     console, path = options.console_of(), result["inputs"]["trace"]["path"]
     for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
         console.note(f"{path}: {note}")
-    options.table_or_json(result, ctx.params["json_to"], table, console)
+    options.table_or_json({**result, **options.made_by()}, ctx.params["json_to"], table, console)
 
 
 def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) -> tuple[Any, Any]:

@@ -27,6 +27,7 @@ def command(trace: str | None, pools: str | None, out: Path | None, params_path:
       jobcast run --trace jobs.csv --pools pools.csv --out results
     """
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.report.files import COMMAND, write_json
     from jobcast.pipelines.stages.config import load_params
     from jobcast.pipelines.stages.context import Context
     from jobcast.pipelines.stages.plan import check_run, run
@@ -42,3 +43,4 @@ def command(trace: str | None, pools: str | None, out: Path | None, params_path:
     check_run(params, root, home, console)
     options.tidy_home(console, root)
     run(Context(params, root, home, console))
+    write_json(root / COMMAND, options.made_by())

@@ -10,7 +10,7 @@ import polars as pl
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.cli.options import check_places, dropped_lines, table_or_json
+from jobcast.pipelines.cli.options import check_places, dropped_lines, made_by, table_or_json
 from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -143,7 +143,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         console.note(f"segments: {done.segments}")
     for line in done.notes:
         console.note(line)
-    table_or_json(done.result, request.json_to, figures_table(done.result), console)
+    table_or_json({**done.result, **made_by()}, request.json_to, figures_table(done.result), console)
 
 
 def simulated(

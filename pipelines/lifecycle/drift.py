@@ -7,14 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.errors import RegistryError
 from jobcast.domain.switches import Switch
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.promotions import left_by
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle import drift_rules as rules
-from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
+from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, compare_rows, why_worse
+from jobcast.pipelines.lifecycle.drift_verdict import (
+    FALSE_ALARMS,
+    Found,
+    Verdict,
+    findings,
+    lost_inputs,
+    silence,
+    verdict_of,
+)
+from jobcast.pipelines.lifecycle.drift_words import PASSED, advice, in_words
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows, Sample, joined
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
 from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.promotion import check_rows, refuse_seen
@@ -91,27 +104,57 @@ class _Watch:
         nominal = life.nominal(model, registry.metrics(version))
         return cls(life=life, version=version, model=model, nominal=nominal, **rest)
 
-    def week(self, week: tuple[float, float], rows: Blocks, jobs: int | None, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Figures of a week and their verdict; `jobs`: None for rows."""
-        blocks, counts = {}, []
+    def week(
+        self, week: tuple[float, float], rows: Blocks, jobs: int | None, inputs: dict[str, Any], verdict: Verdict
+    ) -> dict[str, Any]:
+        """Figures of a week and the verdict at its end; `jobs`: None for rows."""
+        blocks, counts, early, cost = {}, [], {}, dict[str, float]()
         for name, of_all in rows.items():
-            mine = of_all.between(*week)
+            made = of_all.between(*week)
+            mine = self.known(made)
+            early[name] = _estimated(made, mine)
+            cost |= {what: cost.get(what, 0.0) + amount for what, amount in mine.cost().items()}
             # Pools of few rows have figures of None, not errors.
             by_pool = {pool: mine.of(mine.pool == pool).figures() for pool in self.pools}
             blocks[name] = {**mine.figures(), "by_pool": by_pool}
             counts.append(len(mine))
-        verdict, reasons = rules.judge(self.life.limits, blocks, self.nominal, inputs)
         return {
             "from": self.says(week[0]),
             "until": self.says(week[1]),
             "complete": self.span.complete(week),
             # Blocks of a table hold the same rows but for those that cannot be scored.
             "jobs": max(counts) if jobs is None else jobs,
-            "verdict": verdict,
-            "reasons": reasons,
+            "verdict": verdict.says,
+            "reasons": [*verdict.broken, *([PASSED] if verdict.passed else []), *map(self.in_words, verdict.off)],
+            "off": [{**one.to_dict(), "since": self.says(one.since_s)} for one in verdict.off],
             "blocks": blocks,
             "inputs": inputs,
+            "cost": cost,
+            "estimated": {name: block for name, block in early.items() if block},
         }
+
+    def known(self, rows: Rows) -> Rows:
+        """Rows whose truth was known when the span ends."""
+        return rows.of(rows.known_s <= self.span.until_s)
+
+    def in_words(self, one: Found) -> str:
+        """A figure that is off."""
+        return f"{in_words(one, one.figure in self.nominal)}, since {self.says(one.since_s)}"
+
+    def verdict(self, week: tuple[float, float], rows: Blocks, broken: Sequence[str], earlier: Blocks) -> Verdict:
+        """What is said at the end of a week, by what was known then; `earlier`: rows of the champion of before."""
+        begins_s = [begin for begin, end in self.span.weeks() if end <= week[1]]
+        found = findings(rows, self.life.limits, self.nominal, begins_s, week[1])
+        verdict = verdict_of(found, broken)
+        if not verdict.off or not earlier:
+            return verdict
+        since = verdict.off[0].since_s, week[1]
+        ours, theirs = (
+            {name: block.of(block.known_s <= week[1]).between(*since) for name, block in each.items()}
+            for each in (rows, earlier)
+        )
+        better = bool(why_worse(compare_rows(ours, theirs, (CANDIDATE, CHAMPION))))
+        return verdict_of(found, broken, better)
 
     def report(self, weeks: list[dict[str, Any]], overlap: bool, source: Mapping[str, Any]) -> dict[str, Any]:
         """The report."""
@@ -126,12 +169,15 @@ class _Watch:
             },
             "window": {"from": self.says(span.from_s), "until": self.says(span.until_s)},
             "verdict": weeks[-1]["verdict"],
+            "advice": advice(weeks, version.name, source["inputs"]["trace"]["path"], span.until_s if known else None),
+            "as_of": self.says(span.until_s),
             "weeks": weeks,
             "nominal": dict(self.nominal),
             "limits": {
                 "psi": rules.PSI_LIMIT,
                 **{one.figure: {"watch": one.watch, "drifted": one.drifted} for one in self.life.limits},
             },
+            "false_alarms": FALSE_ALARMS,
             "switches": [],
             "switch_rule": None,
             "pools": list(self.pools),
@@ -187,10 +233,15 @@ def drift(
     )  # fmt: skip
     rows, columns = _observed(watch, whole, where, home, allow_overlap, progress)
     usual, before = _training(watch, whole)
-    weeks = []
+    earlier = _before(watch, registry, whole, span)
+    submit_s, weeks, verdict = known.submit_s, [], None
+    in_training = submit_s[(submit_s >= trained[0]) & (submit_s < trained[1])]
     for week, columns_then in zip(span.weeks(), columns, strict=True):
         jobs = known.between(*week).jobs["pool"].is_in(list(pools)).sum()
-        weeks.append(watch.week(week, rows, int(jobs), _inputs(before, columns_then, usual)))
+        since_s = submit_s[(submit_s >= span.from_s) & (submit_s < week[1])]
+        broken = [*silence(in_training, since_s, week[1]), *lost_inputs(before, columns_then)]
+        verdict = watch.verdict(week, rows, broken, earlier).after(verdict)
+        weeks.append(watch.week(week, rows, int(jobs), _inputs(before, columns_then, usual), verdict))
     result = watch.report(weeks, overlap, made_from(trace.source, trace.notes, trace.dropped))
     return _with_switches(Drift(result), watch, rows, rule or rules.SwitchRule())
 
@@ -213,7 +264,9 @@ def drift_of_table(reference: tuple[str, Ref], table: Any, *, home: Path, allow_
     watch = _Watch.of(
         life, registry, version, pools=pools, span=span, says=lambda at_s: f"{one} {int(at_s // DAY_S) + 1}"
     )
-    weeks = [watch.week(week, rows, None, _inputs({}, {}, {})) for week in span.weeks()]
+    weeks = [
+        watch.week(week, rows, None, _inputs({}, {}, {}), watch.verdict(week, rows, (), {})) for week in span.weeks()
+    ]
     return Drift(watch.report(weeks, overlap, made_from(table, table.notes)))
 
 
@@ -227,8 +280,8 @@ def _observed(
     place = where.place(span.from_s, span.until_s) if watch.life.rows is None else None
     for number, (begin, end) in enumerate(weeks):
         sample = replace(whole, from_s=begin, until_s=end, known_s=span.until_s)
-        if place is None:
-            parts.append(watch.life.forecasts(watch.model, sample))
+        if watch.life.rows is not None:
+            parts.append(watch.life.rows(watch.model, sample))
         # A replay of no jobs has no figures.
         elif len(whole.trace.between(begin, end)):
             experiment = where.experiment(begin, end, place)
@@ -238,6 +291,34 @@ def _observed(
         if progress:
             progress(number + 1, len(weeks) + 1)
     return joined(parts), columns
+
+
+def _before(watch: _Watch, registry: Registry, whole: Sample, span: Span) -> Blocks:
+    """Rows of the champion that this one came after, where it has not seen the weeks either; else {}."""
+    left = left_by(registry.show(watch.version.name), CHAMPION)
+    number = next((one for one in reversed(left) if one != watch.version.version), None)
+    if number is None or watch.life.rows is None or CHAMPION not in watch.version.aliases:
+        return {}
+    version = registry.resolve(watch.version.name, number)
+    if unseen_from_s(version, whole.trace) > span.from_s:
+        return {}
+    sample = replace(whole, from_s=span.from_s, until_s=span.until_s, known_s=span.until_s)
+    try:
+        return watch.life.rows(registry.load(version), sample)
+    except RegistryError:
+        return {}  # of other features than today's: nobody could go back to it
+
+
+def _estimated(made: Rows, known: Rows) -> dict[str, Any]:
+    """Figures that the forecasts of all rows expect, beside those that came true where that is known already."""
+    expected, told, came = made.expected(), known.expected(), known.figures()
+    if not expected or not len(made):
+        return {}
+    error = {
+        name: None if value is None or came.get(name) is None else value - came[name] for name, value in told.items()
+    }
+    realised = {name: came.get(name) for name in expected}
+    return {"rows": len(made), "known": len(known), "expected": expected, "realised": realised, "error": error}
 
 
 def _training(watch: _Watch, whole: Sample) -> tuple[dict[str, float], rules.Columns]:

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, PSI_LIMIT, STEADY, SwitchRule
+from jobcast.pipelines.lifecycle.drift_rules import PSI_LIMIT, SwitchRule
+from jobcast.pipelines.lifecycle.drift_verdict import FINE
+from jobcast.pipelines.lifecycle.drift_words import cost_in_words
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.charts import Axis, Chart, bands, curves, line_at, shade
 from jobcast.pipelines.report.files import write_text
-from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
+from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 
 TOP_INPUTS = 12
@@ -139,12 +141,22 @@ CAPTIONS = {
 }
 MISSES = "Misses of the gate; empty where no window of the pool had arrivals."
 GLOSSARY = (
-    ("verdict", "steady within all limits; watch or drifted beyond them. An input that moved alone is to be watched."),
+    ("fine", "no figure is off by more than matters and by more than chance. Inputs that moved alone change nothing."),
+    ("watch", "a figure is off beyond doubt, but not by much: look again next week."),
+    ("retrain", "it is off by much: train a version on what has come since."),
+    ("roll back", "the same, and the champion of before forecasts these weeks better."),
+    ("check the data", "an input has gone missing, or nothing was submitted for far longer than ever in training."),
     (
-        "stability index",
-        "population stability index, ten bins of equal share in training; the largest over horizons.",
+        "beyond doubt",
+        "intervals come from day totals and hold together, for all figures, horizons and weeks, with 95 % confidence.",
     ),
-    ("moved", "index above 0.25 and above that of every week of the training time against the whole of it."),
+    ("expected", "what the forecasts' own probabilities say of a figure, before the truth of all rows is known."),
+    ("surprise", "log loss less what the forecasts expect of it, nats; above 0 they are surer than they may be."),
+    (
+        "shift of an input",
+        "population stability index, ten bins of equal share in training, the largest over horizons; moved: above 0.25 "
+        "and above that of every week of the training time.",
+    ),
     ("miss rate", "share of the windows with arrivals that the gate had declared idle."),
 )
 
@@ -168,7 +180,9 @@ def render_drift(result: Mapping[str, Any]) -> str:
         "drift.html.j2",
         title=f"Drift of {result['predictor']} version {result['version']}",
         finding=_finding(result),
+        todo=_todo(result),
         facts=_facts(result),
+        estimates_table=_estimates_table(result),
         weeks_table=_weeks_table(result),
         switches_table=_switches_table(result),
         figures=drawings,
@@ -181,7 +195,10 @@ def drift_table(result: Mapping[str, Any]) -> str:
     head = _columns(result)
     table = in_terminal(head, _rows(result), (0, head.index("verdict")))
     lines = [f"{result['predictor']} version {result['version']}: {_lead(result)}", "", table]
-    worst = [f"{week['from'][:10]}: {'; '.join(week['reasons'])}" for week in result["weeks"] if week["reasons"]]
+    worst = [f"{name:<8}{text}" for name, text in _todo(result)]
+    estimates = _estimates_table(result)
+    if estimates:
+        worst += ["", estimates.caption, in_terminal(estimates.head, estimates.rows, (0, 1, 2)), ""]
     off = [one for one in result["switches"] if not one["sharing"]]
     if result["switch_rule"]:
         worst.append(f"sharing switched off {counted(len(off), 'time')}: {_rule(result)}")
@@ -267,7 +284,34 @@ def _finding(result: Mapping[str, Any]) -> Finding:
 
 def _lead(result: Mapping[str, Any]) -> str:
     weeks = result["weeks"]
-    verdicts = [week["verdict"] for week in weeks]
-    steady, drifted = verdicts.count(STEADY), verdicts.count(DRIFTED)
-    text = f"{steady} of {counted(len(weeks), 'week')} ({share(steady / len(weeks))}) within all limits"
-    return f"{text}, {drifted} drifted; the last one: {verdicts[-1]}."
+    fine = [week["verdict"] for week in weeks].count(FINE)
+    return f"{result['verdict']}, as of {result['as_of']}; {fine} of {counted(len(weeks), 'week')} fine."
+
+
+def _todo(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What happened, since when, what it costs, what to do."""
+    told = result["advice"]
+    words = [("what", told["what"]), ("since", told["since"]), ("a week", cost_in_words(told["cost"]))]
+    return [(name, text) for name, text in (*words, ("do", told["do"]), ("type", told["command"])) if text]
+
+
+def _estimates_table(result: Mapping[str, Any]) -> Table | None:
+    """Expected figures beside those that came, of weeks from which truth is missing, or of the last one."""
+    told = [week for week in result["weeks"] if week["estimated"]]
+    late = [week for week in told if any(one["known"] < one["rows"] for one in week["estimated"].values())]
+    rows = [
+        [
+            *(_week_name(week), block, name.replace("_", " ")),
+            *(brief(figure) for figure in (value, one["realised"][name], one["error"][name])),
+            f"{number(one['known'])} of {number(one['rows'])}",
+        ]
+        for week in late or told[-1:]
+        for block, one in week["estimated"].items()
+        for name, value in one["expected"].items()
+    ]
+    if not rows:
+        return None
+    head = ("week from", "horizon", "figure", "expected", "came true", "error", "known")
+    title = f"Expected before the truth is known, as of {result['as_of']}"
+    note = "Came true, and the expectation's error, on the rows whose truth is known; expected, on all."
+    return Table(title, head, rows, words=3, note=note)

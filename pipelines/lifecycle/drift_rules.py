@@ -19,7 +19,7 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
-from jobcast.pipelines.report.formatting import counted, number, share
+from jobcast.pipelines.report.formatting import number, share
 
 BINS = 10
 """Bins of equal share in the reference. Siddiqi, Credit Risk Scorecards (2006), chapter 8, where the index is from."""
@@ -178,16 +178,14 @@ def judge(
     limits: Sequence[Limit],
     blocks: Mapping[str, Mapping[str, Any]],
     nominal: Mapping[str, float],
-    inputs: Mapping[str, Any],
 ) -> tuple[str, list[str]]:
-    """Verdict of a week and what it rests on.
+    """Whether a stretch of time keeps the limits, whatever its length, and what that rests on.
 
     Parameters
     ----------
     limits : of the predictor
     blocks : figures by horizon
     nominal : figure -> what the version promises
-    inputs : `feature`, `psi` of the column that moved most beyond what its training weeks did, if any
     """
     found: list[tuple[str, str]] = []
     for block, figures in blocks.items():
@@ -196,9 +194,6 @@ def judge(
             if verdict != STEADY:
                 beside = f" (nominal {number(nominal[limit.figure])})" if limit.figure in nominal else ""
                 found.append((verdict, f"{block} {limit.figure} {number(figures[limit.figure])}{beside}"))
-    if inputs.get("moved"):
-        found.append((WATCH, f"{counted(len(inputs['moved']), 'input')} moved, {inputs['feature']} most"))
-    # The worst of all; inputs alone never make more of it than watch.
     verdicts = {verdict for verdict, _ in found}
     worst = next((verdict for verdict in (DRIFTED, WATCH) if verdict in verdicts), STEADY)
     return worst, [reason for _, reason in found]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
-from jobcast.features.corpus import active_grid, build_corpus
+from jobcast.features.corpus import STEP_S, active_grid, build_corpus
+from jobcast.features.durations import edges_s
 from jobcast.features.targets import load_within
 from jobcast.models import scores
 from jobcast.models.duration_data import bins_of
@@ -23,8 +24,12 @@ from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.traces.table import Trace
 
 MINUTE_S = 60.0
+HOUR_S = 3600.0
 PINBALL_QUANTILE = 0.95
 """Quantile that load estimates of all versions are held to where one figure must tell them apart."""
+CERTAIN = 1e-6
+"""Probabilities nearer to 0 or 1 count as that near, for one row must not outweigh all others."""
+Parts = dict[str, tuple[Floats, Floats]]
 ALL_JOBS = "jobs"
 """Name of the one block of a predictor without horizons."""
 
@@ -71,6 +76,18 @@ class Rows:
         """Figures of all rows; None where undefined."""
         raise NotImplementedError
 
+    def parts(self) -> "Parts":
+        """Figures that are ratios of sums over rows, by name: what is summed above and below, (n_rows,) each."""
+        return {}
+
+    def expected(self) -> dict[str, Figure]:
+        """Figures that the forecasts expect of themselves before any truth is known; {} where they tell no chances."""
+        return {}
+
+    def cost(self) -> dict[str, float]:
+        """What the mistakes cost whoever decides by the forecasts, by what is lost; {} where that is not told."""
+        return {}
+
     def main_draws(self, days: DayDraws) -> Floats:
         """The main figure in each draw of days, shape (draws,)."""
         return days.ratio(getattr(self, self.ERROR), np.ones(len(self)))
@@ -90,15 +107,52 @@ class ArrivalRows(Rows):
     def figures(self) -> dict[str, Figure]:
         """See `scores`; `bias` is the mean forecast less the base rate."""
         base, forecast = scores.mean(self.arrives), scores.mean(self.probability)
+        found = scores.detection(self.arrives, self.declared)
         return {
             "n": len(self),
             "base_rate": base,
             "pr_auc": scores.pr_auc(self.arrives, self.probability),
-            "f1": scores.detection(self.arrives, self.declared)["f1"],
+            **{name: found[name] for name in ("precision", "recall", "f1")},
+            "accuracy": scores.mean(self.arrives == self.declared),
             "ece": scores.ece(self.arrives, self.probability),
             "bias": None if base is None or forecast is None else forecast - base,
+            "surprise": scores.mean((self.probability - self.arrives) * self._logit()),
             **scores.gate(self.arrives, self.passed),
         }
+
+    def parts(self) -> "Parts":
+        """`bias`, `surprise` (Spiegelhalter's test, Statistics in Medicine 5, 1986), and the gate's misses."""
+        all_rows = np.ones(len(self))
+        return {
+            "bias": (self.probability - self.arrives, all_rows),
+            "surprise": ((self.probability - self.arrives) * self._logit(), all_rows),
+            "miss_rate": (1.0 * (self.arrives & ~self.passed), 1.0 * self.arrives),
+        }
+
+    def expected(self) -> dict[str, Figure]:
+        """Counts of a confusion matrix as their probabilities add up: CBPE, Kivimaki et al., arXiv:2505.05295."""
+        p, said = self.probability, self.declared
+        hit, told, came = float(p[said].sum()), float(said.sum()), float(p.sum())
+        right = float(np.where(said, p, 1.0 - p).sum())
+        return {
+            "precision": hit / told if told else None,
+            "recall": hit / came if came else None,
+            "f1": 2.0 * hit / (told + came) if told + came else None,
+            "accuracy": right / len(self) if len(self) else None,
+            "miss_rate": float(p[~self.passed].sum()) / came if came else None,
+        }
+
+    def cost(self) -> dict[str, float]:
+        """Hours of pools, lent when their owners came and held for nobody; a row stands for a step of the grid."""
+        step_h = STEP_S / HOUR_S
+        missed, held = self.arrives & ~self.passed, ~self.arrives & self.passed
+        return {"pool_hours_lent_wrongly": step_h * missed.sum(), "pool_hours_held_in_vain": step_h * held.sum()}
+
+    def _logit(self) -> Floats:
+        """Of the probabilities, where they are certain of what a row in a million would contradict."""
+        p = np.clip(self.probability, CERTAIN, 1.0 - CERTAIN)
+        logit: Floats = np.log(p / (1.0 - p))
+        return logit
 
     def main_draws(self, days: DayDraws) -> Floats:
         """PR-AUC."""
@@ -124,6 +178,18 @@ class LoadRows(Rows):
             "mean_load": scores.mean(self.load_gpus),
         }
 
+    def parts(self) -> "Parts":
+        """`coverage`."""
+        return {"coverage": (1.0 * (self.load_gpus <= self.estimate_gpus), np.ones(len(self)))}
+
+    def cost(self) -> dict[str, float]:
+        """GPU-hours that came above what was reserved, and that were reserved for nobody."""
+        short = (self.load_gpus - self.estimate_gpus) * STEP_S / HOUR_S
+        return {
+            "gpu_hours_lent_wrongly": float(np.maximum(short, 0.0).sum()),
+            "gpu_hours_held_in_vain": float(np.maximum(-short, 0.0).sum()),
+        }
+
     def main_draws(self, days: DayDraws) -> Floats:
         """Pinball loss over load."""
         return days.ratio(self._pinball(), self.load_gpus)
@@ -137,13 +203,24 @@ class LoadRows(Rows):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DurationRows(Rows):
-    """Jobs: the true bin, the likeliest one, the one that schedulers are told, and probabilities (n_rows, B)."""
+    """Jobs by their bins.
+
+    Attributes
+    ----------
+    truth, forecast, chosen : the true bin, the likeliest one, the one that schedulers are told
+    probability : (n_rows, B)
+    least : the shortest bin that a job which still runs may fall into; 0 of those that were over
+    beyond_gpu_h, before_gpu_h : GPU-hours that a job ran on after the bin that was told, or ended before it began
+    """
 
     MAIN: ClassVar[str] = "log_loss"
     truth: NDArray[np.int64]
     forecast: NDArray[np.int64]
     chosen: NDArray[np.int64]
     probability: Floats
+    least: NDArray[np.int64]
+    beyond_gpu_h: Floats
+    before_gpu_h: Floats
 
     def figures(self) -> dict[str, Figure]:
         """See `scores.bin_scores`; `chosen_under` is the share told a bin that is too short."""
@@ -151,7 +228,37 @@ class DurationRows(Rows):
         result = scores.bin_scores(self.truth, self.forecast, self.probability, labels)
         # One figure must tell versions apart; bins are for `evaluate`.
         del result["by_bin"]
-        return {**result, "chosen_under": scores.mean(self.chosen < self.truth)}
+        whole = {name: scores.mean(above) for name, (above, _) in self.parts().items()}
+        return {**result, "chosen_under": scores.mean(self.chosen < self.truth), **whole}
+
+    def parts(self) -> "Parts":
+        """`bias`: expected less true bin; `surprise`: log loss less what the forecasts expect of it; and the scores."""
+        p, rows, ones = self.probability, np.arange(len(self)), np.ones(len(self))
+        loss = -np.log(np.maximum(p, np.finfo(np.float64).tiny))
+        mine = loss[rows, self.truth]
+        return {
+            "bias": (p @ np.arange(p.shape[1]) - self.truth, ones),
+            "surprise": (mine - (p * loss).sum(axis=1), ones),
+            "accuracy": (1.0 * (self.forecast == self.truth), ones),
+            "log_loss": (mine, ones),
+        }
+
+    def cost(self) -> dict[str, float]:
+        """GPU-hours kept after the time that lenders were told, and refused since the time told was too long."""
+        return {
+            "gpu_hours_kept_too_long": float(self.beyond_gpu_h.sum()),
+            "gpu_hours_held_in_vain": float(self.before_gpu_h.sum()),
+        }
+
+    def expected(self) -> dict[str, Figure]:
+        """`accuracy` and `log_loss` by the probabilities themselves, of what is left of them while a job runs."""
+        p = np.where(np.arange(self.probability.shape[1]) >= self.least[:, None], self.probability, 0.0)
+        p /= np.maximum(p.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        loss = -np.log(np.maximum(self.probability, np.finfo(np.float64).tiny))
+        return {
+            "accuracy": scores.mean(p[np.arange(len(self)), self.forecast]),
+            "log_loss": scores.mean((p * loss).sum(axis=1)),
+        }
 
     def main_draws(self, days: DayDraws) -> Floats:
         """Log loss."""
@@ -264,19 +371,28 @@ def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
     if not wanted.any():
         return {ALL_JOBS: _no_jobs(len(model.horizons_min) + 1)}
     features = model.rows(trace, wanted)
+    duration_s, known_s = trace.duration_s[wanted], trace.known_s[wanted]
+    runs, chosen = ~(known_s <= sample.known_s), model.choose(features)
+    so_far_s = np.maximum(sample.known_s - trace.start_s[wanted], 0.0)
+    begins_s = np.concatenate([[0.0], edges_s(model.horizons_min)])
+    ends_s, gpu_h = np.append(begins_s[1:], np.inf), trace.gpus[wanted] / HOUR_S
+    lasted_s = np.where(runs, so_far_s, duration_s)
     return {
         ALL_JOBS: DurationRows(
             trace.submit_s[wanted],
-            trace.known_s[wanted],
+            known_s,
             trace.jobs["pool"].to_numpy().astype(str)[wanted],
-            bins_of(trace.duration_s[wanted], model.horizons_min),
+            bins_of(lasted_s, model.horizons_min),
             model.predict(features),
-            model.choose(features),
+            chosen,
             model.predict_proba(features),
+            np.where(runs, bins_of(so_far_s, model.horizons_min), 0),
+            gpu_h * np.maximum(lasted_s - ends_s[chosen], 0.0),
+            gpu_h * np.maximum(begins_s[chosen] - lasted_s, 0.0),
         )
     }
 
 
 def _no_jobs(bins: int) -> DurationRows:
     times, whole = np.empty(0), np.empty(0, np.int64)
-    return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)))
+    return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)), whole, times, times)

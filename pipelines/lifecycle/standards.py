@@ -195,6 +195,7 @@ LIVES: Mapping[Question, Standards] = {
         limits=(
             Limit("ece", plain("ece"), 0.06, 0.12),
             Limit("bias", size("bias"), 0.05, 0.10),
+            Limit("surprise", plain("surprise"), 0.05, 0.10),
             Limit("miss_rate", above("miss_rate"), 0.025, 0.05),
         ),
         nominal=lambda model, metrics: {"miss_rate": model.miss_share},
@@ -229,6 +230,8 @@ LIVES: Mapping[Question, Standards] = {
         limits=(
             Limit("accuracy", above("accuracy", -1.0), 0.05, 0.10),
             Limit("log_loss", above("log_loss"), 0.10, 0.25),
+            Limit("bias", size("bias"), 0.3, 0.6),
+            Limit("surprise", plain("surprise"), 0.10, 0.25),
         ),
         nominal=_validated(accuracy="validation/accuracy", log_loss="validation/log_loss"),
         columns=("accuracy", "macro_f1", "log_loss", "ece"),

@@ -2,10 +2,11 @@
 
 import re
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from jobcast.pipelines.report.compiling import working_s
 
 Step = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
@@ -80,19 +81,19 @@ def _bar(label: str) -> Iterator[Step]:
 
     # No markup: labels hold names from files.
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=RichConsole(stderr=True)) as bars:
+    with Progress(*columns, console=RichConsole(stderr=True), get_time=working_s) as bars:
         task = bars.add_task(printable(label), total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def _plain_lines(label: str) -> Step:
-    last = time.monotonic()
+    last = working_s()
 
     def step(done: int, total: int) -> None:
         nonlocal last
         # The end is told by what follows.
-        if time.monotonic() - last >= PLAIN_LINE_EVERY_S and done < total:
-            last = time.monotonic()
+        if working_s() - last >= PLAIN_LINE_EVERY_S and done < total:
+            last = working_s()
             print(f"{printable(label)}: {100 * done // max(total, 1)} %", file=sys.stderr, flush=True)
 
     return step

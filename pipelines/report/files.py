@@ -12,6 +12,8 @@ from jobcast.domain.errors import ConfigError
 from jobcast.traces.files import replacing, unwritable
 from jobcast.traces.owners import draft_room
 
+COMMAND = "command.json"
+"""How a folder of results was made; files of figures say it themselves, under the word `command`."""
 STREAMS = ("/dev/stdout", "/dev/stderr")
 
 

@@ -190,8 +190,8 @@ class _Case:
         }
         metrics = open_registry(self.context.home).metrics(self.versions[self.first])
         nominal = self.standards.nominal(self._model(self.first), metrics)
-        # The limits of drift, on a single week that the model has not seen; inputs are not looked at.
-        verdict, reasons = verdict_of(self.standards.limits, figures[self.first], nominal, {})
+        # The limits of drift, on a single week that the model has not seen.
+        verdict, reasons = verdict_of(self.standards.limits, figures[self.first], nominal)
         return {
             "algorithm": self.first,
             "passed": verdict != DRIFTED,

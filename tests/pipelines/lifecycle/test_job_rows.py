@@ -110,7 +110,7 @@ def test_the_score_of_a_distribution(values, truth, off):
     ],
 )
 def test_a_week_of_each_predictor_is_judged(predictor, figures, nominal, verdict):
-    assert judge(LIVES[answers_of(predictor)].limits, {"jobs": figures}, nominal, {"moved": []})[0] == verdict
+    assert judge(LIVES[answers_of(predictor)].limits, {"jobs": figures}, nominal)[0] == verdict
 
 
 def test_each_predictor_is_judged_by_policies_that_ask_for_it():

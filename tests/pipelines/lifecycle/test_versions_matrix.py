@@ -7,6 +7,7 @@ import pytest
 from jobcast.pipelines.experiments.backtest_results import read_results
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.policy_runs import lacking_source, pinned
+from jobcast.pipelines.lifecycle.drift_verdict import VERDICTS
 from jobcast.pipelines.report.backtest_tables import matrix_table, summaries
 from jobcast.schedulers.registry import POLICIES, find_policy
 from tests.enriching import enriched_once
@@ -173,7 +174,7 @@ def test_each_predictor_is_watched_for_drift(shell, folder, others, predictor):
     page = folder / f"{predictor}.html"
     told = shell.json("drift", f"{predictor}:2", *others, "--from", DAY.format(4), "--html", page)
     (week,) = told["weeks"]
-    assert told["verdict"] == week["verdict"] in ("steady", "watch", "drifted")
+    assert told["verdict"] == week["verdict"] in VERDICTS
     assert week["jobs"] > 0
     assert all(block["n"] > 0 for block in week["blocks"].values())
     assert f"Drift of {predictor} version 2" in page.read_text()

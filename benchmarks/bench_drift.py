@@ -1,0 +1,187 @@
+"""Does `jobcast drift` tell when a version no longer fits, and keep still when it does?
+
+Each seed is a campus of six weeks. A version of each predictor learns from the first four; the last two are looked at
+as they are and after shifts of them alone. A shift counts as harm where a figure of the version on the shifted weeks is
+worse than on the same weeks unshifted by more than its second limit, and as harmless where by less than a sixth of it;
+what lies between counts as neither. Told means that any week is not fine. Shifts are tried from a kind on that goes
+with the seed, until one harms.
+
+    python benchmarks/bench_drift.py --seeds 1000:1034 --json drift.json
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.pipelines.lifecycle.drift import drift
+from jobcast.pipelines.lifecycle.drift_verdict import FINE
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.standards import judged
+from jobcast.pipelines.lifecycle.training import train_and_register
+from jobcast.traces.generators import generate
+from jobcast.traces.table import Trace
+
+DAY_S = 86400.0
+CAMPUS = {"weeks": 6, "pools": 3, "jobs": 1500, "widest": 8}
+TRAINED_DAYS = 28
+STEP_S = 3600.0
+"""Of training rows: a twelfth of them teaches nearly as much, in a twelfth of the time."""
+Rng = np.random.Generator
+Shift = Callable[[pl.DataFrame, Rng], pl.DataFrame]
+
+
+def longer(times: float) -> Shift:
+    """Run times change."""
+    return lambda jobs, rng: jobs.with_columns(pl.col("duration") * times)
+
+
+def wider(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """Jobs ask for three times as many GPUs."""
+    return jobs.with_columns((pl.col("gpus") * 3).cast(jobs["gpus"].dtype))
+
+
+def later(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """People work twelve hours later."""
+    return jobs.with_columns(pl.col("submit_time") + pl.duration(hours=12))
+
+
+def doubled(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """One pool has twice as many jobs, the others of other minutes."""
+    pools = jobs["pool"].unique().sort()
+    more = jobs.filter(pl.col("pool") == pools[int(rng.integers(len(pools)))])
+    shift_us = pl.Series((rng.uniform(0, 7200, len(more)) * 1e6).astype(np.int64)).cast(pl.Duration("us"))
+    return pl.concat([jobs, more.with_columns(pl.col("job_id") + "+", submit_time=more["submit_time"] + shift_us)])
+
+
+def left(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """Four users of five leave."""
+    users = jobs["user"].unique().sort().to_numpy()
+    return jobs.filter(pl.col("user").is_in(rng.choice(users, max(1, len(users) // 5), replace=False)))
+
+
+def bursty(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """What was spread over four hours comes at once."""
+    within = pl.duration(seconds=pl.int_range(pl.len()) % 60)
+    return jobs.with_columns(pl.col("submit_time").dt.truncate("4h") + within)
+
+
+def renamed(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """Users come by new names."""
+    return jobs.with_columns(pl.format("new-{}", "user").alias("user"))
+
+
+SHIFTS: dict[str, Shift] = {
+    "longer": longer(3.0),
+    "wider": wider,
+    "later": later,
+    "shorter": longer(0.25),
+    "doubled": doubled,
+    "left": left,
+    "bursty": bursty,
+    "renamed": renamed,
+}
+FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "will-jobs-arrive": ("lightgbm", (60,)),
+    "new-load": ("sliding-max", (60,)),
+    "job-duration": ("tag-pool-width", (5, 60, 720)),
+}
+"""Algorithm and horizons of each."""
+
+
+def shifted(trace: Trace, kind: str, from_s: float, seed: int) -> Trace:
+    """The trace with its jobs from an instant on shifted."""
+    late = pl.Series(trace.submit_s >= from_s)
+    end = trace.jobs["submit_time"].max()
+    jobs = pl.concat([trace.jobs.filter(~late), SHIFTS[kind](trace.jobs.filter(late), np.random.default_rng(seed))])
+    # The weeks that are looked at end where they did.
+    return replace(trace, jobs=jobs.filter(pl.col("submit_time") <= end).sort("submit_time", "job_id"))
+
+
+def harm(name: str, told: dict[str, Any], still: dict[str, Any]) -> float:
+    """By how much figures are worse than without the shift, the worst of them over its second limit."""
+    worst = 0.0
+    for limit in judged(name).limits:
+        for block in told["weeks"][0]["blocks"]:
+            off = [limit.excess(_pooled(one, block, limit.figure), told["nominal"]) for one in (told, still)]
+            if None not in off:
+                worst = max(worst, (off[0] - max(off[1], 0.0)) / limit.drifted)
+    return worst
+
+
+def _pooled(told: dict[str, Any], block: str, figure: str) -> dict[str, float | None]:
+    """A figure over all weeks, by their rows."""
+    blocks = [week["blocks"][block] for week in told["weeks"]]
+    known = [(one[figure], one["n"]) for one in blocks if one.get(figure) is not None]
+    rows = sum(n for _, n in known)
+    return {figure: sum(value * n for value, n in known) / rows if rows else None}
+
+
+def looks(seed: int, home: Path) -> Iterator[dict[str, Any]]:
+    """What is said of each family's version of a seed."""
+    trace, _ = generate("campus", seed, CAMPUS)
+    until_s = float(trace.submit_s[0]) // DAY_S * DAY_S + TRAINED_DAYS * DAY_S
+    for name, (algorithm, horizons) in FAMILIES.items():
+        settings = TrainSettings(horizons_min=horizons, min_train_jobs=50, step_s=STEP_S)
+        version = train_and_register(name, algorithm, trace, None, until_s, settings, home=home)["version"]
+
+        def look(of: Trace, name: str = name, version: int = version) -> dict[str, Any]:
+            return drift((name, str(version)), of, until_s, None, home=home).result
+
+        still = look(trace)
+        yield _row(seed, name, "none", 0.0, still)
+        kinds = list(SHIFTS)
+        for kind in [*kinds[seed % len(kinds) :], *kinds[: seed % len(kinds)]]:
+            told = look(shifted(trace, kind, until_s, seed))
+            row = _row(seed, name, kind, harm(name, told, still), told)
+            yield row
+            if row["harm"] > 1.0:
+                break
+
+
+def _row(seed: int, name: str, kind: str, harmed: float, told: dict[str, Any]) -> dict[str, Any]:
+    off = [week for week in told["weeks"] if week["verdict"] != FINE]
+    said = {"verdicts": [week["verdict"] for week in told["weeks"]], "why": off[0]["reasons"] if off else []}
+    return {"seed": seed, "predictor": name, "shift": kind, "harm": harmed, "fine": not off, **said}
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """A line a family, and all of them."""
+    lines = [f"{'predictor':<18}{'stationary: fine':>18}{'harmed: told':>16}{'harmless: fine':>18}"]
+    for name in (*FAMILIES, ""):
+        mine = [row for row in rows if name in ("", row["predictor"])]
+        groups = (
+            [row["fine"] for row in mine if row["shift"] == "none"],
+            [not row["fine"] for row in mine if row["harm"] > 1.0],
+            [row["fine"] for row in mine if row["shift"] != "none" and row["harm"] < 1 / 6],
+        )
+        cells = [f"{sum(group)} of {len(group)}" for group in groups]
+        lines.append(f"{name or 'all':<18}{cells[0]:>18}{cells[1]:>16}{cells[2]:>18}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run and print; results so far are written after each seed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="1000:1034")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as home:
+        for seed in range(*map(int, asked.seeds.split(":"))):
+            rows += looks(seed, Path(home))
+            print(f"seed {seed}: {len(rows)} looks", file=sys.stderr, flush=True)
+            if asked.json:
+                asked.json.write_text(json.dumps(rows, indent=1))
+    print(summary(rows))
+
+
+if __name__ == "__main__":
+    main()

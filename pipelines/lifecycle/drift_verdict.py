@@ -1,0 +1,246 @@
+"""What a version's figures say about it: which are off beyond doubt, since when, and what to do about that.
+
+Figures are ratios of sums over rows. Their intervals are of day totals, so that windows that overlap and jobs of one
+burst do not count as so many witnesses, and so wide that all of them hold together: every figure of every block, over
+every week's end and every week since when it may be off, share `FALSE_ALARMS`, however long a version is watched.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from jobcast.domain.arrays import Floats
+from jobcast.models.evaluation.intervals import days_of, sums_by_day
+from jobcast.pipelines.lifecycle.drift_rules import Limit
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows
+
+FALSE_ALARMS = 0.05
+"""Of versions that fit, the share that may be told something else, over all weeks that they are watched."""
+GRANTED = 0.5
+"""Share of a limit that is granted to what a few weeks of training leave open, on stationary traces as well."""
+LEAST_DAYS = 4
+"""With rows that an interval needs."""
+SETTLED = 0.99
+"""Share of the rows whose truth is known after the delay that is waited for; else the last days hold short jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A figure of a block since some instant, with the interval that all hold together.
+
+    Attributes
+    ----------
+    block, figure : names
+    since_s : from which week on, seconds from the epoch
+    value, low, high : the figure and its interval
+    nominal : what the version promises of it
+    excess : how far it is off
+    watch, drifted : limits of that
+    """
+
+    block: str
+    figure: str
+    since_s: float
+    value: float
+    low: float
+    high: float
+    nominal: float
+    excess: float
+    watch: float
+    drifted: float
+
+    @property
+    def sure(self) -> float:
+        """How far it is off at least."""
+        return self.excess - (self.high - self.low) / 2.0
+
+    @property
+    def off(self) -> bool:
+        """Whether it is off beyond doubt, and by more than matters."""
+        return self.excess > self.watch and self.sure > GRANTED * self.watch
+
+    def to_dict(self) -> dict[str, Any]:
+        """For results."""
+        return asdict(self)
+
+
+def interval_of(time_s: Floats, above: Floats, below: Floats, alpha: float) -> tuple[float, float] | None:
+    """A ratio of sums over rows and the half width of its interval; None of too few days.
+
+    Parameters
+    ----------
+    time_s, above, below : (n_rows,)
+    alpha : one less the confidence
+
+    Notes
+    -----
+    The linearised ratio's variance from day totals (Cochran, Sampling Techniques, section 6.4), with the covariance of
+    neighbouring days where that is positive, and Student's quantile for the few days that there are.
+
+    Examples
+    --------
+    >>> days = 86400.0 * np.arange(5)
+    >>> value, half = interval_of(days, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.ones(5), 0.05)
+    >>> round(value, 3), round(half, 2)
+    (0.4, 0.68)
+    """
+    _, sums = sums_by_day(days_of(time_s), {"above": above, "below": below})
+    counts = sums["below"] > 0
+    days, total = int(counts.sum()), float(sums["below"].sum())
+    if days < LEAST_DAYS:
+        return None
+    value = float(sums["above"].sum()) / total
+    off = (sums["above"] - value * sums["below"])[counts]
+    # Bursts and experiments reach over midnight.
+    square = float((off**2).sum()) + max(0.0, float((off[1:] * off[:-1]).sum()))
+    error = np.sqrt(square * days / (days - 1)) / total
+    return value, float(student.ppf(1.0 - alpha / 2.0, days - 1) * error)
+
+
+def settled(rows: Rows, known_s: float) -> Rows:
+    """Rows whose truth was known at an instant, without the last ones, of which only the early known are."""
+    known: NDArray[np.bool_] = rows.known_s <= known_s
+    if not known.any():
+        return rows.of(known)
+    delay_s = float(np.quantile((rows.known_s - rows.time_s)[known], SETTLED))
+    return rows.of(known & (rows.time_s + delay_s <= known_s))
+
+
+def findings(
+    rows: Blocks,
+    limits: Sequence[Limit],
+    nominal: Mapping[str, float],
+    begins_s: Sequence[float],
+    known_s: float,
+) -> list[Found]:
+    """Every figure that has a limit, since each week's begin, by what was known at the end of the last of these weeks.
+
+    Parameters
+    ----------
+    rows : by block, since the first week
+    begins_s : of the weeks up to now, ascending
+    """
+    week = len(begins_s)
+    known = {name: settled(block, known_s) for name, block in rows.items()}
+    parts = {name: block.parts() for name, block in known.items()}
+    judged = [(name, limit) for name in parts for limit in limits if limit.figure in parts[name]]
+    found = []
+    for name, limit in judged:
+        above, below = parts[name][limit.figure]
+        for begin_s in begins_s:
+            late = known[name].time_s >= begin_s
+            # Over weeks k = 1, 2, ... the shares 1 / k (k + 1) add up to 1; each is split among the k begins.
+            alpha = FALSE_ALARMS / (len(judged) * week * week * (week + 1))
+            told = interval_of(known[name].time_s[late], above[late], below[late], alpha)
+            if told is None:
+                continue
+            value, half = told
+            excess = limit.excess({limit.figure: value}, nominal)
+            if excess is not None:
+                base = nominal.get(limit.figure, 0.0)
+                span = (value - half, value + half)
+                found.append(Found(name, limit.figure, begin_s, value, *span, base, excess, limit.watch, limit.drifted))
+    return found
+
+
+FINE, WATCH, RETRAIN, ROLL_BACK, CHECK = "fine", "watch", "retrain", "roll back", "check the data"
+VERDICTS = (FINE, WATCH, RETRAIN, ROLL_BACK, CHECK)
+LOST = 0.5
+"""Share of its rows by which an input must have gone missing for the data to be asked about first."""
+SILENT = 3.0
+SILENT_S = 2 * 86400.0
+"""So many times the longest silence of the training time, and at least so long, is no chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said at the end of a week, by what was known then.
+
+    Attributes
+    ----------
+    says : one of the verdicts
+    off : figures that are off beyond doubt, one a block and figure, the farthest first
+    broken : what is wrong with the data, in words
+    passed : whether that was at the end of the week before and is beyond doubt no longer
+    """
+
+    says: str = FINE
+    off: tuple[Found, ...] = ()
+    broken: tuple[str, ...] = ()
+    passed: bool = False
+
+    def after(self, before: "Verdict | None") -> "Verdict":
+        """As it is said after the week before: what was off then is watched for a week more."""
+        if self.says != FINE or before is None or before.passed or not before.off:
+            return self
+        return Verdict(WATCH, before.off, passed=True)
+
+    @property
+    def since_s(self) -> float | None:
+        """Since when the worst figure has been off; None where none is."""
+        return self.off[0].since_s if self.off else None
+
+
+def verdict_of(found: Sequence[Found], broken: Sequence[str] = (), before_is_better: bool = False) -> Verdict:
+    """A verdict.
+
+    Parameters
+    ----------
+    found : of `findings`
+    broken : what is wrong with the data, in words
+    before_is_better : whether the champion of before forecasts the same weeks better, beyond doubt
+    """
+    worst: dict[tuple[str, str], Found] = {}
+    # The begin since when it is surest is when it began.
+    for one in sorted((one for one in found if one.off), key=lambda one: -one.sure):
+        worst.setdefault((one.block, one.figure), one)
+    off = tuple(sorted(worst.values(), key=lambda one: -one.excess / one.drifted))
+    if broken:
+        # Nothing that the data say is to be acted on before they are whole.
+        return Verdict(CHECK, off, tuple(broken))
+    if not off:
+        return Verdict()
+    if before_is_better:
+        return Verdict(ROLL_BACK, off)
+    # Clearly beyond what matters, or far beyond it by the figure itself.
+    grave = any(one.excess > one.drifted or one.sure > one.watch for one in off)
+    return Verdict(RETRAIN if grave else WATCH, off)
+
+
+def lost_inputs(before: Mapping[Any, Floats], then: Mapping[Any, Floats]) -> list[str]:
+    """Inputs that have gone missing since the training time, in words."""
+    gone = [key for key in before.keys() & then.keys() if _missing(then[key]) - _missing(before[key]) >= LOST]
+    return [f"{name} is missing since" for name in sorted({name for name, _ in gone})]
+
+
+def _missing(values: Floats) -> float:
+    return float(np.isnan(values).mean()) if len(values) else 0.0
+
+
+def silence(before_s: Floats, then_s: Floats, until_s: float) -> list[str]:
+    """A silence of all pools that is far longer than any of the training time, in words.
+
+    Parameters
+    ----------
+    before_s, then_s : submissions of the training time and since, ascending
+    until_s : up to when there should be some
+
+    Examples
+    --------
+    >>> silence(3600.0 * np.arange(100), 3600.0 * np.arange(100, 200), 12 * 86400.0)
+    ['no job was submitted for 3.7 days (longest in training: 0.0 days)']
+    >>> silence(3600.0 * np.arange(100), 3600.0 * np.arange(100, 200), 200 * 3600.0)
+    []
+    """
+    if len(before_s) < 2:
+        return []
+    usual_s = float(np.diff(before_s).max())
+    longest_s = float(np.diff(np.concatenate([before_s[-1:], then_s, [until_s]])).max())
+    if longest_s <= max(SILENT * usual_s, SILENT_S):
+        return []
+    days = (longest_s / 86400.0, usual_s / 86400.0)
+    return ["no job was submitted for {:.1f} days (longest in training: {:.1f} days)".format(*days)]

@@ -1,0 +1,100 @@
+"""`jobcast bundle` and `verify`: what is packed, what is found when it is run again, one line each."""
+
+import json
+import zipfile
+from types import SimpleNamespace
+
+import pytest
+
+from jobcast.pipelines.cli.options import asked_words
+from jobcast.pipelines.lifecycle.bundles import MANIFEST, agrees, compared
+
+ROWS = [f"{at:03},{'pq'[at % 2]},{100 * at},{60 + at % 9 * 40},{1 + at % 2}" for at in range(60)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """No finished run: the registry is empty."""
+    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture
+def bundle(shell, csv):
+    """A packed simulation, whose trace is gone from where it was."""
+    csv(*ROWS)
+    csv("p,1", "q,2", name="pools.csv", header="pool,gpus")
+    words = ("--trace", "jobs.csv", "--pools", "pools.csv", "--policy", "ssf", "--forecasts", "oracle")
+    shell("simulate", *words, "--json", "r.json")
+    shell("bundle", "r.json", "--out", "r.zip", "--with-trace")
+    return shell
+
+
+def edited(path, change):
+    """The bundle with its manifest changed."""
+    with zipfile.ZipFile(path) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    manifest = json.loads(files[MANIFEST])
+    change(manifest)
+    files[MANIFEST] = json.dumps(manifest).encode()
+    with zipfile.ZipFile("other.zip", "w") as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return "other.zip"
+
+
+@pytest.mark.slow
+def test_a_tampered_figure_is_the_only_one_that_differs(bundle, csv, tmp_path):
+    """The inputs have gone: what is run again comes from the bundle."""
+    (tmp_path / "jobs.csv").unlink()
+    (tmp_path / "pools.csv").unlink()
+
+    def tamper(manifest):
+        manifest["figures"]["result"]["mean_jct_s"] += 1.0
+        manifest["versions"]["numpy"] = "0.1"
+
+    answer = bundle("verify", edited("r.zip", tamper), "--json", "-")
+    assert answer.code == 1
+    told = json.loads(answer.out)
+    odd = [line for line in told["lines"] if line["says"] != "equal"]
+    assert [(line["says"], line["name"]) for line in odd] == [("note", "numpy"), ("different", "result.mean_jct_s")]
+    assert told["equal"] > 30
+    assert not told["agrees"]
+
+
+def test_another_trace_and_a_missing_model_are_told_in_a_line_each_before_anything_is_run(bundle, csv):
+    other = csv(*ROWS[:-1], name="other.csv")
+    missing = [{"name": "new-load", "version": 3, "sha256": "0"}]
+    told = bundle("verify", edited("r.zip", lambda one: one.update(models=missing)), "--trace", other)
+    assert told.code == 1
+    lines = [line.split()[0:2] for line in told.out.splitlines()[:-1]]
+    assert lines == [["different", "jobs.csv"], ["missing", "new-load:3"]]
+    assert "does not agree" in told.out.splitlines()[-1]
+
+
+def test_what_is_no_result_or_bundle_or_would_do_more_than_read_is_refused(bundle, tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    assert "does not say by which command" in bundle.refuses("bundle", "x.json", "--out", "x.zip")
+    assert "is no bundle" in bundle.refuses("verify", "x.json")
+    serves = edited("r.zip", lambda one: one.update(command=["serve", "--trace", "jobs.csv"]))
+    assert "only simulate, backtest, evaluate, run are run again" in bundle.refuses("verify", serves)
+    bundle("bundle", "r.json", "--out", "bare.zip")
+    (tmp_path / "jobs.csv").unlink()
+    assert "name it by --trace FILE" in bundle.refuses("verify", "bare.zip")
+
+
+def test_times_and_places_are_not_compared_and_rounding_is_within():
+    before = {"rows": [{"figures": {"a": 1.0, "n": 3, "wall_s": 1.0}, "name": "x"}], "path": "/a"}
+    now = {"rows": [{"figures": {"a": 1.0 + 1e-9, "n": 3, "wall_s": 9.0}, "name": "x"}], "path": "/b"}
+    lines = compared(before, now)
+    assert [(line.says, line.name) for line in lines] == [
+        ("within", "rows.0.figures.a"),
+        ("equal", "rows.0.figures.n"),
+        ("equal", "rows.0.name"),
+    ]
+    assert agrees(lines)
+    assert not agrees(compared(before, {**now, "more": 1}))
+
+
+def test_a_command_is_kept_without_where_its_results_go():
+    words = ["--quiet", "backtest", "--trace", "a", "--out", "b", "--json=-", "--set", "x=1"]
+    assert asked_words(words) == ["backtest", "--trace", "a", "--set", "x=1"]

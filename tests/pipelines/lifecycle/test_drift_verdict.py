@@ -1,0 +1,152 @@
+"""Verdicts on drift: few false alarms over all weeks, real harm told, its beginning named, and what goes before it."""
+
+import numpy as np
+import pytest
+
+from jobcast.pipelines.lifecycle.drift_verdict import (
+    CHECK,
+    FINE,
+    RETRAIN,
+    ROLL_BACK,
+    WATCH,
+    Found,
+    Verdict,
+    findings,
+    interval_of,
+    lost_inputs,
+    settled,
+    verdict_of,
+)
+from jobcast.pipelines.lifecycle.drift_words import advice
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, DurationRows
+from jobcast.pipelines.lifecycle.standards import judged
+
+DAY_S = 86400.0
+LIMITS = judged("will-jobs-arrive").limits
+NOMINAL = {"miss_rate": 0.05}
+
+
+def windows(rng, weeks, harmed_from=99, by=0.0):
+    """Half-hourly windows whose chances are told right but for days that have something in common, harmed late."""
+    times = np.arange(0.0, 7 * weeks * DAY_S, 1800.0)
+    noise = np.zeros(7 * weeks + 1)
+    for day in range(1, len(noise)):
+        noise[day] = 0.4 * noise[day - 1] + 0.25 * rng.standard_normal()
+    told = rng.beta(0.8, 1.6, len(times))
+    logit = np.log(told / (1 - told)) + noise[1:][(times // DAY_S).astype(int)]
+    true = 1 / (1 + np.exp(-logit)) + by * (times >= 7 * harmed_from * DAY_S)
+    arrives, passed = rng.random(len(times)) < true, told > 0.05
+    return {"60min": ArrivalRows(times, times + 3600.0, np.full(len(times), "a"), arrives, told, told > 0.5, passed)}
+
+
+def verdicts(rows, weeks):
+    """At the end of each week."""
+    begins = [7 * DAY_S * week for week in range(weeks)]
+    return [
+        verdict_of(findings(rows, LIMITS, NOMINAL, begins[: week + 1], 7 * DAY_S * (week + 1))) for week in range(weeks)
+    ]
+
+
+def test_stationary_windows_raise_few_alarms_over_eight_weeks_and_harm_is_told_from_when_it_began():
+    alarms, told, begun = 0, 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        alarms += any(one.says != FINE for one in verdicts(windows(rng, 8), 8))
+        last = verdicts(windows(rng, 5, harmed_from=2, by=0.15), 5)[-1]
+        told += last.says == RETRAIN
+        begun += last.off != () and abs(last.since_s - 14 * DAY_S) <= 7 * DAY_S
+    assert alarms <= 2
+    assert told >= 36
+    assert begun >= 36
+
+
+def test_a_verdict_does_not_look_ahead():
+    rows = windows(np.random.default_rng(3), 4, harmed_from=2, by=0.3)
+    early = {name: block.of(block.time_s < 14 * DAY_S) for name, block in rows.items()}
+    assert verdicts(rows, 4)[:2] == verdicts(early, 2)
+
+
+def test_the_interval_of_day_totals_by_hand():
+    """Days of 0, 1, 0, 1 of one row each: mean 1/2, squares 4 x 1/4, no positive covariance; t(3) at 97.5 % = 3.182."""
+    value, half = interval_of(DAY_S * np.arange(4), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4), 0.05)
+    assert value == 0.5
+    assert half == pytest.approx(3.1824 * np.sqrt(1.0 * 4 / 3) / 4, rel=1e-4)
+    assert interval_of(DAY_S * np.arange(3), np.ones(3), np.ones(3), 0.05) is None
+
+
+def found(excess, half):
+    return Found("60min", "bias", 0.0, excess, excess - half, excess + half, 0.0, excess, watch=0.05, drifted=0.10)
+
+
+@pytest.mark.parametrize(
+    ("one", "broken", "before", "says"),
+    [
+        (found(0.04, 0.001), (), False, FINE),  # sure, but too little to matter
+        (found(0.20, 0.19), (), False, FINE),  # much, but by chance
+        (found(0.08, 0.05), (), False, WATCH),
+        (found(0.08, 0.02), (), False, RETRAIN),
+        (found(0.12, 0.08), (), False, RETRAIN),
+        (found(0.12, 0.08), (), True, ROLL_BACK),
+        (found(0.04, 0.001), (), True, FINE),
+        (found(0.12, 0.08), ("user is missing",), True, CHECK),
+    ],
+)
+def test_what_is_said(one, broken, before, says):
+    assert verdict_of([one], broken, before).says == says
+
+
+def test_what_was_off_is_watched_for_one_week_more():
+    off = verdict_of([found(0.12, 0.08)])
+    second = Verdict().after(off)
+    assert (second.says, second.off, second.passed) == (WATCH, off.off, True)
+    assert Verdict().after(second) == Verdict()
+    assert off.after(off) == off
+
+
+def test_jobs_that_have_not_ended_do_not_make_the_last_days_look_short():
+    """Of jobs that take 1 or 60 hours, the last three days know the short ones alone: they wait."""
+    times = np.arange(0.0, 14 * DAY_S, 3600.0)
+    long = np.arange(len(times)) % 2 == 1
+    known = times + np.where(long, 60.0, 1.0) * 3600.0
+    whole = np.zeros(len(times), int)
+    rows = DurationRows(
+        times, known, np.full(len(times), "a"), whole, whole, whole, np.ones((len(times), 1)), whole, times, times
+    )
+    kept = settled(rows, 14 * DAY_S)
+    assert kept.time_s.max() <= 14 * DAY_S - 60 * 3600.0
+    assert np.diff(kept.time_s).max() == 3600.0
+
+
+def test_expected_figures_of_windows_are_those_of_their_chances_and_running_jobs_only_get_longer():
+    times = np.zeros(4)
+    p = np.array([0.9, 0.6, 0.3, 0.2])
+    rows = ArrivalRows(times, times, np.full(4, "a"), np.zeros(4, bool), p, p > 0.5, p > 0.25)
+    expected = rows.expected()
+    assert expected["precision"] == pytest.approx(0.75)
+    assert expected["recall"] == pytest.approx(1.5 / 2.0)
+    assert expected["f1"] == pytest.approx(2 * 1.5 / (2 + 2.0))
+    assert expected["accuracy"] == pytest.approx((0.9 + 0.6 + 0.7 + 0.8) / 4)
+    assert expected["miss_rate"] == pytest.approx(0.2 / 2.0)
+    bins, chances = np.array([2]), np.array([[0.5, 0.3, 0.2]])
+    job = DurationRows(
+        times[:1], times[:1], np.array(["a"]), bins, bins, bins, chances, np.array([1]), times[:1], times[:1]
+    )
+    assert job.expected()["accuracy"] == pytest.approx(0.2 / 0.5)
+
+
+def test_an_input_that_went_missing_is_named():
+    before = {("user", "5min"): np.zeros(10), ("gpus", ""): np.zeros(10)}
+    then = {("user", "5min"): np.full(10, np.nan), ("gpus", ""): np.append(np.zeros(9), np.nan)}
+    assert lost_inputs(before, then) == ["user is missing since"]
+
+
+def test_advice_names_the_command_that_can_be_typed():
+    week = {"from": "2024-01-15T00:00:00Z", "complete": True, "cost": {"gpu_hours_held_in_vain": 3.0}, "reasons": ["x"]}
+    inputs = {"moved": ["gap"]}
+    bad = {**week, "verdict": RETRAIN, "inputs": inputs, "off": [{"since": "2024-01-15T00:00:00Z"}]}
+    told = advice([bad], "new-load", "my jobs.csv", 86400.0)
+    assert told["command"] == "jobcast train new-load --trace 'my jobs.csv' --until 1970-01-02T00:00:00Z"
+    assert told["since"] == "2024-01-15T00:00:00Z"
+    fine = advice([{**week, "verdict": FINE, "reasons": [], "inputs": inputs, "off": []}], "new-load", "a", 0.0)
+    assert fine["what"] == "inputs moved, forecasts hold: gap"
+    assert fine["command"] is None

@@ -1,0 +1,55 @@
+"""Compiling is told of once, only where it happens, and no clock of progress runs meanwhile."""
+
+import os
+import subprocess
+import sys
+
+from jobcast.pipelines.report import compiling
+
+KERNEL = """
+import numba
+
+@numba.njit(cache=True)
+def inner(x):
+    return x + 1
+
+@numba.njit(cache=True)
+def outer(x):
+    return inner(x) + inner(2 * x)
+"""
+ASK = """
+import sys
+from jobcast.pipelines.report import compiling
+compiling.LASTS_S = 0.01
+compiling.tell_compiling(lambda text: print(text))
+assert "numba" not in sys.modules
+import kernel
+print(kernel.outer(1), kernel.outer(1.5), compiling.COMPILING.spent_s > 0)
+"""
+
+
+def test_the_first_run_of_a_compiled_part_is_told_and_later_ones_are_not(tmp_path):
+    """Of four functions that are compiled, one line; what the second run finds in numba's cache is none."""
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    where = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    runs = [
+        subprocess.run([sys.executable, "-c", ASK], cwd=tmp_path, env=where, capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert [run.stdout.splitlines() for run in runs] == [[compiling.NOTICE, "5 6.5 True"], ["5 6.5 False"]]
+
+
+def test_the_clock_of_progress_stands_still_while_something_is_compiled(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(compiling.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(compiling, "COMPILING", compiling.Compiling())
+    begun = compiling.working_s()
+    now[0] += 3.0
+    compiling.COMPILING.begin()
+    compiling.COMPILING.begin()  # a function that the first one calls
+    now[0] += 20.0
+    assert compiling.working_s() == begun + 3.0
+    compiling.COMPILING.end()
+    compiling.COMPILING.end()
+    now[0] += 2.0
+    assert compiling.working_s() == begun + 5.0
