@@ -39,6 +39,7 @@ MEASURES = {"mean_jct_s": 1.0, "speedup_mean": -1.0}
 """Figures to rank by; the sign puts the best first."""
 TIE = 0.01
 Case = tuple[Trace, PoolsTable]
+Row = dict[str, dict[str, float]]
 
 
 def between(trace: Trace, begin: str, until: str) -> Trace:
@@ -77,14 +78,23 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def figures(case: Case, home: Path, policies: Sequence[str]) -> dict[str, dict[str, float]]:
-    """What is ranked by, by policy."""
+def world(case: Case) -> Experiment:
+    """A trace with time limits, on its quotas."""
     trace, pools = case
     limited = enrich(trace, ["limits"], parse_enrich({}), 0).trace
-    oracle = parse_forecasts("oracle")
-    world = Experiment(trace=limited, cluster=Cluster(quotas=pools), only_pools=True, drop_wide=True)
-    results = run_matrix([world], matrix([(name, oracle, name) for name in policies], 1, 1), home=home)
-    return {one.cell.policy: {name: float(one.figures[name]) for name in MEASURES} for one in results}
+    return Experiment(trace=limited, cluster=Cluster(quotas=pools), only_pools=True, drop_wide=True)
+
+
+def replayed(cases: Sequence[Case], jobs: int, console: Console) -> list[Row]:
+    """What is ranked by, by policy, of each case."""
+    pairs = [(name, parse_forecasts("oracle"), name) for name in POLICIES]
+    with console.progress("replay") as step:
+        cells = matrix(pairs, len(cases), 1)
+        results = run_matrix(list(map(world, cases)), cells, home=Path.cwd(), jobs=jobs, progress=step)
+    rows: list[Row] = [{} for _ in cases]
+    for one in results:
+        rows[one.cell.window][one.cell.policy] = {name: float(one.figures[name]) for name in MEASURES}
+    return rows
 
 
 def with_ties(values: Sequence[float]) -> list[int]:
@@ -97,7 +107,7 @@ def with_ties(values: Sequence[float]) -> list[int]:
     return ranks
 
 
-def taus(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> dict[str, float]:
+def taus(ours: Row, theirs: Row) -> dict[str, float]:
     """Tau-b with ties and raw tau, by measure."""
     result = {}
     for measure, sign in MEASURES.items():
@@ -119,7 +129,7 @@ def shared(kind: str, case: Case, seed: int) -> Case:
     return made, table
 
 
-def told(label: str, row: dict[str, dict[str, float]]) -> str:
+def told(label: str, row: Row) -> str:
     cells = (
         f"{name} {values['mean_jct_s'] / 3600:.2f} h {values['speedup_mean']:.2f}x" for name, values in row.items()
     )
@@ -132,28 +142,28 @@ def main() -> None:
     parser.add_argument("traces", nargs="*", default=["campus", "philly", "nasa", "surf"], metavar="TRACE")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kinds", default="twin,export")
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--jobs", type=int, default=2, help="replays at a time")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    console, home, result = Console(), Path.cwd(), dict[str, Any]()
+    console, result = Console(), dict[str, Any]()
     for name in args.traces:
-        case, policies = CASES[name](), args.policies.split(",")
-        own = figures(case, home, policies)
-        console.result(f"{name}: {len(case[0]):,} jobs of {len(case[0].pools)} pools\n{told('trace', own)}")
-        result[name] = {"trace": own}
+        case = CASES[name]()
+        console.result(f"{name}: {len(case[0]):,} jobs of {len(case[0].pools)} pools")
+        made = [(kind, seed) for kind in args.kinds.split(",") for seed in range(args.seeds)]
+        own, *rows = replayed([case, *(shared(kind, case, seed) for kind, seed in made)], args.jobs, console)
+        console.result(told("trace", own))
+        result[name] = {"trace": own, "shared": []}
+        for (kind, seed), row in zip(made, rows, strict=True):
+            console.result(told(f"{kind} {seed}", row))
+            result[name]["shared"].append({"kind": kind, "seed": seed, "figures": row, "taus": taus(own, row)})
         for kind in args.kinds.split(","):
-            rows = [figures(shared(kind, case, seed), home, policies) for seed in range(args.seeds)]
-            found = [taus(own, row) for row in rows]
-            result[name][kind] = {"figures": rows, "taus": found}
-            for seed, row in enumerate(rows):
-                console.result(told(f"{kind} {seed}", row))
+            found = [one["taus"] for one in result[name]["shared"] if one["kind"] == kind]
             for measure in found[0]:
                 values = [one[measure] for one in found]
-                console.result(
-                    f"  {kind} tau by {measure}: {np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
-                )
-            if args.json:
-                write_json(args.json, result)
+                spread = f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+                console.result(f"  {kind} tau by {measure}: {spread}")
+        if args.json:
+            write_json(args.json, result)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def _gaps_s(trace: Trace) -> Floats:
 
 
 def _loads(trace: Trace, like: Trace) -> Floats:
-    """GPU-seconds of the pools of `like` in weeks from the trace's first submission on, (n_pools, n_weeks of `like`)."""
+    """GPU-seconds by pool of `like` and week from the trace's first submission on, (n_pools, n_weeks of `like`)."""
     pools, weeks = like.pools, int((like.submit_s[-1] - like.submit_s[0]) // WEEK_S) + 1
     index = trace.jobs["pool"].replace_strict(pools, range(len(pools)), default=-1).to_numpy()
     week = np.minimum((trace.submit_s - trace.submit_s[0]) // WEEK_S, weeks - 1).astype(np.int64)

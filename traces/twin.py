@@ -7,6 +7,7 @@ Gaussian latent in which order they come. The mathematics are in `docs/twin.md`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -284,8 +285,8 @@ def _intensity(log: Log, starts_s: Floats, pool_profile: Floats) -> Floats:
 def _arrivals(log: Log, weeks: int | None, rng: np.random.Generator) -> tuple[Items, Floats]:
     """Bursts of the twin and when they begin, seconds from `log.from_s`.
 
-    In a clock of its own, which goes by its intensity, a stream's bursts come once a unit of time on average. The gaps of
-    that clock are drawn, and read on the wall's.
+    In a clock of its own, which goes by its intensity, a stream's bursts come once a unit of time on average. Gaps are
+    drawn in that clock, and read on the wall's.
     """
     first = np.flatnonzero(log.items.first)
     old, begin_s = log.items.at(first), log.submit_s[first]
@@ -296,7 +297,7 @@ def _arrivals(log: Log, weeks: int | None, rng: np.random.Generator) -> tuple[It
     source = log.source_hours(weeks)
     bounds = np.searchsorted(old.stream, np.arange(int(old.stream[-1]) + 2))
     clocks, edges_h, gaps, counts = [], np.arange(len(source) + 1) * HOUR_S, [], []
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    for low, high in pairwise(bounds):
         rate = _intensity(log, begin_s[low:high], profiles[old.pool[low]])
         ticks = np.concatenate(([0.0], np.cumsum(rate)))
         gaps.append(np.diff(np.interp(begin_s[low:high], np.arange(log.hours + 1) * HOUR_S, ticks)))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
-from jobcast.domain.errors import PoolsError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import to_json
@@ -94,47 +93,52 @@ def _audit(
     }
 
 
-def _lines(result: Mapping[str, Any]) -> list[str]:
+Rows = list[tuple[str, str]]
+
+
+def _rows(result: Mapping[str, Any]) -> Rows:
     """What audits of both kinds tell."""
     jobs, ks = result["jobs"], result["ks"]
-    lines = [
-        f"jobs                    {jobs['release']:,} for {jobs['log']:,}, GPU time {result['gpu_time']:.3f} times the trace's",
-        f"load by pool and week   off by {result['load_error_mean']:.1%} of the pool's mean, at most {result['load_error_max']:.1%}",
-        f"distributions (KS)      widths {ks['widths']:.3f}, run times {ks['run_times']:.3f}, gaps {ks['gaps']:.3f}",
-        f"hours of the week       {result['week_profile_tv']:.1%} of the jobs in others",
+    mean, worst = result["load_error_mean"], result["load_error_max"]
+    rows = [
+        ("jobs", f"{jobs['release']:,} for {jobs['log']:,}, GPU time {result['gpu_time']:.3f} times the trace's"),
+        ("load by pool and week", f"off by {mean:.1%} of the pool's mean, at most {worst:.1%}"),
+        ("distributions (KS)", ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in ks.items())),
+        ("hours of the week", f"{result['week_profile_tv']:.1%} of the jobs in others"),
     ]
-    lines += [
-        f"burstiness {scale:<13}{pair['release']:.1f} for {pair['log']:.1f} (variance over mean of arrivals)"
-        for scale, pair in result["dispersion"].items()
-    ]
+    for scale, pair in result["dispersion"].items():
+        told = f"{pair['release']:.1f} for {pair['log']:.1f}, variance over mean of arrivals"
+        rows.append((f"burstiness, {scale}", told))
     for by, attack in result["membership"].items():
-        if attack is None:
-            lines.append(f"membership, by {by:<9}not measured: fewer than two {by} to part")
-            continue
-        verdict = "hardly better than guessing" if attack["auc"] <= GUESS else "better than guessing"
-        interval = f"{attack['auc']:.3f} ({attack['low']:.3f} to {attack['high']:.3f})"
-        lines.append(f"membership, by {by:<9}AUC {interval} over {attack['units']} {by}: {verdict}")
-    return lines
+        told = f"not measured: fewer than two {by} to part"
+        if attack:
+            interval = f"AUC {attack['auc']:.3f} ({attack['low']:.3f} to {attack['high']:.3f})"
+            verdict = "hardly better than a guess" if attack["auc"] <= GUESS else "better than a guess"
+            told = f"{interval} over {attack['units']} {by}, {verdict}"
+        rows.append((f"membership, by {by}", told))
+    return rows
+
+
+def _text(rows: Rows) -> str:
+    return "\n".join(f"{label:<24}{told}" for label, told in rows)
 
 
 def _twin_text(result: Mapping[str, Any], left: list[str]) -> str:
-    return "\n".join([*_lines(result), f"left out                {', '.join(left) or 'nothing'}"])
+    return _text([*_rows(result), ("columns left out", ", ".join(left) or "none")])
 
 
 def _export_text(result: Mapping[str, Any]) -> str:
     done, link = result["done"], result["linkage"]
-    names = ", ".join(f"{count} of {name}" for name, count in done["names"].items())
-    reached = (
-        "" if done["k_reached"] else f"; there are fewer than {done['k']} users, so the common one is not anonymous"
-    )
-    return "\n".join(
-        [
-            f"names replaced          {names}",
-            f"columns dropped         {', '.join(done['dropped_columns']) or 'none'}",
-            f"times                   shifted by unknown {done['shift']}, jittered by up to {done['jitter_s']:g} s",
-            f"users                   {done['users_merged']} of {done['users']} became {done['common_users']} common ones{reached}",
-            *_lines(result),
-            f"linkage                 a job's hour of the week, width and run time fit {link['median_set']:g} rows in the median; "
-            f"{link['alone']:.1%} of the jobs fit one, {link['missed']:.1%} none",
-        ]
-    )
+    users = f"{done['users_merged']} of {done['users']} became {done['common_users']} common ones"
+    if not done["k_reached"]:
+        users += f"; they are fewer than {done['k']}, so that the common one is not anonymous"
+    fits = f"hour of the week, width and run time of a job fit {link['median_set']:g} rows in the median"
+    rows = [
+        ("names replaced", ", ".join(f"{count} of {name}" for name, count in done["names"].items())),
+        ("columns dropped", ", ".join(done["dropped_columns"]) or "none"),
+        ("times", f"shifted by unknown {done['shift']}, jittered by up to {done['jitter_s']:g} s"),
+        ("users", users),
+        *_rows(result),
+        ("linkage", f"{fits}; {link['alone']:.1%} of the jobs fit one row, {link['missed']:.1%} none"),
+    ]
+    return _text(rows)

@@ -16,7 +16,6 @@ import click
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 
-
 _quotas = options.several(
     click.option("--pools", type=options.FILE, help="Quotas of the trace: CSV pool,gpus[,from][,cells]."),
     click.option(
