@@ -67,9 +67,9 @@ def nasa(begin: str, until: str) -> Case:
 
 CASES: dict[str, Callable[[], Case]] = {
     # those that figures are reported on
-    "campus": lambda: campus(0, weeks="2", jobs="10000"),
+    "campus": lambda: campus(0, weeks="2", jobs="6000"),
     "philly": lambda: philly("2017-11-06", "2017-11-20", "pools_nov06_nov26.csv"),
-    "nasa": lambda: nasa("1993-11-15", "1993-12-13"),
+    "nasa": lambda: nasa("1993-11-15", "1993-11-29"),
     "surf": lambda: derived(between(read_trace(data_file("surf/jobs.parquet")), "2022-09-05", "2022-09-12")),
     # those that the model was made on
     "made-campus": lambda: campus(7, weeks="2", pools="6", jobs="3000"),
@@ -141,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="*", default=["campus", "philly", "nasa", "surf"], metavar="TRACE")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--export-seeds", type=int, default=1)
     parser.add_argument("--kinds", default="twin,export")
     parser.add_argument("--jobs", type=int, default=2, help="replays at a time")
     parser.add_argument("--json", type=Path)
@@ -149,14 +150,15 @@ def main() -> None:
     for name in args.traces:
         case = CASES[name]()
         console.result(f"{name}: {len(case[0]):,} jobs of {len(case[0].pools)} pools")
-        made = [(kind, seed) for kind in args.kinds.split(",") for seed in range(args.seeds)]
+        kinds = args.kinds.split(",")
+        made = [(kind, seed) for kind in kinds for seed in range(args.seeds if kind == "twin" else args.export_seeds)]
         own, *rows = replayed([case, *(shared(kind, case, seed) for kind, seed in made)], args.jobs, console)
         console.result(told("trace", own))
         result[name] = {"trace": own, "shared": []}
         for (kind, seed), row in zip(made, rows, strict=True):
             console.result(told(f"{kind} {seed}", row))
             result[name]["shared"].append({"kind": kind, "seed": seed, "figures": row, "taus": taus(own, row)})
-        for kind in args.kinds.split(","):
+        for kind in kinds:
             found = [one["taus"] for one in result[name]["shared"] if one["kind"] == kind]
             for measure in found[0]:
                 values = [one[measure] for one in found]

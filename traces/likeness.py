@@ -67,7 +67,7 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
     errors = np.abs(loads[1] - loads[0]) / np.maximum(loads[0].mean(axis=1, keepdims=True), 1e-9)
     return {
         "jobs": {"log": len(log), "release": len(release)},
-        "gpu_time": float(loads[1].sum() / max(loads[0].sum(), 1e-9)),
+        "gpu_time": float(release.gpu_time_s.sum() / max(log.gpu_time_s.sum(), 1e-9)),
         "ks": {name: float(value) for name, value in ks.items()},
         "dispersion": {
             name: {"log": dispersion(log.submit_s, s), "release": dispersion(release.submit_s, s)}
@@ -91,8 +91,8 @@ def _loads(trace: Trace, like: Trace) -> Floats:
     """GPU-seconds by pool of `like` and week from the trace's first submission on, (n_pools, n_weeks of `like`)."""
     pools, weeks = like.pools, int((like.submit_s[-1] - like.submit_s[0]) // WEEK_S) + 1
     index = trace.jobs["pool"].replace_strict(pools, range(len(pools)), default=-1).to_numpy()
-    week = np.minimum((trace.submit_s - trace.submit_s[0]) // WEEK_S, weeks - 1).astype(np.int64)
-    known = index >= 0
+    week = ((trace.submit_s - trace.submit_s[0]) // WEEK_S).astype(np.int64)
+    known = (index >= 0) & (week < weeks)
     cells = np.bincount(index[known] * weeks + week[known], trace.gpu_time_s[known], len(pools) * weeks)
     return cells.reshape(len(pools), weeks)
 

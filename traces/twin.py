@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.table import MICROSECONDS, Floats, Source, Trace
-from jobcast.traces.trace_stats import FIRST_MONDAY_S, HOUR_S, WEEK_S
+from jobcast.traces.trace_stats import FIRST_MONDAY_S, HOUR_S
 from jobcast.traces.words import public_states
 
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ BURST_SHARE = 0.1
 """They are if they are within this share of the stream's mean gap too: a busy stream is no single burst."""
 PROFILE_H = 1.0
 """Standard deviation of the kernel that smooths a profile of the week, hours."""
-PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 30.0, 1.0, 3.0
+PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
 """A stream's profile counts so many bursts of its pool's beside its own, a week and a day so many of the profile's."""
 LEAST_VALUES = 20
 """A group with fewer values takes those of the next coarser one."""
@@ -39,15 +39,15 @@ LEAST_PAIRS = 20.0
 """Correlations are shrunk as if so many pairs without one were beside those of the log."""
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.05, 0.3
 """Of the kernel that smooths the logarithms of times."""
-WEEK_JOBS = 20.0
-"""A week's shift of run times is shrunk as if so many jobs without one were beside its own."""
+BLOCK_VALUES = 10.0
+"""A day's or a week's shift of values is shrunk as if so many without one were beside its own."""
 MOST_CORRECTION = 2.0
 """Run times of a pool are multiplied by at most this, or divided, to bring its load near the log's."""
 LEAST_GAP_S, LEAST_DURATION_S = 0.01, 1.0
 NEAR = 5
 """A state and a limit are those of a job at most so many ranks away by run time."""
 LIMIT_STEP_S = 60.0
-WEEK_H = 168
+WEEK_H, DAY_H = 168, 24
 KEPT = ("job_id", "pool", "submit_time", "duration", "gpus", "user", "state", "time_limit_s")
 """Columns of a twin; the last three where the log has them."""
 
@@ -103,7 +103,7 @@ def draw_like(
     groups : whose values an item draws from: those of the finest group that has `LEAST_VALUES`
     rng : of the draws
     smooth : whether values lie on a line (logarithms of times), so that those in between are drawn too
-    drift : keys of weeks of the two; values of a week are shifted as the log's are
+    drift : keys of days or weeks of the two; values of one are shifted as the log's are
 
     Returns
     -------
@@ -114,7 +114,7 @@ def draw_like(
     if drift is not None:
         weeks = 1 + max(int(drift[0].max(initial=0)), int(drift[1].max(initial=0)))
         sums = np.bincount(drift[0], scores, weeks)
-        latent += (sums / (np.bincount(drift[0], minlength=weeks) + WEEK_JOBS))[drift[1]]
+        latent += (sums / (np.bincount(drift[0], minlength=weeks) + BLOCK_VALUES))[drift[1]]
     result, left = np.empty(len(latent)), np.ones(len(latent), dtype=bool)
     for number, (its, key) in enumerate(groups, start=1):
         count = np.bincount(its, minlength=int(key.max(initial=0)) + 1)
@@ -278,11 +278,11 @@ def _intensity(log: Log, starts_s: Floats, pool_profile: Floats) -> Floats:
     expected = profile[of_week] / np.bincount(of_week, minlength=WEEK_H)[of_week]
     expected *= len(starts_s) / expected.sum()
     expected *= _shares(counts, expected, hours // WEEK_H, WEEK_BURSTS)
-    expected *= _shares(counts, expected, hours // 24, DAY_BURSTS)
+    expected *= _shares(counts, expected, hours // DAY_H, DAY_BURSTS)
     return np.asarray(expected * len(starts_s) / expected.sum())
 
 
-def _arrivals(log: Log, weeks: int | None, rng: np.random.Generator) -> tuple[Items, Floats]:
+def _arrivals(log: Log, source: Ints, same: bool, rng: np.random.Generator) -> tuple[Items, Floats]:
     """Bursts of the twin and when they begin, seconds from `log.from_s`.
 
     In a clock of its own, which goes by its intensity, a stream's bursts come once a unit of time on average. Gaps are
@@ -294,7 +294,6 @@ def _arrivals(log: Log, weeks: int | None, rng: np.random.Generator) -> tuple[It
     profiles = np.zeros((int(old.pool.max()) + 1, WEEK_H))
     np.add.at(profiles, (old.pool, of_week), 1.0)
     profiles /= profiles.sum(axis=1, keepdims=True)
-    source = log.source_hours(weeks)
     bounds = np.searchsorted(old.stream, np.arange(int(old.stream[-1]) + 2))
     clocks, edges_h, gaps, counts = [], np.arange(len(source) + 1) * HOUR_S, [], []
     for low, high in pairwise(bounds):
@@ -302,7 +301,7 @@ def _arrivals(log: Log, weeks: int | None, rng: np.random.Generator) -> tuple[It
         ticks = np.concatenate(([0.0], np.cumsum(rate)))
         gaps.append(np.diff(np.interp(begin_s[low:high], np.arange(log.hours + 1) * HOUR_S, ticks)))
         drawn = float(rate[source].sum())
-        counts.append(int(drawn + rng.random()) if weeks else high - low)
+        counts.append(high - low if same else int(drawn + rng.random()))
         clocks.append(np.concatenate(([0.0], np.cumsum(rate[source]))).astype(np.float32))
     inner = np.ones(len(begin_s), dtype=bool)
     inner[bounds[:-1]] = False
@@ -326,12 +325,15 @@ def _arrivals(log: Log, weeks: int | None, rng: np.random.Generator) -> tuple[It
     return replace(bursts, burst=np.arange(len(bursts.burst))), np.concatenate(starts)
 
 
-def _members(log: Log, bursts: Items, begin_s: Floats, rng: np.random.Generator) -> tuple[Items, Floats]:
+def _members(
+    log: Log, bursts: Items, begin_s: Floats, source_h: Ints, rng: np.random.Generator
+) -> tuple[Items, Floats]:
     """Jobs of the twin's bursts and their submissions, seconds from `log.from_s`."""
     first = log.items.first
     old = log.items.at(first)
+    drift = _drift(log, old.pool, log.submit_s[first], bursts.pool, begin_s, source_h, DAY_H)
     sizes = np.bincount(log.items.burst).astype(np.float64)
-    count = draw_like(sizes, old, bursts, levels(old, bursts), rng).astype(np.int64)
+    count = draw_like(sizes, old, bursts, levels(old, bursts), rng, drift=drift).astype(np.int64)
     jobs = bursts.repeated(count)
     waits_s = np.where(jobs.first, np.repeat(begin_s, count), 0.0)
     if not first.all() and not jobs.first.all():
@@ -345,26 +347,35 @@ def _members(log: Log, bursts: Items, begin_s: Floats, rng: np.random.Generator)
     return jobs, run - np.maximum.accumulate(before)
 
 
+def _drift(
+    log: Log, pool: Ints, at_s: Floats, new_pool: Ints, new_s: Floats, source_h: Ints, block_h: int
+) -> tuple[Ints, Ints]:
+    """Keys of (pool, block of so many hours of the log) of the log's items and the twin's."""
+    blocks = log.hours // block_h + 1
+    hour = source_h[np.minimum((new_s // HOUR_S).astype(np.int64), len(source_h) - 1)]
+    return pool * blocks + (at_s // HOUR_S).astype(np.int64) // block_h, new_pool * blocks + hour // block_h
+
+
 def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: Ints, rng: np.random.Generator) -> Floats:
     """(n_jobs,) run times in seconds, by stream and width, week by week; the load of each pool as the log's."""
     known = ~np.isnan(log.log_s)
     old = log.items.at(known)
-    hour = source_h[np.minimum((submit_s // HOUR_S).astype(np.int64), len(source_h) - 1)]
     weeks = log.hours // WEEK_H + 1
-    drift = (
-        old.pool * weeks + (log.submit_s[known] // WEEK_S).astype(np.int64),
-        jobs.pool * weeks + hour // WEEK_H,
-    )
+    drift = _drift(log, old.pool, log.submit_s[known], jobs.pool, submit_s, source_h, WEEK_H)
     groups = levels(old, jobs, (log.gpus[known], gpus))
     logs = draw_like(log.log_s[known], old, jobs, groups, rng, smooth=True, drift=drift)
-    longest = np.zeros(int(log.items.pool.max()) + 1)
-    np.maximum.at(longest, old.pool, np.exp(log.log_s[known]))
-    drawn_s = np.minimum(np.exp(logs), longest[jobs.pool] if longest.all() else longest.max())
+    pools = int(log.items.pool.max()) + 1
+    longest = np.full(pools, np.nanmax(log.log_s))
+    for pool in np.unique(old.pool):
+        longest[pool] = log.log_s[known][old.pool == pool].max()
+    # reflected at the longest, not cut, which would repeat it
+    over = np.maximum(logs - longest[jobs.pool], 0.0)
+    drawn_s = np.exp(logs - 2.0 * over)
     # GPU-seconds of a pool in a week of the log, there and in the twin, where hours of it come `turns` times
     length = np.bincount(np.arange(log.hours) // WEEK_H, minlength=weeks)
     turns = np.bincount(source_h // WEEK_H, minlength=weeks) / np.maximum(length, 1)
-    cells = len(longest) * weeks
-    asked = np.bincount(drift[0], log.gpus[known] * np.exp(log.log_s[known]), cells) * np.tile(turns, len(longest))
+    cells = pools * weeks
+    asked = np.bincount(drift[0], log.gpus[known] * np.exp(log.log_s[known]), cells) * np.tile(turns, pools)
     made = np.bincount(drift[1], gpus * drawn_s, cells)
     factor = np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
     drawn_s = drawn_s * np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)[drift[1]]
@@ -422,8 +433,8 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
     rng = np.random.default_rng(seed)
     log = Log.of(trace)
     source_h = log.source_hours(weeks)
-    bursts, begin_s = _arrivals(log, weeks, rng)
-    jobs, submit_s = _members(log, bursts, begin_s, rng)
+    bursts, begin_s = _arrivals(log, source_h, weeks is None, rng)
+    jobs, submit_s = _members(log, bursts, begin_s, source_h, rng)
     widths = log.gpus.astype(np.float64)
     gpus = draw_like(widths, log.items, jobs, levels(log.items, jobs), rng).astype(np.int64)
     duration_s = _run_times(log, jobs, submit_s, gpus, source_h, rng)
