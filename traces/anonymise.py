@@ -208,6 +208,11 @@ def _moved(trace: Trace, shift_s: float, jitter_s: float, rng: np.random.Generat
     ]
     new_duration = pl.Series("duration", lasted_s + change_us / 1e6)
     columns.append(pl.when(pl.col("duration").is_not_null()).then(new_duration).alias("duration"))
+    if "time_limit_s" in trace.jobs.columns:
+        # whoever kept to a limit still does
+        whole, kept = (pl.col("time_limit_s") / MINUTE_S).ceil(), pl.col("time_limit_s") >= pl.col("duration")
+        least = pl.when(kept).then((new_duration / MINUTE_S).ceil())
+        columns.append((pl.max_horizontal(whole, least) * MINUTE_S).alias("time_limit_s"))
     return replace(trace, jobs=trace.jobs.with_columns(columns))
 
 
@@ -216,10 +221,6 @@ def _known_columns(trace: Trace) -> tuple[pl.DataFrame, list[str]]:
     names = [name for name in trace.jobs.columns if name in SHARED]
     frame = trace.jobs.select(names)
     powers = [pl.lit(2.0).pow(pl.col(name).log(2).ceil()).alias(name) for name in ROUNDED if name in names]
-    if "time_limit_s" in names:
-        within = pl.col("time_limit_s") >= trace.jobs["duration"]
-        whole = (pl.col("time_limit_s") / MINUTE_S).ceil() * MINUTE_S
-        powers.append(pl.when(within).then(pl.max_horizontal(whole, "duration")).otherwise(whole).alias("time_limit_s"))
     if "state" in names:
         powers.append(public_states(frame["state"]))
     return frame.with_columns(powers), [name for name in trace.jobs.columns if name not in (*names, "job_id")]

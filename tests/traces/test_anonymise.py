@@ -90,7 +90,7 @@ def test_order_and_lengths(campus, seed, jitter_s, shift):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_no_name_of_the_original_is_in_the_file(campus, suffix, tmp_path):
-    pools = PoolsTable((Quota("debug-1", 4), Quota("elsewhere", 2, 100.0)))
+    pools = PoolsTable((Quota(campus.pools[0], 4), Quota("elsewhere", 2, 100.0)))
     export = anonymised(campus, pools, seed=2)
     file = tmp_path / f"shared{suffix}"
     write_trace(export.trace, file)
@@ -100,7 +100,7 @@ def test_no_name_of_the_original_is_in_the_file(campus, suffix, tmp_path):
     assert export.done["dropped_columns"] == ["nodes", "remark"]
     assert export.pools is not None
     words = {quota.pool for quota in export.pools.quotas}
-    assert export.key["words"]["pool"]["debug-1"] in words & set(export.trace.pools)
+    assert export.key["words"]["pool"][campus.pools[0]] in words & set(export.trace.pools)
     assert {quota.from_s for quota in export.pools.quotas} == {-np.inf, 100.0 + export.key["shift_s"]}
 
 

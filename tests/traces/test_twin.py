@@ -97,7 +97,7 @@ def test_values_follow_their_group_and_their_burst():
     assert set(drawn[200:]) <= set(values[200:])
     # stratified levels: the sums agree closely, and neighbours in a burst are near
     assert drawn[:200].mean() == pytest.approx(values[:200].mean(), abs=1.0)
-    assert np.corrcoef(drawn[:200:2], drawn[1:200:2])[0, 1] > 0.8
+    assert np.corrcoef(drawn[:200:2], drawn[1:200:2])[0, 1] > 0.7
 
 
 def test_a_user_with_few_jobs_draws_from_the_pool():
