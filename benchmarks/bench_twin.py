@@ -67,10 +67,10 @@ def nasa(begin: str, until: str) -> Case:
 
 CASES: dict[str, Callable[[], Case]] = {
     # those that figures are reported on
-    "campus": lambda: campus(0, weeks="2", jobs="6000"),
-    "philly": lambda: philly("2017-11-06", "2017-11-20", "pools_nov06_nov26.csv"),
+    "campus": lambda: campus(0, weeks="1", jobs="1500"),
+    "philly": lambda: philly("2017-11-06", "2017-11-13", "pools_nov06_nov26.csv"),
     "nasa": lambda: nasa("1993-11-15", "1993-11-29"),
-    "surf": lambda: derived(between(read_trace(data_file("surf/jobs.parquet")), "2022-09-05", "2022-09-12")),
+    "surf": lambda: derived(between(read_trace(data_file("surf/jobs.parquet")), "2022-09-05", "2022-09-07")),
     # those that the model was made on
     "made-campus": lambda: campus(7, weeks="2", pools="6", jobs="3000"),
     "made-philly": lambda: philly("2017-10-23", "2017-10-30", "pools_oct02_nov12.csv"),
@@ -85,9 +85,9 @@ def world(case: Case) -> Experiment:
     return Experiment(trace=limited, cluster=Cluster(quotas=pools), only_pools=True, drop_wide=True)
 
 
-def replayed(cases: Sequence[Case], jobs: int, console: Console) -> list[Row]:
+def replayed(cases: Sequence[Case], policies: Sequence[str], jobs: int, console: Console) -> list[Row]:
     """What is ranked by, by policy, of each case."""
-    pairs = [(name, parse_forecasts("oracle"), name) for name in POLICIES]
+    pairs = [(name, parse_forecasts("oracle"), name) for name in policies]
     with console.progress("replay") as step:
         cells = matrix(pairs, len(cases), 1)
         results = run_matrix(list(map(world, cases)), cells, home=Path.cwd(), jobs=jobs, progress=step)
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--export-seeds", type=int, default=1)
     parser.add_argument("--kinds", default="twin,export")
+    parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--jobs", type=int, default=2, help="replays at a time")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -152,7 +153,8 @@ def main() -> None:
         console.result(f"{name}: {len(case[0]):,} jobs of {len(case[0].pools)} pools")
         kinds = args.kinds.split(",")
         made = [(kind, seed) for kind in kinds for seed in range(args.seeds if kind == "twin" else args.export_seeds)]
-        own, *rows = replayed([case, *(shared(kind, case, seed) for kind, seed in made)], args.jobs, console)
+        cases = [case, *(shared(kind, case, seed) for kind, seed in made)]
+        own, *rows = replayed(cases, args.policies.split(","), args.jobs, console)
         console.result(told("trace", own))
         result[name] = {"trace": own, "shared": []}
         for (kind, seed), row in zip(made, rows, strict=True):

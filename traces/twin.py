@@ -43,6 +43,7 @@ BLOCK_VALUES = 10.0
 """A day's or a week's shift of values is shrunk as if so many without one were beside its own."""
 MOST_CORRECTION = 2.0
 """Run times of a pool are multiplied by at most this, or divided, to bring its load near the log's."""
+TINY = 1e-6
 LEAST_GAP_S, LEAST_DURATION_S = 0.01, 1.0
 NEAR = 5
 """A state and a limit are those of a job at most so many ranks away by run time."""
@@ -77,11 +78,8 @@ class Items:
 def levels(old: Items, new: Items, *more: tuple[Ints, Ints]) -> Levels:
     """Streams, pools and all; before them streams and pools parted further by each more key."""
     base = [(old.stream, new.stream), (old.pool, new.pool)]
-    parted = [
-        (a * (1 + int(max(x.max(), y.max()))) + x, b * (1 + int(max(x.max(), y.max()))) + y)
-        for x, y in more
-        for a, b in base
-    ]
+    size = [1 + int(max(x.max(initial=0), y.max(initial=0))) for x, y in more]
+    parted = [(a * n + x, b * n + y) for n, (x, y) in zip(size, more, strict=True) for a, b in base]
     return [*parted, *base, (np.zeros_like(old.pool), np.zeros_like(new.pool))]
 
 
@@ -109,7 +107,7 @@ def draw_like(
     -------
     (n_new,) values. Each group is drawn at stratified levels, so that its distribution is met closely.
     """
-    scores = _normal_scores(values, _finest(groups, 0), rng)
+    scores = ndtri(_stratified(values, _finest([old_key for old_key, _ in groups]), rng))
     latent = _latent(scores, old, new, rng)
     if drift is not None:
         weeks = 1 + max(int(drift[0].max(initial=0)), int(drift[1].max(initial=0)))
@@ -125,17 +123,12 @@ def draw_like(
     return result
 
 
-def _finest(groups: Levels, side: int) -> Ints:
-    """(n_items,) a key of the finest group of each of the log's items that has enough values."""
-    result = np.full(len(groups[0][side]), -1, dtype=np.int64)
-    offset = 0
-    for pair in groups:
-        key = pair[side]
-        enough = (result < 0) & (np.bincount(key)[key] >= LEAST_VALUES)
-        result[enough] = offset + key[enough]
-        offset += int(key.max(initial=0)) + 1
-    result[result < 0] = offset
-    return np.unique(result, return_inverse=True)[1].reshape(-1).astype(np.int64)
+def _finest(keys: Sequence[Ints]) -> Ints:
+    """(n_items,) a key of the finest group of each of the log's items that has enough values, else of the last."""
+    counts = [np.bincount(key)[key] for key in keys]
+    level = np.argmax([*(count >= LEAST_VALUES for count in counts[:-1]), np.ones(len(keys[0]), dtype=bool)], axis=0)
+    chosen = np.choose(level, keys)
+    return np.unique(level * (1 + int(chosen.max(initial=0))) + chosen, return_inverse=True)[1].reshape(-1)
 
 
 def _stratified(values: Floats, key: Ints, rng: np.random.Generator) -> Floats:
@@ -146,10 +139,6 @@ def _stratified(values: Floats, key: Ints, rng: np.random.Generator) -> Floats:
     rank = np.empty(len(values))
     rank[order] = np.arange(len(values)) - first[key[order]]
     return (rank + rng.uniform(0.001, 0.999, len(values))) / count[key]
-
-
-def _normal_scores(values: Floats, key: Ints, rng: np.random.Generator) -> Floats:
-    return ndtri(_stratified(values, key, rng))
 
 
 def _latent(scores: Floats, old: Items, new: Items, rng: np.random.Generator) -> Floats:
@@ -199,7 +188,8 @@ def _quantiles(values: Floats, its: Ints, key: Ints, level: Floats, rng: np.rand
     spread = np.sqrt(np.maximum(np.bincount(its, values**2, len(count)) / np.maximum(count, 1) - mean**2, 0.0))
     # Silverman's rule; the kernel's variance is taken back from the values' own
     width = np.clip(0.9 * spread * np.maximum(count, 1) ** -0.2, LEAST_BANDWIDTH, MOST_BANDWIDTH)
-    shrink = spread / np.sqrt(spread**2 + width**2)
+    # a group of equal values is not repeated either
+    shrink = np.where(spread > TINY, spread / np.sqrt(spread**2 + width**2), 1.0)
     noise = np.clip(rng.standard_normal(len(key)), -3.0, 3.0)
     return mean[key] + shrink[key] * (drawn - mean[key] + width[key] * noise)
 
