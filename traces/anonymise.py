@@ -19,7 +19,7 @@ from jobcast.traces.twin import numbered
 from jobcast.traces.words import NAMES, public_states, renamed
 
 JITTER_S = 1800.0
-"""Half an hour, at which the membership attack hardly tells who was in the log (`docs/twin.md`)."""
+"""Half an hour: the membership attack still finds more than by chance, less with more (`docs/twin.md`)."""
 SHIFTS = {"weeks": WEEK_S, "days": DAY_S, "hours": HOUR_S}
 """Units of the secret shift of all times. Whole weeks leave the hour and the weekday as they are."""
 MOST_SHIFT_S = 5 * 365 * DAY_S
