@@ -1,6 +1,6 @@
 """Do eight schedulers rank alike on a trace and on its twin, or its shareable export? Kendall's tau, by seed.
 
-    JOBCAST_DATA=traces python benchmarks/bench_twin.py [campus philly nasa ...] [--seeds 3] [--json FILE]
+    JOBCAST_DATA=traces python benchmarks/bench_twin.py [campus philly nasa] [--seeds 3] [--json FILE]
 
 Quotas are the trace's own, under the twin's words. `easy` takes time limits drawn by `trace enrich --facts limits`, of
 the same rule and seed for all. Ranks are by mean completion time and by mean speedup over fcfs, as `jobcast backtest`
@@ -70,7 +70,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "campus": lambda: campus(0, weeks="1", jobs="1500"),
     "philly": lambda: philly("2017-11-06", "2017-11-13", "pools_nov06_nov26.csv"),
     "nasa": lambda: nasa("1993-11-15", "1993-11-29"),
-    "surf": lambda: derived(between(read_trace(data_file("surf/jobs.parquet")), "2022-09-05", "2022-09-07")),
     # those that the model was made on
     "made-campus": lambda: campus(7, weeks="2", pools="6", jobs="3000"),
     "made-philly": lambda: philly("2017-10-23", "2017-10-30", "pools_oct02_nov12.csv"),
@@ -139,7 +138,7 @@ def told(label: str, row: Row) -> str:
 def main() -> None:
     """Print the figures by policy, and taus with their ranges."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("traces", nargs="*", default=["campus", "philly", "nasa", "surf"], metavar="TRACE")
+    parser.add_argument("traces", nargs="*", default=["campus", "philly", "nasa"], metavar="TRACE")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--export-seeds", type=int, default=1)
     parser.add_argument("--kinds", default="twin,export")

@@ -101,8 +101,8 @@ def anonymised(
     frame, dropped = _known_columns(grouped)
     named, table, words = renamed(numbered(frame, "export", trace), _shifted(pools, shift_s), rng)
     if "user" in words:
-        shown = {word: f"common-{word}" for name, word in words["user"].items() if name.startswith(COMMON)}
-        named = replace(named, jobs=named.jobs.with_columns(user=pl.col("user").replace(shown)))
+        common = {word: f"common-{word}" for name, word in words["user"].items() if name.startswith(COMMON)}
+        named = replace(named, jobs=named.jobs.with_columns(user=pl.col("user").replace(common)))
     told = {name: len(made) for name, made in words.items() if name in frame.columns}
     done = {"names": told, "dropped_columns": dropped, "k": k, "jitter_s": jitter_s, "shift": shift, **merged}
     shown = {name: {old.replace("\0", ""): new for old, new in made.items()} for name, made in words.items()}

@@ -285,7 +285,11 @@ def _arrivals(log: Log, source: Ints, same: bool, rng: np.random.Generator) -> t
     np.add.at(profiles, (old.pool, of_week), 1.0)
     profiles /= profiles.sum(axis=1, keepdims=True)
     bounds = np.searchsorted(old.stream, np.arange(int(old.stream[-1]) + 2))
-    clocks, edges_h, gaps, counts = [], np.arange(len(source) + 1) * HOUR_S, [], []
+    # single precision: a log of thousands of streams has as many clocks
+    clocks: list[NDArray[np.float32]] = []
+    gaps: list[Floats] = []
+    counts: list[int] = []
+    edges_h = np.arange(len(source) + 1) * HOUR_S
     for low, high in pairwise(bounds):
         rate = _intensity(log, begin_s[low:high], profiles[old.pool[low]])
         ticks = np.concatenate(([0.0], np.cumsum(rate)))
@@ -306,7 +310,8 @@ def _arrivals(log: Log, source: Ints, same: bool, rng: np.random.Generator) -> t
         drawn_gaps = np.exp(draw_like(logs, known, new, levels(known, new), rng, smooth=True))
     else:
         drawn_gaps = rng.exponential(size=len(new.burst))
-    starts, at = [], 0
+    starts: list[Floats] = []
+    at = 0
     for clock, count in zip(clocks, wanted, strict=True):
         place = np.cumsum(drawn_gaps[at : at + count + 1])
         at += count + 1

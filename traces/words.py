@@ -73,7 +73,7 @@ def renamed(
     quotas = pools.quotas if pools else ()
     told = {name: set(trace.jobs[name].drop_nulls().unique()) for name in NAMES if name in trace.jobs.columns}
     told["pool"] |= {quota.pool for quota in quotas}
-    taken = set().union(*told.values())
+    taken: set[str] = set().union(*told.values())
     words: dict[str, Words] = {}
     for name, names in told.items():
         words[name] = made_up_words(names, taken, rng)
