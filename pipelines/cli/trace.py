@@ -3,6 +3,8 @@
 `jobcast trace enrich`: supply what a plain trace lacks.
 
 `jobcast trace speedups`: a speedup table from measured step times.
+
+`jobcast trace anonymise`, `twin`: what of a trace can be shared.
 """
 
 from collections.abc import Callable
@@ -13,6 +15,13 @@ import click
 
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
+
+_quotas = options.several(
+    click.option("--pools", type=options.FILE, help="Quotas of the trace: CSV pool,gpus[,from][,cells]."),
+    click.option(
+        "--pools-out", type=options.FILE, help="Write them under the new names; derived where none are given."
+    ),
+)
 
 
 @click.command(name="enrich")
@@ -113,7 +122,7 @@ def speedups(step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str |
 
 @click.group(name="trace")
 def command() -> None:
-    """Generate, fetch, convert, enrich and describe job traces, and make speedup tables for elastic jobs.
+    """Generate, fetch, convert, enrich, describe and share job traces, and make speedup tables for elastic jobs.
 
     \b
     Example:
@@ -330,5 +339,69 @@ def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
     console.result(fetched(name, origin, out, console))
 
 
+@click.command(name="anonymise")
+@click.argument("path", metavar="TRACE", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+@_quotas
+@click.option("--k", type=int, default=5, show_default=True, help="Fewest users who look alike.")
+@click.option(
+    "--jitter", "jitter_s", metavar="S", type=float, default=1800.0, show_default=True, help="Most that a job moves, s."
+)
+@click.option(
+    "--shift",
+    type=click.Choice(["weeks", "days", "hours"]),
+    default="weeks",
+    show_default=True,
+    help="Unit of the secret shift; weeks leave weekday and hour as they are, days the hour.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Of all draws, a secret like the key; default: a random one.")
+@click.option("--key", type=options.FILE, help="Write the secret: seed, shift and words, for the owner alone (0600).")
+@options.reading_options
+@options.json_option
+def anonymise(path: Path, json_to: str | None, **asked: Any) -> None:
+    """Export TRACE so that it can be shared: other names, other times, users among at least k who look alike.
+
+    Each job stays, so that schedulers meet the same queue. Who fears that a job be recognised shares a twin. The audit
+    says what was replaced and what an attacker could still do; it is for you, not for those you share with.
+
+    \b
+    Example:
+      jobcast trace anonymise jobs.parquet --pools pools.csv --out shared.parquet --pools-out shared.csv
+    """
+    from jobcast.pipelines.cli.sharing_requests import export
+
+    options.check_places(
+        json_to,
+        (path, asked["pools"]),
+        {"--out": asked["out"], "--pools-out": asked["pools_out"], "--key": asked["key"]},
+    )
+    result, text = export(path, console=options.console_of(), **asked)
+    options.table_or_json(result, json_to, text, options.console_of())
+
+
+@click.command(name="twin")
+@click.argument("path", metavar="TRACE", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+@_quotas
+@click.option("--weeks", type=int, metavar="N", help="Length of the twin; default: that of the trace.")
+@options.seed_option
+@click.option("--audit", "json_to", metavar="FILE", help="Write the audit as JSON; - is stdout.")
+@options.reading_options
+def twin(path: Path, json_to: str | None, **asked: Any) -> None:
+    """Draw a synthetic trace from a model fitted to TRACE: its users, bursts, widths, run times, and no job of it.
+
+    \b
+    Example:
+      jobcast trace twin jobs.parquet --pools pools.csv --out twin.parquet --pools-out twin.csv --audit audit.json
+    """
+    from jobcast.pipelines.cli.sharing_requests import twin
+
+    options.check_places(json_to, (path, asked["pools"]), {"--out": asked["out"], "--pools-out": asked["pools_out"]})
+    result, text = twin(path, console=options.console_of(), **asked)
+    options.table_or_json(result, json_to, text, options.console_of())
+
+
+command.add_command(anonymise)
+command.add_command(twin)
 command.add_command(enrich_trace)
 command.add_command(speedups)

@@ -1,0 +1,74 @@
+"""`jobcast trace anonymise` and `jobcast trace twin`."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jobcast.traces.pools import read_pools
+from jobcast.traces.readers import read_trace
+
+HEADER = "job_id,pool,submit_time,duration,gpus,user"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """No model is asked: an empty home will do."""
+    return SimpleNamespace(home=tmp_path / "home")
+
+
+@pytest.fixture
+def plain(shell):
+    rows = [f"j{at},{['north', 'south'][at % 2]},{9000 * at},{60 + at},{1 + at % 2},u{at % 12}" for at in range(240)]
+    Path("plain.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    Path("pools.csv").write_text("pool,gpus\nnorth,4\nsouth,6\n")
+    return "plain.csv"
+
+
+@pytest.mark.parametrize("kind", ["anonymise", "twin"])
+def test_what_is_written_can_be_replayed(shell, plain, kind):
+    words = ("trace", kind, plain, "--pools", "pools.csv", "--seed", 1)
+    first = shell.works(*words, "--out", "a.parquet", "--pools-out", "a.csv")
+    shell.works(*words, "--out", "b.parquet", "--pools-out", "b.csv")
+    assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert sorted(quota.gpus for quota in read_pools("a.csv").quotas) == [4, 6]
+    assert b"north" not in Path("a.parquet").read_bytes() + Path("a.csv").read_bytes()
+    assert "membership, by weeks    AUC" in first.out
+    figures = shell.json("simulate", "--trace", "a.parquet", "--pools", "a.csv", "--policy", "fcfs")
+    assert figures["jobs"] == len(read_trace("a.parquet")) == 240
+
+
+def test_the_key_is_written_for_its_owner_alone(shell, plain):
+    words = ("trace", "anonymise", plain, "--out", "a.csv")
+    shell.works(*words)
+    assert sorted(path.name for path in Path().iterdir() if path.is_file()) == ["a.csv", "plain.csv", "pools.csv"]
+    shell.works(*words, "--key", "key.json", "--json", "audit.json")
+    assert Path("key.json").stat().st_mode & 0o777 == 0o600
+    key, audit = json.loads(Path("key.json").read_text()), json.loads(Path("audit.json").read_text())
+    assert set(key["words"]["pool"]) == {"north", "south"}
+    assert str(key["seed"]) not in json.dumps(audit)
+    assert audit["done"]["users"] == 12
+    assert {"weeks", "users"} == set(audit["membership"])
+
+
+def test_audit_and_help(shell, plain):
+    told = json.loads(shell.works("trace", "twin", plain, "--out", "t.csv", "--weeks", 2, "--audit", "-").out)
+    assert told["left_out_columns"] == []
+    assert told["membership"]["weeks"]["units"] == 4
+    for kind in ("anonymise", "twin"):
+        assert f"jobcast trace {kind} jobs.parquet" in shell.works("trace", kind, "--help").out
+
+
+def test_mistakes_are_one_line(shell, plain):
+    assert shell.refuses("trace", "anonymise", plain, "--out", "a.csv", "--k", 1).startswith(
+        "k must be 2 or more, got 1"
+    )
+    assert "weeks must be 1" in shell.refuses("trace", "twin", plain, "--out", "a.csv", "--weeks", 0)
+    assert "suffix" in shell.refuses("trace", "twin", plain, "--out", "a.txt")
+    Path("empty.csv").write_text(f"{HEADER}\n")
+    for kind in ("anonymise", "twin"):
+        shell.refuses("trace", kind, "empty.csv", "--out", "a.csv")
+    Path("open.csv").write_text(f"{HEADER}\nj,a,0,,1,u\n")
+    assert "no job has a duration" in shell.refuses("trace", "twin", "open.csv", "--out", "a.csv")

@@ -1,0 +1,138 @@
+"""An export: k-anonymous users, orders and lengths kept, no name left."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import PoolsTable, Quota
+from jobcast.traces.anonymise import DURATION_SHARE, SIGNATURE, anonymised, signatures
+from jobcast.traces.generators import generate
+from jobcast.traces.table import Trace
+from jobcast.traces.table_files import write_trace
+from jobcast.traces.trace_stats import DAY_S, HOUR_S, WEEK_S
+
+JITTER_S = 1800.0
+
+
+@pytest.fixture(scope="module")
+def campus() -> Trace:
+    trace = generate("campus", 3, {"weeks": "2", "pools": "3", "jobs": "3000"})[0]
+    start = trace.jobs["submit_time"] + pl.duration(seconds=100)
+    jobs = trace.jobs.with_columns(
+        start_time=start, account=pl.col("user"), nodes=pl.lit("gpu-node-07"), remark=pl.lit("x")
+    )
+    return replace(trace, jobs=jobs)
+
+
+def order_of_pools(trace: Trace, marks: pl.Series) -> list[list[int]]:
+    return trace.jobs.with_columns(mark=marks).group_by("pool").agg("mark")["mark"].sort().to_list()
+
+
+@pytest.mark.parametrize("k", [2, 5, 20])
+def test_each_look_of_a_user_is_shared_by_k_or_the_user_is_many(campus, k):
+    export = anonymised(campus, k=k, seed=1)
+    looks = signatures(export.trace).with_columns(alike=pl.len().over(SIGNATURE))
+    alone = looks.filter(~pl.col("user").str.starts_with("common-"))
+    assert alone.filter(pl.col("alike") < k).is_empty()
+    stands_for = [word for name, word in export.key["words"]["user"].items() if name.startswith("common")]
+    assert len(stands_for) == export.done["common_users"]
+    assert export.done["k_reached"]
+    assert export.done["users_merged"] >= k * export.done["common_users"]
+    assert export.done["users"] == campus.jobs["user"].n_unique()
+
+
+def test_signature_by_hand(make_trace):
+    week = 7 * DAY_S
+    trace = make_trace(
+        ("b", 4 * DAY_S, 1.0, 1),
+        ("b", 4 * DAY_S + 7 * HOUR_S, 1.0, 6),
+        ("a", 4 * DAY_S + 8 * HOUR_S, 1.0, 0),
+        ("a", 4 * DAY_S + week, 1.0, 0),
+        user=["u", "u", "u", "v"],
+    )
+    assert signatures(trace).rows() == [("u", "b", 2, 0, 1, 3), ("v", "a", 0, 0, 0, 1)]
+
+
+def test_names_that_few_share_go_with_their_users(campus):
+    """An account of one person would part the common user again."""
+    export = anonymised(campus, k=50, seed=1)
+    merged = export.trace.jobs.filter(pl.col("user").str.starts_with("common-"))
+    assert merged.height == len(campus)
+    assert merged["account"].is_null().all()
+    assert merged["tag"].is_null().all()
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 60.0, JITTER_S]), st.sampled_from(["weeks", "days", "hours"]))
+def test_order_and_lengths(campus, seed, jitter_s, shift):
+    few = campus.between(None, campus.submit_s[200])
+    # a width a job, so that rows can be told
+    marked = replace(few, jobs=few.jobs.with_columns(gpus=pl.int_range(1, len(few) + 1)))
+    export = anonymised(marked, jitter_s=jitter_s, shift=shift, seed=seed)
+    made = export.trace
+    pools = {word: name for name, word in export.key["words"]["pool"].items()}
+    for word, name in pools.items():
+        its, own = made.of_pools([word]), marked.of_pools([name])
+        assert its.gpus.tolist() == own.gpus.tolist()
+        moved_s = its.submit_s - own.submit_s - export.key["shift_s"]
+        assert np.abs(moved_s).max() <= jitter_s + 1e-5
+        changed_s = np.abs(its.duration_s - own.duration_s)
+        assert (changed_s <= np.minimum(jitter_s, DURATION_SHARE * own.duration_s) + 1e-5).all()
+        assert its.start_s - its.submit_s == pytest.approx(own.start_s - own.submit_s, abs=1e-5)
+    unit_s = {"weeks": WEEK_S, "days": DAY_S, "hours": HOUR_S}[shift]
+    assert export.key["shift_s"] % unit_s == 0
+    assert export.key["shift_s"] != 0
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_no_name_of_the_original_is_in_the_file(campus, suffix, tmp_path):
+    pools = PoolsTable((Quota(campus.pools[0], 4), Quota("elsewhere", 2, 100.0)))
+    export = anonymised(campus, pools, seed=2)
+    file = tmp_path / f"shared{suffix}"
+    write_trace(export.trace, file)
+    text = file.read_bytes()
+    names = {name for column in ("pool", "user", "tag", "account") for name in campus.jobs[column].unique()}
+    assert not [name for name in (*names, "gpu-node-07", "remark", "campus") if name.encode() in text]
+    assert export.done["dropped_columns"] == ["nodes", "remark"]
+    assert export.pools is not None
+    words = {quota.pool for quota in export.pools.quotas}
+    assert export.key["words"]["pool"][campus.pools[0]] in words & set(export.trace.pools)
+    assert {quota.from_s for quota in export.pools.quotas} == {-np.inf, 100.0 + export.key["shift_s"]}
+
+
+def test_the_seed_is_a_secret_of_its_own_unless_given(campus):
+    few = campus.between(None, campus.submit_s[100])
+    assert anonymised(few, seed=4).trace.jobs.equals(anonymised(few, seed=4).trace.jobs)
+    assert anonymised(few).key["seed"] != anonymised(few).key["seed"]
+
+
+def test_limits_stay_above_run_times(campus):
+    limited = replace(campus, jobs=campus.jobs.with_columns(time_limit_s=pl.col("duration") + 1.0, cores=pl.lit(5.0)))
+    made = anonymised(limited, seed=0).trace.jobs
+    assert (made["time_limit_s"] >= made["duration"]).all()
+    assert made["cores"].unique().to_list() == [8.0]
+
+
+def test_fewer_users_than_k_are_told(make_trace):
+    rows = [("p", 60.0 * at, 5.0, 1) for at in range(4)]
+    export = anonymised(make_trace(*rows, user=["one", "one", "two", None]))
+    assert not export.done["k_reached"]
+    assert export.trace.jobs["user"].drop_nulls().n_unique() == 1
+    assert anonymised(make_trace(*rows)).done["users"] == 0
+
+
+def test_mistakes(make_trace):
+    trace = make_trace(("p", 0.0, 1.0, 1))
+    for wrong, line in (
+        ({"k": 1}, "k must be 2 or more"),
+        ({"jitter_s": -1.0}, "jitter must be"),
+        ({"shift": "years"}, "one of"),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            anonymised(trace, **wrong)
+    with pytest.raises(TraceError, match="no jobs to export"):
+        anonymised(trace.between(10.0, None))

@@ -1,0 +1,61 @@
+"""The audit: attacks find what is there to be found, and nothing where nothing is."""
+
+import numpy as np
+import pytest
+
+from jobcast.traces.generators import generate
+from jobcast.traces.likeness import likeness, linkage, membership, weighted_auc
+from jobcast.traces.table import Trace
+from jobcast.traces.twin import twin_of
+
+
+@pytest.fixture(scope="module")
+def campus() -> Trace:
+    return generate("campus", 5, {"weeks": "4", "pools": "3", "jobs": "3000"})[0]
+
+
+def test_area_by_hand():
+    scores, member = np.array([4.0, 2.0, 3.0, 1.0]), np.array([1.0, 1.0, 0.0, 0.0])
+    assert weighted_auc(scores, member, np.ones(4)) == 0.75
+    # the member that is above both counts twice: (2 * 2 + 1) / (3 * 2)
+    assert weighted_auc(scores, member, np.array([2.0, 1.0, 1.0, 1.0])) == pytest.approx(5 / 6)
+    assert weighted_auc(np.ones(4), member, np.ones(4)) == 0.5
+    assert np.isnan(weighted_auc(scores, np.ones(4), np.ones(4)))
+
+
+def test_a_copy_is_found_out(campus):
+    """A release that is the log itself has every member at distance 0."""
+    attack = membership(campus, lambda half, seed: half, "weeks")
+    assert attack is not None
+    assert attack.auc > 0.95
+    assert linkage(campus, campus)["missed"] == 0.0
+    told = likeness(campus, campus)
+    assert set(told["ks"].values()) == {0.0}
+    assert (told["gpu_time"], told["load_error_max"], told["week_profile_tv"]) == (1.0, 0.0, 0.0)
+
+
+def test_a_release_that_knows_nothing_gives_nothing_away(campus):
+    other = generate("campus", 6, {"weeks": "4", "pools": "3", "jobs": "3000"})[0]
+    attack = membership(campus, lambda half, seed: other, "weeks")
+    assert attack is not None
+    assert attack.auc == pytest.approx(0.5, abs=1e-9)
+
+
+def test_a_twin_hardly_tells_who_was_in_the_log(campus):
+    attack = membership(campus, lambda half, seed: twin_of(half, seed=seed), "weeks")
+    assert attack is not None
+    assert attack.auc <= 0.55
+    assert attack.low <= attack.auc <= attack.high
+    assert (attack.units, attack.members + attack.others) == (4, len(campus))
+
+
+def test_linkage_by_hand(make_trace):
+    log = make_trace(("a", 0, 100, 1), ("a", 10, 101, 1), ("a", 7200, 100, 1), ("a", 7300, 100, 2))
+    export = make_trace(("b", 30, 100, 1), ("b", 40, 102, 1), ("b", 7500, 100, 1), ("b", 11000, 100, 2))
+    assert linkage(log, export) == {"median_set": 1.5, "alone": 0.25, "missed": 0.25}
+
+
+def test_nothing_to_part(make_trace):
+    trace = make_trace(("a", 0, 100, 1), ("a", 10, 101, 1))
+    assert membership(trace, lambda half, seed: half, "weeks") is None
+    assert membership(trace, lambda half, seed: half, "users") is None

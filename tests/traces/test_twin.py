@@ -1,0 +1,136 @@
+"""A twin: like its log where queues are made, and no job of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.generators import generate
+from jobcast.traces.likeness import dispersion, likeness
+from jobcast.traces.table import Trace
+from jobcast.traces.twin import Items, draw_like, levels, twin_of
+
+DAY_S = 86400.0
+
+
+@pytest.fixture(scope="module")
+def campus() -> Trace:
+    return generate("campus", 3, {"weeks": "2", "pools": "3", "jobs": "3000"})[0]
+
+
+@pytest.fixture(scope="module")
+def twin(campus) -> Trace:
+    return twin_of(campus, seed=1)
+
+
+def test_the_same_seed_draws_the_same_twin_and_another_does_not(campus, twin):
+    assert twin_of(campus, seed=1).jobs.equals(twin.jobs)
+    assert not twin_of(campus, seed=2).jobs.equals(twin.jobs)
+
+
+def test_it_does_not_hang_on_the_order_in_which_the_log_holds_its_rows(campus, twin):
+    shuffled = Trace.from_frame(campus.jobs.sample(fraction=1.0, shuffle=True, seed=5), name="shuffled")
+    assert twin_of(shuffled, seed=1).jobs.equals(twin.jobs)
+
+
+def test_no_row_is_copied(campus, twin):
+    for column in ("submit_time", "duration"):
+        same = np.isin(twin.jobs[column].to_numpy(), campus.jobs[column].to_numpy())
+        # times to the millisecond meet by chance
+        assert same.mean() < 0.01
+    both = ["submit_time", "duration"]
+    assert not twin.jobs.join(campus.jobs, on=both, how="semi").height
+
+
+def test_it_is_like_its_log(campus, twin):
+    told = likeness(campus, twin)
+    assert told["jobs"]["release"] == pytest.approx(len(campus), rel=0.02)
+    assert told["ks"]["widths"] < 0.01
+    assert told["ks"]["run_times"] < 0.05
+    assert told["load_error_max"] < 0.2
+    for pair in told["dispersion"].values():
+        assert pair["release"] == pytest.approx(pair["log"], rel=0.4)
+
+
+def test_bursts_are_drawn_and_not_only_rates(campus, twin):
+    """A Poisson process of the same rates would have an index of dispersion near 1 within five minutes."""
+    own = dispersion(campus.submit_s, 300.0)
+    assert own > 4
+    assert dispersion(twin.submit_s, 300.0) > 0.7 * own
+
+
+def test_a_timer_stays_a_timer(make_trace):
+    """A stream that comes every ten minutes does so in the twin."""
+    trace = make_trace(*(("p", 600.0 * number, 100.0 + number % 7, 1) for number in range(1000)))
+    gaps_s = np.diff(twin_of(trace).submit_s)
+    assert np.median(gaps_s) == pytest.approx(600, rel=0.05)
+    assert gaps_s.std() < 100
+
+
+def test_run_times_of_wide_jobs_stay_theirs(make_trace):
+    rng = np.random.default_rng(0)
+    wide = rng.random(2000) < 0.3
+    lasted_s = np.where(wide, 10_000.0, 100.0) * rng.lognormal(0, 0.5, 2000)
+    rows = [("p", 500.0 * at, float(lasted_s[at]), 8 if wide[at] else 1) for at in range(2000)]
+    twin = twin_of(make_trace(*rows))
+    assert np.median(twin.duration_s[twin.gpus == 8]) == pytest.approx(10_000, rel=0.15)
+    assert np.median(twin.duration_s[twin.gpus == 1]) == pytest.approx(100, rel=0.15)
+
+
+def test_weeks_set_the_length_and_the_load_an_hour_stays(campus):
+    twin = twin_of(campus, weeks=5, seed=0)
+    assert twin.submit_s[-1] - twin.submit_s[0] == pytest.approx(35 * DAY_S, rel=0.05)
+    assert twin.gpu_time_s.sum() == pytest.approx(2.5 * campus.gpu_time_s.sum(), rel=0.1)
+
+
+def test_values_follow_their_group_and_their_burst():
+    """By hand: two pools whose values cannot be mistaken, bursts of two equal values each."""
+    pool = np.repeat([0, 1], 200)
+    burst = np.repeat(np.arange(200), 2)
+    items = Items(pool, pool, burst)
+    values = np.repeat(np.random.default_rng(0).permutation(100), 2).astype(float)
+    values = np.concatenate((values, values + 1000.0))
+    drawn = draw_like(values, items, items, levels(items, items), np.random.default_rng(1))
+    assert set(drawn[:200]) <= set(values[:200])
+    assert set(drawn[200:]) <= set(values[200:])
+    # stratified levels: the sums agree closely, and neighbours in a burst are near
+    assert drawn[:200].mean() == pytest.approx(values[:200].mean(), abs=1.0)
+    assert np.corrcoef(drawn[:200:2], drawn[1:200:2])[0, 1] > 0.7
+
+
+def test_a_user_with_few_jobs_draws_from_the_pool():
+    old = Items(np.zeros(105, int), np.repeat([0, 1], [100, 5]), np.arange(105))
+    values = np.concatenate((np.arange(100.0), np.full(5, 50.0)))
+    drawn = draw_like(values, old, old, levels(old, old), np.random.default_rng(0))
+    assert len(set(drawn[100:])) > 1
+
+
+def test_limits_stay_above_the_run_times_that_kept_them(campus):
+    limits = (campus.jobs["duration"] / 3600).ceil() * 3600
+    twin = twin_of(replace(campus, jobs=campus.jobs.with_columns(time_limit_s=limits, state=pl.lit("killed by bob"))))
+    assert (twin.jobs["time_limit_s"] >= twin.jobs["duration"]).all()
+    assert twin.jobs["state"].is_null().all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_tiny_logs(make_trace, count):
+    rows = [("p", 60.0 * at, 5.0, 1) for at in range(count)]
+    twin = twin_of(make_trace(*rows, user=["one"] * count))
+    assert len(twin) == count
+    assert twin.jobs["duration"].min() > 0
+
+
+def test_open_jobs_count_as_arrivals(make_trace):
+    rows = [("p", 3600.0 * at, None if at % 2 else 50.0 + at, 1 + at % 3) for at in range(60)]
+    twin = twin_of(make_trace(*rows))
+    assert len(twin) == 60
+    assert twin.ended.all()
+
+
+def test_mistakes(make_trace):
+    with pytest.raises(TraceError, match="no job has a duration"):
+        twin_of(make_trace(("p", 0.0, None, 1)))
+    with pytest.raises(ConfigError, match="weeks must be 1 or more, got 0"):
+        twin_of(make_trace(("p", 0.0, 1.0, 1)), weeks=0)

@@ -1,0 +1,460 @@
+"""A synthetic twin of a trace: a model of who submits what when, fitted to a log, and a draw of it.
+
+Jobs of a user in a pool are a stream, a stream is bursts, a burst is jobs. Whatever bursts and jobs have (gaps, sizes,
+widths, run times) is drawn by one mechanism, `draw_like`: a smoothed quantile function says what values there are, a
+Gaussian latent in which order they come. The mathematics are in `docs/twin.md`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+from scipy.signal import lfilter
+from scipy.special import ndtri
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.table import MICROSECONDS, Floats, Source, Trace
+from jobcast.traces.trace_stats import FIRST_MONDAY_S, HOUR_S
+from jobcast.traces.words import public_states
+
+Ints = NDArray[np.int64]
+Levels = Sequence[tuple[Ints, Ints]]
+"""Keys of groups, of the log's items and of the twin's, from the finest groups to the coarsest."""
+
+BURST_GAP_S = 300.0
+"""Five minutes, the period of SIA, Figure 3b: jobs of a stream no further apart may be one burst."""
+BURST_SHARE = 0.1
+"""They are if they are within this share of the stream's mean gap too: a busy stream is no single burst."""
+PROFILE_H = 1.0
+"""Standard deviation of the kernel that smooths a profile of the week, hours."""
+PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
+"""A stream's profile counts so many bursts of its pool's beside its own, a week and a day so many of the profile's."""
+LEAST_VALUES = 20
+"""A group with fewer values takes those of the next coarser one."""
+LEAST_PAIRS = 20.0
+"""Correlations are shrunk as if so many pairs without one were beside those of the log."""
+LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.05, 0.3
+"""Of the kernel that smooths the logarithms of times."""
+BLOCK_VALUES = 10.0
+"""A day's or a week's shift of values is shrunk as if so many without one were beside its own."""
+MOST_CORRECTION = 2.0
+"""Run times of a pool are multiplied by at most this, or divided, to bring its load near the log's."""
+TINY = 1e-6
+LEAST_GAP_S, LEAST_DURATION_S = 0.01, 1.0
+NEAR = 5
+"""A state and a limit are those of a job at most so many ranks away by run time."""
+LIMIT_STEP_S = 60.0
+WEEK_H, DAY_H = 168, 24
+KEPT = ("job_id", "pool", "submit_time", "duration", "gpus", "user", "state", "time_limit_s")
+"""Columns of a twin; the last three where the log has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Gaps, bursts or jobs in order of stream and time: the pool, the stream and the burst of each, (n_items,)."""
+
+    pool: Ints
+    stream: Ints
+    burst: Ints
+
+    def at(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Items":
+        """Some of the items."""
+        return Items(self.pool[rows], self.stream[rows], self.burst[rows])
+
+    def repeated(self, times: Ints) -> "Items":
+        """Each item so many times."""
+        return Items(*(np.repeat(column, times) for column in (self.pool, self.stream, self.burst)))
+
+    @property
+    def first(self) -> NDArray[np.bool_]:
+        """Whether an item is the first of its burst."""
+        return np.diff(self.burst, prepend=-1) != 0
+
+
+def levels(old: Items, new: Items, *more: tuple[Ints, Ints]) -> Levels:
+    """Streams, pools and all; before them streams and pools parted further by each more key."""
+    base = [(old.stream, new.stream), (old.pool, new.pool)]
+    size = [1 + int(max(x.max(initial=0), y.max(initial=0))) for x, y in more]
+    parted = [(a * n + x, b * n + y) for n, (x, y) in zip(size, more, strict=True) for a, b in base]
+    return [*parted, *base, (np.zeros_like(old.pool), np.zeros_like(new.pool))]
+
+
+def draw_like(
+    values: Floats,
+    old: Items,
+    new: Items,
+    groups: Levels,
+    rng: np.random.Generator,
+    smooth: bool = False,
+    drift: tuple[Ints, Ints] | None = None,
+) -> Floats:
+    """Values for new items: distributed as those of their group, as alike within bursts and from burst to burst.
+
+    Parameters
+    ----------
+    values : (n_old,) of the log's items
+    old, new : the log's items and the twin's
+    groups : whose values an item draws from: those of the finest group that has `LEAST_VALUES`
+    rng : of the draws
+    smooth : whether values lie on a line (logarithms of times), so that those in between are drawn too
+    drift : keys of days or weeks of the two; values of one are shifted as the log's are
+
+    Returns
+    -------
+    (n_new,) values. Each group is drawn at stratified levels, so that its distribution is met closely.
+    """
+    scores = ndtri(_stratified(values, _finest([old_key for old_key, _ in groups]), rng))
+    latent = _latent(scores, old, new, rng)
+    if drift is not None:
+        weeks = 1 + max(int(drift[0].max(initial=0)), int(drift[1].max(initial=0)))
+        sums = np.bincount(drift[0], scores, weeks)
+        latent += (sums / (np.bincount(drift[0], minlength=weeks) + BLOCK_VALUES))[drift[1]]
+    result, left = np.empty(len(latent)), np.ones(len(latent), dtype=bool)
+    for number, (its, key) in enumerate(groups, start=1):
+        count = np.bincount(its, minlength=int(key.max(initial=0)) + 1)
+        here = left & (count[key] >= (LEAST_VALUES if number < len(groups) else 1))
+        level = _stratified(latent[here], key[here], rng)
+        result[here] = _quantiles(values, its, key[here], level, rng, smooth)
+        left &= ~here
+    return result
+
+
+def _finest(keys: Sequence[Ints]) -> Ints:
+    """(n_items,) a key of the finest group of each of the log's items that has enough values, else of the last."""
+    counts = [np.bincount(key)[key] for key in keys]
+    level = np.argmax([*(count >= LEAST_VALUES for count in counts[:-1]), np.ones(len(keys[0]), dtype=bool)], axis=0)
+    chosen = np.choose(level, keys)
+    return np.unique(level * (1 + int(chosen.max(initial=0))) + chosen, return_inverse=True)[1].reshape(-1)
+
+
+def _stratified(values: Floats, key: Ints, rng: np.random.Generator) -> Floats:
+    """Levels in (0, 1), (n_items,): ranks within groups, each at random within its stratum; ties by chance."""
+    order = np.lexsort((rng.random(len(values)), values, key))
+    count = np.bincount(key)
+    first = np.cumsum(count) - count
+    rank = np.empty(len(values))
+    rank[order] = np.arange(len(values)) - first[key[order]]
+    return (rank + rng.uniform(0.001, 0.999, len(values))) / count[key]
+
+
+def _latent(scores: Floats, old: Items, new: Items, rng: np.random.Generator) -> Floats:
+    """Gaussian latents, (n_new,): a burst's part goes from burst to burst as AR(1), the rest is each item's own.
+
+    By pool, `within` is the correlation of neighbours in a burst, and `onwards` that of bursts, which is that of the
+    neighbours between two bursts over `within`. Items that are bursts by themselves have no rest.
+    """
+    pairs = scores[:-1] * scores[1:]
+    same = np.diff(old.burst) == 0
+    within = _mean_by(pairs[same], old.pool[1:][same], new.pool) if same.any() else np.ones(len(new.pool))
+    across = ~same & (np.diff(old.stream) == 0)
+    onwards = np.clip(_mean_by(pairs[across], old.pool[1:][across], new.pool) / np.maximum(within, 0.05), 0.0, 0.98)
+    starts = np.flatnonzero(new.first)
+    of_burst = np.cumsum(new.first) - 1
+    burst = rng.standard_normal(len(starts))
+    pools = new.pool[starts]
+    for pool in np.unique(pools):
+        its = np.flatnonzero(pools == pool)
+        rho = float(onwards[starts[its[0]]])
+        burst[its] = lfilter([np.sqrt(1.0 - rho * rho)], [1.0, -rho], burst[its])
+    own = rng.standard_normal(len(of_burst))
+    return np.sqrt(within) * burst[of_burst] + np.sqrt(1.0 - within) * own
+
+
+def _mean_by(pairs: Floats, pool: Ints, at: Ints) -> Floats:
+    """Mean products of scores of a pool, shrunk, within [0, 0.99], for the pool of each new item."""
+    size = 1 + max(int(pool.max(initial=0)), int(at.max(initial=0)))
+    mean = np.bincount(pool, pairs, size) / (np.bincount(pool, minlength=size) + LEAST_PAIRS)
+    return np.clip(mean, 0.0, 0.99)[at]
+
+
+def _quantiles(values: Floats, its: Ints, key: Ints, level: Floats, rng: np.random.Generator, smooth: bool) -> Floats:
+    """Values at levels of the distributions of groups, (n_new,)."""
+    order = np.lexsort((values, its))
+    ordered = values[order]
+    count = np.bincount(its, minlength=int(key.max(initial=0)) + 1)
+    first = (np.cumsum(count) - count)[key]
+    n = count[key]
+    if not smooth:
+        return ordered[first + np.minimum((level * n).astype(np.int64), n - 1)]
+    place = np.clip(level * n - 0.5, 0.0, n - 1.0)
+    low = place.astype(np.int64)
+    part = place - low
+    drawn = ordered[first + low] * (1.0 - part) + ordered[first + np.minimum(low + 1, n - 1)] * part
+    mean = np.bincount(its, values, len(count)) / np.maximum(count, 1)
+    spread = np.sqrt(np.maximum(np.bincount(its, values**2, len(count)) / np.maximum(count, 1) - mean**2, 0.0))
+    # Silverman's rule; the kernel's variance is taken back from the values' own
+    width = np.clip(0.9 * spread * np.maximum(count, 1) ** -0.2, LEAST_BANDWIDTH, MOST_BANDWIDTH)
+    # a group of equal values is not repeated either
+    shrink = np.where(spread > TINY, spread / np.sqrt(spread**2 + width**2), 1.0)
+    noise = np.clip(rng.standard_normal(len(key)), -3.0, 3.0)
+    return mean[key] + shrink[key] * (drawn - mean[key] + width[key] * noise)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A trace as streams. Times in seconds from `from_s`, a full hour; jobs in order of stream and time.
+
+    Attributes
+    ----------
+    rows : (n_jobs,) positions in the trace
+    items : pool, stream and burst of the jobs
+    submit_s, gpus, log_s : (n_jobs,) submissions, widths, logarithms of run times (NaN where not known)
+    hours : length
+    """
+
+    rows: Ints
+    items: Items
+    submit_s: Floats
+    gpus: Ints
+    log_s: Floats
+    from_s: float
+    hours: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Log":
+        """Streams are jobs of one user in one pool; where users are not told, of one pool."""
+        user = trace.jobs["user"] if "user" in trace.jobs.columns else pl.repeat(None, len(trace), eager=True)
+        pool = trace.jobs["pool"].rank("dense").to_numpy().astype(np.int64) - 1
+        who = user.cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+        stream = np.unique(pool * (int(who.max()) + 1) + who, return_inverse=True)[1].reshape(-1)
+        from_s = float(np.floor(trace.submit_s[0] / HOUR_S) * HOUR_S)
+        submit_s = trace.submit_s - from_s
+        rows = np.lexsort((submit_s, stream))
+        pool, stream, submit_s = pool[rows], stream[rows].astype(np.int64), submit_s[rows]
+        items = Items(pool, stream, _bursts(stream, submit_s))
+        hours = int(submit_s.max() // HOUR_S) + 1
+        with np.errstate(invalid="ignore"):
+            log_s = np.log(trace.duration_s[rows])
+        return cls(rows, items, submit_s, trace.gpus[rows], log_s, from_s, hours)
+
+    def source_hours(self, weeks: int | None) -> Ints:
+        """The log's hour that stands behind each hour of the twin: the same, or going round through whole weeks."""
+        if weeks is None:
+            return np.arange(self.hours)
+        whole = next(length for length in (self.hours // WEEK_H * WEEK_H, self.hours // 24 * 24, self.hours) if length)
+        return np.arange(weeks * WEEK_H) % whole
+
+    def hour_of_week(self, hours: Ints) -> Ints:
+        """Hours of the week, Monday first, of hours of the log."""
+        return (hours + round((self.from_s - FIRST_MONDAY_S) / HOUR_S)) % WEEK_H
+
+
+def _bursts(stream: Ints, submit_s: Floats) -> Ints:
+    """(n_jobs,) numbers of bursts, ascending."""
+    gaps_s = np.diff(submit_s, prepend=0.0)
+    new = np.diff(stream, prepend=-1) != 0
+    count = np.bincount(stream)
+    mean_s = np.bincount(stream, np.where(new, 0.0, gaps_s)) / np.maximum(count - 1, 1)
+    return np.cumsum(new | (gaps_s > np.minimum(BURST_GAP_S, BURST_SHARE * mean_s)[stream])) - 1
+
+
+def _shares(counts: Floats, expected: Floats, block: Ints, prior: float) -> Floats:
+    """By how much more came than expected, block by block, shrunk towards 1; for each hour."""
+    came, awaited = np.bincount(block, counts), np.bincount(block, expected)
+    return ((came + prior) / (awaited + prior))[block]
+
+
+def _intensity(log: Log, starts_s: Floats, pool_profile: Floats) -> Floats:
+    """Bursts that a stream is expected to begin in each hour of the log, (hours,)."""
+    hours = np.arange(log.hours)
+    of_week = log.hour_of_week(hours)
+    counts = np.bincount((starts_s // HOUR_S).astype(np.int64), minlength=log.hours).astype(np.float64)
+    own = np.bincount(of_week, counts, WEEK_H)
+    profile = gaussian_filter1d(own + PROFILE_BURSTS * pool_profile, PROFILE_H, mode="wrap")
+    expected = profile[of_week] / np.bincount(of_week, minlength=WEEK_H)[of_week]
+    expected *= len(starts_s) / expected.sum()
+    expected *= _shares(counts, expected, hours // WEEK_H, WEEK_BURSTS)
+    expected *= _shares(counts, expected, hours // DAY_H, DAY_BURSTS)
+    return np.asarray(expected * len(starts_s) / expected.sum())
+
+
+def _arrivals(log: Log, source: Ints, same: bool, rng: np.random.Generator) -> tuple[Items, Floats]:
+    """Bursts of the twin and when they begin, seconds from `log.from_s`.
+
+    In a clock of its own, which goes by its intensity, a stream's bursts come once a unit of time on average. Gaps are
+    drawn in that clock, and read on the wall's.
+    """
+    first = np.flatnonzero(log.items.first)
+    old, begin_s = log.items.at(first), log.submit_s[first]
+    of_week = log.hour_of_week((begin_s // HOUR_S).astype(np.int64))
+    profiles = np.zeros((int(old.pool.max()) + 1, WEEK_H))
+    np.add.at(profiles, (old.pool, of_week), 1.0)
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    bounds = np.searchsorted(old.stream, np.arange(int(old.stream[-1]) + 2))
+    # single precision: a log of thousands of streams has as many clocks
+    clocks: list[NDArray[np.float32]] = []
+    gaps: list[Floats] = []
+    counts: list[int] = []
+    edges_h = np.arange(len(source) + 1) * HOUR_S
+    for low, high in pairwise(bounds):
+        rate = _intensity(log, begin_s[low:high], profiles[old.pool[low]])
+        ticks = np.concatenate(([0.0], np.cumsum(rate)))
+        gaps.append(np.diff(np.interp(begin_s[low:high], np.arange(log.hours + 1) * HOUR_S, ticks)))
+        drawn = float(rate[source].sum())
+        counts.append(high - low if same else int(drawn + rng.random()))
+        clocks.append(np.concatenate(([0.0], np.cumsum(rate[source]))).astype(np.float32))
+    inner = np.ones(len(begin_s), dtype=bool)
+    inner[bounds[:-1]] = False
+    known = old.at(inner)
+    # one gap more than bursts: the last one ends after the twin does
+    wanted = np.array(counts, dtype=np.int64)
+    heads = old.at(bounds[:-1])
+    new = heads.repeated(wanted + 1)
+    new = replace(new, burst=np.arange(len(new.burst)))
+    if inner.any():
+        logs = np.log(np.maximum(np.concatenate(gaps), 1e-6))
+        drawn_gaps = np.exp(draw_like(logs, known, new, levels(known, new), rng, smooth=True))
+    else:
+        drawn_gaps = rng.exponential(size=len(new.burst))
+    starts: list[Floats] = []
+    at = 0
+    for clock, count in zip(clocks, wanted, strict=True):
+        place = np.cumsum(drawn_gaps[at : at + count + 1])
+        at += count + 1
+        starts.append(np.interp(place[:-1] / place[-1] * clock[-1], clock, edges_h))
+    bursts = heads.repeated(wanted)
+    return replace(bursts, burst=np.arange(len(bursts.burst))), np.concatenate(starts)
+
+
+def _members(
+    log: Log, bursts: Items, begin_s: Floats, source_h: Ints, rng: np.random.Generator
+) -> tuple[Items, Floats]:
+    """Jobs of the twin's bursts and their submissions, seconds from `log.from_s`."""
+    first = log.items.first
+    old = log.items.at(first)
+    drift = _drift(log, old.pool, log.submit_s[first], bursts.pool, begin_s, source_h, DAY_H)
+    sizes = np.bincount(log.items.burst).astype(np.float64)
+    count = draw_like(sizes, old, bursts, levels(old, bursts), rng, drift=drift).astype(np.int64)
+    jobs = bursts.repeated(count)
+    waits_s = np.where(jobs.first, np.repeat(begin_s, count), 0.0)
+    if not first.all() and not jobs.first.all():
+        inner = log.items.at(~first)
+        gaps = np.log(np.maximum(np.diff(log.submit_s, prepend=0.0)[~first], LEAST_GAP_S))
+        within = jobs.at(~jobs.first)
+        waits_s[~jobs.first] = np.exp(draw_like(gaps, inner, within, levels(inner, within), rng, smooth=True))
+    run = np.cumsum(waits_s)
+    # a running sum, begun anew with each burst
+    before = np.where(jobs.first, run - waits_s, 0.0)
+    return jobs, run - np.maximum.accumulate(before)
+
+
+def _drift(
+    log: Log, pool: Ints, at_s: Floats, new_pool: Ints, new_s: Floats, source_h: Ints, block_h: int
+) -> tuple[Ints, Ints]:
+    """Keys of (pool, block of so many hours of the log) of the log's items and the twin's."""
+    blocks = log.hours // block_h + 1
+    hour = source_h[np.minimum((new_s // HOUR_S).astype(np.int64), len(source_h) - 1)]
+    return pool * blocks + (at_s // HOUR_S).astype(np.int64) // block_h, new_pool * blocks + hour // block_h
+
+
+def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: Ints, rng: np.random.Generator) -> Floats:
+    """(n_jobs,) run times in seconds, by stream and width, week by week; the load of each pool as the log's."""
+    known = ~np.isnan(log.log_s)
+    old = log.items.at(known)
+    weeks = log.hours // WEEK_H + 1
+    drift = _drift(log, old.pool, log.submit_s[known], jobs.pool, submit_s, source_h, WEEK_H)
+    groups = levels(old, jobs, (log.gpus[known], gpus))
+    logs = draw_like(log.log_s[known], old, jobs, groups, rng, smooth=True, drift=drift)
+    pools = int(log.items.pool.max()) + 1
+    longest = np.full(pools, np.nanmax(log.log_s))
+    for pool in np.unique(old.pool):
+        longest[pool] = log.log_s[known][old.pool == pool].max()
+    # reflected at the longest, not cut, which would repeat it
+    over = np.maximum(logs - longest[jobs.pool], 0.0)
+    drawn_s = np.exp(logs - 2.0 * over)
+    # GPU-seconds of a pool in a week of the log, there and in the twin, where hours of it come `turns` times
+    length = np.bincount(np.arange(log.hours) // WEEK_H, minlength=weeks)
+    turns = np.bincount(source_h // WEEK_H, minlength=weeks) / np.maximum(length, 1)
+    cells = pools * weeks
+    asked = np.bincount(drift[0], log.gpus[known] * np.exp(log.log_s[known]), cells) * np.tile(turns, pools)
+    made = np.bincount(drift[1], gpus * drawn_s, cells)
+    factor = np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
+    drawn_s = drawn_s * np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)[drift[1]]
+    return np.maximum(drawn_s, LEAST_DURATION_S)
+
+
+def _beside(trace: Trace, log: Log, jobs: Items, duration_s: Floats, rng: np.random.Generator) -> dict[str, pl.Series]:
+    """States and time limits: those of a job of the pool whose run time is near, above the run time where that was."""
+    names = [name for name in ("state", "time_limit_s") if name in trace.jobs.columns]
+    if not names:
+        return {}
+    lasted_s = np.exp(log.log_s)
+    donor = np.zeros(len(duration_s), dtype=np.int64)
+    for pool in np.unique(jobs.pool):
+        its = np.flatnonzero((log.items.pool == pool) & np.isfinite(lasted_s))
+        if not len(its):
+            its = np.flatnonzero(np.isfinite(lasted_s))
+        here, its = jobs.pool == pool, its[np.argsort(lasted_s[its], kind="stable")]
+        place = np.searchsorted(lasted_s[its], duration_s[here]) + rng.integers(-NEAR, NEAR + 1, int(here.sum()))
+        donor[here] = its[np.clip(place, 0, len(its) - 1)]
+    taken = trace.jobs[log.rows[donor]].select(names)
+    if "time_limit_s" in names:
+        limit, within = taken["time_limit_s"], pl.Series(trace.duration_s[log.rows[donor]]) <= taken["time_limit_s"]
+        above = pl.Series(np.ceil(duration_s / LIMIT_STEP_S) * LIMIT_STEP_S)
+        taken = taken.with_columns(time_limit_s=pl.when(within & (limit < above)).then(above).otherwise(limit))
+    return {name: public_states(taken[name]) if name == "state" else taken[name] for name in names}
+
+
+def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
+    """Draw a twin of a log. No job of it is a job of the log.
+
+    Parameters
+    ----------
+    trace : the log; jobs whose run time is not known count as arrivals, and are drawn one
+    weeks : length of the twin, going round through the log's weeks; None = the log's own
+    seed : of all draws
+
+    Returns
+    -------
+    The twin, with the columns `KEPT`; its pools and users bear the log's names (`words.renamed` replaces them).
+
+    Raises
+    ------
+    TraceError
+        The log holds no job whose run time is known.
+    ConfigError
+        `weeks` is below 1.
+    """
+    if weeks is not None and weeks < 1:
+        raise ConfigError(f"weeks must be 1 or more, got {weeks}; leave it out for the length of the trace")
+    if not trace.ended.any():
+        raise TraceError(
+            f"{trace.source.path}: no job has a duration, so none can be drawn; give a trace of ended jobs"
+        )
+    rng = np.random.default_rng(seed)
+    log = Log.of(trace)
+    source_h = log.source_hours(weeks)
+    bursts, begin_s = _arrivals(log, source_h, weeks is None, rng)
+    jobs, submit_s = _members(log, bursts, begin_s, source_h, rng)
+    widths = log.gpus.astype(np.float64)
+    gpus = draw_like(widths, log.items, jobs, levels(log.items, jobs), rng).astype(np.int64)
+    duration_s = _run_times(log, jobs, submit_s, gpus, source_h, rng)
+    # one job of each stream tells its names
+    example = log.rows[np.searchsorted(log.items.stream, jobs.stream)]
+    names = [name for name in ("pool", "user") if name in trace.jobs.columns]
+    stamps = np.round((log.from_s + submit_s) * MICROSECONDS).astype(np.int64)
+    frame = (
+        trace.jobs[example]
+        .select(names)
+        .with_columns(
+            submit_time=pl.Series(stamps).cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            duration=pl.Series(np.round(duration_s, 3)),
+            gpus=pl.Series(gpus),
+            **_beside(trace, log, jobs, duration_s, rng),
+        )
+    )
+    return numbered(frame, "twin", trace)
+
+
+def numbered(frame: pl.DataFrame, name: str, origin: Trace) -> Trace:
+    """A trace of rows without job ids: they are numbers in order of submission, zero-padded."""
+    ordered = frame.sort("submit_time", maintain_order=True)
+    digits = len(str(max(len(ordered) - 1, 0)))
+    ids = pl.Series("job_id", np.arange(len(ordered))).cast(pl.String).str.zfill(digits)
+    return Trace.from_frame(
+        ordered.insert_column(0, ids), name=name, source=Source(name, origin.source.sha256, len(origin))
+    )
