@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundState
@@ -22,9 +24,6 @@ from papers.plotting import save
 from papers.runs import in_parallel
 from papers.shockwave.runs import GREEDY, NO_HOME
 from papers.shockwave.workloads import TACC, published
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 JOBS, GPUS = 120, 32
 CONTENTION = JOBS / GPUS
@@ -156,7 +155,7 @@ def _line(one: Watched) -> tuple[str, ...]:
 
 
 def _plot(out: Path, watched: Sequence[Watched]) -> None:
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
             at = [at_s / HOUR_S for at_s in one.at_s]

@@ -18,8 +18,13 @@ from typing import Any
 
 from papers.driver import JOBS, Paper, command_of, count
 
-ITEMS = ("figure5", "figure24", "figure13", "figure14", "figure15a", "figure15b", "figure16", "table17", "preemption")
-NEED_DATA = ("figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
+ITEMS = (
+    "figure1", "usage", "figure5", "figure24", "forecast_tables", "figure13", "figure14", "figure15a",
+    "figure15b", "figure16", "table17", "preemption",
+)  # fmt: skip
+WITHIN = {"figure5": "potential", "figure24": "potential", "figure14": "queues"}
+WITHIN |= {"figure15a": "queues", "figure16": "queues"}
+NEED_DATA = ("usage", "forecast_tables", "figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
 HOME = ".home"
 """In the folder of all items, which share predictors; it is not kept in version control."""
 
@@ -32,7 +37,7 @@ def opened(out: Path, data: Path, *, resume: bool, **chosen: Any) -> AbstractCon
     return nullcontext(Bench(data=data, home=out / HOME, file=RunFile(out / RUNS, resume=resume), **chosen))
 
 
-PAPER = Paper("SIA", "sia", ITEMS, "philly/", NEED_DATA, opened)
+PAPER = Paper("SIA", "sia", ITEMS, "philly/", NEED_DATA, opened, within=WITHIN)
 OPTIONS = (count("seeds", 10, "Draws of synthetic workloads."), count("draws", 100, "Draws of random pools."), JOBS)
 main = command_of(PAPER, __doc__, OPTIONS)
 
