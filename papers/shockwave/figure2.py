@@ -116,7 +116,7 @@ def figure2(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenario = published(data, JOBS, GPUS, TACC)
     seq = doubling_job(scenario)
-    watched = list(in_parallel(_Watching(scenario, seq), RUNS, lambda one: one.name))
+    watched = list(in_parallel(lambda run: watch(scenario, seq, *run), RUNS, lambda one: one.name))
     _plot(out, watched)
     rows = [
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
@@ -133,15 +133,6 @@ def figure2(data: Path, out: Path) -> None:
         true_h=watched[0].exclusive_s * CONTENTION / HOUR_S,
         lines=lines(map(_line, watched)),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Watching:
-    scenario: RigidScenario
-    seq: int
-
-    def __call__(self, run: tuple[str, ForecastSpec]) -> Watched:
-        return watch(self.scenario, self.seq, *run)
 
 
 def _line(one: Watched) -> tuple[str, ...]:

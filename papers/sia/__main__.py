@@ -1,10 +1,12 @@
 """Make the figures and tables of SIA anew, all of them or those named.
 
 \b
-ITEM: figure5, figure24 (the potential, on synthetic workloads), figure13 (random draws of four queues), figure14
-      (numbers of queues), figure15a (what predictors are worth), figure15b (the virtual clock and the MILP),
-      figure16 (locality), table17 (all pools, with figure 18), preemption (of a share of the jobs)
-JOBCAST_DATA names the folder of traces; figures 5, 24 and 15b do without. How long each took is told as it is done;
+ITEM: figure1 (a worked example, with table 4), usage (of pools, figures 2 and 3), figure5, figure24 (the potential, on
+      synthetic workloads), forecast_tables (of arrivals, tables 10, 20 and 23, figures 21 and 22), figure13 (random
+      draws of four queues, gain against harm), figure14 (numbers of queues), figure15a (what predictors are worth),
+      figure15b (the virtual clock and the MILP), figure16 (locality), table17 (all pools, with figure 18), preemption
+      (of a share of the jobs)
+JOBCAST_DATA names the folder of traces; figures 1, 5, 24 and 15b do without. How long each took is told as it is done;
 runs that are on file are not made again with --resume.
 
 \b
@@ -22,8 +24,8 @@ ITEMS = (
     "figure1", "usage", "figure5", "figure24", "forecast_tables", "figure13", "figure14", "figure15a",
     "figure15b", "figure16", "table17", "preemption",
 )  # fmt: skip
-WITHIN = {"figure5": "potential", "figure24": "potential", "figure14": "queues"}
-WITHIN |= {"figure15a": "queues", "figure16": "queues"}
+WITHIN = dict.fromkeys(("figure14", "figure15a", "figure16"), "queues")
+WITHIN |= dict.fromkeys(("figure5", "figure24"), "potential")
 NEED_DATA = ("usage", "forecast_tables", "figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
 HOME = ".home"
 """In the folder of all items, which share predictors; it is not kept in version control."""

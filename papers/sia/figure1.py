@@ -51,7 +51,7 @@ def example() -> RigidScenario:
 def figure1(source: object, out: Path) -> None:
     """Write the page, tables and plots into a folder; nothing of `source` is read."""
     logs = {name: simulate(example(), name, ORACLE, home=NO_HOME).log for name in POLICIES}
-    jobs, gpus = [job for job, *_ in JOBS], {"GPU": sum(pool.quota for pool in POOLS)}
+    jobs, gpus = [job for job, *_ in JOBS], {"cluster": sum(pool.quota for pool in POOLS)}
     for name in DRAWN:
         gantt(out, f"figure1-{name}", f"Figure 1 under {name}", logs[name].spans, jobs, gpus)
     ends = [(name, *(f"{end_s / HOUR_S:g}" for end_s in log.end_s)) for name, log in logs.items()]

@@ -33,6 +33,8 @@ from papers.sia.workloads import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_
 OURS, WHOLE, ALL = "jobcast's own", PAPER_SETS[-1], "all"
 CAMPUS_TRAINED_UNTIL, CAMPUS_UNTIL = "2024-02-05", "2024-02-26"
 """Five weeks of the made-up trace and the three after, as of Philly."""
+TRAIN_STEP_S = 900.0
+"""Between rows that teach; neighbours tell nearly the same."""
 KEYS = ("precision", "recall", "f1")
 HEAD = ("data", "pools", "horizon_min", "features", *KEYS)
 Cells = dict[tuple[str, str, float, str], tuple[float | None, ...]]
@@ -53,7 +55,8 @@ def scored(name: str, trace: Trace, from_s: float, until_s: float, end_s: float)
     training = trace.between(from_s, until_s)
     histories = histories_of(trace.between(None, end_s), pools_to_learn_from(training, FEWEST_JOBS))
     corpus = build_corpus(histories, from_s, end_s, DEFAULT_HORIZONS_MIN)
-    known, later = corpus.of_rows(corpus.until(until_s)), corpus.of_rows(corpus.tick_s >= until_s)
+    known = corpus.of_rows(corpus.until(until_s) & (corpus.tick_s % TRAIN_STEP_S == 0.0))
+    later = corpus.of_rows(corpus.tick_s >= until_s)
     forecasts: dict[str, tuple[Floats, Floats]] = {}
     even = np.full(len(DEFAULT_HORIZONS_MIN), EVEN_ODDS)
     sets = feature_sets(corpus.feature_names)

@@ -1,6 +1,6 @@
 """Plots of SIA's figures: spreads over draws by case, distributions over draws, and lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jobcast.pipelines.report.plots import PALETTE, plain_ticks, styles, thin_cdf
+from jobcast.pipelines.report.plots import PALETTE, plain_ticks, thin_cdf
 from papers.bench import Done
 from papers.measures import Floats, Measure
 from papers.plotting import panels, save
 from papers.runs import names_of
 from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS
-from papers.sia.measures import median
 
 TALL_PANEL = 2.7
 FLOORS = {"slowdown_total_min": 1.0, "slowdown_max_min": 1.0}
@@ -172,53 +171,31 @@ def frontier(out: Path, name: str, title: str, done: Sequence[Done], harm: Measu
     save(out, name, title, paint)
 
 
-def lines(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
-    """Draw `NAME.svg`: a panel a measure, a line a policy over cases that are numbers."""
-    cases, names = names_of(done)
-    color, at = _colors(names), [float(case.partition(",")[0]) for case in cases]
-
-    def panel(axes: Axes, measure: Measure) -> None:
-        for label in names:
-            values = [median(measure, done, case, label) for case in cases]
-            axes.plot(at, values, marker="o", ms=3, label=label, color=color[label], clip_on=False)
-        axes.set_title(measure.title, loc="left")
-        axes.set_xlabel(x)
-        _label_places(axes, at)
-        _scale(axes, measure)
-
-    panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))
-
-
-def _label_places(axes: Axes, at: Sequence[float]) -> None:
-    every = 1 if len(at) <= MOST_LABELS else 2
-    axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])
-
-
-def over_shares(
+def lines(
     out: Path,
     name: str,
     title: str,
-    done: Sequence[Done],
     measures: Sequence[Measure],
-    shares: Sequence[float],
-    curves: Mapping[str, Sequence[str]],
+    x: str,
+    at: Sequence[float],
+    curves: Mapping[str, Callable[[Measure], Sequence[float]]],
 ) -> None:
-    """Draw `NAME.svg`: a panel a measure, a line a curve over shares, means over draws of one case.
+    """Draw `NAME.svg`: a panel a measure, a line a curve over places.
 
     Parameters
     ----------
-    shares : (n,) of the x axis
-    curves : label of a line -> (n,) names of its runs
+    x, at : what the axis is of, and (n,) places on it
+    curves : label of a line -> (n,) values of a measure
     """
-    case, style = done[0].case, styles(list(curves))
+    color = _colors(list(curves))
 
     def panel(axes: Axes, measure: Measure) -> None:
-        for label, names in curves.items():
-            values = [float(measure.of(done, case, one).mean()) for one in names]
-            axes.plot(shares, values, marker="o", ms=3, label=label, **style[label].line)
+        for label, values in curves.items():
+            axes.plot(at, values(measure), marker="o", ms=3, label=label, color=color[label], clip_on=False)
         axes.set_title(measure.title, loc="left")
-        axes.set(xlabel="share that may be stopped", ylim=(0, None))
-        axes.yaxis.set_major_formatter("{x:,.6g}")
-        _label_places(axes, shares)
+        axes.set_xlabel(x)
+        every = 1 if len(at) <= MOST_LABELS else 2
+        axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])
+        _scale(axes, measure)
 
     panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.report.plots import styles
+from jobcast.pipelines.report.plots import plain_ticks, styles
 from jobcast.traces.describe import Description, describe
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
@@ -65,7 +65,10 @@ def usage(bench: Bench, out: Path) -> None:
     def panel(axes: Axes, curve: str) -> None:
         for name, one in found.items():
             axes.step(one.curves[curve].x, one.curves[curve].y, where="post", label=name, **style[name].line)
-        axes.set(xlabel=SHOWN[curve], ylabel="at or below", ylim=(0, 1.02), xscale="linear" if curve == USED else "log")
+        axes.set(xlabel=SHOWN[curve], ylabel="at or below", ylim=(0, 1.02))
+        if curve != USED:
+            axes.set_xscale("log")
+            plain_ticks(axes.xaxis)
 
     panels(out, "usage", "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2)
     shares = {name: {said: share(one) for said, share in SHARES.items()} for name, one in found.items()}

@@ -134,6 +134,9 @@ TIME_LIMIT_S = 60.0
 # Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers.
 MOST_WEIGHT = 1e100
 REACTIVE = "reactive"
+MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
+"""What a job's first plan says of it as a buyer of GPU-rounds: what it may spend, what one costs, rounds bought, and
+what a GPU-round of the last and of the next one is worth to it. Shockwave, section 4: last >= price >= next."""
 
 
 class Shockwave:
@@ -182,6 +185,7 @@ class Shockwave:
         self._owed: dict[int, int] = {}  # rounds, by seq
         self._rounds_left = 0
         self._told: dict[int, tuple[float, float, float]] = {}  # run_s, and what is left of a job, by seq
+        self._market: dict[int, tuple[float, ...]] = {}  # `MARKET`, by seq
         self._gaps: list[float] = []
         self._asked = 0
         self._solve_s = 0.0
@@ -216,6 +220,10 @@ class Shockwave:
             "solve_s_total": self._solve_s,
         }
 
+    def job_columns(self) -> dict[str, dict[int, float]]:
+        """`MARKET`, by seq."""
+        return {name: {seq: of[at] for seq, of in self._market.items()} for at, name in enumerate(MARKET)}
+
     def _plan(self, state: RoundState, claims: Claims) -> None:
         begun_s = perf_counter()
         programme = self._programme(state, claims)
@@ -223,6 +231,10 @@ class Shockwave:
         counts = solution.runs.sum(axis=1).tolist()
         self._owed = {active.job.seq: count for active, count in zip(state.active, counts, strict=True)}
         self._rounds_left = self._window
+        for row, (active, count) in enumerate(zip(state.active, counts, strict=True)):
+            worth = np.append(solution.slopes[row], 0.0)
+            bought = (solution.price, float(count), worth[count - 1] if count else np.nan, worth[count])
+            self._market.setdefault(active.job.seq, (claims.budgets[row], *bought))
         self._gaps.append(share_lost(programme, solution))
         self._asked += solution.asked
         self._solve_s += perf_counter() - begun_s
