@@ -136,7 +136,8 @@ MOST_WEIGHT = 1e100
 REACTIVE = "reactive"
 MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
 """What a job's first plan says of it as a buyer of GPU-rounds: what it may spend, what one costs, rounds bought, and
-what a GPU-round of the last and of the next one is worth to it. Shockwave, section 4: last >= price >= next."""
+what a GPU-round of the last and of the next one is worth to it. Shockwave, section 4: of goods that can be divided
+last >= price >= next; a timetable deals whole rounds to whole gangs."""
 
 
 class Shockwave:
@@ -232,9 +233,10 @@ class Shockwave:
         self._owed = {active.job.seq: count for active, count in zip(state.active, counts, strict=True)}
         self._rounds_left = self._window
         for row, (active, count) in enumerate(zip(state.active, counts, strict=True)):
-            worth = np.append(solution.slopes[row], 0.0)
-            bought = (solution.price, float(count), worth[count - 1] if count else np.nan, worth[count])
-            self._market.setdefault(active.job.seq, (claims.budgets[row], *bought))
+            if active.job.seq not in self._market:
+                worth = [np.nan, *solution.slopes[row].tolist(), 0.0]  # none before the first, nothing after the last
+                bought = solution.price, float(count), worth[count], worth[count + 1]
+                self._market[active.job.seq] = (float(claims.budgets[row]), *bought)
         self._gaps.append(share_lost(programme, solution))
         self._asked += solution.asked
         self._solve_s += perf_counter() - begun_s

@@ -244,7 +244,6 @@ def tell_forecast(explained: Told) -> list[str]:
         lines.append(f"  forecast to run {forecast['duration_bin']}")
     lines += [f"  {name} {forecast[name]:.6g}" for name in FORECASTS if name in forecast]
     if "market_price" in forecast:
-        # Of a round that is not bought nothing is known; beyond the window's end a round is worth nothing.
         lines.append(MARKET_LINE.format(*(f"{forecast.get(name, np.nan):.4g}" for name in MARKET)))
     lines += tell_answers(explained)
     source = f" ({forecast['source']})" if forecast.get("source") else ""
