@@ -35,7 +35,7 @@ def figure6(bench: Bench, out: Path) -> None:
         "(equation 4, `--set deadline=false`). Jobs above level 8 of 10 are urgent."
     )
     urgency, deadline = "without urgency", "without deadlines"
-    effects = (Effect(urgency, URGENT, "22 to 30 %"), Effect(deadline, DEADLINE, "13 to 25 %"))
+    effects: tuple[Effect, ...] = (Effect(urgency, URGENT, "22 to 30 %"), Effect(deadline, DEADLINE, "13 to 25 %"))
     effects += (Effect(urgency, JCT, ""), Effect(deadline, JCT, ""))
     parts = {urgency: "urgency", deadline: "deadline"}
     _write(bench, out, "figure6", "Figure 6: urgency and deadlines", about, parts, effects)
@@ -60,7 +60,8 @@ def figure8(bench: Bench, out: Path) -> None:
         "overloaded resource after a decision, added up over decisions."
     )
     off = "without migration"
-    effects = (Effect(off, OVERLOADS, "36 to 60 %"), Effect(off, BANDWIDTH, "10 to 14 %", worsens=True))
+    effects: tuple[Effect, ...] = (Effect(off, OVERLOADS, "36 to 60 %"),)
+    effects += (Effect(off, BANDWIDTH, "10 to 14 %", worsens=True),)
     effects += (Effect(off, ACCURACY, "8 to 10 %"), Effect(off, JCT, "15 to 24 %"))
     _write(bench, out, "figure8", "Figure 8: migration", about, {off: "migration"}, effects)
 

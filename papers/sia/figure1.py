@@ -72,7 +72,8 @@ def figure1(source: object, out: Path) -> None:
 
 
 def _apart_h(log: RunLog, base: RunLog) -> list[float]:
-    return ((log.end_s - base.end_s) / HOUR_S).tolist()
+    apart_h: list[float] = ((log.end_s - base.end_s) / HOUR_S).tolist()
+    return apart_h
 
 
 def _late(apart_h: float) -> bool:

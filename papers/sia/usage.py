@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ MOSTLY = 0.9
 """A pool's jobs are of one width where so many are."""
 
 
-def of_pools(holds: Callable[[Mapping[str, float]], bool]) -> Callable[[Description], float]:
+def of_pools(holds: Callable[[Mapping[str, Any]], bool]) -> Callable[[Description], float]:
     """Share of the pools whose figures hold something."""
     return lambda one: float(np.mean([holds(asdict(pool)) for pool in one.pools.values()]))
 
