@@ -161,7 +161,8 @@ def frontier(out: Path, name: str, title: str, done: Sequence[Done], harm: Measu
             (x_low, x, x_high), (y_low, y, y_high) = (
                 np.percentile(one.of(done, case, label), (25, 50, 75)) for one in (harm, gain)
             )
-            look: dict[str, Any] = {"color": PALETTE[at % len(PALETTE)], "marker": MARKS[at // len(PALETTE)], "label": label}
+            look: dict[str, Any] = {"color": PALETTE[at % len(PALETTE)], "label": label}
+            look["marker"] = MARKS[at // len(PALETTE)]
             axes.errorbar([x], [y], [[y - y_low], [y_high - y]], [[x - x_low], [x_high - x]], elinewidth=0.8, **look)
             axes.annotate(label, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
         axes.set(xlabel=harm.title, ylabel=gain.title)
