@@ -4,9 +4,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,14 @@ class Paper:
     Attributes
     ----------
     name : in headings
-    package : below `papers`; each item is a module of it, with a function of its name
+    package : below `papers`; each item is a function of its name, in a module of that name or of `within`
     items : names of the figures, in the order of the page
     holds : what the folder of traces should hold, in words; its first folder must be there
     needing : items that need that folder; None: all
     opened : what figures are made from, by the folder to write into, that of traces, and the options by name
     kept : whether figures whose folder is there are left alone when resuming; else their runs are on file
     planned : what is made for the items that are named, by them and the folder to write into
+    within : modules of items that stand in one of another name
     """
 
     name: str
@@ -53,6 +54,7 @@ class Paper:
     opened: Callable[..., AbstractContextManager[Any]] = from_data
     kept: bool = False
     planned: Callable[[Sequence[str], Path], tuple[str, ...]] = as_named
+    within: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def target(self) -> str:
@@ -66,7 +68,7 @@ class Paper:
 
     def item(self, name: str) -> Callable[..., None]:
         """What makes an item."""
-        made: Callable[..., None] = getattr(import_module(f"papers.{self.package}.{name}"), name)
+        made: Callable[..., None] = getattr(import_module(f"papers.{self.package}.{self.within.get(name, name)}"), name)
         return made
 
 

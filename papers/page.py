@@ -84,6 +84,12 @@ def write_page(source: str, out: Path, name: str = "", **parts: object) -> None:
     (out / f"{name}.md").write_text("\n\n".join(filter(None, filled)) + "\n", encoding="utf-8")
 
 
+def read_printed(source: str, name: str) -> list[dict[str, str]]:
+    """Rows of a file beside a module: what a paper prints."""
+    with Path(source).with_name(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def write_runs(out: Path, name: str, done: Sequence[Any]) -> None:
     """Write `NAME.csv`: a row a run, with its seed where it has one, and the steady figures that all runs have."""
     keys = [key for key in done[0].figures if key not in UNSTEADY and all(key in one.figures for one in done)]

@@ -78,6 +78,11 @@ class Rounds:
         seated = self.seats.figures() if self.seats is not None else {}
         return {"rounds": float(self.rounds)} | figures_of(self._policy) | seated
 
+    def job_columns(self) -> dict[str, dict[int, float]]:
+        """What the policy says of jobs: by column, by seq; nothing of one that keeps none."""
+        columns: dict[str, dict[int, float]] = getattr(self._policy, "job_columns", dict)()
+        return columns
+
     def _state(self, view: View) -> RoundState:
         if self._first_s is None:
             self._first_s = view.now_s

@@ -52,7 +52,8 @@ def read_nodes(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-PAPER = Paper("ANDREAS", "andreas", ITEMS, "openb/", ("openb",), opened)
+WITHIN = dict.fromkeys(("figure2", "figure3"), "campaign")
+PAPER = Paper("ANDREAS", "andreas", ITEMS, "openb/", ("openb",), opened, within=WITHIN)
 OPTIONS = (
     count("seeds", 10, "Draws of each workload."),
     click.Option(["--nodes"], default=DEFAULT_NODES, show_default=True, metavar="N,...", help="Of Figures 2 and 3."),

@@ -22,14 +22,6 @@ PERIOD_S = 300.0
 """ANDREAS, appendix B: the optimiser is called every 5 minutes, and at no other time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What a call expects: EUR of energy until the next one."""
-
-    now_s: float
-    eur: float
-
-
 def expected_eur(view: EnergyView, decided: Deployment) -> float:
     """Energy cost until the next call, by the times that are believed: a job that ends before frees its GPUs."""
     runs = np.flatnonzero(decided.node_of != POSTPONED)
@@ -50,10 +42,10 @@ def real_eur(log: RunLog, cluster: EnergyCluster, from_s: float, until_s: float)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Session:
-    """A run of the eight jobs, and what its calls expected."""
+    """A run of the eight jobs, and what its calls expected: when, and EUR of energy until the next one."""
 
     log: RunLog
-    calls: tuple[Expected, ...]
+    calls: tuple[tuple[float, float], ...]
 
 
 def armida_scenario() -> EnergyScene:
@@ -74,11 +66,11 @@ def session(
     """
     # One seed of its own draws, so that runs differ by the noise alone.
     rule: Any = make_rule(policy, None, {"seed": 0} if policy == ANDREAS else {})
-    calls: list[Expected] = []
+    calls: list[tuple[float, float]] = []
 
     def schedule(view: EnergyView) -> Deployment:
         decided: Deployment = rule.schedule(view)
-        calls.append(Expected(view.now_s, expected_eur(view, decided)))
+        calls.append((view.now_s, expected_eur(view, decided)))
         return decided
 
     called = WholeSchedule(schedule, policy, PERIOD_S, on_events=False, restart_s=restart_s)

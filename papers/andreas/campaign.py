@@ -1,4 +1,4 @@
-"""What Figures 2 and 3 share: the simulated campaign on a scenario, by number of nodes."""
+"""ANDREAS, Figures 2 and 3 (section V.B): the simulated campaign on a scenario, by number of nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,13 +40,20 @@ class Scenario:
     always: bool
 
 
+def figure2(bench: Bench, out: Path) -> None:
+    """The second scenario: the page, table and plot, into a folder."""
+    write_campaign(bench, out, Scenario(2, 2, "nodes of four V100 or two T4", 30.0, 25.0, 10.0, always=False))
+
+
+def figure3(bench: Bench, out: Path) -> None:
+    """The first scenario."""
+    write_campaign(bench, out, Scenario(1, 3, "nodes of two V100 or one T4", 62.0, 30.0, 100.0, always=True))
+
+
 def write_campaign(bench: Bench, out: Path, one: Scenario) -> None:
     """Run the campaign; write the figure's page, table and plot into a folder."""
-    name, title, cases = (
-        f"figure{one.figure}",
-        f"Figure {one.figure}: {one.held}",
-        [str(nodes) for nodes in bench.nodes],
-    )
+    name, title = f"figure{one.figure}", f"Figure {one.figure}: {one.held}"
+    cases = [str(nodes) for nodes in bench.nodes]
     done = bench.run([scenario(one.number, nodes) for nodes in bench.nodes], ROWS, bench.draws())
     found = means(done)
     write_runs(out, name, done)

@@ -14,8 +14,9 @@ from jobcast.simulator.spans import by_job
 from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import ROWS, Bench
 from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS
-from papers.andreas.plotting import gantt, power
+from papers.andreas.plotting import power
 from papers.page import lines, number, result, write_csv, write_page
+from papers.plotting import gantt
 
 SHARED, TOGETHER = "armida-06", ("J6", "J10")
 URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"

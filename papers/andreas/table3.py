@@ -67,7 +67,7 @@ def table3(bench: Bench, out: Path) -> None:
 
 def compare(made: Session, cluster: EnergyCluster, plan_eur: float, case: tuple[float, float], seed: int) -> Compared:
     """A 'real' run beside the plan and beside what its calls expected; periods of which nothing is expected are out."""
-    pairs = [(one.eur, real_eur(made.log, cluster, one.now_s, one.now_s + PERIOD_S)) for one in made.calls]
+    pairs = [(eur, real_eur(made.log, cluster, now_s, now_s + PERIOD_S)) for now_s, eur in made.calls]
     off = [abs(1.0 - real / expected) for expected, real in pairs if expected > 0.0]
     return Compared(
         *case,

@@ -23,6 +23,7 @@ import click
 from papers.driver import JOBS, Paper, command_of, count
 
 ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "terms", "estimates", "bars", "learning")
+WITHIN = dict.fromkeys(("figure6", "figure7", "figure8"), "parts")
 SEEDS = 10
 
 
@@ -53,7 +54,7 @@ def opened(
         yield Bench(**places, folder=folder, rows=rows, notes=notes, seeds=tuple(range(seeds)), jobs=jobs)
 
 
-PAPER = Paper("MLFS", "mlfs", ITEMS, "philly/, curves/", opened=opened)
+PAPER = Paper("MLFS", "mlfs", ITEMS, "philly/, curves/", opened=opened, within=WITHIN)
 OPTIONS = (
     count("seeds", SEEDS, "Draws of each workload."),
     click.Option(["--policies"], default="", metavar="NAME,...", help="Compare these alone."),

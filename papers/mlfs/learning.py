@@ -1,7 +1,8 @@
 """MLFS, section 3.4: how MLF-RL learned, and what it reaches on workloads that it was not trained on."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.sources import loaded_version
@@ -9,9 +10,6 @@ from jobcast.schedulers.tasks.policies import MLF_POLICY
 from papers.mlfs.bench import Bench
 from papers.page import grid, number, write_page
 from papers.plotting import save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHOWN = {
     "mean_jct_s": ("mean JCT, %", 100.0),
@@ -28,7 +26,7 @@ def learning(bench: Bench, out: Path) -> None:
     model = loaded_version(bench.home, MLF_POLICY, version.version)
     training, found = model.training_, model.measured_
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         axes = figure.subplots()
         axes.plot(*zip(*training.checks, strict=True), marker="o", markersize=3)
         axes.axhline(0.0, linewidth=0.8, linestyle=":")

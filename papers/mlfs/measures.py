@@ -9,7 +9,7 @@ from papers.bench import Done
 from papers.measures import Interval, Measure, interval_of
 from papers.mlfs.bench import UNDER
 from papers.mlfs.rows import GANDIVA, GRAPHENE, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
-from papers.page import Claim, number
+from papers.page import Claim, number, read_printed
 from papers.runs import By, Means, of_case
 
 Groups = tuple[tuple[str, ...], ...]
@@ -62,52 +62,18 @@ class Printed:
     simulated_pct: float
 
 
-PRINTED = (
-    Printed(SHORT, MLF_RL, MLF_H, 4, 4),
-    Printed(SHORT, MLFS, MLF_RL, 5, 6),
-    Printed(SHORT, MLFS, TIRESIAS, 33, 38),
-    Printed(SHORT, MLFS, SLAQ, 118, 128),
-    Printed(MAKESPAN, MLFS, MLF_RL, 10, 9),
-    Printed(MAKESPAN, MLF_RL, MLF_H, 15, 11),
-    Printed(MAKESPAN, MLFS, TIRESIAS, 32, 17),
-    Printed(MAKESPAN, MLFS, SLAQ, 52, 39),
-    Printed(JCT, MLFS, MLF_RL, 22, 18),
-    Printed(JCT, MLF_RL, MLF_H, 11, 10),
-    Printed(JCT, MLFS, TIRESIAS, 34, 30),
-    Printed(JCT, MLFS, SLAQ, 53, 47),
-    Printed(DEADLINE, MLFS, MLF_RL, 21, 16),
-    Printed(DEADLINE, MLF_RL, MLF_H, 16, 21),
-    Printed(DEADLINE, MLFS, HYPERSCHED, 47, 43),
-    Printed(DEADLINE, MLFS, SLAQ, 102, 101),
-    Printed(WAIT, MLFS, MLF_RL, 25, 22),
-    Printed(WAIT, MLF_RL, MLF_H, 14, 21),
-    Printed(WAIT, MLFS, TIRESIAS, 40, 47),
-    Printed(WAIT, MLFS, SLAQ, 52, 57),
-    Printed(ACCURACY, MLFS, MLF_RL, 23, 20),
-    Printed(ACCURACY, MLF_RL, MLF_H, 14, 8),
-    Printed(ACCURACY, MLFS, HYPERSCHED, 43, 41),
-    Printed(ACCURACY, MLFS, TENSORFLOW, 64, 60),
-    Printed(ACCURATE, MLFS, MLF_RL, 22, 20),
-    Printed(ACCURATE, MLF_RL, MLF_H, 8, 9),
-    Printed(ACCURATE, MLFS, HYPERSCHED, 32, 34),
-    Printed(ACCURATE, MLFS, TENSORFLOW, 61, 54),
-    Printed(BANDWIDTH, MLFS, MLF_RL, 22, 24),
-    Printed(BANDWIDTH, MLF_RL, MLF_H, 14, 15),
-    Printed(BANDWIDTH, MLFS, TENSORFLOW, 36, 37),
-    Printed(BANDWIDTH, MLFS, GANDIVA, 45, 54),
-)
-"""At the highest load: x = 3 on 20 servers, 4 in simulation."""
-PRINTED_LEAST = (
-    Printed(ACCURACY, MLFS, MLF_RL, 10, 11),
-    Printed(ACCURACY, MLF_RL, MLF_H, 7, 8),
-    Printed(ACCURACY, MLFS, TIRESIAS, 14, 16),
-    Printed(ACCURACY, MLFS, TENSORFLOW, 44, 46),
-    Printed(ACCURATE, MLFS, MLF_RL, 15, 18),
-    Printed(ACCURATE, MLF_RL, MLF_H, 20, 19),
-    Printed(ACCURATE, MLFS, HYPERSCHED, 36, 35),
-    Printed(ACCURATE, MLFS, TENSORFLOW, 56, 52),
-)
-"""At the lowest load: x = 1/4 on 20 servers, 1/2 in simulation."""
+def _printed(load: str) -> tuple[Printed, ...]:
+    measures = {one.key: one for one in SHOWN}
+    rows = [row for row in read_printed(__file__, "printed.csv") if row["load"] == load]
+    told = [(float(row["real_pct"]), float(row["simulated_pct"])) for row in rows]
+    return tuple(
+        Printed(measures[row["measure"]], row["better"], row["worse"], *pct)
+        for row, pct in zip(rows, told, strict=True)
+    )
+
+
+PRINTED, PRINTED_LEAST = _printed("most"), _printed("least")
+"""At x = 3 on 20 servers and 4 in simulation, and at x = 1/4 and 1/2."""
 PRINTED_MS = {
     MLFS: 54, MLF_RL: 49, MLF_H: 40, GANDIVA: 23, TENSORFLOW: 28, TIRESIAS: 35, HYPERSCHED: 38, SLAQ: 40, RL: 49,
 }  # fmt: skip

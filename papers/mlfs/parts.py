@@ -1,13 +1,13 @@
-"""What Figures 6 to 8 share: MLF-H with and without a part of it, by number of jobs."""
+"""MLFS, Figures 6 to 8 (section 4.2.2): MLF-H with and without a part of it, by number of jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from papers.bench import Done
 from papers.measures import HOLDS, REVERSED, Measure
 from papers.mlfs.bench import Bench
-from papers.mlfs.measures import gain_pct, relative
+from papers.mlfs.measures import ACCURACY, BANDWIDTH, DEADLINE, JCT, OVERLOADS, URGENT, gain_pct, relative
 from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.workloads import SCALES, scaled
@@ -28,16 +28,50 @@ class Effect:
     worsens: bool = False
 
 
-def without(title: str, setting: str) -> Row:
-    """MLF-H with a part of it left out."""
-    return Row(title, WHOLE.policy, {setting: "false"})
+def figure6(bench: Bench, out: Path) -> None:
+    """What urgency and deadlines in priorities are worth: the page, table and plot, into a folder."""
+    about = (
+        "MLF-H whose priorities leave out the urgency of a job (equation 2, `--set urgency=false`) or its deadline "
+        "(equation 4, `--set deadline=false`). Jobs above level 8 of 10 are urgent."
+    )
+    urgency, deadline = "without urgency", "without deadlines"
+    effects: tuple[Effect, ...] = (Effect(urgency, URGENT, "22 to 30 %"), Effect(deadline, DEADLINE, "13 to 25 %"))
+    effects += (Effect(urgency, JCT, ""), Effect(deadline, JCT, ""))
+    parts = {urgency: "urgency", deadline: "deadline"}
+    _write(bench, out, "figure6", "Figure 6: urgency and deadlines", about, parts, effects)
 
 
-def write_parts(
-    bench: Bench, out: Path, name: str, title: str, about: str, rows: Sequence[Row], effects: Sequence[Effect]
+def figure7(bench: Bench, out: Path) -> None:
+    """What bandwidth in placement and migration is worth: the page, table and plot, into a folder."""
+    about = (
+        "MLF-H that leaves the cost of bandwidth out when it chooses servers and tasks to move "
+        "(`--set bandwidth=false`). The paper names equation 2 for it, which knows no bandwidth; the ideal virtual "
+        "host and the ideal virtual task of section 3.3 do."
+    )
+    off = "without bandwidth"
+    effects = (Effect(off, JCT, "5 to 15 %"), Effect(off, BANDWIDTH, "20 to 35 %"))
+    _write(bench, out, "figure7", "Figure 7: bandwidth", about, {off: "bandwidth"}, effects)
+
+
+def figure8(bench: Bench, out: Path) -> None:
+    """What moving tasks off overloaded servers is worth: the page, table and plot, into a folder."""
+    about = (
+        "MLF-H that leaves tasks on overloaded servers (`--set migration=false`). Overloads: servers with an "
+        "overloaded resource after a decision, added up over decisions."
+    )
+    off = "without migration"
+    effects: tuple[Effect, ...] = (Effect(off, OVERLOADS, "36 to 60 %"),)
+    effects += (Effect(off, BANDWIDTH, "10 to 14 %", worsens=True),)
+    effects += (Effect(off, ACCURACY, "8 to 10 %"), Effect(off, JCT, "15 to 24 %"))
+    _write(bench, out, "figure8", "Figure 8: migration", about, {off: "migration"}, effects)
+
+
+def _write(
+    bench: Bench, out: Path, name: str, title: str, about: str, parts: Mapping[str, str], effects: Sequence[Effect]
 ) -> None:
-    """Run MLF-H and the rows without parts of it; write the figure's page, table and plot into a folder."""
+    """Run MLF-H and what it is without parts of it, by title and setting; write a figure's page, table and plot."""
     measures = list(dict.fromkeys(one.measure for one in effects))
+    rows = [Row(title, WHOLE.policy, {setting: "false"}) for title, setting in parts.items()]
     done = bench.run([scaled(x) for x in SCALES], (WHOLE, Row(SRTF, "srtf"), *rows), bench.seeds)
     found = means(done)
     write_runs(out, name, done)

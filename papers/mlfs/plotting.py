@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import styles
 from papers.bench import Done
@@ -12,9 +13,6 @@ from papers.measures import Measure, by_policy
 from papers.mlfs.rows import ROWS
 from papers.plotting import panels
 from papers.runs import Means, names_of, of_case
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TITLES = tuple(row.title for row in ROWS)
 COLUMNS = 3
@@ -39,7 +37,7 @@ def over_x(out: Path, name: str, title: str, found: Means, measures: Sequence[Me
     cases = list(dict.fromkeys(case for case, _ in found))
     style = _styles(list(dict.fromkeys(label for _, label in found)))
 
-    def panel(axes: "Axes", measure: Measure) -> None:
+    def panel(axes: Axes, measure: Measure) -> None:
         for label, line in style.items():
             values = [found[case, label][measure.key] * measure.scale for case in cases]
             axes.plot(range(len(cases)), values, marker="o", markersize=3, label=label, **line)
@@ -55,7 +53,7 @@ def jct_cdfs(out: Path, name: str, title: str, done: Sequence[Done], cases: Sequ
     """Draw `NAME.svg`: distributions of completion times, a panel a case; draws put together."""
     style = _styles(names_of(done)[1])
 
-    def panel(axes: "Axes", case: str) -> None:
+    def panel(axes: Axes, case: str) -> None:
         for label, line in style.items():
             pooled = np.sort(np.concatenate([one.jct_s for one in done if (one.case, one.name) == (case, label)]))
             axes.plot(pooled / 60.0, np.linspace(0.0, 1.0, len(pooled)), label=label, **line)

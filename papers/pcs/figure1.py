@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.report.plots import WIDE
@@ -14,9 +14,6 @@ from papers.page import Claim, claims, grid, number, numbers, result, write_csv,
 from papers.pcs.plotting import style_of
 from papers.pcs.toy import POLICIES, SIZES, SUBMIT, expected_ends, play_toy
 from papers.plotting import panels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NAMES = tuple(f"J{index + 1}" for index in range(len(SIZES)))
 STEP = 8.0
@@ -90,7 +87,7 @@ def _found(logs: Mapping[str, RunLog], ends: Ends, unfair: Mapping[str, Floats])
 def _plot(out: Path, ends: Ends) -> None:
     labels = [f"{name}\nat {at:g}" for name, at in zip(NAMES, SUBMIT, strict=True)]
 
-    def panel(axes: "Axes", policy: str) -> None:
+    def panel(axes: Axes, policy: str) -> None:
         for job, name in enumerate(NAMES):
             rows = [of[job] for of in ends[policy][job:]]
             axes.plot(range(job, len(NAMES)), rows, marker="o", label=name, **style_of(name, NAMES).line)
@@ -100,7 +97,7 @@ def _plot(out: Path, ends: Ends) -> None:
         if policy == next(iter(ends)):
             axes.set_ylabel("end as expected then")
 
-    def last(axes: "Axes") -> None:
+    def last(axes: Axes) -> None:
         axes.set_ylim(0, None)
 
     title = "Completion as expected at each arrival"

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
@@ -16,9 +16,6 @@ from papers.pcs.runs import TITLES, Task, percent, run, share
 from papers.pcs.workloads import automl
 from papers.plotting import save
 from papers.runs import Means, means, run_all
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS = tuple(range(5))
 NOISES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -39,7 +36,7 @@ def figure10(sources: Sources, out: Path) -> None:
         rows = [tuple(f"{value:.6g}" for value in one) for one in values]
         write_csv(out, f"figure10-{name.replace(' %', '').replace(' ', '-')}", ("jct:mean", "error:mean"), rows)
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         _paint(figure, found, loads)
 
     save(out, "figure10", "Wrong sizes and loads", paint, (WIDE[0], 1.3 * TALL_PANEL))
@@ -103,7 +100,7 @@ def _found(found: Means, off: Floats) -> Mapping[str, str]:
     }
 
 
-def _paint(figure: "Figure", found: Means, loads: Mapping[str, Floats]) -> None:
+def _paint(figure: Figure, found: Means, loads: Mapping[str, Floats]) -> None:
     left, middle, right = figure.subplots(1, 3)
     shares = [100 * noise for noise in NOISES]
     for name in (FIFO, *NAMES):

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.evaluation import Candidate, parse_objectives
@@ -27,10 +28,6 @@ from papers.pcs.plotting import TALL_PANEL, style_of
 from papers.pcs.runs import PAPERS, TITLES, percent, share
 from papers.plotting import save
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 OBJECTIVES = parse_objectives("jct:mean,error:mean,error:p99")
 SEARCHED = parse_objectives(MEANS)
 WITHIN = 0.02
@@ -52,7 +49,7 @@ def figure3(sources: Sources, out: Path) -> None:
         for cluster, key in CLUSTERS.items()
     }
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         _paint(figure, found, chosen)
 
     save(out, "figure3", "Pareto fronts of two clusters", paint, (WIDE[0], 2 * TALL_PANEL))
@@ -110,7 +107,7 @@ def _claims(cluster: str, rows: Rows) -> list[Claim]:
     return made
 
 
-def _paint(figure: "Figure", found: Mapping[str, Rows], chosen: Mapping[str, Chosen]) -> None:
+def _paint(figure: Figure, found: Mapping[str, Rows], chosen: Mapping[str, Chosen]) -> None:
     panels = figure.subplots(2, len(found))
     for column, (cluster, rows) in enumerate(found.items()):
         for axes, (measure, at) in zip(panels[:, column], (("mean", 1), ("p99", 2)), strict=True):
@@ -121,7 +118,7 @@ def _paint(figure: "Figure", found: Mapping[str, Rows], chosen: Mapping[str, Cho
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
 
 
-def _one(axes: "Axes", rows: Rows, at: int, chosen: Chosen) -> None:
+def _one(axes: Axes, rows: Rows, at: int, chosen: Chosen) -> None:
     mine = _split(rows)[0].values()
     lowest = min(of[0] for of in mine)
     front = np.array([(of[0] / lowest, of[at]) for of in mine])

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import WIDE
 from jobcast.schedulers.elastic.config import WfqConfig
@@ -17,9 +17,6 @@ from papers.pcs.runs import TITLES, Task, by_policy, percents, policies, run
 from papers.pcs.workloads import automl
 from papers.plotting import save
 from papers.runs import By, Done, Means, means, of_case, pooled, run_all
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SEEDS = tuple(range(5))
 OVERHEADS_S = (0.0, 10.0, 30.0)
@@ -111,13 +108,13 @@ def _times(rows: By) -> Mapping[str, str]:
 
 
 def _plots(out: Path, done: list[Done], found: Means) -> None:
-    def errors(figure: "Figure") -> None:
+    def errors(figure: Figure) -> None:
         pool, axes = pooled(done, errors_pct), figure.subplots()
         shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
         distributions(axes, shown, "prediction error, %", 200.0)
         axes.set_ylim(0.5, 1.01)
 
-    def trade(figure: "Figure") -> None:
+    def trade(figure: Figure) -> None:
         rows = of_case(found, _case(TOLD_S))
         names = (*NAMES, AFS, TIRESIAS, THEMIS)
         for axes, one in zip(figure.subplots(1, 2), ("mean", "p90"), strict=True):
@@ -126,7 +123,7 @@ def _plots(out: Path, done: list[Done], found: Means) -> None:
             axes.margins(0.18)
             axes.set_ylim(0, None)
 
-    def fair(figure: "Figure") -> None:
+    def fair(figure: Figure) -> None:
         _fair(figure, done, found)
 
     save(out, "figure4", "Prediction errors of AutoML apps", errors)
@@ -134,7 +131,7 @@ def _plots(out: Path, done: list[Done], found: Means) -> None:
     save(out, "figure6", "Unfairness, and simulation against testbed", fair, (WIDE[0], 2 * TALL_PANEL))
 
 
-def _fair(figure: "Figure", done: list[Done], found: Means) -> None:
+def _fair(figure: Figure, done: list[Done], found: Means) -> None:
     left, right = figure.subplots(2, 1)
     unfair = pooled(done, unfairness_pct)
     distributions(left, {name: unfair[name] for name in (JCT, AFS, THEMIS)}, "unfairness, %", 300.0)

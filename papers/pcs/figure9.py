@@ -3,10 +3,10 @@
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import numpy as np
+from matplotlib.figure import Figure
 
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw, workload_of
 from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
@@ -21,9 +21,6 @@ from papers.pcs.plotting import TALL_PANEL
 from papers.pcs.workloads import GPUS, LOAD, published
 from papers.plotting import save
 from papers.runs import WORKERS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLUSTER = "0e4a51"
 COUNTS = (300, 1000, 3000, 10_000)
@@ -53,7 +50,7 @@ def figure9(sources: Sources, out: Path) -> None:
     _write_times(out, timed, ticks)
     points.write_points(out, all_four)
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         _paint(figure, timed, ticks, all_four)
 
     save(out, "figure9", "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
@@ -124,7 +121,7 @@ def _line(one: Timed) -> tuple[str, ...]:
     return (f"{one.jobs:,}", str(one.gpus), *seconds, f"{one.jobs / one.alone_s:,.0f}")
 
 
-def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]], found: Found) -> None:
+def _paint(figure: Figure, timed: list[Timed], ticks: list[tuple[int, float]], found: Found) -> None:
     panels = figure.subplots(2, 2)
     left, right = panels[0]
     here = [one for one in timed if one.gpus == GPUS]

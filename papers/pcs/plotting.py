@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import INK, WIDE, Style, legend_beside, styles, thin_cdf
 from papers.pcs.runs import TITLES
 from papers.plotting import hatch, save
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PCS = ("PCS-jct", "PCS-bal", "PCS-pred")
 ALWAYS = (
@@ -28,7 +26,7 @@ def style_of(label: str, labels: Sequence[str] = ALWAYS) -> Style:
     return styles([*labels, *([] if plain in labels else [plain])])[plain]
 
 
-def distributions(axes: "Axes", values: Mapping[str, Sequence[float]], said: str, most: float | None = None) -> None:
+def distributions(axes: Axes, values: Mapping[str, Sequence[float]], said: str, most: float | None = None) -> None:
     """Distribution functions, a line a name, up to `most`."""
     for label, numbers in values.items():
         x, share = thin_cdf(numbers)
@@ -38,7 +36,7 @@ def distributions(axes: "Axes", values: Mapping[str, Sequence[float]], said: str
     legend_beside(axes)
 
 
-def scatter(axes: "Axes", points: Mapping[str, tuple[float, float]], xlabel: str, ylabel: str) -> None:
+def scatter(axes: Axes, points: Mapping[str, tuple[float, float]], xlabel: str, ylabel: str) -> None:
     """A point a name, named beside it."""
     for label, (x, y) in points.items():
         axes.plot([x], [y], marker="o", linestyle="", color=style_of(label).color, label=label)
@@ -50,7 +48,7 @@ def jct_and_errors(out: Path, name: str, title: str, rows: Mapping[str, Mapping[
     """Draw `NAME.svg`: mean JCT over the lowest, and mean errors with a line to the 99th percentile, by policy."""
     lowest = min(figures["mean_jct_s"] for figures in rows.values())
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         for at, (label, figures) in enumerate(rows.items()):
             style = style_of(label)

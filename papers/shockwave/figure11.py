@@ -1,6 +1,6 @@
 """Shockwave, Figure 11 (section 8.7): Pollux, which changes jobs' GPUs, against Shockwave, which does not."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from jobcast.domain.hardware import FLAT_POOL
@@ -23,28 +23,15 @@ CASES = {"contention 3": CONTENTION, "contention 1": 1.0}
 SEEDS = range(2)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+def both(data: Path, case: str, seed: int) -> tuple[Done, ...]:
     """Both schedulers on one draw."""
-
-    case: str
-    seed: int
-    done: tuple[Done, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Both:
-    data: Path
-
-    def __call__(self, draw: tuple[str, int]) -> Pair:
-        case, seed = draw
-        known = applications(self.data, GPUS)
-        names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
-        log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
-        # Shockwave cannot scale jobs: it gets the batch sizes that Pollux chose, on the widths that were asked for.
-        scenario = scenario_of(names, works, ran, known, GPUS)
-        runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
-        return Pair(case, seed, (runs[0], _done(case, log, runs[0].log), *runs[1:]))
+    known = applications(data, GPUS)
+    names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
+    log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
+    # Shockwave cannot scale jobs: it gets the batch sizes that Pollux chose, on the widths that were asked for.
+    scenario = scenario_of(names, works, ran, known, GPUS)
+    runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
+    return (runs[0], _done(case, log, runs[0].log), *runs[1:])
 
 
 def _label(spec: ForecastSpec) -> str:
@@ -60,9 +47,9 @@ def _done(case: str, log: RunLog, like: RunLog) -> Done:
 def figure11(data: Path, out: Path) -> None:
     """Write the figure's page, table and plots into a folder."""
     draws = [(case, seed) for case in CASES for seed in SEEDS]
-    pairs = list(in_parallel(_Both(data), draws, lambda pair: f"{pair.case}, draw {pair.seed}"))
-    done = [one for pair in pairs for one in pair.done]
-    fairness_cdfs(out, "figure11-ftf", "Finish-time fairness of one draw, contention 3", pairs[0].done)
+    pairs = list(in_parallel(lambda draw: both(data, *draw), draws, lambda pair: pair[0].case))
+    done = [one for pair in pairs for one in pair]
+    fairness_cdfs(out, "figure11-ftf", "Finish-time fairness of one draw, contention 3", pairs[0])
     found, tables = write_cases(out, "figure11", "Shockwave and Pollux", done)
     said = claims(claim for case in CASES for claim in _claims(found, done, case))
     write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, claims=said)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime
@@ -19,9 +19,6 @@ from papers.page import lines, number, result, write_csv, write_page
 from papers.plotting import save
 from papers.shockwave.runs import NO_HOME, SHOCKWAVE
 from papers.shockwave.workloads import drawn
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ACTIVE = (100, 500, 1_000, 2_000)
 GPUS = 256
@@ -99,7 +96,7 @@ def _line(jobs: int, made: list[Planned]) -> tuple[str, ...]:
 
 
 def _plot(out: Path, made: list[Planned]) -> None:
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         panels = figure.subplots(1, 2)
         at = [one.jobs for one in made]
         panels[0].scatter(at, [one.wall_s for one in made], color=PALETTE[0])

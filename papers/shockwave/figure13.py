@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import PALETTE
 from papers.measures import Measure
@@ -11,9 +12,6 @@ from papers.plotting import panels
 from papers.runs import Means, run_all
 from papers.shockwave.figure10 import mix
 from papers.shockwave.runs import HIGH, LOW, PANELS, SHOCKWAVE, UNFAIR, Task, medians, ranged, run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MARKED_PCT = 5.0
 """A makespan that grows by less has hardly grown."""
@@ -59,7 +57,7 @@ def _found(found: Means) -> Mapping[str, str]:
 def _plot(out: Path, found: Means) -> None:
     at = [100 * noise for noise in NOISES]
 
-    def panel(axes: "Axes", one: Measure) -> None:
+    def panel(axes: Axes, one: Measure) -> None:
         middle, low, high = ([found[_case(p), SHOCKWAVE][one.key + end] * one.scale for p in NOISES] for end in ENDS)
         axes.plot(at, middle, color=PALETTE[0], marker="o")
         axes.fill_between(at, low, high, color=PALETTE[0], alpha=0.2)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundState
@@ -22,9 +24,6 @@ from papers.plotting import save
 from papers.runs import in_parallel
 from papers.shockwave.runs import GREEDY, NO_HOME
 from papers.shockwave.workloads import TACC, published
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 JOBS, GPUS = 120, 32
 CONTENTION = JOBS / GPUS
@@ -117,7 +116,7 @@ def figure2(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenario = published(data, JOBS, GPUS, TACC)
     seq = doubling_job(scenario)
-    watched = list(in_parallel(_Watching(scenario, seq), RUNS, lambda one: one.name))
+    watched = list(in_parallel(lambda run: watch(scenario, seq, *run), RUNS, lambda one: one.name))
     _plot(out, watched)
     rows = [
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
@@ -136,15 +135,6 @@ def figure2(data: Path, out: Path) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Watching:
-    scenario: RigidScenario
-    seq: int
-
-    def __call__(self, run: tuple[str, ForecastSpec]) -> Watched:
-        return watch(self.scenario, self.seq, *run)
-
-
 def _line(one: Watched) -> tuple[str, ...]:
     return (
         one.name,
@@ -156,7 +146,7 @@ def _line(one: Watched) -> tuple[str, ...]:
 
 
 def _plot(out: Path, watched: Sequence[Watched]) -> None:
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
             at = [at_s / HOUR_S for at_s in one.at_s]

@@ -7,16 +7,13 @@ the first epochs of J1 and J2 make them look longer than J3; from the second epo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import PALETTE
 from papers.page import lines, result, write_csv, write_page
 from papers.plotting import save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GPUS = 2
 FIRST = 1e-3
@@ -133,7 +130,7 @@ def _said(job: ToyJob) -> str:
 def _plot(out: Path, made: Mapping[str, list[list[str]]]) -> None:
     names = [job.name for job in TOY]
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         for axes, (name, rounds) in zip(figure.subplots(len(made), 1, sharex=True), made.items(), strict=True):
             for i, run in enumerate(rounds):
                 for job in run:

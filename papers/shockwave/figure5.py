@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from jobcast.models.evaluation.regimes import compare_rules, knowing
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
@@ -14,9 +16,6 @@ from jobcast.traces.readers import read_trace
 from papers.page import grid, number, result, write_csv, write_page
 from papers.plotting import save
 from papers.shockwave.workloads import FOLDER, TACC, WISR
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "figure5"
 JITTER = 0.3
@@ -89,7 +88,7 @@ def _rows(found: Found) -> list[tuple[object, ...]]:
 
 
 def _painter(groups: Mapping[str, Mapping[str, Any]]) -> Any:
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         panels = figure.subplots(2, len(groups), squeeze=False, sharex=True)
         for column, (group, block) in enumerate(groups.items()):
             looks = styles(list(block["rules"]))

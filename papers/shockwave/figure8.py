@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
@@ -15,9 +15,6 @@ from papers.runs import Done, run_all
 from papers.shockwave import runs
 from papers.shockwave.runs import SHOCKWAVE, UNFAIR, WORST, Task, comparison, fairness_cdfs, who_is_better
 from papers.shockwave.workloads import drawn
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CASE, SEED = "batch of 50", 0
 JOBS, GPUS = 50, 14
@@ -88,13 +85,13 @@ def gpus_over_time(done: Done, groups: np.ndarray, step_s: float) -> Floats:
 
 
 def _plot_rounds(out: Path, used: Mapping[str, Floats]) -> None:
-    def panel(axes: "Axes", name: str) -> None:
+    def panel(axes: Axes, name: str) -> None:
         at = np.arange(used[name].shape[1]) * PLOTTED_S / ROUND_S
         axes.stackplot(at, used[name], labels=GROUPS, colors=PALETTE, step="post", linewidth=0)
         axes.set_title(name, loc="left")
         axes.set_ylabel("GPUs")
 
-    def last(axes: "Axes") -> None:
+    def last(axes: Axes) -> None:
         axes.set_xlabel("round of 120 s (means of five)")
 
     panels(out, "figure8", "GPUs by size of jobs", list(used), panel, height=7.5, last=last, sharex=True, sharey=True)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
@@ -17,10 +18,6 @@ from papers.page import HOUR_S, grid, number, result, write_runs
 from papers.plotting import grouped, panels, save
 from papers.runs import Done, Means, means, of_case
 from papers.shockwave.workloads import perturbed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHOCKWAVE = "shockwave"
 BASELINES = ("ossp", "themis_filter", "gavel", "allox", "mst", "gandiva_fair")
@@ -166,7 +163,7 @@ def bars(out: Path, name: str, title: str, found: Means) -> None:
     names = list(dict.fromkeys(label for _, label in found))
     style = _styles(names)
 
-    def panel(axes: "Axes", one: Measure) -> None:
+    def panel(axes: Axes, one: Measure) -> None:
         values = {
             label: [found.get((case, label), {}).get(one.key, np.nan) * one.scale for case in cases] for label in names
         }
@@ -185,7 +182,7 @@ def fairness_cdfs(out: Path, name: str, title: str, done: Sequence[Done]) -> Non
     """Draw `NAME.svg`: distributions over jobs of finish-time fairness, a line a run."""
     style = _styles([one.name for one in done])
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for one in done:
             x, share = thin_cdf(metrics.finish_time_fairness(one.log, metrics.static_contention(one.log)))

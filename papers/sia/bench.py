@@ -19,8 +19,10 @@ from papers.sia.workloads import PHILLY_FILE, TRAINED_FROM, TRAINED_UNTIL
 
 QUANTILES = (50.0, 75.0, 90.0, 99.0)
 """Percentiles of speedups that are kept, beside the metrics' own."""
-SHARE_OF_DRAWS = 0.1
+SHARE_OF_DRAWS = 0.3
 """Of Figure 13's draws, for each case of the other figures: the paper does not say how many there are."""
+NO_HOME = Path("mlruns")
+"""No run asks a registry there."""
 ALGORITHMS = (None, "paper")
 """Of the versions of each predictor, in the order in which they are trained."""
 
@@ -49,6 +51,7 @@ SIA = Row("sia", "sia", forecasts="registry")
 # What was trained last: the paper's algorithms, after ours.
 SIA_PAPER = Row("sia, the paper's own", "sia", forecasts="registry:challenger")
 SIA_EXACT = Row("sia, exact forecasts", "sia")
+SIA_RISK, SIA_PLAN = (Row(name, name, forecasts="registry") for name in ("sia_risk", "sia_plan"))
 _RANDOM = "mixed:arrivals=random,loads=registry,durations="
 SIA_RANDOM_ARRIVALS = Row("sia, random arrivals", "sia", forecasts=f"{_RANDOM}registry")
 SIA_RANDOM = Row("sia, random arrivals and durations", "sia", forecasts=f"{_RANDOM}random")

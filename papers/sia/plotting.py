@@ -1,21 +1,19 @@
 """Plots of SIA's figures: spreads over draws by case, distributions over draws, and lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from jobcast.pipelines.report.plots import PALETTE, plain_ticks, styles, thin_cdf
+from jobcast.pipelines.report.plots import PALETTE, plain_ticks, thin_cdf
 from papers.bench import Done
 from papers.measures import Floats, Measure
-from papers.plotting import panels
+from papers.plotting import panels, save
 from papers.runs import names_of
 from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS
-from papers.sia.measures import median
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TALL_PANEL = 2.7
 FLOORS = {"slowdown_total_min": 1.0, "slowdown_max_min": 1.0}
@@ -23,6 +21,7 @@ FLOORS = {"slowdown_total_min": 1.0, "slowdown_max_min": 1.0}
 NESTED = ((12.5, 87.5, 0.5), (25.0, 75.0, 0.9))
 """Boxes of Figure 14: percentiles, and width as a share of a group's."""
 NEARLY = 1e-9
+MARKS = ("o", "s")
 MOST_TICKS = 5
 """On an axis that begins at 0."""
 MOST_LABELS = 5
@@ -51,7 +50,7 @@ def _colors(names: Sequence[str]) -> dict[str, str]:
     return {name: COLORS[place] for place, name in taken.items()}
 
 
-def _scale(axes: "Axes", measure: Measure, which: str = "y") -> None:
+def _scale(axes: Axes, measure: Measure, which: str = "y") -> None:
     """Make an axis of a plot logarithmic where the measure's is, with plain numbers; call it when all is drawn."""
     axis, scale = getattr(axes, f"{which}axis"), getattr(axes, f"set_{which}scale")
     if measure.key in FLOORS:
@@ -80,10 +79,10 @@ def _decades(axis: Any, floor: float, top: float) -> None:
 def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: a panel a measure; by case a bar a policy from least to most over draws, a dot at the median."""
 
-    def bar(axes: "Axes", at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
+    def bar(axes: Axes, at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
         axes.vlines(at, [min(each) for each in values], [max(each) for each in values], color, linewidth=5, alpha=0.45)
 
-    def last(axes: "Axes") -> None:
+    def last(axes: Axes) -> None:
         cases = names_of(done)[0]
         # Names of these workloads are long.
         axes.set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
@@ -94,13 +93,13 @@ def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Seq
 def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
     """Draw `NAME.svg`: nested boxes of percentiles over draws, by case and policy, a panel a measure."""
 
-    def box(axes: "Axes", at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
+    def box(axes: Axes, at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
         for low, high, share in NESTED:
             ends = np.array([np.percentile(each, (low, high)) for each in values])
             axes.bar(at, ends[:, 1] - ends[:, 0], wide * share, ends[:, 0], color=color, alpha=0.5)
         axes.grid(axis="x", visible=False)
 
-    def last(axes: "Axes") -> None:
+    def last(axes: Axes) -> None:
         cases = names_of(done)[0]
         axes.set_xticks(range(len(cases)), cases)
         axes.set_xlabel(x)
@@ -122,7 +121,7 @@ def _spreads(
     cases, names = names_of(done)
     color, wide = _colors(names), 0.8 / len(names)
 
-    def panel(axes: "Axes", measure: Measure) -> None:
+    def panel(axes: Axes, measure: Measure) -> None:
         for place, label in enumerate(names):
             at = np.arange(len(cases)) + wide * (place + 0.5) - 0.4
             values = [measure.of(done, case, label) for case in cases]
@@ -140,7 +139,7 @@ def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures:
     cases, names = names_of(done)
     color = _colors(names)
 
-    def panel(axes: "Axes", measure: Measure) -> None:
+    def panel(axes: Axes, measure: Measure) -> None:
         for label in names:
             x, share = thin_cdf(np.concatenate([measure.of(done, case, label) for case in cases]))
             # The first step rises from 0 at the least value.
@@ -152,53 +151,52 @@ def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures:
     panels(out, name, title, measures, panel, height=2 * TALL_PANEL, columns=-(-len(measures) // 2))
 
 
-def lines(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
-    """Draw `NAME.svg`: a panel a measure, a line a policy over cases that are numbers."""
-    cases, names = names_of(done)
-    color, at = _colors(names), [float(case.partition(",")[0]) for case in cases]
+def frontier(out: Path, name: str, title: str, done: Sequence[Done], harm: Measure, gain: Measure) -> None:
+    """Draw `NAME.svg`: gain over harm, a policy's median over draws of one case, bars over the middle half of them."""
+    case, names = done[0].case, names_of(done)[1]
 
-    def panel(axes: "Axes", measure: Measure) -> None:
-        for label in names:
-            values = [median(measure, done, case, label) for case in cases]
-            axes.plot(at, values, marker="o", ms=3, label=label, color=color[label], clip_on=False)
-        axes.set_title(measure.title, loc="left")
-        axes.set_xlabel(x)
-        _label_places(axes, at)
-        _scale(axes, measure)
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for at, label in enumerate(names):
+            (x_low, x, x_high), (y_low, y, y_high) = (
+                np.percentile(one.of(done, case, label), (25, 50, 75)) for one in (harm, gain)
+            )
+            look: dict[str, Any] = {"color": PALETTE[at % len(PALETTE)], "label": label}
+            look["marker"] = MARKS[at // len(PALETTE)]
+            axes.errorbar([x], [y], [[y - y_low], [y_high - y]], [[x - x_low], [x_high - x]], elinewidth=0.8, **look)
+            axes.annotate(label, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
+        axes.set(xlabel=harm.title, ylabel=gain.title)
+        _scale(axes, harm, "x")
+        _scale(axes, gain)
 
-    panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))
+    save(out, name, title, paint)
 
 
-def _label_places(axes: "Axes", at: Sequence[float]) -> None:
-    every = 1 if len(at) <= MOST_LABELS else 2
-    axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])
-
-
-def over_shares(
+def lines(
     out: Path,
     name: str,
     title: str,
-    done: Sequence[Done],
     measures: Sequence[Measure],
-    shares: Sequence[float],
-    curves: Mapping[str, Sequence[str]],
+    x: str,
+    at: Sequence[float],
+    curves: Mapping[str, Callable[[Measure], Sequence[float]]],
 ) -> None:
-    """Draw `NAME.svg`: a panel a measure, a line a curve over shares, means over draws of one case.
+    """Draw `NAME.svg`: a panel a measure, a line a curve over places.
 
     Parameters
     ----------
-    shares : (n,) of the x axis
-    curves : label of a line -> (n,) names of its runs
+    x, at : what the axis is of, and (n,) places on it
+    curves : label of a line -> (n,) values of a measure
     """
-    case, style = done[0].case, styles(list(curves))
+    color = _colors(list(curves))
 
-    def panel(axes: "Axes", measure: Measure) -> None:
-        for label, names in curves.items():
-            values = [float(measure.of(done, case, one).mean()) for one in names]
-            axes.plot(shares, values, marker="o", ms=3, label=label, **style[label].line)
+    def panel(axes: Axes, measure: Measure) -> None:
+        for label, values in curves.items():
+            axes.plot(at, values(measure), marker="o", ms=3, label=label, color=color[label], clip_on=False)
         axes.set_title(measure.title, loc="left")
-        axes.set(xlabel="share that may be stopped", ylim=(0, None))
-        axes.yaxis.set_major_formatter("{x:,.6g}")
-        _label_places(axes, shares)
+        axes.set_xlabel(x)
+        every = 1 if len(at) <= MOST_LABELS else 2
+        axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])
+        _scale(axes, measure)
 
     panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))

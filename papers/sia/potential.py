@@ -1,10 +1,11 @@
-"""What Figures 5 and 24 share: all schedulers with exact knowledge on synthetic workloads, the MILP among them."""
+"""SIA, Figures 5 and 24 (section 4.1, appendix C): all schedulers with exact knowledge on synthetic workloads."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from jobcast.traces.generators.sia import VARIANTS
 from papers.bench import Done
 from papers.measures import Measure, draws_text
 from papers.page import Claim, claims, grid, number, result, write_page, write_runs
@@ -25,6 +26,17 @@ FREE = (MILP, SIA_VC, SIA_EXACT)
 PANELS = (m.RATIO, m.WORST, m.TOTAL)
 """The paper's three: speedup, the worst slowdown, all slowdowns together."""
 COLUMNS = (m.RATIO, m.GMEAN, m.MEAN, m.P5, m.P95, m.SLOWED, m.TOTAL, m.WORST)
+
+
+def figure5(bench: Bench, out: Path) -> None:
+    """The potential on three workloads: the page, table and plot, into a folder."""
+    variants = ("base", "more_queues", "higher_load")
+    write_potential(bench, out, "figure5", "Figure 5: the potential of anticipation", variants)
+
+
+def figure24(bench: Bench, out: Path) -> None:
+    """The same on the base workload and eight variants."""
+    write_potential(bench, out, "figure24", "Figure 24: the potential on nine workloads", tuple(VARIANTS))
 
 
 def write_potential(bench: Bench, out: Path, name: str, title: str, variants: Sequence[str]) -> None:

@@ -1,12 +1,14 @@
 """SIA, section 5.5: what it is worth that a share of the jobs may be stopped, and what resuming may cost."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from papers.measures import draws_text
+from papers.measures import Measure, draws_text
 from papers.page import numbers, result, write_page, write_runs
 from papers.sia.bench import SIA, Bench, Row
 from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, mean, median, table
-from papers.sia.plotting import over_shares
+from papers.sia.plotting import lines
 from papers.sia.workloads import PoolDraw
 
 QUEUES = 4
@@ -27,9 +29,14 @@ def preemption(bench: Bench, out: Path) -> None:
     rows = {cost_s: rows_of(cost_s) for cost_s in COSTS_S}
     done = bench.run([PoolDraw(QUEUES)], [SIA, *(row for of in rows.values() for row in of)], range(bench.fewer))
     write_runs(out, "preemption", done)
-    curves = {f"{cost_s} s to go on": [row.title for row in of] for cost_s, of in rows.items()}
-    over_shares(out, "preemption", title, done, (GMEAN, SLOWED, TOTAL), SHARES, curves)
-    case, (first, last) = str(QUEUES), COSTS_S
+    case = str(QUEUES)
+
+    def curve(of: Sequence[Row], measure: Measure) -> list[float]:
+        return [mean(measure, done, case, row.title) for row in of]
+
+    curves = {f"{cost_s} s to go on": partial(curve, of) for cost_s, of in rows.items()}
+    lines(out, "preemption", title, (GMEAN, SLOWED, TOTAL), "share that may be stopped", SHARES, curves)
+    first, last = COSTS_S
     cheap, dear = ([median(GMEAN, done, case, row.title) for row in rows[cost_s]] for cost_s in COSTS_S)
     less, total = (mean(TOTAL, done, case, row.title) for row in (rows[first][-1], SIA))
     write_page(

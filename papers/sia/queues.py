@@ -1,46 +1,124 @@
-"""What Figures 14 to 16 share: draws of several numbers of queues, a table and boxes of them."""
+"""SIA, Figures 14, 15a and 16 (sections 6.2 to 6.4): draws of several numbers of queues."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from papers.bench import Done
 from papers.measures import Measure, draws_text
-from papers.page import numbers, result, write_runs
-from papers.sia.bench import SIA, Bench, Row
-from papers.sia.measures import GMEAN, median, table
+from papers.page import numbers, result, write_page, write_runs
+from papers.sia import bench as who
+from papers.sia import measures as m
 from papers.sia.plotting import boxes
-from papers.sia.workloads import PoolDraw, Workload
+from papers.sia.workloads import PoolDraw
+
+DRAWS = tuple(PoolDraw(queues) for queues in (2, 4, 6, 8))
+LOCAL = tuple(PoolDraw(queues, locality=True) for queues in (2, 4, 8))
+OTHERS = (who.MMFS, who.HIVED, who.THEMIS)
+BY_FORECASTS = (who.SIA, who.SIA_PAPER, who.SIA_RANDOM_ARRIVALS, who.SIA_RANDOM, who.SIA_EXACT, who.SIA_VC, who.MMFS)
+ALL = (m.GMEAN, m.MEAN, m.P90, m.P99, m.SLOWED, m.TOTAL, m.WORST)
+SIMILAR = 3.0
+"""Totals that differ by less than this factor are called similar here."""
 
 
-def over_queues(
-    bench: Bench,
+def figure14(bench: who.Bench, out: Path) -> None:
+    """Numbers of queues that share, and the tails of speedups: the page, table and plot, into a folder."""
+    title, panels = "Figure 14: numbers of queues that share", (m.GMEAN, m.P90, m.TOTAL, m.WORST)
+    done, shown = _over_queues(bench, out, title, DRAWS, (who.SIA, who.SIA_PAPER, *OTHERS), panels)
+    cases = [one.name for one in DRAWS]
+    ours = [m.median(m.GMEAN, done, case, who.SIA.title) for case in cases]
+    rivals = [max(m.median(m.GMEAN, done, case, row.title) for row in OTHERS) for case in cases]
+    better = [case for case, one, other in zip(cases, ours, rivals, strict=True) if one >= other]
+    less = [m.times_less(*(m.mean(m.TOTAL, done, case, row.title) for row in (who.SIA, who.MMFS))) for case in cases]
+    found = {
+        "growing": _growing(done, cases),
+        "above": result(f"with {', '.join(better) or 'no number of'} queues", cases[-1] in better),
+        "less": result("; ".join(map(m.times_text, less)), min(less) >= 10.0),
+    }
+    _write(out, "figure14", shown | found)
+
+
+def figure15a(bench: who.Bench, out: Path) -> None:
+    """What predictors are worth, and what perfect ones would be: the page, table and plot, into a folder."""
+    title = "Figure 15a: what the predictors are worth"
+    done, shown = _over_queues(bench, out, title, DRAWS, BY_FORECASTS, (m.GMEAN, m.TOTAL))
+    cases = [one.name for one in DRAWS]
+    total = {
+        row.title: sum(m.mean(m.TOTAL, done, case, row.title) for case in cases) / len(cases) for row in BY_FORECASTS
+    }
+    ours, arrivals, random = (total[row.title] for row in (who.SIA, who.SIA_RANDOM_ARRIVALS, who.SIA_RANDOM))
+    totals = "; ".join(f"{name} {minutes:,.0f}" for name, minutes in total.items())
+    alike = f"{random:,.0f} against {total[who.MMFS.title]:,.0f} min"
+    slowed = max(
+        float(m.SLOWED.of(done, case, row.title).max()) for case in cases for row in (who.SIA_EXACT, who.SIA_VC)
+    )
+    speed = {
+        row.title: [m.median(m.GMEAN, done, case, row.title) for case in cases]
+        for row in (who.SIA, who.SIA_EXACT, who.SIA_VC)
+    }
+    more, gaps = (
+        [one / other for one, other in zip(speed[better.title], speed[worse.title], strict=True)]
+        for better, worse in ((who.SIA_EXACT, who.SIA), (who.SIA_VC, who.SIA_EXACT))
+    )
+    found = {
+        "totals": result(totals, ours < arrivals < random),
+        "random": result(alike, random * SIMILAR > total[who.MMFS.title]),
+        "exact": result(f"{slowed:.2f} % slowed at most", slowed == 0.0),
+        "raised": result(numbers(more), min(more) >= 1.0),
+        "gaps": result(f"{numbers(gaps)} times", gaps[-1] < gaps[0]),
+    }
+    _write(out, "figure15a", shown | found)
+
+
+def figure16(bench: who.Bench, out: Path) -> None:
+    """Jobs that need their GPUs on one server of eight: the page, table and plot, into a folder."""
+    rows, panels = (who.SIA, who.SIA_PAPER, who.SIA_EXACT, who.HIVED), (m.GMEAN, m.P90, m.TOTAL, m.WORST)
+    done, shown = _over_queues(bench, out, "Figure 16: locality", LOCAL, rows, panels)
+    cases = [one.name for one in LOCAL]
+    less = m.times_less(
+        *(sum(m.mean(m.TOTAL, done, case, row.title) for case in cases) for row in (who.SIA, who.HIVED))
+    )
+    slowed = max(float(m.SLOWED.of(done, case, who.SIA_EXACT.title).max()) for case in cases)
+    found = {
+        "growing": _growing(done, cases),
+        "less": result(m.times_text(less), less > 1.0),
+        "exact": result(f"{slowed:.2f} % at most", slowed == 0.0),
+    }
+    _write(out, "figure16", shown | found)
+
+
+def _over_queues(
+    bench: who.Bench,
     out: Path,
     title: str,
     draws: Sequence[PoolDraw],
-    rows: Sequence[Row],
+    rows: Sequence[who.Row],
     panels: Sequence[Measure],
-    columns: Sequence[Measure],
 ) -> tuple[list[Done], dict[str, str]]:
     """Run rows on draws of several numbers of queues; write the table of runs and the boxes of a figure into a folder.
 
     Parameters
     ----------
     title : of the figure, which begins with its number
-    panels, columns : measures of the plot and of the table
+    panels : measures of the plot
 
     Returns
     -------
     done : the runs
-    shown : how many draws there are, and their table, for the page
+    shown : how many draws there are, their table, and who.SIA beside the others draw by draw, for the page
     """
     name = title.partition(":")[0].lower().replace(" ", "")
     done = bench.run(draws, rows, range(bench.fewer))
     write_runs(out, name, done)
     boxes(out, name, title, done, panels, "queues")
-    return done, {"draws": draws_text(bench.fewer), "table": table(done, "queues", columns)}
+    tables = {"table": m.table(done, "queues", ALL), "paired": m.paired_table(done, "queues", who.SIA.title)}
+    return done, {"draws": draws_text(bench.fewer), **tables}
 
 
-def growing(done: Sequence[Done], draws: Sequence[Workload]) -> str:
-    """Whether SIA's speedup grows with the number of queues."""
-    ours = [median(GMEAN, done, one.name, SIA.title) for one in draws]
+def _growing(done: Sequence[Done], cases: Sequence[str]) -> str:
+    """Whether who.SIA's speedup grows with the number of queues."""
+    ours = [m.median(m.GMEAN, done, case, who.SIA.title) for case in cases]
     return result(f"{numbers(ours)} by queues", ours == sorted(ours))
+
+
+def _write(out: Path, name: str, parts: Mapping[str, str]) -> None:
+    write_page(str(Path(__file__).with_name(name)), out, **parts)

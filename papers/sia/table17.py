@@ -1,6 +1,7 @@
 """SIA, Table 17 and Figure 18 (section 6.5): all pools of a trace, smaller pools, and without the largest donors."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from papers.bench import Done
@@ -31,7 +32,8 @@ def table17(bench: Bench, out: Path) -> None:
     done = bench.run([ALL, WITHOUT], ROWS, range(1))
     scaled = bench.run([WholePhilly(scale) for scale in SCALES], ROWS, range(1))
     write_runs(out, "table17", [*scaled, *(one for one in done if one.case == WITHOUT.name)])
-    lines(out, "table17", "Figure 18: pools scaled", scaled, (RATIO, SLOWED, TOTAL), "scale of all pools")
+    curves = {row.title: partial(_over_scales, scaled, row.title) for row in ROWS}
+    lines(out, "table17", "Figure 18: pools scaled", (RATIO, SLOWED, TOTAL), "scale of all pools", SCALES, curves)
     slowed, theirs_slowed = _both(SLOWED, done, WITHOUT.name)
     total, theirs_total = _both(TOTAL, done, ALL.name)
     small, full = (_both(RATIO, scaled, f"{scale:g}")[0] for scale in (SCALES[0], 1.0))
@@ -57,6 +59,10 @@ def _printed(done: Sequence[Done]) -> list[Claim]:
         )
         for (case, name), printed in PRINTED.items()
     ]
+
+
+def _over_scales(scaled: Sequence[Done], name: str, measure: Measure) -> list[float]:
+    return [median(measure, scaled, f"{scale:g}", name) for scale in SCALES]
 
 
 def _both(measure: Measure, done: Sequence[Done], case: str) -> tuple[float, float]:

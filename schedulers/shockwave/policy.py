@@ -139,6 +139,10 @@ TIME_LIMIT_S = 60.0
 # Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers.
 MOST_WEIGHT = 1e100
 REACTIVE = "reactive"
+MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
+"""What a job's first plan says of it as a buyer of GPU-rounds: what it may spend, what one costs, rounds bought, and
+what a GPU-round of the last and of the next one is worth to it. Shockwave, section 4: of goods that can be divided
+last >= price >= next; a timetable deals whole rounds to whole gangs."""
 
 
 class Shockwave:
@@ -188,6 +192,7 @@ class Shockwave:
         self._bound: frozenset[int] = frozenset()  # seqs of the jobs that bound the makespan in the round before
         self._rounds_left = 0
         self._told: dict[int, tuple[float, float, float]] = {}  # run_s, and what is left of a job, by seq
+        self._market: dict[int, tuple[float, ...]] = {}  # `MARKET`, by seq
         self._gaps: list[float] = []
         self._asked = 0
         self._solve_s = 0.0
@@ -225,6 +230,10 @@ class Shockwave:
             "solve_s_total": self._solve_s,
         }
 
+    def job_columns(self) -> dict[str, dict[int, float]]:
+        """`MARKET`, by seq."""
+        return {name: {seq: of[at] for seq, of in self._market.items()} for at, name in enumerate(MARKET)}
+
     def _plan(self, state: RoundState, claims: Claims) -> None:
         begun_s = perf_counter()
         programme = self._programme(state, claims)
@@ -232,6 +241,11 @@ class Shockwave:
         counts = solution.runs.sum(axis=1).tolist()
         self._owed = {active.job.seq: count for active, count in zip(state.active, counts, strict=True)}
         self._rounds_left = self._window
+        for row, (active, count) in enumerate(zip(state.active, counts, strict=True)):
+            if active.job.seq not in self._market:
+                worth = [np.nan, *solution.slopes[row].tolist(), 0.0]  # none before the first, nothing after the last
+                bought = solution.price, float(count), worth[count], worth[count + 1]
+                self._market[active.job.seq] = (float(claims.budgets[row]), *bought)
         self._gaps.append(share_lost(programme, solution))
         self._asked += solution.asked
         self._solve_s += perf_counter() - begun_s

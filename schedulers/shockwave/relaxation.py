@@ -52,11 +52,13 @@ class Relaxed:
     bound : no timetable is worth more
     counts : (c, n) rounds of each job, in some candidates for a timetable
     slopes : (n, rounds) what each next round is worth, a GPU, decreasing
+    price : of a GPU-round, at which the window is sold out
     """
 
     bound: float
     counts: tuple[Ints, ...]
     slopes: Floats
+    price: float
 
 
 def relax(programme: Programme) -> Relaxed:
@@ -71,7 +73,7 @@ def relax(programme: Programme) -> Relaxed:
     best = min(bounds, key=lambda one: rounded(one[0]))
     searched = [*found.candidates, *(longest.candidates if found is not longest else [])]
     candidates = (*searched, *(fill(one[1], programme) for one in bounds))
-    return Relaxed(best[0], candidates, best[1])
+    return Relaxed(best[0], candidates, *best[1:])
 
 
 class _Search:
@@ -185,8 +187,8 @@ def _fill(slopes: Floats, order: Ints, programme: Programme, forced: Ints, room:
     return taken, price
 
 
-def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Floats]:
-    """The least bound over prices of a mixture, and the slopes (n, rounds) of what the mixture values, a GPU."""
+def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Floats, float]:
+    """The least bound over prices of a mixture, the slopes (n, rounds) of what the mixture values, a GPU, the price."""
     share = theta * programme.loads + nu
     values = programme.gains - programme.makespan_price * share[:, None] * programme.left_after_s
     slopes = majorant_slopes(values)
@@ -199,6 +201,6 @@ def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Float
     room = programme.gpus * programme.rounds
     last = int(np.searchsorted(used, room, side="right"))
     worth = float(values[:, 0].sum()) + float((ordered[:last] * widths[:last]).sum())
-    if last < len(order):
-        worth += float(ordered[last]) * (room - int(used[last - 1] if last else 0))
-    return worth, close
+    price = float(ordered[last]) if last < len(order) else 0.0
+    worth += price * (room - int(used[last - 1] if last else 0))
+    return worth, close, price

@@ -98,12 +98,15 @@ class Solution:
     runs : (n, rounds) whether a job runs in a round
     value : what it is worth, equation 11
     bound : what no timetable exceeds
+    slopes, price : of the relaxation
     asked : whether HiGHS was asked
     """
 
     runs: Bools
     value: float
     bound: float
+    slopes: Floats
+    price: float
     asked: bool = False
 
     @property
@@ -127,7 +130,7 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     """The best timetable found, and the bound."""
     relaxed = relax(programme)
     runs, value = _incumbent(programme, relaxed, limits.gap)
-    solution = Solution(runs, value, relaxed.bound)
+    solution = Solution(runs, value, relaxed.bound, relaxed.slopes, relaxed.price)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
     answer = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
@@ -138,7 +141,7 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     # HiGHS counts with its own tolerances; what it found is priced by our own.
     better = rounded(value) > rounded(solution.value)
     runs, value = (improved, value) if better else (solution.runs, solution.value)
-    return Solution(runs, value, min(bound, solution.bound), asked=True)
+    return replace(solution, runs=runs, value=value, bound=min(bound, solution.bound), asked=True)
 
 
 def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:

@@ -157,3 +157,13 @@ def test_a_gap_is_told_against_what_idling_costs_where_values_near_nothing():
     off = replace(solution, value=-1e-6, bound=-1e-6 + 0.1 * idle)
     assert off.gap > 1.0
     assert share_lost(problem, off) == pytest.approx(0.1)
+
+
+@given(programmes())
+def test_the_price_clears_the_window(problem):
+    # Shockwave, section 4: what is worth more than its price is bought, and where it has one nothing is left over.
+    relaxed, room = relax(problem), problem.gpus * problem.rounds
+    bought = int(problem.widths @ (relaxed.slopes > relaxed.price * (1 + 1e-6)).sum(axis=1))
+    wanted = int(problem.widths @ (relaxed.slopes >= relaxed.price * (1 - 1e-6)).sum(axis=1))
+    assert bought <= room
+    assert relaxed.price == 0.0 or wanted >= room

@@ -89,6 +89,12 @@ SHOWN_STRETCHES, SHOWN_HOLDERS = 8, 5
 HOLDERS = {"job": "job_id", "user": "user", "pool": "pool"}
 """What holders are grouped by -> column of the table."""
 LEAST_GPUS = 1e-9
+MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
+"""See `schedulers.shockwave.policy`."""
+MARKET_LINE = (
+    "  its first plan: a budget of {0} buys {2} rounds at {1} a GPU-round; a GPU-round of the last is worth {3} to it, "
+    "of the next {4}"
+)
 FORECASTS = ("predicted_jct_s", "fair_finish_s", "accuracy", "accuracy_by_deadline", "iterations_done", "energy_kwh")
 """Columns that are told beside completions, where the table has them."""
 
@@ -189,7 +195,7 @@ class Holdings:
             result |= {"due_s": float(due_s[job]), "later_than_due_s": finite(end_s - float(due_s[job]))}
         if table.bins is not None:
             result["duration_bin"] = table.bins[job]
-        for name in FORECASTS:
+        for name in (*FORECASTS, *MARKET):
             value = table.number(name, job)
             if value is not None:
                 result[name] = value
@@ -237,6 +243,8 @@ def tell_forecast(explained: Told) -> list[str]:
     if forecast.get("duration_bin"):
         lines.append(f"  forecast to run {forecast['duration_bin']}")
     lines += [f"  {name} {forecast[name]:.6g}" for name in FORECASTS if name in forecast]
+    if "market_price" in forecast:
+        lines.append(MARKET_LINE.format(*(f"{forecast.get(name, np.nan):.4g}" for name in MARKET)))
     lines += tell_answers(explained)
     source = f" ({forecast['source']})" if forecast.get("source") else ""
     return [f"What was forecast of it{source}, and came", *lines] if lines else []

@@ -33,9 +33,9 @@ def test_eight_jobs_on_three_nodes_of_four_gpus(scenario):
 
 def test_where_times_are_right_calls_expect_what_happens(scenario, plan):
     cluster = scenario.facts.cluster
-    for one in plan.calls:
-        assert one.eur == pytest.approx(real_eur(plan.log, cluster, one.now_s, one.now_s + PERIOD_S), abs=1e-9)
-    assert sum(one.eur for one in plan.calls) == pytest.approx(energy_eur(plan.log), rel=1e-9)
+    for now_s, eur in plan.calls:
+        assert eur == pytest.approx(real_eur(plan.log, cluster, now_s, now_s + PERIOD_S), abs=1e-9)
+    assert sum(eur for _, eur in plan.calls) == pytest.approx(energy_eur(plan.log), rel=1e-9)
 
 
 def test_a_call_expects_less_of_a_job_that_ends_before_the_next():

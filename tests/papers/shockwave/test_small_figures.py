@@ -43,7 +43,7 @@ def test_figures_of_several_draws(traces, tmp_path, monkeypatch, figure):
 
 def test_pollux_and_shockwave_run_the_same_jobs(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure11, "JOBS", 6)
-    made = figure11._Both(traces)(("contention 1", 0)).done
+    made = figure11.both(traces, "contention 1", 0)
     assert [one.name for one in made] == ["shockwave", "pollux", "shockwave, greedy"]
     for one in made[1:]:
         assert one.log.submit_s.tolist() == made[0].log.submit_s.tolist()

@@ -93,6 +93,7 @@ def test_what_was_held_and_forecast_is_told(shell, words, policy):
     text = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
     nothing = f"{policy} asks for {', '.join(asks) or 'no forecasts'}"
     assert (TOLD[question] if question else nothing) in text
+    assert ("of a GPU-round" in text or "a GPU-round;" in text) == (policy == "shockwave")
     assert set(ERRORS.values()) & figures.keys() == ({ERRORS[question]} if question else set())
     assert ("predicted_end_s" in told["j2"]["forecast"]) == ("--predict" in KINDS[policy][0])
 
