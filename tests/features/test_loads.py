@@ -26,13 +26,6 @@ def test_sliding_max_is_the_largest_of_the_last_windows():
     assert sliding_max(pool, ticks, 60.0, 2).tolist() == [0, 9, 9, 5, 5, 0]
 
 
-def test_each_job_is_in_one_window():
-    history = random_pool(3, 200, "minutes")
-    end = float(np.ceil(history.arrival_s[-1] / 3600) * 3600)
-    loads = window_loads(history, [end], 3600.0, int(end / 3600) + 1)
-    assert loads.sum() == history.arrival_gpus.sum()
-
-
 @pytest.mark.parametrize(("horizon_s", "count"), [(0.0, 1), (60.0, 0)])
 def test_refuses_no_window(horizon_s, count):
     with pytest.raises(ValueError, match="positive"):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.history import PoolHistory
+from jobcast.features.arrivals import FEATURE_SETS, PAPER_SETS
 from jobcast.features.corpus import build_corpus
-from jobcast.features.feature_sets import FEATURE_SETS, PAPER_SETS
 from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, _Bench, arrival_ablation
 from jobcast.models.will_jobs_arrive import WillJobsArrive

@@ -52,12 +52,6 @@ def test_gate_keeps_its_promise_and_the_next_larger_threshold_does_not(drawn, mi
     assert (probability[arrives] < beyond).mean() > miss_share - 1e-9
 
 
-def test_gate_of_twenty_windows_may_miss_one():
-    probability = np.linspace(0.05, 1.0, 20)
-    assert gate_threshold(np.ones(20, bool), probability, 0.05) == pytest.approx(0.10)
-    assert gate_threshold(np.ones(19, bool), probability[1:], 0.05) == pytest.approx(0.10)
-
-
 @given(rows, st.lists(st.integers(0, 2), min_size=40, max_size=40), st.floats(0, 0.9))
 def test_the_lasting_gate_keeps_the_promise_of_the_gate(drawn, periods, miss_share):
     arrives, probability = columns(drawn)

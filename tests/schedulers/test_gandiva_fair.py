@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from jobcast.schedulers.gandiva_fair import GandivaFair
+from jobcast.schedulers.round_rules import GandivaFair
 from tests.schedulers.rounds_driver import active, seqs, state
 
 

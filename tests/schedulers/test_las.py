@@ -1,4 +1,4 @@
-from jobcast.schedulers.las import LeastAttained, ShortestRemaining
+from jobcast.schedulers.round_rules import LeastAttained, ShortestRemaining
 from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 

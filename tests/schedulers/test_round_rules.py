@@ -6,14 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from jobcast.schedulers.allox import AlloX
-from jobcast.schedulers.gandiva_fair import GandivaFair
 from jobcast.schedulers.gavel import Gavel
-from jobcast.schedulers.las import LeastAttained, ShortestRemaining
 from jobcast.schedulers.longest_then_srpt import LongestThenSrpt
 from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
+from jobcast.schedulers.round_rules import GandivaFair, LeastAttained, ShortestRemaining, ThemisFilter
 from jobcast.schedulers.shockwave import Shockwave
-from jobcast.schedulers.themis_filter import ThemisFilter
 from tests.schedulers.rounds_driver import Following, Known, active, drive, job, seqs, state, workloads
 
 RULES = {

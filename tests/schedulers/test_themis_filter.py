@@ -1,6 +1,6 @@
 import pytest
 
-from jobcast.schedulers.themis_filter import ThemisFilter
+from jobcast.schedulers.round_rules import ThemisFilter
 from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 # At 600 s with 3 jobs on 1 GPU the contention is 3. Fairness (Shockwave, equation 9):

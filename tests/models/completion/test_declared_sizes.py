@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.completion.declared_sizes import DeclaredSizes
+from jobcast.models.completion.job_size import DeclaredSizes
 
 COUNT, SPREAD = 300, 0.4
 
