@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import DecisionError, TraceError
-from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.jobs import Job, Outcome, Pool, Succession
 from jobcast.schedulers.pool_rules import Fcfs, GlobalShortestServiceFirst, MaxMinFair
 from jobcast.simulator.arrival_streams import OpenArrivals
 from jobcast.simulator.engine import replay
