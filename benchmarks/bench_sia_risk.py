@@ -28,7 +28,7 @@ from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.report.plots import draw, plain_ticks, styles
 from jobcast.pipelines.stages.prepared_traces import data_file
-from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_risk import BUDGET_MIN, RELIEF_MIN, SiaRisk
 from jobcast.simulator.engine import replay

@@ -19,10 +19,8 @@ import numpy as np
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Policy
-from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.hived import HiveD
+from jobcast.schedulers.pool_rules import Fcfs, HiveD, ShortestJobFirst
 from jobcast.schedulers.sia_vc import SiaVc
-from jobcast.schedulers.ssf import ShortestJobFirst
 from jobcast.schedulers.themis_np import ThemisNp
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle

@@ -21,7 +21,7 @@ from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.stages.prepared_traces import data_file
-from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.simulator.engine import replay
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace

@@ -91,14 +91,6 @@ class RegimeForecasts(Protocol):
         ...
 
 
-class UncertainRegimes(RegimeForecasts, Protocol):
-    """Answers about regimes with their uncertainty, for policies that must be on the safe side."""
-
-    def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float | None:
-        """Seconds that the rest of a training job takes at most, with probability `level`; None if nobody can say."""
-        ...
-
-
 class WorkForecasts(RegimeForecasts, Protocol):
     """How much work jobs have left, for policies that schedule by rounds."""
 

@@ -1,4 +1,4 @@
-"""Jobs: what is visible of them at submission, and the truth that only the engine holds."""
+"""Jobs: what is visible of them at submission, the truth that only the engine holds, and which follows which."""
 
 from dataclasses import dataclass, field
 from math import inf, nan
@@ -95,3 +95,17 @@ class Pool:
 
 FLAT_POOL = "all"
 """Name of the pool of all GPUs, where quotas are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """How a job came about: somebody awaited other jobs, thought, and submitted it.
+
+    Attributes
+    ----------
+    awaited : ids of the jobs whose ends were awaited, at least one
+    think_s : seconds from the last of those ends to the submission, 0 or more
+    """
+
+    awaited: tuple[str, ...]
+    think_s: float

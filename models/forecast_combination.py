@@ -62,12 +62,3 @@ def combined_quantiles(quantiles: Sequence[Floats], weights: Floats) -> Floats:
     total = share.sum(axis=0)
     mixed = (share * np.where(speaks, result, 0.0)).sum(axis=0) / np.where(total > 0.0, total, np.nan)
     return np.asarray(np.maximum.accumulate(mixed, axis=1))
-
-
-def sample_quantiles(samples: Floats, levels: Sequence[float]) -> Floats:
-    """Quantiles (n, L) of futures, (n, S): infinite ones are jobs that did not start in them.
-
-    >>> sample_quantiles(np.array([[1.0, 2.0, 3.0]]), (0.5, 1.0)).tolist()
-    [[2.0, 3.0]]
-    """
-    return np.asarray(np.quantile(samples, levels, axis=1, method="inverted_cdf").T)

@@ -169,12 +169,6 @@ class Equilibrium:
     utilities: Floats
 
     @property
-    def spending(self) -> Floats:
-        """What each job pays over all rounds, (n_jobs,)."""
-        paid: Floats = np.einsum("ijt,jt->i", self.allocation, self.prices)
-        return paid
-
-    @property
     def ftf(self) -> Floats:
         """Finish-time fairness rho of each job, (n_jobs,)."""
         return finish_time_fairness(self.market, self.utilities)

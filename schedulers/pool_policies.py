@@ -145,25 +145,26 @@ BLOCKS = Local("cells.turns:TurnPlacer", TurnSettings)
 TURNS = Local("cells.turns:TurnPlacer", PartSettings)
 WHOLE_PLAN = "it plans GPUs ahead by number, and cells may be in pieces then"
 POOL_POLICIES = (
-    _spec("fcfs", "fcfs:Fcfs", "each pool in order of submission, nobody overtakes", local=CELLS, paper=""),
+    _spec("fcfs", "pool_rules:Fcfs", "each pool in order of submission, nobody overtakes", local=CELLS, paper=""),
     _spec(
-        *("ssf", "ssf:ShortestServiceFirst", "each pool, the least GPUs x run time first", QueueSettings),
+        *("ssf", "pool_rules:ShortestServiceFirst", "each pool, the least GPUs x run time first", QueueSettings),
         asks=(DURATIONS,),
         local=CELLS,
     ),
     _spec(
-        *("sjf", "ssf:ShortestJobFirst", "each pool, the shortest run time first", QueueSettings),
+        *("sjf", "pool_rules:ShortestJobFirst", "each pool, the shortest run time first", QueueSettings),
         asks=(DURATIONS,),
         local=CELLS,
     ),
     _spec(
-        *("gssf", "ssf:GlobalShortestServiceFirst", "the least GPUs x run time of all pools first", QueueSettings),
+        *("gssf", "pool_rules:GlobalShortestServiceFirst", "the least GPUs x run time of all pools first"),
+        settings=QueueSettings,
         asks=(DURATIONS,),
         scope=CLUSTER,
         local=CELLS,
     ),
     _spec(
-        *("mmfs", "mmfs:MaxMinFair", "the smallest allocation / quota first, beyond its quota too", MmfsSettings),
+        *("mmfs", "pool_rules:MaxMinFair", "the smallest allocation / quota first, beyond its quota too", MmfsSettings),
         local=CELLS,
     ),
     _spec(
@@ -172,7 +173,11 @@ POOL_POLICIES = (
         scope=CLUSTER,
         local=CELLS,
     ),
-    _spec("hived", "hived:HiveD", "quotas first, then anybody on what idles", local=CELLS, paper="HiveD (OSDI 2020)"),
+    _spec(
+        *("hived", "pool_rules:HiveD", "quotas first, then anybody on what idles"),
+        local=CELLS,
+        paper="HiveD (OSDI 2020)",
+    ),
     _spec(
         *("sia", "sia:Sia", "quotas first; what no pool will need is lent to jobs that end in time", SiaSettings),
         asks=SIA_ASKS,

@@ -163,21 +163,24 @@ ROUND_POLICIES = (
     _spec("ossp", "ossp:OpenShop", OsspSettings, "the least makespan of the active jobs", "Shockwave"),
     _spec("allox", "allox:AlloX", AlloxSettings, "the least mean completion time, by matching", "AlloX (EuroSys 2020)"),
     _spec(
-        *("themis_filter", "themis_filter:ThemisFilter", FilterSettings, "each round to the worst off"),
+        *("themis_filter", "round_rules:ThemisFilter", FilterSettings, "each round to the worst off"),
         "Themis (NSDI 2020)",
     ),
     _spec("gavel", "gavel:Gavel", GavelSettings, "max-min fair shares of the time", "Gavel (OSDI 2020)"),
     _spec("mst", "mst:MaxSumThroughput", MstSettings, "the greatest sum of throughputs", "Gavel; Shockwave"),
     _spec(
-        *("gandiva_fair", "gandiva_fair:GandivaFair", GandivaFairSettings, "rounds in proportion to tickets"),
+        *("gandiva_fair", "round_rules:GandivaFair", GandivaFairSettings, "rounds in proportion to tickets"),
         "Gandiva_fair (EuroSys 2020)",
     ),
-    _spec("srpt", "las:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
+    _spec("srpt", "round_rules:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
     _spec(
         *("longest_then_srpt", "longest_then_srpt:LongestThenSrpt", LongestThenSrptSettings),
         *("jobs that bind the makespan first, then the shortest remaining time", ""),
     ),
-    _spec("las", "las:LeastAttained", Settings, "the least GPU time held for its weight first", "Tiresias (NSDI 2019)"),
+    _spec(
+        *("las", "round_rules:LeastAttained", Settings, "the least GPU time held for its weight first"),
+        "Tiresias (NSDI 2019)",
+    ),
     PolicySpec(
         name="pollux",
         kind=GOODPUT,

@@ -8,8 +8,7 @@ from itertools import islice
 from math import inf
 from typing import Protocol
 
-from jobcast.domain.dependencies import Succession
-from jobcast.domain.jobs import Job, Outcome
+from jobcast.domain.jobs import Job, Outcome, Succession
 from jobcast.simulator.workload import Workload
 
 NOBODY: tuple[int, ...] = ()

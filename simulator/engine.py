@@ -22,12 +22,11 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.domain.scheduling_rules import SchedulingRules
 from jobcast.simulator.arrival_streams import AnyArrivals, ClosedArrivals, ForeseenArrivals, arrivals_of
-from jobcast.simulator.cluster import ClusterState
+from jobcast.simulator.cluster import ClusterState, Starts
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
-from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
 PROGRESS_EVERY = 1000

@@ -1,10 +1,21 @@
-"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose; arrivals by pool."""
+"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose; arrivals by pool.
+
+Forecast sources of closed-loop replays, where nobody knows the arrivals to come: they depend on the scheduler.
+
+A source of parts: which predictor's errors cost what is found by replacing one at a time. SIA, section 6.3.
+"""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import inf, sqrt
+from typing import NoReturn, cast
 
+import numpy as np
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.forecasts import ForecastSource, UncertainForecasts
+from jobcast.domain.history import History
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
@@ -426,3 +437,142 @@ class Noisy(_Drawing):
 
     def _replaced(self, job: Job) -> bool:
         return uniform(draw_key(self._seed, "replaced", job.job_id)) < self._drawn
+
+
+NO_ARRIVALS = (
+    "in a closed loop arrivals follow from what the scheduler does, so that no {kind} knows them; "
+    "take --forecasts registry, random or conservative, or leave --closed-loop out"
+)
+"""Why a source that reads arrivals off the trace cannot answer."""
+
+
+class KnownDurations(Certain):
+    """The oracle of a closed loop: exact about jobs that are there, for policies that rank by duration.
+
+    Parameters
+    ----------
+    workload : what is replayed
+    horizons_min : edges of the duration bins, minutes
+
+    Raises
+    ------
+    ConfigError
+        From every question about arrivals to come.
+    """
+
+    def __init__(self, workload: Workload, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
+        self.horizons_min = tuple(horizons_min)
+        # By id: jobs are numbered anew as they arrive.
+        rows = zip(workload.jobs, workload.outcomes, strict=True)
+        self._durations_s = {job.job_id: outcome.duration_s for job, outcome in rows}
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """Nobody knows them."""
+        self._refuse()
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Nobody knows."""
+        self._refuse()
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """Nobody knows."""
+        self._refuse()
+
+    def duration_s(self, job: Job) -> float:
+        """Its run time, seconds."""
+        return self._durations_s[job.job_id]
+
+    def _refuse(self) -> NoReturn:
+        raise ConfigError(f"--forecasts oracle: {NO_ARRIVALS.format(kind='oracle')}")
+
+
+class RunRandom(Random):
+    """`Random` whose sliding maximum reads the run's own past: in a closed loop the trace's arrivals are not the run's.
+
+    Parameters
+    ----------
+    history : the run's past; reaches to the instant of `advance`
+    seed : of the draws
+    horizons_min : edges of the duration bins, minutes
+    """
+
+    def __init__(self, history: History, seed: int = 0, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
+        # An empty workload: no arrival of the trace can be read by mistake.
+        super().__init__(Workload((), (), ()), seed, (), horizons_min)
+        self._history = history
+
+    def _sliding_max(self, pool: str, horizon_s: float) -> float:
+        """Largest load of the last windows (now - (i+1) k, now - i k]. SIA, section 5.4.1."""
+        past = self._history.pool(pool)
+        edges_s = self._now_s - horizon_s * np.arange(SLIDING_WINDOWS, -1, -1, dtype=np.float64)
+        rows = np.searchsorted(past.arrival_s, edges_s, side="right")
+        # Only what lies within the windows is added up.
+        gpus_until = np.concatenate([[0.0], np.cumsum(past.arrival_gpus[rows[0] : rows[-1]])])
+        return float(np.diff(gpus_until[rows - rows[0]]).max())
+
+
+class Mixed:
+    """Asks one source about arrivals, one about loads, one about durations; they may be the same.
+
+    Tells the uncertainty of an answer too where the source that gives the answer does.
+
+    Parameters
+    ----------
+    arrivals, loads, durations : the parts; a source that is several of them is moved once an instant
+
+    Raises
+    ------
+    ValueError
+        The parts answer about different horizons.
+    """
+
+    def __init__(self, arrivals: ForecastSource, loads: ForecastSource, durations: ForecastSource) -> None:
+        self._arrivals, self._loads, self._durations = arrivals, loads, durations
+        # By identity: moving a source twice an instant would draw or learn twice.
+        self._parts = list({id(part): part for part in (arrivals, loads, durations)}.values())
+        horizons = {tuple(part.horizons_min) for part in self._parts}
+        if len(horizons) > 1:
+            raise ValueError(f"sources to mix answer about different horizons: {sorted(horizons)}")
+
+    @property
+    def horizons_min(self) -> Sequence[float]:
+        """Horizons of the parts, minutes."""
+        return self._arrivals.horizons_min
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant."""
+        for part in self._parts:
+            part.advance(now_s)
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """As the source of arrivals says."""
+        return self._arrivals.will_jobs_arrive(pool, horizon_s)
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """As the source of loads says, GPUs."""
+        return self._loads.new_load(pool, horizon_s)
+
+    def duration_bin(self, job: Job) -> int:
+        """As the source of durations says."""
+        return self._durations.duration_bin(job)
+
+    def duration_s(self, job: Job) -> float:
+        """As the source of durations says, seconds."""
+        return self._durations.duration_s(job)
+
+    def duration_probabilities(self, job: Job) -> Sequence[float]:
+        """As the source of durations says."""
+        return cast(UncertainForecasts, self._durations).duration_probabilities(job)
+
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """As the source of arrivals says."""
+        return cast(UncertainForecasts, self._arrivals).arrival_probability(pool, horizon_s)
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """As the source of loads says, GPUs."""
+        return cast(UncertainForecasts, self._loads).load_quantile(pool, horizon_s, level)
+
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """As the source of loads says, GPUs."""
+        return cast(UncertainForecasts, self._loads).load_quantiles(pool, horizon_s, levels)

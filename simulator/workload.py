@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import PoolsError, TraceError
-from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.jobs import Job, Outcome, Pool, Succession
 from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 
 

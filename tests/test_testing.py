@@ -9,7 +9,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.law import EPOCHS, RUNTIME, TASKS
 from jobcast.domain.policy import Decision, Grant
 from jobcast.pipelines.experiments.worlds import LIVING
-from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.registry import BUILT_IN, make_policy
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.testing import check_policy, registered

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.jobs import Succession
 from jobcast.traces.table import Trace
 
 MAX_THINK_S = 4 * 3600.0

@@ -11,8 +11,7 @@ from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import Stretches, fit_stretches
-from jobcast.models.curves.forecast import CurveForecast
-from jobcast.models.curves.milestones import cuts_of, stretch_of
+from jobcast.models.curves.forecast import CurveForecast, cuts_of, stretch_of
 from jobcast.models.curves.numbers import CurveNumbers, KnownApps, known_apps
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.models.metadata import JsonModel

@@ -78,7 +78,7 @@ def combine(
     value, variance : (n, 11, e) of families
     rise, rise_variance : (n, e) see `rates`
     annealing : standard deviations of noise that annealing gives back, times the root of the share of epochs ahead
-    untold : (n, e) what undeclared cuts add, see `milestones.untold_sd`; as shares of the rise so far, or of the way to
+    untold : (n, e) what undeclared cuts add, see `forecast.untold_sd`; as shares of the rise so far, or of the way to
         the bound if that is less
     share : (n, e)
     mean, sd, jump_sd : (n, e) written

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.horizons import horizon_label
+from jobcast.features.arrivals import PAPER_SETS, TABLE_9, feature_sets
 from jobcast.features.corpus import STEP_S, Corpus, Mask
-from jobcast.features.feature_sets import PAPER_SETS, TABLE_9, feature_sets
 from jobcast.models import scores
 from jobcast.models.algorithms import PAPER, fit_classifier
 from jobcast.models.evaluation.intervals import DRAWS, DayDraws, duration_groups

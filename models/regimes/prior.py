@@ -157,7 +157,7 @@ class RegimePrior(JsonModel):
         return tuple(rows)
 
     def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
-        """See `domain.forecasts.UncertainRegimes`."""
+        """Seconds that the rest of a training job takes at most, with probability `level`."""
         return quantile(*self.nodes(training_of(job), progress), level)
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:

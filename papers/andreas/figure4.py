@@ -8,9 +8,8 @@ import numpy as np
 
 from jobcast.domain.energy import EnergyCluster, Floats
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, Spans, by_job
 from jobcast.simulator.metrics import figures, tardiness_s
-from jobcast.simulator.spans import by_job
 from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import ROWS, Bench
 from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS

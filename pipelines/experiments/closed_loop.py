@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.forecast_specs import PARTS, REGISTRY, ForecastSpec
 from jobcast.schedulers.policies import ARRIVALS, LOADS, POOLS, TrainingFiles
 from jobcast.schedulers.registry import BUILT_IN, find_policy
-from jobcast.simulator.closed_loop_forecasts import NO_ARRIVALS
+from jobcast.simulator.forecast_sources import NO_ARRIVALS
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 

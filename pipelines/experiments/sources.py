@@ -20,11 +20,18 @@ from jobcast.domain.jobs import Job
 from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, ForecastSpec, make_plugin
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, in_one_pool
 from jobcast.pipelines.experiments.seen_data import another_cluster, refuse_overlap
-from jobcast.simulator.closed_loop_forecasts import NO_ARRIVALS, KnownDurations, RunRandom
-from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.forecast_sources import (
+    NO_ARRIVALS,
+    Conservative,
+    KnownDurations,
+    Mixed,
+    Noisy,
+    Oracle,
+    Random,
+    RunRandom,
+)
 from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.history import EarlierJobs, RunHistory
-from jobcast.simulator.mixed_source import Mixed
 from jobcast.simulator.workload import Workload
 
 if TYPE_CHECKING:

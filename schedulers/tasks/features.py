@@ -3,7 +3,7 @@
 Rows are of about the size of one: logarithms of seconds, MB and counts, shares, and differences of accuracies.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,37 +72,46 @@ ML_FEATURES = (
     "final_sd",
     "largest_part",
 )
-# Columns of a server's row for a task; `queue` is 1 in the row of the choice to stop its job, in which columns of
-# servers are 0, and the last three are the same for all rows.
-HOST_FEATURES = (
-    "gpu",
-    "cpu",
-    "memory",
-    "bandwidth",
-    "task_gpu",
-    "task_cpu",
-    "task_memory",
-    "task_bandwidth",
-    "above_least_gpu",
-    "above_least_cpu",
-    "above_least_memory",
-    "above_least_bandwidth",
-    "freest_gpu",
-    "freest_gpu_after",
-    "fullest_after",
-    "near",
-    "below_nearest",
-    "job_here",
-    "room_for_rest",
-    "tasks_left",
-    "moves",
-    "stays",
-    "is_server",
-    "queue",
-    "job_remaining",
-    "job_gpus",
-    "waiting",
-)
+
+
+class Host(NamedTuple):
+    """Columns of a server's row for a task.
+
+    `queue` is 1 in the row of the choice to stop its job, in which columns of servers are 0; the last three are the
+    same for all rows.
+    """
+
+    gpu: int = 0
+    cpu: int = 1
+    memory: int = 2
+    bandwidth: int = 3
+    task_gpu: int = 4
+    task_cpu: int = 5
+    task_memory: int = 6
+    task_bandwidth: int = 7
+    above_least_gpu: int = 8
+    above_least_cpu: int = 9
+    above_least_memory: int = 10
+    above_least_bandwidth: int = 11
+    freest_gpu: int = 12
+    freest_gpu_after: int = 13
+    fullest_after: int = 14
+    near: int = 15
+    below_nearest: int = 16
+    job_here: int = 17
+    room_for_rest: int = 18
+    tasks_left: int = 19
+    moves: int = 20
+    stays: int = 21
+    is_server: int = 22
+    queue: int = 23
+    job_remaining: int = 24
+    job_gpus: int = 25
+    waiting: int = 26
+
+
+HOST = Host()
+HOST_FEATURES = Host._fields
 JOBS = types.NamedTuple([FLOATS] * 7 + [INTS] * 7 + [FLOATS_2D, FLOATS, FLOATS, BOOLS, INTS, INTS, FLOATS], TaskJobs)
 CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
 VIEW = types.NamedTuple(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain.tasks import GPU, QUEUED, Floats, Ints
-from jobcast.schedulers.tasks.features import HOST_FEATURES, VIEW, told_of
+from jobcast.schedulers.tasks.features import HOST, VIEW, told_of
 from jobcast.schedulers.tasks.host_selection import (
     FLOATS,
     FLOATS_2D,
@@ -27,44 +27,8 @@ from jobcast.schedulers.tasks.host_selection import (
 from jobcast.schedulers.tasks.network import LAYERS, SAME_SCORE, Layers, score_rows
 from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, nearness, put, togetherness, waiting
 
-COLUMNS = len(HOST_FEATURES)
+COLUMNS = len(HOST)
 _LEAST_SHARE = 1e-3
-(
-    _TASK,
-    _ABOVE,
-    _FREEST,
-    _AFTER,
-    _FULLEST,
-    _NEAR,
-    _BELOW,
-    _HERE,
-    _ROOM_LEFT,
-    _LEFT,
-    _MOVES,
-    _STAYS,
-    _SERVER,
-    _QUEUE,
-    _TOLD,
-) = (
-    HOST_FEATURES.index(name)
-    for name in (
-        "task_gpu",
-        "above_least_gpu",
-        "freest_gpu",
-        "freest_gpu_after",
-        "fullest_after",
-        "near",
-        "below_nearest",
-        "job_here",
-        "room_for_rest",
-        "tasks_left",
-        "moves",
-        "stays",
-        "is_server",
-        "queue",
-        "job_remaining",
-    )
-)
 
 
 @njit(types.UniTuple(types.float64, 2)(ROOM, WANTS, types.int64), cache=True)
@@ -86,14 +50,14 @@ def _fill_server(room: Room, limits: Limits, use: Floats, server: int, own_gpu: 
     for kind in range(KINDS):
         there = use[kind] if own_gpu >= 0 else 0.0
         row[kind] = (room.load[server, kind] - there) / room.capacity[server, kind]
-        row[_TASK + kind] = use[kind] / room.capacity[server, kind]
-        fullest = max(fullest, row[kind] + row[_TASK + kind])
+        row[HOST.task_gpu + kind] = use[kind] / room.capacity[server, kind]
+        fullest = max(fullest, row[kind] + row[HOST.task_gpu + kind])
     for gpu in range(room.gpu_from[server], room.gpu_from[server + 1]):
         free += max(limits.gpu - room.gpu_load[gpu], 0.0)
-    row[_FREEST] = room.gpu_load[own_gpu] - use[GPU] if own_gpu >= 0 else room.gpu_load[room.least[server]]
-    row[_AFTER] = row[_FREEST] + use[GPU]
-    row[_FULLEST] = fullest
-    row[_ROOM_LEFT] = free
+    row[HOST.freest_gpu] = room.gpu_load[own_gpu] - use[GPU] if own_gpu >= 0 else room.gpu_load[room.least[server]]
+    row[HOST.freest_gpu_after] = row[HOST.freest_gpu] + use[GPU]
+    row[HOST.fullest_after] = fullest
+    row[HOST.room_for_rest] = free
 
 
 @njit(types.int64(ROOM, LIMITS, WANTS, types.int64, FLOATS, FLOATS_2D, INTS), cache=True)
@@ -122,28 +86,28 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, value: Floats
             continue
         row = rows[count]
         _fill_server(room, limits, use, server, gpu if server == origin else -1, row)
-        row[_NEAR] = near[server]
-        row[_HERE] = together[server] / own
+        row[HOST.near] = near[server]
+        row[HOST.job_here] = together[server] / own
         # At most twice what the rest of the job needs: more makes no difference.
-        row[_ROOM_LEFT] = min(row[_ROOM_LEFT] / max(shares, _LEAST_SHARE), 2.0) / 2.0
-        row[_LEFT] = left
-        row[_MOVES] = movement(room, use, origin, server)
-        row[_STAYS] = 1.0 if server == origin else 0.0
-        row[_SERVER] = 1.0 if wants.is_server[task] else 0.0
-        row[_QUEUE] = 0.0
-        row[_TOLD:] = value
+        row[HOST.room_for_rest] = min(row[HOST.room_for_rest] / max(shares, _LEAST_SHARE), 2.0) / 2.0
+        row[HOST.tasks_left] = left
+        row[HOST.moves] = movement(room, use, origin, server)
+        row[HOST.stays] = 1.0 if server == origin else 0.0
+        row[HOST.is_server] = 1.0 if wants.is_server[task] else 0.0
+        row[HOST.queue] = 0.0
+        row[HOST.job_remaining :] = value
         nearest, least = max(nearest, near[server]), np.minimum(least, row[:KINDS])
         servers[count] = server
         count += 1
     # Columns relative to the best wait until all servers are known.
     for place in range(count):
-        rows[place, _ABOVE : _ABOVE + KINDS] = rows[place, :KINDS] - least
-        rows[place, _BELOW] = nearest - rows[place, _NEAR]
+        rows[place, HOST.above_least_gpu : HOST.above_least_gpu + KINDS] = rows[place, :KINDS] - least
+        rows[place, HOST.below_nearest] = nearest - rows[place, HOST.near]
     if origin >= 0:
         row = rows[count]
         row[:] = 0.0
-        row[_QUEUE] = 1.0
-        row[_TOLD:] = value
+        row[HOST.queue] = 1.0
+        row[HOST.job_remaining :] = value
         servers[count] = QUEUED
         count += 1
     return count

@@ -15,10 +15,10 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
+from jobcast.simulator.cluster import Placer, Starts
 from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.laws.run_time import Regimed
 from jobcast.simulator.laws.separable import Contention, column
-from jobcast.simulator.placer import Placer, Starts
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation

@@ -23,6 +23,15 @@ def pool_of(jobs):
     )
 
 
+def arrived(arrival_s, gpus=1.0, run_s=None):
+    """History of jobs that started at once; without run times, of their arrivals alone."""
+    arrival_s, run = np.sort(np.asarray(arrival_s, np.float64)), np.empty(0)
+    start_s = run
+    if run_s is not None:
+        start_s, run = arrival_s, np.zeros_like(arrival_s) + run_s
+    return PoolHistory(arrival_s, np.zeros_like(arrival_s) + gpus, start_s, start_s + run, start_s + run, run)
+
+
 def known_at(history, t):
     """What a run had seen by t: nothing later; jobs that run on have no end."""
     arrived, started, ended = history.arrival_s <= t, history.start_s <= t, history.completion_s <= t

@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.history import PoolHistory
-from jobcast.features.arrivals import arrival_features, feature_names
-from jobcast.features.feature_sets import FEATURE_SETS, PAPER_SETS, REST, TABLE_9, feature_sets
+from jobcast.features.arrivals import (
+    FEATURE_SETS,
+    PAPER_SETS,
+    REST,
+    TABLE_9,
+    arrival_features,
+    feature_names,
+    feature_sets,
+)
 from jobcast.features.kernels import N_COLUMNS
 from jobcast.features.load_features import InstantFeatures, load_features
 from jobcast.features.loads import sliding_max, window_loads
@@ -54,13 +61,6 @@ def test_shape_and_column_order_over_instants_and_horizons():
     rows = arrival_features(pool, [T, T + 300, T + 600], [MINUTES_5, HOUR])
     assert rows.shape == (3, 2, len(feature_names()))
     assert rows[:, :, feature_names().index("arrivals_last_1k")].tolist() == [[1, 1], [1, 1], [1, 2]]
-
-
-def test_no_instants_and_repeated_instants():
-    pool = arrivals(T)
-    assert arrival_features(pool, np.empty(0), [MINUTES_5]).shape == (0, 1, len(feature_names()))
-    twice = arrival_features(pool, [T, T], [MINUTES_5])
-    assert np.array_equal(twice[0], twice[1])
 
 
 def test_horizons_may_be_short():

@@ -9,12 +9,11 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import MemoryLimitError, TrainingError
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import memory_limit
 from jobcast.features.arrivals import arrival_features, feature_names
 from jobcast.features.corpus import Corpus, active_grid, build_corpus, grid
 from jobcast.features.targets import arrivals_within, load_within
-from tests.features.pools import random_pool
+from tests.features.pools import arrived, random_pool
 
 DAY = 86400.0
 ARRAYS = ("pool_index", "tick_s", "X", "arrives", "load")
@@ -143,13 +142,8 @@ def test_says_what_is_no_corpus(tmp_path):
             Corpus.read(tmp_path / "other.parquet")
 
 
-def pool_at(*arrival_s):
-    none = np.empty(0)
-    return PoolHistory(np.array(arrival_s), np.ones(len(arrival_s)), none, none, none, none)
-
-
 def test_instants_far_from_every_event_are_left_out():
-    pools = {"a": pool_at(0.0, DAY), "b": pool_at(400 * DAY)}
+    pools = {"a": arrived([0.0, DAY]), "b": arrived([400 * DAY])}
     ticks = active_grid(pools, -100 * DAY, 800 * DAY)
     whole = grid(-100 * DAY, 800 * DAY)
     near = [(-28, 29), (372, 428)]
@@ -162,18 +156,18 @@ def test_instants_far_from_every_event_are_left_out():
 
 @pytest.mark.parametrize("gap_days", [1, 55.9])
 def test_a_silence_of_less_than_eight_weeks_changes_nothing(gap_days):
-    pools = {"a": pool_at(0.0, gap_days * DAY)}
+    pools = {"a": arrived([0.0, gap_days * DAY])}
     assert np.array_equal(active_grid(pools, 0.0, gap_days * DAY), grid(0.0, gap_days * DAY))
 
 
 def test_a_long_horizon_reaches_further():
-    pools = {"a": pool_at(0.0, 1000 * DAY)}
+    pools = {"a": arrived([0.0, 1000 * DAY])}
     ticks = active_grid(pools, 0.0, 1000 * DAY, DAY, 90 * DAY)
     assert ticks.tolist() == [DAY * day for day in (*range(90), *range(910, 1000))]
 
 
 def test_rows_of_a_sparse_corpus_are_those_of_the_whole():
-    pools = {"a": pool_at(*np.arange(0, DAY, 700.0), *np.arange(200 * DAY, 201 * DAY, 900.0))}
+    pools = {"a": arrived([*np.arange(0, DAY, 700.0), *np.arange(200 * DAY, 201 * DAY, 900.0)])}
     sparse = build_corpus(pools, 0.0, 201 * DAY, (5, 720), 7200.0)
     rows = arrival_features(pools["a"], grid(0.0, 201 * DAY, 7200.0), np.array([300.0, 43200.0])).astype(np.float32)
     kept = np.isin(grid(0.0, 201 * DAY, 7200.0), sparse.tick_s)
@@ -186,13 +180,13 @@ def test_a_corpus_beyond_the_limit_is_refused_before_it_is_built():
         memory_limit(10**7),
         pytest.raises(MemoryLimitError, match=r"features of 1 pools at 7,999 instants needs about"),
     ):
-        build_corpus({"a": pool_at(0.0, 7999 * 300.0)}, 0.0, 7999 * 300.0, (5, 60))
+        build_corpus({"a": arrived([0.0, 7999 * 300.0])}, 0.0, 7999 * 300.0, (5, 60))
     with memory_limit(10**9), pytest.raises(MemoryLimitError, match="a grid without a single job"):
-        build_corpus({"a": pool_at()}, -2e12, 2e12, (5,))
+        build_corpus({"a": arrived([])}, -2e12, 2e12, (5,))
 
 
 def test_a_training_holds_twelve_corpora():
-    pools = {"a": pool_at(0.0), "b": pool_at(3600.0)}
+    pools = {"a": arrived([0.0]), "b": arrived([3600.0])}
     made = build_corpus(pools, 0.0, 3600.0, (5, 60))
     size = 12 * (made.X.nbytes + made.arrives.nbytes + made.load.nbytes)
     with memory_limit(size):
@@ -200,6 +194,6 @@ def test_a_training_holds_twelve_corpora():
     with memory_limit(size - 1), pytest.raises(MemoryLimitError):
         build_corpus(pools, 0.0, 3600.0, (5, 60))
     with memory_limit(96):
-        assert len(active_grid({"a": pool_at()}, 0.0, 3600.0)) == 12
+        assert len(active_grid({"a": arrived([])}, 0.0, 3600.0)) == 12
     with memory_limit(95), pytest.raises(MemoryLimitError):
-        active_grid({"a": pool_at()}, 0.0, 3600.0)
+        active_grid({"a": arrived([])}, 0.0, 3600.0)

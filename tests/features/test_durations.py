@@ -19,8 +19,6 @@ from jobcast.features.durations import (
     duration_columns,
     duration_rows,
     group_counts,
-    group_width,
-    started_width,
 )
 from jobcast.features.finished import FIRST_GROUPS, FIRST_JOBS, DurationTracker
 from jobcast.simulator.history import EarlierJobs, RunHistory
@@ -317,12 +315,6 @@ def test_there_is_room_for_many_jobs():
     tracker.catch_up(history)
     assert len(tracker.started) >= FIRST_JOBS
     assert np.array_equal(tracker.row(jobs[-1]), duration_rows(made, HORIZONS_MIN)[-1], equal_nan=True)
-
-
-def test_columns_of_a_group_follow_one_another():
-    whole = [name for name in COLUMNS if name.startswith("pool_width ")]
-    assert group_width(3) == len([name for name in whole if "start" not in name]) == 12
-    assert started_width(3) == len([name for name in whole if "start" in name]) == 14
 
 
 def test_some_rows_are_those_of_all():

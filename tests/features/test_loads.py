@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import feature_names
 from jobcast.features.load_features import MAXIMA, MEANS, load_feature_names, load_features
 from jobcast.features.loads import PART, sliding_max, window_loads
 from jobcast.features.targets import arrivals_within, load_within
-from tests.features.pools import pool_of, random_pool
+from tests.features.pools import arrived, pool_of, random_pool
 
 
 def test_windows_are_open_at_their_left_and_closed_at_their_right():
@@ -24,13 +23,6 @@ def test_sliding_max_is_the_largest_of_the_last_windows():
     pool = pool_of([(time, time, time + 1, gpus) for time, gpus in jobs])
     ticks = [0.0, 60.0, 120.0, 180.0, 240.0, 900.0]
     assert sliding_max(pool, ticks, 60.0, 2).tolist() == [0, 9, 9, 5, 5, 0]
-
-
-def test_each_job_is_in_one_window():
-    history = random_pool(3, 200, "minutes")
-    end = float(np.ceil(history.arrival_s[-1] / 3600) * 3600)
-    loads = window_loads(history, [end], 3600.0, int(end / 3600) + 1)
-    assert loads.sum() == history.arrival_gpus.sum()
 
 
 @pytest.mark.parametrize(("horizon_s", "count"), [(0.0, 1), (60.0, 0)])
@@ -48,11 +40,10 @@ def test_instants_are_taken_in_parts_and_give_the_same():
 
 DAY_S = 86400.0
 HOUR_S = 3600.0
-NONE = np.empty(0)
 
 
 def told(arrival_s, gpus, now_s, horizon_s=HOUR_S):
-    history = PoolHistory(np.asarray(arrival_s, float), np.asarray(gpus, float), NONE, NONE, NONE, NONE)
+    history = arrived(arrival_s, gpus)
     row = load_features(history, [now_s], [horizon_s])[0, 0]
     return dict(zip(load_feature_names(), row.tolist(), strict=True))
 
@@ -85,7 +76,7 @@ def test_columns_of_arrivals_come_first():
 def test_columns_are_sums_over_windows_alone_or_among_many_instants(seed):
     rng = np.random.default_rng(seed)
     arrival_s, gpus = np.sort(rng.uniform(0, 20 * DAY_S, 300).round(seed)), rng.integers(1, 65, 300).astype(float)
-    history = PoolHistory(arrival_s, gpus, NONE, NONE, NONE, NONE)
+    history = arrived(arrival_s, gpus)
     horizons_s = (300.0, HOUR_S, 2 * DAY_S)
     ticks_s = np.sort(np.concatenate([rng.uniform(0, 21 * DAY_S, 20), arrival_s[:5], arrival_s[:5] + 300.0]))
     X = load_features(history, ticks_s, horizons_s)
@@ -103,7 +94,7 @@ def test_columns_are_sums_over_windows_alone_or_among_many_instants(seed):
 
 
 def test_no_instants_no_rows():
-    history = PoolHistory(np.array([60.0]), np.array([1.0]), NONE, NONE, NONE, NONE)
+    history = arrived([60.0])
     assert load_features(history, [], [300.0]).shape == (0, 1, len(load_feature_names()))
 
 

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from jobcast.models.algorithms import (
     fit_classifier,
     mean_of_logits,
     read_classifier,
-    settings_from_dict,
 )
 from jobcast.models.classifier import Constant, plain
 from jobcast.models.classifiers import BoosterSettings, ExtraTrees, ForestSettings, LogisticSettings
@@ -141,11 +139,6 @@ def test_the_average_is_that_of_its_members(tmp_path):
     assert set(average.files("5min")) == {"5min.lightgbm.txt", "5min.logistic.json", "5min.extra-trees.npz"}
     for name, member in zip(MEMBERS, alone, strict=True):
         assert set(member.files(f"5min.{name}").items()) <= set(average.files("5min").items())
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_settings_survive_json(name):
-    assert settings_from_dict(name, asdict(SMALL[name])) == SMALL[name]
 
 
 def test_unknown_algorithm_names_the_known_ones():

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models.arrival_folds import (
     Learner,
@@ -13,6 +12,7 @@ from jobcast.models.arrival_folds import (
     training_rows,
 )
 from jobcast.models.classifiers import BoosterSettings
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
 HORIZONS_MIN = (5, 60, 720)
@@ -23,9 +23,7 @@ SMALL = BoosterSettings(trees=10)
 def corpus():
     rng = np.random.default_rng(1)
     arrival_s = np.sort(rng.uniform(0, 20 * DAY_S, 900))
-    ones = np.ones(len(arrival_s))
-    history = PoolHistory(arrival_s, ones, arrival_s, arrival_s + 60.0, arrival_s + 60.0, 60.0 * ones)
-    return build_corpus({"one": history}, 0.0, 20 * DAY_S, HORIZONS_MIN)
+    return build_corpus({"one": arrived(arrival_s, run_s=60.0)}, 0.0, 20 * DAY_S, HORIZONS_MIN)
 
 
 @pytest.mark.parametrize("horizon", range(3))

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models.algorithms import ALGORITHMS, AverageSettings
 from jobcast.models.arrival_folds import OutOfFold
@@ -18,6 +17,7 @@ from jobcast.models.arrival_selection import (
     tune_arrivals,
 )
 from jobcast.models.classifiers import BoosterSettings
+from tests.features.pools import arrived
 
 
 def told(arrives, probability, fold=None):
@@ -77,9 +77,7 @@ def corpus():
     rng = np.random.default_rng(5)
     arrival_s = np.sort(rng.uniform(0, 8 * DAY_S, 1500))
     arrival_s = arrival_s[(arrival_s % DAY_S > 8 * 3600) & (arrival_s % DAY_S < 18 * 3600)]
-    ones = np.ones(len(arrival_s))
-    history = PoolHistory(arrival_s, ones, arrival_s, arrival_s + 60.0, arrival_s + 60.0, 60.0 * ones)
-    return build_corpus({"one": history}, 0.0, 8 * DAY_S, (5, 60))
+    return build_corpus({"one": arrived(arrival_s, run_s=60.0)}, 0.0, 8 * DAY_S, (5, 60))
 
 
 @pytest.mark.slow

@@ -1,22 +1,16 @@
 import numpy as np
 import pytest
 
-from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models import baselines
+from tests.features.pools import arrived
 
 HOUR_S = 3600.0
 DAY_S = 86400.0
-NONE = np.empty(0)
-
-
-def pool(arrival_s, gpus=None):
-    times = np.asarray(arrival_s, float)
-    return PoolHistory(times, np.ones(len(times)) if gpus is None else np.asarray(gpus, float), NONE, NONE, NONE, NONE)
 
 
 def row_at(arrival_s, now_s, horizon_min=60):
-    return build_corpus({"a": pool(arrival_s)}, now_s, now_s + 300.0, [horizon_min])
+    return build_corpus({"a": arrived(arrival_s)}, now_s, now_s + 300.0, [horizon_min])
 
 
 def test_persistence_looks_back_one_horizon():
@@ -45,7 +39,7 @@ def test_trailing_rate_by_hand():
 
 
 def test_loads_by_hand():
-    history = pool([DAY_S, 6 * DAY_S, 8 * DAY_S - 60], [32, 8, 2])
+    history = arrived([DAY_S, 6 * DAY_S, 8 * DAY_S - 60], [32, 8, 2])
     # A week back from day 8 begins just after the job of 32 GPUs at day 1.
     assert baselines.last_window(history, [8 * DAY_S], HOUR_S).tolist() == [2.0]
     assert baselines.max_of_week(history, [8 * DAY_S], HOUR_S).tolist() == [8.0]
@@ -53,7 +47,7 @@ def test_loads_by_hand():
 
 
 def test_the_same_window_yesterday_by_hand():
-    history = pool([6 * DAY_S + 60, 6 * DAY_S + 2 * HOUR_S, 7 * DAY_S], [2, 8, 32])
+    history = arrived([6 * DAY_S + 60, 6 * DAY_S + 2 * HOUR_S, 7 * DAY_S], [2, 8, 32])
     # At midnight of day 7: the first hour of day 6 brought 2 GPUs, the first two brought 10.
     assert baselines.same_window_yesterday(history, [7 * DAY_S], HOUR_S).tolist() == [2.0]
     assert baselines.same_window_yesterday(history, [7 * DAY_S], 2 * HOUR_S).tolist() == [10.0]
@@ -64,7 +58,7 @@ def test_the_same_window_yesterday_by_hand():
 
 def test_an_exponentially_weighted_mean_forgets_by_half_a_day_and_knows_no_future():
     times = np.array([0.0, DAY_S, 3 * DAY_S])
-    history, known = pool(times, [2.0, 4.0, 8.0]), pool(times[:2], [2.0, 4.0])
+    history, known = arrived(times, [2.0, 4.0, 8.0]), arrived(times[:2], [2.0, 4.0])
     ticks = [0.0, DAY_S, 2 * DAY_S]
     a_day = np.log(2.0)
     assert baselines.ewma_rate(history, ticks) * DAY_S == pytest.approx([a_day, 1.5 * a_day, 0.75 * a_day])
@@ -75,5 +69,5 @@ def test_an_exponentially_weighted_mean_forgets_by_half_a_day_and_knows_no_futur
 
 
 def test_an_exponentially_weighted_mean_of_nothing():
-    assert baselines.ewma_rate(pool(np.empty(0)), [0.0, 5.0]).tolist() == [0.0, 0.0]
-    assert baselines.ewma_load(pool(np.array([9.0])), [5.0], 60.0).tolist() == [0.0]
+    assert baselines.ewma_rate(arrived(np.empty(0)), [0.0, 5.0]).tolist() == [0.0, 0.0]
+    assert baselines.ewma_load(arrived(np.array([9.0])), [5.0], 60.0).tolist() == [0.0]

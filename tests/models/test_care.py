@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models.care import LADDER, Care
 from jobcast.models.new_load import ALGORITHMS, NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
 HORIZONS_MIN = (60, 720)
-NONE = np.empty(0)
 SHY = Care(0.01, 0.95, 400.0)
 
 
@@ -19,8 +18,7 @@ SHY = Care(0.01, 0.95, 400.0)
 def histories():
     """Twelve days of random arrivals, a few an hour."""
     rng = np.random.default_rng(3)
-    arrival_s = np.sort(rng.uniform(0, 12 * DAY_S, 600))
-    return {"a": PoolHistory(arrival_s, rng.choice([1.0, 2.0, 8.0], 600), NONE, NONE, NONE, NONE)}
+    return {"a": arrived(np.sort(rng.uniform(0, 12 * DAY_S, 600)), rng.choice([1.0, 2.0, 8.0], 600))}
 
 
 def files(model, folder):

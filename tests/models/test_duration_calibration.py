@@ -35,18 +35,6 @@ def test_before_anything_is_known_the_booster_counts_most():
     assert told[0] == pytest.approx(known[0] * np.array([0.9, 0.1]) + (1 - known[0]) * 0.5)
 
 
-def test_one_job_by_hand():
-    """Sure and right by half: each bin's shift moves by the miss, a log weight by the log of the true bin's share."""
-    calibration = Calibration.untaught(2)
-    calibration.learn(parts([0.5, 0.5], [0.5, 0.5]), 1, 1.0, "a")
-    assert calibration.shifts["a"] == pytest.approx([-SHIFT_RATE * 0.5, SHIFT_RATE * 0.5])
-    assert calibration.state[K + 1 :] == pytest.approx(calibration.shifts["a"])
-    assert calibration.state[0] == pytest.approx(HEAD_START + TRUST_RATE * math.log(0.5))
-    assert calibration.state[1] == pytest.approx(TRUST_RATE * math.log(0.5))
-    calibration.learn(parts([1.0, 0.0], [1.0, 0.0]), 0, 0.0, "a")  # a step of nothing
-    assert calibration.state[0] == pytest.approx(HEAD_START + TRUST_RATE * math.log(0.5))
-
-
 def test_another_pool_has_shifts_of_its_own():
     calibration = Calibration.untaught(2)
     for _ in range(100):
@@ -54,29 +42,6 @@ def test_another_pool_has_shifts_of_its_own():
     a, b = (calibration.known(pool)[K + 1 :] for pool in ("a", "b"))
     assert a[1] - a[0] == pytest.approx(2 * (b[1] - b[0]))
     assert set(calibration.shifts) == {"a"}
-
-
-def test_whoever_is_right_is_trusted():
-    calibration = Calibration.untaught(2)
-    for _ in range(400):
-        calibration.learn(parts([0.1, 0.9], [0.9, 0.1]), 0, 1.0, "a")
-    assert calibration.known("a")[0] < 0.01
-
-
-def test_what_is_too_sure_is_tempered():
-    rng = np.random.default_rng(0)
-    calibration = Calibration.untaught(2)
-    for came in rng.random(3000) < 0.3:
-        calibration.learn(parts([0.9, 0.1], [0.9, 0.1]), int(came), 1.0, "a")
-    known = calibration.known("a")
-    assert calibrated_proba(parts([0.9, 0.1], [0.9, 0.1])[None], known[None])[0] == pytest.approx([0.7, 0.3], abs=0.06)
-
-
-def test_it_is_forgotten():
-    calibration = Calibration.untaught(2)
-    calibration.state[K + 1] = 1.0
-    calibration.learn(parts([1.0, 0.0], [1.0, 0.0]), 0, 1.0, "a")
-    assert calibration.state[K + 1] == pytest.approx(1.0 - FORGOTTEN, abs=1e-6)
 
 
 def softmax(values):

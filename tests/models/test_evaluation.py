@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import MemoryLimitError, RegistryError, TrainingError
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import memory_limit
 from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import build_corpus
@@ -18,21 +17,17 @@ from jobcast.models.evaluation.loads import ChosenMax
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
 FROM_S, UNTIL_S = 4 * DAY_S, 6 * DAY_S
-
-
-def pool(arrival_s, gpus=1.0):
-    end_s, run_s = arrival_s + 600.0, np.full(len(arrival_s), 600.0)
-    return PoolHistory(arrival_s, np.full(len(arrival_s), gpus), arrival_s, end_s, end_s, run_s)
 
 
 @pytest.fixture(scope="module")
 def histories():
     rng = np.random.default_rng(3)
     people = np.sort(rng.uniform(0, 7 * DAY_S, 500))
-    return {"bot": pool(np.arange(600.0, 7 * DAY_S, 2400.0)), "people": pool(people, 4.0)}
+    return {"bot": arrived(np.arange(600.0, 7 * DAY_S, 2400.0), run_s=600.0), "people": arrived(people, 4.0, 600.0)}
 
 
 @pytest.fixture(scope="module")
@@ -228,8 +223,7 @@ def test_loads_by_hand():
     # 4 GPUs every half hour; 12 in the hour from day 5 on, which an estimate from the hour before falls short of.
     arrival_s = np.arange(900.0, 7 * DAY_S, 1800.0)
     gpus = np.where((arrival_s > 5 * DAY_S) & (arrival_s < 5 * DAY_S + 3600), 6.0, 2.0)
-    empty = np.empty(0)
-    history = PoolHistory(arrival_s, gpus, empty, empty, empty, empty)
+    history = arrived(arrival_s, gpus)
     model = last_window()
     block = evaluate_loads(model, {"a": history}, 5 * DAY_S, 5 * DAY_S + 7200.0, step_s=3600.0)["horizons"]["60min"]
     # Two windows: load 12 estimated as 4, then load 4 estimated as 12.
@@ -255,8 +249,7 @@ def test_total_new_load_by_hand():
     # 2 GPUs at each half hour of day 5; in its second hour three jobs, in its third none.
     offset_s = np.array([900.0, 2700.0, 4000.0, 5000.0, 6000.0, 11700.0])
     arrival_s, gpus = 5 * DAY_S + offset_s, np.full(6, 2.0)
-    empty = np.empty(0)
-    history = PoolHistory(arrival_s, gpus, empty, empty, empty, empty)
+    history = arrived(arrival_s, gpus)
     told = evaluate_loads(
         last_window(), {"a": history}, 5 * DAY_S, 5 * DAY_S + 4 * 3600.0, step_s=3600.0, arrivals=Gate(), draws=0
     )
@@ -291,15 +284,10 @@ def test_total_new_load_needs_equal_horizons(histories):
 def test_n_is_chosen_on_what_came_before():
     # Two empty hours, then one with 4 GPUs: the largest of 3 hours covers all, of 1 and 2 not.
     arrival_s = np.arange(2 * 3600.0 + 60.0, 12 * DAY_S, 3 * 3600.0)
-    empty = np.empty(0)
-    histories = {"a": PoolHistory(arrival_s, np.full(len(arrival_s), 4.0), empty, empty, empty, empty)}
+    histories = {"a": arrived(arrival_s, 4.0)}
     rule = ChosenMax.on(histories, 2 * DAY_S, 6 * DAY_S, last_window())
     assert rule.windows == {3600.0: 3}
-    later = PoolHistory(
-        np.sort(np.concatenate([arrival_s, np.arange(6 * DAY_S, 9 * DAY_S, 1800.0)])),
-        np.full(len(arrival_s) + 144, 4.0),
-        *[empty] * 4,
-    )
+    later = arrived(np.sort(np.concatenate([arrival_s, np.arange(6 * DAY_S, 9 * DAY_S, 1800.0)])), 4.0)
     assert ChosenMax.on({"a": later}, 2 * DAY_S, 6 * DAY_S, last_window()) == rule
     block = evaluate_loads(last_window(), histories, 7 * DAY_S, 8 * DAY_S, chosen_max=rule)["horizons"]["60min"]
     told = block["baselines"]["max_of_n"]

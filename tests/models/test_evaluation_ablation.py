@@ -4,12 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.domain.history import PoolHistory
+from jobcast.features.arrivals import FEATURE_SETS, PAPER_SETS
 from jobcast.features.corpus import build_corpus
-from jobcast.features.feature_sets import FEATURE_SETS, PAPER_SETS
 from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, _Bench, arrival_ablation
 from jobcast.models.will_jobs_arrive import WillJobsArrive
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
 UNTIL_S = 12 * DAY_S
@@ -22,7 +22,7 @@ def in_closed_loop(seed):
     run_s = rng.choice([900.0, 7200.0], 2000)
     wait_s = rng.uniform(300.0, 600.0, 2000)
     arrival_s = np.cumsum(np.concatenate(([0.0], run_s + wait_s)))[:-1]
-    return PoolHistory(arrival_s, np.ones(2000), arrival_s, arrival_s + run_s, arrival_s + run_s, run_s)
+    return arrived(arrival_s, run_s=run_s)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jobcast.models.evaluation.arrivals import distribution, recall_by_pool, recall_per_pool_hour
-from jobcast.models.evaluation.intervals import duration_groups, mean_durations_min
+from jobcast.models.evaluation.intervals import mean_durations_min
 
 
 def test_recall_per_pool_hour_by_hand():
@@ -55,11 +55,6 @@ def test_recall_by_pool_counts_each_pool_once_and_leaves_out_pools_without_arriv
     assert told["p50"] == 0.5
     assert told["cdf"] == [{"recall": 0.5, "share": pytest.approx(2 / 3)}, {"recall": 1.0, "share": 1.0}]
     assert distribution(np.empty(0)) == {**dict.fromkeys(("mean", "p10", "p25", "p50", "p75", "p90")), "cdf": []}
-
-
-def test_groups_of_table_23_are_closed_above():
-    groups = duration_groups("abcdefg", {"a": 5.0, "b": 5.1, "c": 60.0, "d": 720.0, "e": 720.1, "f": 1.0})
-    assert groups == {"<=5min": ("a", "f"), "5-60min": ("b", "c"), "60-720min": ("d",), ">720min": ("e",)}
 
 
 def test_mean_durations_are_minutes_by_pool(small_trace):

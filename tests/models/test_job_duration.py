@@ -337,13 +337,3 @@ def test_any_bins(count, seed):
     model = JobDuration(horizons).fit(made, 5 * DAY_S)
     assert model.predict_proba(model.rows(made)).shape == (120, count + 1)
     assert model.choose(model.rows(made)).max() <= count
-
-
-def test_folds_are_in_order_of_time(campus):
-    data = DurationData.of(campus, (5, 60, 720))
-    until_s = 21 * DAY_S
-    folds = list(data.known(until_s).folds(until_s))
-    assert len(folds) == 3
-    for known, scored, from_s in folds:
-        assert known.known_s.max() < from_s <= scored.submit_s.min()
-        assert scored.known_s.max() < until_s

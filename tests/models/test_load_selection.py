@@ -1,20 +1,19 @@
 import numpy as np
 import pytest
 
-from jobcast.domain.history import PoolHistory
 from jobcast.models.load_data import Demands, LoadData, Nested, coverage_error, demanded_coverage
 from jobcast.models.load_quantile import QuantileSettings
 from jobcast.models.load_selection import Scored, select, tune_loads
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
-NONE = np.empty(0)
 
 
 def data(days, seed=0, per_day=40):
     rng = np.random.default_rng(seed)
     count = rng.poisson(days * per_day)
     arrival_s = np.sort(rng.uniform(0, days * DAY_S, count))
-    history = PoolHistory(arrival_s, rng.choice([1.0, 2.0, 8.0], count), NONE, NONE, NONE, NONE)
+    history = arrived(arrival_s, rng.choice([1.0, 2.0, 8.0], count))
     return LoadData.of({"a": history}, 0.0, days * DAY_S, (60,))
 
 

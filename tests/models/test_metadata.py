@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import MemoryLimitError, RegistryError
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import memory_limit
 from jobcast.models.classifiers import ExtraTrees
 from jobcast.models.metadata import METADATA, booster_of, read_metadata, write_metadata
 from jobcast.models.new_load import NewLoad
+from tests.features.pools import arrived
 
 
 def test_keys_are_sorted_so_that_equal_models_are_equal_bytes(tmp_path):
@@ -42,8 +42,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("windows", [10**9, 25, 0, -1, 2.5, "24", None])
 def test_a_model_may_not_declare_more_windows_than_are_learnt_from(tmp_path, windows):
-    history = PoolHistory(np.arange(0, 1e6, 3600.0), np.ones(278), *[np.empty(0)] * 4)
-    model = NewLoad("sliding-max").fit({"a": history}, 0.0, 1e6, [60])
+    model = NewLoad("sliding-max").fit({"a": arrived(np.arange(0, 1e6, 3600.0))}, 0.0, 1e6, [60])
     model.save(tmp_path)
     assert NewLoad.load(tmp_path).rule_.windows_ == model.rule_.windows_
     told = json.loads((tmp_path / METADATA).read_text())

@@ -4,30 +4,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import RegistryError, TrainingError
-from jobcast.domain.history import PoolHistory
 from jobcast.models.load_data import MOST_WINDOWS
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import ALGORITHMS, NewLoad
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
 HOUR_S = 3600.0
-NONE = np.empty(0)
-
-
-def pool(arrival_s, gpus):
-    return PoolHistory(np.asarray(arrival_s, float), np.asarray(gpus, float), NONE, NONE, NONE, NONE)
 
 
 def hourly(gpus_by_hour, days):
     """One job in the middle of each hour; its width repeats every len(gpus_by_hour) hours."""
     hours = int(days * 24)
-    return pool(np.arange(hours) * HOUR_S + 1800.0, np.resize(gpus_by_hour, hours))
+    return arrived(np.arange(hours) * HOUR_S + 1800.0, np.resize(gpus_by_hour, hours))
 
 
 def random_pool(seed, days=20, per_day=30):
     rng = np.random.default_rng(seed)
     count = rng.poisson(days * per_day)
-    return pool(np.sort(rng.uniform(0, days * DAY_S, count)), rng.choice([1, 2, 4, 8], count))
+    return arrived(np.sort(rng.uniform(0, days * DAY_S, count)), rng.choice([1, 2, 4, 8], count))
 
 
 def sliding(windows, horizons_min=(60,)):
@@ -44,7 +39,7 @@ def quantile():
 
 
 def test_largest_of_the_last_windows_by_hand():
-    history = pool([600, 4000, 4100, 8000], [8, 2, 1, 4])
+    history = arrived([600, 4000, 4100, 8000], [8, 2, 1, 4])
     # At 10800 s the last hours brought 4, 3 and 8 GPUs.
     assert sliding((1,)).predict(history, [10800.0]).tolist() == [[4.0]]
     assert sliding((2,)).predict(history, [7200.0]).tolist() == [[8.0]]
@@ -67,7 +62,7 @@ def test_less_coverage_needs_fewer_windows():
 
 
 def test_the_most_windows_where_none_covers_enough():
-    growing = pool(np.arange(480) * HOUR_S + 1800.0, np.arange(1, 481))
+    growing = arrived(np.arange(480) * HOUR_S + 1800.0, np.arange(1, 481))
     model = NewLoad("sliding-max").fit({"a": growing}, 0.0, 20 * DAY_S, [60])
     assert model.rule_.windows_ == (MOST_WINDOWS,)
 
@@ -99,8 +94,8 @@ def test_a_quantile_reserves_less_than_the_sliding_maximum_that_covers_as_much(q
 @given(st.lists(st.tuples(st.floats(0, 40 * HOUR_S), st.integers(1, 8)), max_size=30), st.floats(0, 30 * HOUR_S))
 def test_the_future_changes_no_estimate(quantile, jobs, now_s):
     jobs = sorted(jobs)
-    whole = pool([s for s, _ in jobs], [g for _, g in jobs])
-    past = pool([s for s, _ in jobs if s <= now_s], [g for s, g in jobs if s <= now_s])
+    whole = arrived([s for s, _ in jobs], [g for _, g in jobs])
+    past = arrived([s for s, _ in jobs if s <= now_s], [g for s, g in jobs if s <= now_s])
     for model in (sliding((3,)), quantile[0]):
         assert np.array_equal(model.predict(whole, [now_s]), model.predict(past, [now_s]))
 
@@ -117,7 +112,7 @@ def test_estimates_are_whole_and_a_longer_window_holds_no_less(quantile):
 def test_training_reads_nothing_from_until_on(algorithm, tmp_path):
     until_s = 10 * DAY_S
     quiet = random_pool(3)
-    loud = pool(quiet.arrival_s, np.where(quiet.arrival_s >= until_s, 64.0, quiet.arrival_gpus))
+    loud = arrived(quiet.arrival_s, np.where(quiet.arrival_s >= until_s, 64.0, quiet.arrival_gpus))
     for name, history in (("quiet", quiet), ("loud", loud)):
         NewLoad(algorithm).fit({"a": history}, 0.0, until_s, [60]).save(tmp_path / name)
     files = sorted(path.name for path in (tmp_path / "quiet").iterdir())
@@ -148,7 +143,7 @@ def test_what_a_scheduler_reserves_is_no_more_than_the_estimate(quantile):
 def test_a_new_pool_and_an_empty_one_are_answered(quantile):
     model, _ = quantile
     assert (model.predict(random_pool(9, per_day=90), [15 * DAY_S]) > 0).any()
-    assert model.predict(pool([], []), [15 * DAY_S]).shape == (1, 2)
+    assert model.predict(arrived([], []), [15 * DAY_S]).shape == (1, 2)
 
 
 def test_a_time_too_short_for_folds_takes_the_demand_for_the_level():

@@ -4,17 +4,11 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.history import PoolHistory
 from jobcast.models.evaluation import smoothing
 from jobcast.models.evaluation.smoothing import HOUR_S, MODELS, Smoothing, need_statsforecast
+from tests.features.pools import arrived
 
 DAY_S = 24 * HOUR_S
-
-
-def pool(arrival_s, gpus=None):
-    arrival_s = np.asarray(arrival_s, np.float64)
-    none = np.empty(0)
-    return PoolHistory(arrival_s, np.ones(len(arrival_s)) if gpus is None else gpus, none, none, none, none)
 
 
 def by_day(days, seed=0):
@@ -34,7 +28,7 @@ def test_without_statsforecast_one_line_says_what_to_do(monkeypatch):
 def test_a_past_that_tells_too_little_is_told_by_its_mean():
     """Two arrivals in two whole hours: one an hour, half of it in half an hour; nothing before anything came."""
     rule = Smoothing("auto_ets", DAY_S, of_gpus=False)
-    history = pool([HOUR_S + 1.0, 2 * HOUR_S + 1.0])
+    history = arrived([HOUR_S + 1.0, 2 * HOUR_S + 1.0])
     told = rule(history, [0.0, 3 * HOUR_S + 60.0], HOUR_S / 2)
     assert told.tolist() == [0.0, pytest.approx(1 - np.exp(-0.5))]
 
@@ -43,7 +37,7 @@ def test_a_past_that_tells_too_little_is_told_by_its_mean():
 def test_the_season_of_a_day_is_seen(name):
     pytest.importorskip("statsforecast")
     rule = Smoothing(name, 12 * HOUR_S, of_gpus=False)
-    told = rule(pool(by_day(10)), [10 * DAY_S + 3 * HOUR_S, 10 * DAY_S + 10 * HOUR_S], HOUR_S / 12)
+    told = rule(arrived(by_day(10)), [10 * DAY_S + 3 * HOUR_S, 10 * DAY_S + 10 * HOUR_S], HOUR_S / 12)
     assert told[0] < 0.5 < told[1]
 
 
@@ -53,7 +47,7 @@ def test_nothing_after_the_last_whole_hour_is_known(name):
     arrival_s = by_day(12)
     ticks_s = 9 * DAY_S + 300.0 * np.arange(30)
     whole, known = (
-        Smoothing(name, 12 * HOUR_S, of_gpus=True)(pool(one), ticks_s, 12 * HOUR_S)
+        Smoothing(name, 12 * HOUR_S, of_gpus=True)(arrived(one), ticks_s, 12 * HOUR_S)
         for one in (arrival_s, arrival_s[arrival_s <= 9 * DAY_S + 2 * HOUR_S])
     )
     assert whole.tolist() == known.tolist()
@@ -87,7 +81,7 @@ def fits(monkeypatch):
 
 def hourly(hours):
     """One job in even hours, two in odd ones, each a second after the hour."""
-    return pool(np.sort(np.concatenate([HOUR_S * np.arange(hours), HOUR_S * np.arange(1, hours, 2)])) + 1.0)
+    return arrived(np.sort(np.concatenate([HOUR_S * np.arange(hours), HOUR_S * np.arange(1, hours, 2)])) + 1.0)
 
 
 def test_state_is_carried_for_a_week_and_the_sum_is_linear_within_hours(fits):
@@ -117,7 +111,7 @@ def test_two_days_show_a_season(fits, hours, chosen):
     (told,) = rule(hourly(100), [HOUR_S * hours], HOUR_S)
     assert len(fits) == chosen
     assert told == pytest.approx(0.0 if chosen else 1 - np.exp(-np.mean([1, 2] * 23 + [1])))
-    assert rule(pool(HOUR_S * np.arange(100.0) + 1.0), [50 * HOUR_S], HOUR_S).tolist() == [
+    assert rule(arrived(HOUR_S * np.arange(100.0) + 1.0), [50 * HOUR_S], HOUR_S).tolist() == [
         pytest.approx(1 - np.exp(-1))
     ]
     assert len(fits) == chosen  # what never changes shows none

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models.will_jobs_arrive import (
     best_f1_threshold,
@@ -20,6 +19,7 @@ from jobcast.models.will_jobs_arrive import (
     lasting_gate,
     like_clockwork,
 )
+from tests.features.pools import arrived
 
 rows = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda eighths: eighths / 8)), min_size=1, max_size=40)
 
@@ -50,12 +50,6 @@ def test_gate_keeps_its_promise_and_the_next_larger_threshold_does_not(drawn, mi
     assert missed <= miss_share + 1e-9
     beyond = np.nextafter(threshold, 2)
     assert (probability[arrives] < beyond).mean() > miss_share - 1e-9
-
-
-def test_gate_of_twenty_windows_may_miss_one():
-    probability = np.linspace(0.05, 1.0, 20)
-    assert gate_threshold(np.ones(20, bool), probability, 0.05) == pytest.approx(0.10)
-    assert gate_threshold(np.ones(19, bool), probability[1:], 0.05) == pytest.approx(0.10)
 
 
 @given(rows, st.lists(st.integers(0, 2), min_size=40, max_size=40), st.floats(0, 0.9))
@@ -89,12 +83,6 @@ def test_half_weeks_begin_on_monday_and_at_noon_on_thursday():
 DAY_S = 86400.0
 
 
-def pool(arrival_s):
-    arrival_s = np.sort(arrival_s)
-    ones = np.ones(len(arrival_s))
-    return PoolHistory(arrival_s, ones, arrival_s, arrival_s + 60.0, arrival_s + 60.0, 60.0 * ones)
-
-
 def test_densest_band_of_gaps_by_hand():
     # 600, 605 and 611 lie within 2 % of 600; 613 does not; 5 and 5 are too short to count as a band.
     assert densest_share(np.array([600.0, 605.0, 611.0, 613.0, 5.0, 5.0, 5.0, 5.0, 90.0, 2000.0])) == 0.3
@@ -114,7 +102,9 @@ def test_the_clockwork_is_found_from_what_was_seen():
     ticking = np.arange(600.0, 5 * DAY_S, 900.0) + rng.uniform(0, 8, 480)[: len(np.arange(600.0, 5 * DAY_S, 900.0))]
     people = rng.uniform(0, 10 * DAY_S, 3000)
     late = np.arange(5 * DAY_S, 10 * DAY_S, 600.0)
-    corpus = build_corpus({"a": pool(people), "b": pool(ticking), "c": pool(late)}, 0.0, 10 * DAY_S, (60,))
+    arrivals = zip("abc", (people, ticking, late), strict=True)
+    pools = {name: arrived(arrival_s, run_s=60.0) for name, arrival_s in arrivals}
+    corpus = build_corpus(pools, 0.0, 10 * DAY_S, (60,))
     assert bot_pools(corpus, corpus.until(5 * DAY_S)) == ("b",)
     assert bot_pools(corpus, corpus.until(10 * DAY_S)) == ("b", "c")
 

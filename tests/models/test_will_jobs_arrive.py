@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import RegistryError, TrainingError
-from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models.algorithms import ALGORITHMS, AverageSettings
 from jobcast.models.arrival_folds import Learner, cuts, out_of_fold, training_rows
@@ -15,6 +14,7 @@ from jobcast.models.evaluation import evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
 from jobcast.traces.history import pool_histories
 from jobcast.traces.readers import read_trace
+from tests.features.pools import arrived
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S
@@ -37,19 +37,12 @@ FILES = {
 }
 
 
-def pool(arrival_s):
-    """Jobs of one GPU that run for ten minutes from their submission."""
-    arrival_s = np.sort(arrival_s)
-    end_s, run_s = arrival_s + 600.0, np.full(len(arrival_s), 600.0)
-    return PoolHistory(arrival_s, np.ones(len(arrival_s)), arrival_s, end_s, end_s, run_s)
-
-
 def histories(days=12.0):
     """A bot that submits every 20 minutes, and people who work from 8 to 18 o'clock."""
     rng = np.random.default_rng(7)
     people = rng.uniform(0, days * DAY_S, 1500)
     people = people[(people % DAY_S > 8 * 3600) & (people % DAY_S < 18 * 3600)]
-    return {"bot": pool(np.arange(600.0, days * DAY_S, 1200.0)), "people": pool(people)}
+    return {"bot": arrived(np.arange(600.0, days * DAY_S, 1200.0), run_s=600.0), "people": arrived(people, run_s=600.0)}
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +187,8 @@ def test_any_horizons_and_a_pool_that_was_never_seen(horizons):
     people = histories()["people"]
     known = build_corpus({"people": people}, 0.0, UNTIL_S, horizons)
     model = WillJobsArrive(settings=SMALL).fit(known, UNTIL_S)
-    later = build_corpus({"new": pool(np.arange(9 * DAY_S, 11 * DAY_S, 700.0))}, 9 * DAY_S, 12 * DAY_S, horizons)
+    new = arrived(np.arange(9 * DAY_S, 11 * DAY_S, 700.0), run_s=600.0)
+    later = build_corpus({"new": new}, 9 * DAY_S, 12 * DAY_S, horizons)
     probability = model.predict_proba(later.X)
     assert probability.shape == (len(later), len(horizons))
     assert np.isfinite(probability).all()
@@ -239,7 +233,7 @@ def test_a_horizon_longer_than_the_training_time_is_refused(corpus):
 
 
 def test_a_pool_that_never_sees_a_job_always_passes_the_gate():
-    silent = build_corpus({"silent": pool(np.empty(0))}, 0.0, 3 * DAY_S, HORIZONS_MIN)
+    silent = build_corpus({"silent": arrived(np.empty(0), run_s=600.0)}, 0.0, 3 * DAY_S, HORIZONS_MIN)
     model = WillJobsArrive().fit(silent, 3 * DAY_S)
     probability = model.predict_proba(silent.X)
     assert np.isfinite(probability).all()

@@ -2,21 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.async_planning import OneRoundLate, expected
-from jobcast.schedulers.las import LeastAttained
 from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import make_policy, names_of
-from jobcast.schedulers.rounds import Rounds, ShareRounds
+from jobcast.schedulers.rounds import Rounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
-from tests.schedulers.rounds_driver import Equal, InOrder, gangs
+from tests.schedulers.rounds_driver import InOrder, gangs
 
 THREE = [(0, 80, 1, True), (0, 300, 1, True), (0, 50, 1, True)]
 
@@ -101,31 +98,6 @@ def test_jobs_that_may_not_be_stopped_leave_the_plan_once_they_run():
     actives = [ActiveJob(job, 0.0, 0.0, False) for job in (rigid, other)]
     later = expected(state_of(actives), [rigid])
     assert ([one.job.seq for one in later.active], later.total_gpus) == ([1], 1)
-
-
-rows = st.lists(
-    st.tuples(st.integers(0, 2_000), st.integers(1, 900), st.sampled_from([1, 2, 4]), st.booleans()),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(rows, st.sampled_from(["las", "equal", "plain"]))
-def test_all_work_is_done_within_capacity(rows, kind):
-    """The engine refuses rounds over capacity; jobs that may not be stopped are never stopped."""
-    las, shares = LeastAttained(), ShareRounds(Equal())
-    chooser = {
-        "las": OneRoundLate(las, las.choose),
-        "equal": OneRoundLate(shares, shares.fill),
-        "plain": OneRoundLate(InOrder()),
-    }[kind]
-    work = gangs(rows, 4)
-    log = replay(work, Rounds(chooser, kind))
-    done = [0.0] * len(rows)
-    for seq, start, end in zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True):
-        done[seq] += max(0.0, end - start - 20.0)
-    assert done == pytest.approx([outcome.duration_s for outcome in work.outcomes], abs=1e-6)
-    assert all(not log.preemptions[job.seq] for job in work.jobs if not job.preemptible)
 
 
 @pytest.mark.parametrize("name", names_of(ROUNDS))

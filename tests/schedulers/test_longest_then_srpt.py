@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobcast.schedulers.las import ShortestRemaining
 from jobcast.schedulers.longest_then_srpt import LongestThenSrpt
+from jobcast.schedulers.round_rules import ShortestRemaining
 from tests.schedulers.rounds_driver import Known, active, drive, job, seqs, state
 
 

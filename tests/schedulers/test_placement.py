@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import DecisionError
 from jobcast.pipelines.experiments.simulation import last_nodes
-from jobcast.schedulers.las import LeastAttained
 from jobcast.schedulers.placement import NodePlacement, nodes_needed, place
 from jobcast.schedulers.rounds import Rounds
 from jobcast.simulator.engine import replay
@@ -200,23 +199,6 @@ class Greedy:
         return [one.job for one in state.active]
 
 
-class Watched(NodePlacement):
-    """Checks each round: nodes hold what they can, and whoever goes on and does not move keeps the seat."""
-
-    def settle(self, staying, coming):
-        before = dict(self._seats)
-        moved = super().settle(staying, coming)
-        kept = {job.seq for job in staying} - {*moved}
-        assert all(self._seats[seq] == before[seq] for seq in kept)
-        assert self._seats.keys() == {job.seq for job in (*staying, *coming)}
-        used = [0] * len(self._nodes)
-        for seat in self._seats.values():
-            for node, gpus in seat:
-                used[node] += gpus
-        assert all(there <= size for there, size in zip(used, self._nodes, strict=True))
-        return moved
-
-
 # Two jobs a node; on each one ends within the first round, and the fifth wants a node for itself.
 HALVES = [(0, 50, 1), (0, 300, 1), (0, 50, 1), (0, 300, 1), (10, 100, 2)]
 
@@ -250,26 +232,3 @@ def test_a_flat_cluster_has_no_figures_of_seats():
 def test_more_than_the_nodes_hold_is_the_policys_mistake():
     with pytest.raises(DecisionError, match=r"policy greedy at 0\.0+ s: jobs of 6 GPUs .* nodes of 4 GPUs"):
         replay(gangs([(0, 50, 4), (0, 50, 2)], 4), Rounds(Greedy(), "greedy", seats=NodePlacement([2, 2])))
-
-
-rows = st.lists(
-    st.tuples(st.integers(0, 2_000), st.integers(1, 900), st.sampled_from([1, 2, 3, 4, 8])), min_size=1, max_size=14
-)
-
-
-@given(rows, st.sampled_from([[4, 4], [8], [2, 2, 2, 2], [4, 3, 1], [5, 5]]), st.booleans())
-def test_every_round_is_seated_and_every_start_is_counted(rows, sizes, preemptible):
-    seats = Watched(sizes)
-    work = gangs(rows, 8, preemptible=preemptible, nodes=sizes)
-    if sum(sizes) < 8:
-        return
-    log = replay(work, Rounds(LeastAttained(), "las", seats=seats))
-    assert (log.end_s > log.start_s).all()
-    figures = seats.figures()
-    assert figures["moves"] <= log.preemptions.sum()
-    assert 0.0 <= figures["spread_pct"] <= 100.0
-    assert seats._starts == len(set(zip(log.spans.job, log.spans.from_s, strict=True)))
-    if sizes == [8]:
-        assert figures == {"moves": 0.0, "spread_pct": 0.0}
-        flat = replay(gangs(rows, 8, preemptible=preemptible), Rounds(LeastAttained(), "las"))
-        assert flat.end_s.tolist() == log.end_s.tolist()

@@ -8,8 +8,8 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers import registry
-from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.policies import ENERGY, KINDS, POOLS, ROUNDS, PolicyFactory, PolicySpec, split_settings
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.registry import (
     BUILT_IN,
     POLICIES,
@@ -198,11 +198,12 @@ def test_a_policy_of_another_kind_is_refused_with_those_that_there_are():
 
 
 CLASSES = {
-    "ssf": "ssf:ShortestServiceFirst", "mmfs": "mmfs:MaxMinFair", "themis_np": "themis_np:ThemisNp", "sia": "sia:Sia",
+    "ssf": "pool_rules:ShortestServiceFirst", "mmfs": "pool_rules:MaxMinFair", "themis_np": "themis_np:ThemisNp",
+    "sia": "sia:Sia",
     "sia_risk": "sia_risk:SiaRisk", "sia_plan": "sia_plan:SiaPlan", "shockwave": "shockwave:Shockwave",
-    "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "themis_filter:ThemisFilter",
-    "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "gandiva_fair:GandivaFair",
-    "srpt": "las:ShortestRemaining", "pollux": "pollux:Pollux",
+    "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "round_rules:ThemisFilter",
+    "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "round_rules:GandivaFair",
+    "srpt": "round_rules:ShortestRemaining", "pollux": "pollux:Pollux",
     "longest_then_srpt": "longest_then_srpt:LongestThenSrpt",
 }  # fmt: skip
 

@@ -1,19 +1,18 @@
-"""What every rule of rounds keeps: capacity, no GPU idle in vain (both checked by the driver), nobody waits forever."""
+"""Rules of rounds by hand; all of them keep capacity, idle no GPU in vain (the driver checks both), starve nobody."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from jobcast.schedulers.allox import AlloX
-from jobcast.schedulers.gandiva_fair import GandivaFair
 from jobcast.schedulers.gavel import Gavel
-from jobcast.schedulers.las import LeastAttained, ShortestRemaining
 from jobcast.schedulers.longest_then_srpt import LongestThenSrpt
 from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
+from jobcast.schedulers.round_rules import GandivaFair, LeastAttained, ShortestRemaining, ThemisFilter
 from jobcast.schedulers.shockwave import Shockwave
-from jobcast.schedulers.themis_filter import ThemisFilter
 from tests.schedulers.rounds_driver import Following, Known, active, drive, job, seqs, state, workloads
 
 RULES = {
@@ -68,3 +67,118 @@ def test_jobs_of_no_weight_end_and_come_after_those_that_have_some(rule):
     if rule in ("las", "gavel", "gavel by water", "gandiva_fair", "gandiva_fair equal"):
         two = [active(0, held_s=100.0, weight=0.0), active(1, held_s=1000.0)]
         assert seqs(RULES[rule](Known({0: 900.0, 1: 900.0})).choose(state(two, 1))) == [1]
+
+
+def test_least_gpu_time_first():
+    # 400, 300 and 360 GPU-seconds
+    jobs = [active(0, 4, held_s=100.0), active(1, 1, held_s=300.0), active(2, 2, held_s=180.0)]
+    assert seqs(LeastAttained().choose(state(jobs, 4))) == [1, 2]
+
+
+def test_weight_divides_and_ties_go_to_the_running():
+    jobs = [active(0, held_s=100.0), active(1, held_s=190.0, weight=2.0), active(2, held_s=95.0, running=True)]
+    assert seqs(LeastAttained().choose(state(jobs, 2))) == [2, 1]
+
+
+LEFT = Known({0: 900.0, 1: 500.0, 2: 600.0, 3: 600.0})
+
+
+def test_least_left_first_and_what_fits_behind():
+    jobs = [active(0, 2), active(1, 2), active(2, 4), active(3, 1)]
+    assert seqs(ShortestRemaining(LEFT).choose(state(jobs, 4))) == [1, 3]
+    assert seqs(ShortestRemaining(LEFT).choose(state(jobs, 6))) == [1, 2]
+
+
+def test_by_gpu_time_a_narrow_job_is_short():
+    # 1800, 1000, 2400 and 600 GPU-seconds
+    jobs = [active(0, 2), active(1, 2), active(2, 4), active(3, 1)]
+    assert seqs(ShortestRemaining(LEFT, gpu_time=True).choose(state(jobs, 3))) == [3, 1]
+
+
+def test_run_time_counts_and_ties_go_to_the_running():
+    jobs = [active(0, held_s=700.0), active(2), active(3, running=True)]
+    assert seqs(ShortestRemaining(LEFT).choose(state(jobs, 2))) == [0, 3]
+
+
+def test_equal_shares_whatever_the_width():
+    jobs = [active(seq, gpus) for seq, gpus in enumerate([1, 2, 4, 8])]
+    assert GandivaFair().shares(state(jobs, 3)) == [0.75] * 4
+    assert GandivaFair().shares(state(jobs, 32)) == [1.0] * 4
+
+
+def test_the_stride_runs_the_smallest_pass():
+    # passes by width: 100, 200, 50; by equal tickets: 400, 200, 50
+    jobs = [active(0, 4, held_s=100.0), active(1, 1, held_s=200.0), active(2, 1, held_s=50.0)]
+    policy = GandivaFair()
+    policy.choose(state([active(0, 4), active(1), active(2)], 5))
+    assert seqs(policy.choose(state(jobs, 5))) == [2, 0]
+    equal = GandivaFair(tickets="equal")
+    equal.choose(state([active(0, 4), active(1), active(2)], 5))
+    assert seqs(equal.choose(state(jobs, 2))) == [2, 1]
+
+
+def test_who_arrives_neither_catches_up_nor_waits():
+    policy = GandivaFair()
+    policy.choose(state([active(0), active(1)], 1))
+    later = [active(0, held_s=600.0), active(1, held_s=480.0), active(2)]
+    assert set(seqs(policy.choose(state(later, 2)))) == {1, 2}
+    # the newcomer began at 480: after 240 s it stands at 720 and has its turn behind the others
+    even_later = [active(0, held_s=600.0), active(1, held_s=600.0), active(2, held_s=240.0)]
+    assert set(seqs(policy.choose(state(even_later, 2)))) == {0, 1}
+
+
+@pytest.mark.parametrize(("lottery", "tolerance"), [(False, 0.02), (True, 0.06)])
+def test_time_goes_by_weight(lottery, tolerance):
+    policy, held = GandivaFair(lottery=lottery, seed=1), Counter()
+    for index in range(900):
+        jobs = [active(0, held_s=120.0 * held[0]), active(1, held_s=120.0 * held[1], weight=2.0)]
+        held.update(seqs(policy.choose(state(jobs, 1, now_s=120.0 * index))))
+    assert held[1] / 900 == pytest.approx(2 / 3, abs=tolerance)
+
+
+def test_by_width_gangs_get_the_time_of_singles_and_by_equal_tickets_its_part():
+    # a gang of 2 and two singles on 2 GPUs: half of the time each by width; a third of the GPU time each by tickets
+    for tickets, gang in (("width", 1 / 2), ("equal", 1 / 3)):
+        policy, held = GandivaFair(tickets=tickets), Counter()
+        for index in range(600):
+            jobs = [active(seq, gpus, held_s=120.0 * held[seq]) for seq, gpus in enumerate([2, 1, 1])]
+            held.update(seqs(policy.choose(state(jobs, 2, now_s=120.0 * index))))
+        assert held[0] / 600 == pytest.approx(gang, abs=0.02)
+
+
+def test_seeds_settle_ties_and_draws():
+    jobs = [active(seq) for seq in range(40)]
+    for lottery in (False, True):
+        picks = [seqs(GandivaFair(lottery=lottery, seed=seed).choose(state(jobs, 5))) for seed in (1, 1, 2)]
+        assert picks[0] == picks[1] != picks[2]
+
+
+# At 600 s with 3 jobs on 1 GPU the contention is 3. Fairness (Shockwave, equation 9):
+# 0: (600 + 3 x 300) / (3 x 600) = 0.83; 1: (600 + 3 x 600) / (3 x 600) = 1.33; 2: (600 + 3 x 1000) / (3 x 1000) = 1.2
+KNOWN = Known({0: 600.0, 1: 600.0, 2: 1000.0})
+JOBS = [active(0, held_s=300.0), active(1), active(2)]
+
+
+@pytest.mark.parametrize(
+    ("share", "chosen"),
+    [
+        (1 / 3, 1),  # the worst treated alone is offered the round
+        (2 / 3, 1),  # of 1 and 2 the one of the earlier completion gains more: 2400 s before 3600 s
+        (1.0, 0),  # of all it is job 0, 1500 s
+    ],
+)
+def test_the_filter_offers_and_the_gain_decides(share, chosen):
+    assert seqs(ThemisFilter(KNOWN, filter=share).choose(state(JOBS, 1, now_s=600.0))) == [chosen]
+
+
+def test_the_winners_are_the_best_set_that_fits():
+    # gains fall with the completion: 3 GPUs for 500 s against 2 + 2 GPUs for 600 s each
+    known = Known({0: 500.0, 1: 600.0, 2: 600.0})
+    jobs = [active(0, 3), active(1, 2), active(2, 2)]
+    assert seqs(ThemisFilter(known, filter=1.0).choose(state(jobs, 4))) == [1, 2]
+
+
+def test_what_the_winners_leave_goes_to_the_worst_treated():
+    # offered: job 1 alone; on 3 GPUs the contention is 1, and fairness 1.5, 2 and 1.6
+    jobs = [active(0, held_s=300.0), active(1), active(2, 2)]
+    assert seqs(ThemisFilter(KNOWN, filter=1 / 3).choose(state(jobs, 3, now_s=600.0))) == [1, 2]

@@ -1,12 +1,8 @@
 """Rounds on the engine: who runs when, what starts cost, and what a policy is shown."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.schedulers.las import LeastAttained
+from jobcast.schedulers.round_rules import LeastAttained
 from jobcast.schedulers.rounds import Rounds, ShareRounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
@@ -81,25 +77,3 @@ def test_equal_shares_take_turns_and_a_tie_stays_where_it_is():
     log = replay(gangs([(0, 300, 1), (0, 300, 1)], 1, restart_s=0.0), Rounds(ShareRounds(Equal()), "equal"))
     spans = sorted(zip(log.spans.from_s.tolist(), log.spans.job.tolist(), strict=True))
     assert spans == [(0.0, 0), (120.0, 1), (360.0, 0), (600.0, 1)]
-
-
-jobs = st.lists(
-    st.tuples(st.integers(0, 2_000), st.integers(1, 900), st.sampled_from([1, 2, 4])), min_size=1, max_size=12
-)
-
-
-@given(jobs, st.sampled_from([0.0, 20.0, 119.0]))
-def test_all_work_is_done_on_round_boundaries_within_capacity(rows, restart_s):
-    work = gangs(rows, 4, restart_s)
-    log = replay(work, Rounds(LeastAttained(), "las"))
-    first_s = min(at for at, _, _ in rows)
-    begins = (log.spans.from_s - first_s) / 120.0
-    assert begins == pytest.approx(begins.round(), abs=1e-6)
-    held = [0.0] * len(rows)
-    for seq, start, end in zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True):
-        held[seq] += end - start - min(restart_s, end - start)
-    assert held == pytest.approx([work.outcomes[seq].duration_s for seq in range(len(rows))], abs=1e-6)
-    instants = sorted({*log.spans.from_s})
-    for instant in instants:
-        inside = (log.spans.from_s <= instant) & (instant < log.spans.until_s)
-        assert log.gpus[log.spans.job[inside]].sum() <= 4

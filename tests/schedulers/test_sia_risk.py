@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.switches import Switch, Switches
-from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_risk import (
     EDGE_RATIO,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia_vc import EMPTY, ResourceTimePlan, SiaVc, add, first_above, virtual_starts_s
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle

@@ -5,15 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import DecisionError, TraceError
-from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.mmfs import MaxMinFair
-from jobcast.schedulers.ssf import GlobalShortestServiceFirst
+from jobcast.domain.jobs import Job, Outcome, Pool, Succession
+from jobcast.schedulers.pool_rules import Fcfs, GlobalShortestServiceFirst, MaxMinFair
 from jobcast.simulator.arrival_streams import OpenArrivals
-from jobcast.simulator.closed_loop_forecasts import KnownDurations
 from jobcast.simulator.engine import replay
+from jobcast.simulator.forecast_sources import KnownDurations
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import against, ends_against_baseline, figures, same_jobs
 from jobcast.simulator.workload import Workload

@@ -10,7 +10,7 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError, PoolsError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
-from jobcast.schedulers.pool_aggregates import ReadAggregates, tally_of
+from jobcast.schedulers.tentative_allocation import ReadAggregates, tally_of
 from jobcast.simulator.cluster import ClusterState, Placements
 from jobcast.simulator.engine import replay
 from jobcast.simulator.queues import COMPACT_AFTER, PendingQueue, Run
@@ -219,13 +219,6 @@ def test_taking_heads_frees_memory():
     assert len(run) == 1
     assert len(run._entries) <= 2 * COMPACT_AFTER
     assert run.first(set()) == entries[-1]
-
-
-def test_an_empty_queue_has_nothing():
-    queue = PendingQueue()
-    assert queue.head() is None
-    assert queue.first(inf, inf) is None
-    assert job(0) not in queue
 
 
 QUOTAS = {"p": 3, "q": 5, "r": 8}

@@ -10,22 +10,22 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.sia import Sia
-from jobcast.simulator.closed_loop_forecasts import KnownDurations, RunRandom
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import (
     Arrivals,
     Conservative,
+    KnownDurations,
+    Mixed,
     Noisy,
     Oracle,
     Random,
+    RunRandom,
     UpcomingLoads,
     bin_durations_s,
 )
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.mixed_source import Mixed
 from jobcast.simulator.workload import Workload
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)
@@ -139,9 +139,16 @@ def test_noisy_goes_from_the_truth_to_its_opposite():
                 assert right.new_load(pool, horizon) == oracle.new_load(pool, horizon)
                 made_up = drawn.new_load(pool, horizon) if not truth else oracle.new_load(pool, horizon)
                 assert wrong.new_load(pool, horizon) == made_up
+                exact = oracle.load_quantiles(pool, horizon, LEVELS)
+                assert right.load_quantiles(pool, horizon, LEVELS) == exact
+                # A no that is always wrong is a yes.
+                told = [one.arrival_probability(pool, horizon) for one in (oracle, right, wrong)]
+                assert told[0] == told[1] == told[2]
     assert [right.duration_s(job) for job in made.jobs] == [oracle.duration_s(job) for job in made.jobs]
     assert [right.duration_bin(job) for job in made.jobs] == [oracle.duration_bin(job) for job in made.jobs]
     assert [wrong.duration_bin(job) for job in made.jobs] == [drawn.duration_bin(job) for job in made.jobs]
+    assert right.duration_probabilities(made.jobs[5]) == oracle.duration_probabilities(made.jobs[5])
+    assert wrong.duration_probabilities(made.jobs[5]) == (0.25, 0.25, 0.25, 0.25)
 
 
 def test_noisy_errs_as_often_as_it_is_told():
@@ -241,24 +248,6 @@ def test_random_admits_that_it_knows_nothing():
         largest = source.new_load("p", 300.0)
         assert source.load_quantiles("p", 300.0, (0.5, 0.51)) == (0.0, largest)
     assert {source.duration_probabilities(job) for job in made.jobs} == {(0.25, 0.25, 0.25, 0.25)}
-
-
-def test_noise_of_none_is_certain_and_of_one_is_certain_of_the_opposite():
-    made = many(300)
-    oracle, right, wrong = Oracle(made), Noisy(made, 0.0), Noisy(made, 1.0)
-    for at in range(0, 30_000, 700):
-        for source in (oracle, right, wrong):
-            source.advance(float(at))
-        for pool in "pq":
-            for horizon_s in HORIZONS_S:
-                exact = oracle.load_quantiles(pool, horizon_s, LEVELS)
-                assert right.load_quantiles(pool, horizon_s, LEVELS) == exact
-                truth = oracle.arrival_probability(pool, horizon_s)
-                assert right.arrival_probability(pool, horizon_s) == truth
-                assert wrong.arrival_probability(pool, horizon_s) == truth  # a no that is always wrong is a yes
-    job = made.jobs[5]
-    assert right.duration_probabilities(job) == oracle.duration_probabilities(job)
-    assert wrong.duration_probabilities(job) == (0.25, 0.25, 0.25, 0.25)
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.4])
@@ -409,13 +398,6 @@ def test_in_an_open_run_the_sliding_maximum_of_the_past_is_that_of_the_trace(mad
 
     replay(made, Asking(), told, history)
     assert len(set(loads)) > 5
-
-
-def test_with_it_sia_decides_as_with_random(made):
-    history = RunHistory(["p", "q"])
-    told, expected = RunRandom(history, seed=1), Random(made, seed=1)
-    log, other = replay(made, Sia(told), told, history), replay(made, Sia(expected), expected)
-    assert log.start_s.tolist() == other.start_s.tolist()
 
 
 ARRIVING = st.lists(st.tuples(st.sampled_from("pq"), st.integers(0, 50), st.integers(1, 4)), max_size=20)

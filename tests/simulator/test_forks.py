@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.domain.dependencies import Succession
 from jobcast.domain.goodput import Phase
-from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.jobs import Job, Outcome, Pool, Succession
 from jobcast.domain.policy import Trigger
 from jobcast.domain.training import Regime, Training
 from jobcast.live.completion_forecasts import believed_now, completions

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain import tolerance
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import RunLog, Spans, flat_spans
+from jobcast.simulator.log import RunLog, Spans, by_job, flat_spans, joined
 from jobcast.simulator.metrics import (
     against,
     fair_finish_s,
@@ -23,7 +23,6 @@ from jobcast.simulator.metrics import (
     static_contention,
     utilization_over_time,
 )
-from jobcast.simulator.spans import by_job, joined
 
 
 def make_log(rows, quotas=(4, 2), policy="x"):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.elastic import Floats, Ints
-from jobcast.models.completion.declared_sizes import DeclaredSizes
 from jobcast.models.completion.intervals import LEAST_S, Interval, IntervalTracker, Position, interval_figures
 from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
+from jobcast.models.completion.job_size import DeclaredSizes
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_futures
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT

@@ -9,7 +9,6 @@ import numpy as np
 from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
 from jobcast.domain.errors import DecisionError
-from jobcast.models.completion.declared_sizes import DeclaredSizes
 from jobcast.models.completion.job_completions import (
     SPREAD,
     ArrivalDraws,
@@ -18,6 +17,7 @@ from jobcast.models.completion.job_completions import (
     SizeForecaster,
     SizeSample,
 )
+from jobcast.models.completion.job_size import DeclaredSizes
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
 

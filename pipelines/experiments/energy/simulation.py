@@ -16,9 +16,8 @@ from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.epochs import Epochs
-from jobcast.simulator.log import RunLog
+from jobcast.simulator.log import RunLog, by_job
 from jobcast.simulator.meters import EnergyMeter, Timed
-from jobcast.simulator.spans import by_job
 
 PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
 """Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jobcast.features.arrivals import TABLE_9
 from jobcast.features.corpus import Corpus, build_corpus
-from jobcast.features.feature_sets import TABLE_9
 from jobcast.models.algorithms import ALGORITHMS as MODELS
 from jobcast.models.algorithms import PAPER, Settings
 from jobcast.models.arrival_folds import FOLDS, cuts

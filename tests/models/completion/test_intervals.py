@@ -10,7 +10,6 @@ from jobcast.models.completion.intervals import (
     IntervalTracker,
     Position,
     interval_figures,
-    pinball,
     survival,
 )
 
@@ -98,12 +97,6 @@ def test_figures_by_hand():
     low = (0.05 * np.log(5.0) + 0.05 * np.log(10.0 * np.e)) / 3
     high = (0.05 * np.log(2.0) + 0.95 * 1.0) / 3
     assert told["pinball"] == pytest.approx((low + high) / 2)
-
-
-def test_pinball_loss_is_least_at_the_quantile():
-    values = np.arange(1000.0)
-    losses = [pinball(values, np.full(1000, at), 0.9) for at in (800.0, 899.5, 990.0)]
-    assert np.argmin(losses) == 1
 
 
 def test_survival_by_hand():

@@ -263,14 +263,10 @@ def test_a_given_prior_is_kept_and_used():
     assert forecast.weights[0].tolist() == [1.0] + [0.0] * 10
 
 
-def test_saving_keeps_every_bit(tmp_path):
-    model = AccuracyCurve().fit(three_apps())
-    model.save(tmp_path / "one")
-    AccuracyCurve.load(tmp_path / "one").save(tmp_path / "two")
+def test_the_order_of_the_curves_changes_no_bit(tmp_path):
+    for name, curves in (("one", three_apps()), ("two", reversed(three_apps()))):
+        AccuracyCurve().fit(list(curves)).save(tmp_path / name)
     assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "two" / "metadata.json").read_bytes()
-    again = AccuracyCurve().fit(list(reversed(three_apps())))
-    again.save(tmp_path / "three")
-    assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "three" / "metadata.json").read_bytes()
 
 
 @pytest.fixture(scope="module")

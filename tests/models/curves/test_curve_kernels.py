@@ -5,8 +5,8 @@ import pytest
 
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import parameter_counts
+from jobcast.models.curves.forecast import FIRST_CUTS, cuts_of, stretch_of, untold_sd
 from jobcast.models.curves.kernels import STEPS, fit_families, value_and_gradient
-from jobcast.models.curves.milestones import FIRST_CUTS, cuts_of, stretch_of, untold_sd
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.models.curves.rates import RATES, median_place, rises_ahead, weigh_rates
 from jobcast.models.curves.scaling import CENTER, LEVEL, SCALE_WIDTH

@@ -162,7 +162,7 @@ def test_an_interrupted_registration_leaves_the_versions_as_they_were(run, shell
 
 
 def test_an_interrupted_simulation_writes_nothing(run, shell, tmp_path, monkeypatch):
-    from jobcast.schedulers.fcfs import Fcfs
+    from jobcast.schedulers.pool_rules import Fcfs
 
     decide, left = Fcfs.decide, [50]
 

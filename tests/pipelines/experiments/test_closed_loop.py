@@ -6,8 +6,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.sources import Sources
-from jobcast.simulator.closed_loop_forecasts import KnownDurations, RunRandom
-from jobcast.simulator.forecast_sources import Conservative
+from jobcast.simulator.forecast_sources import Conservative, KnownDurations, RunRandom
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario

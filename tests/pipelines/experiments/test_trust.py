@@ -261,7 +261,7 @@ def test_an_installed_source_that_cannot_be_used_is_named_or_degrades(shell, sim
 
 
 THEIR_POLICIES = """
-from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.policies import PolicyFactory
 
 nothing = None

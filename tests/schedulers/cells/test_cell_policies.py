@@ -167,15 +167,6 @@ def test_with_exact_forecasts_and_free_resuming_nobody_ends_later(drawn, seed, s
     assert (log.end_s <= log_of(made, "fcfs", None).end_s + 1e-6).all()
 
 
-@given(seed=SEEDS, follow=st.booleans(), resume_s=st.sampled_from((0.0, 30.0)))
-def test_wrong_forecasts_and_odd_widths_end_all_jobs(drawn, seed, follow, resume_s):
-    """The engine refuses cells that are taken, and to stop a job that does not allow it."""
-    made = replace(stoppable(drawn(seed, widths=(1, 2, 3, 5, 8, 12, 16)), 0.5, seed), resume_s=resume_s)
-    source = Random(made, seed, horizons_min=HORIZONS_MIN)
-    log = log_of(made, "sia_preempt", source, follow=follow, resume_s=resume_s)
-    assert (log.end_s - log.start_s + 1e-6 >= log.duration_s).all()
-
-
 @given(seed=SEEDS)
 @settings(max_examples=30)
 def test_without_jobs_that_may_be_stopped_it_is_sia(drawn, seed):

@@ -162,11 +162,3 @@ def test_more_urgent_closer_to_the_end_or_longer_waiting_is_never_later(view, da
     before, after = (job_order(one, task_priorities(one, by_hour())).tolist() for one in (view, raised))
     assert after.index(job) <= before.index(job)
     assert sorted(after) == sorted(before)
-
-
-def test_a_deadline_that_has_passed_counts_no_longer_unless_it_is_to():
-    late = diamond(deadline_s=NOW_S - HOUR_S)
-    counted = task_priorities(late, by_hour(late=True))
-    ignored = task_priorities(late, by_hour())
-    np.testing.assert_array_equal(ignored, task_priorities(late, by_hour(deadline=False)))
-    assert (counted != ignored).all()

@@ -26,35 +26,6 @@ def column(view, name):
     return rows_of(view)[:, JOB_FEATURES.index(name)].tolist()
 
 
-def test_columns_hold_what_their_names_say():
-    job = TaskJob(
-        workers=4, chain=True, server=True, gpu=0.5, iterations=100, epochs=10, deadline_s=7200.0, urgency=9.0,
-        target=0.8, algorithm=3, volume_mb=50.0, iteration_s=36.0,
-    )  # fmt: skip
-    view = view_of(jobs_of(job), cluster_of(2, 4), done=[50.0], now_s=3600.0)
-
-    def log_minutes(minutes):
-        return np.log1p(minutes) / 8.0
-
-    def of(name):
-        return column(view, name)[0]
-
-    assert of("waited") == log_minutes(60.0)
-    assert of("remaining") == log_minutes(30.0)  # 50 iterations of 36 s
-    assert of("gpu_time") == log_minutes(60.0)  # on 4 x 0.5 GPUs
-    assert of("to_deadline") == log_minutes(60.0)
-    assert np.isclose(of("slack"), np.tanh(1800.0 / 21600.0))
-    assert (of("late"), of("out_of_reach"), of("urgency"), of("urgent")) == (0.0, 0.0, 0.9, 1.0)
-    assert (of("progress"), of("first_epochs")) == (0.5, 1 / 6)
-    assert np.isclose(of("accuracy_gap"), 0.8 - view.accuracy[0])
-    assert (of("algorithm_3"), of("algorithm_2"), of("largest_part"), of("queued_share")) == (1.0, 0.0, 0.25, 1.0)
-    assert np.isclose(of("depth"), np.log1p(4) / 4.0)
-    assert np.isclose(of("width"), np.log1p(1) / 4.0)
-    assert np.isclose(of("volume"), np.log1p(50.0 * (3 + 1 + 4)) / 10.0)  # chain, to the server, from it
-    assert np.isclose(of("cpu"), 5.0 / 64.0)
-    assert of("final_known") == of("hold") == 0.0
-
-
 def test_a_job_that_cannot_end_by_its_deadline_is_told():
     rows = jobs_of(TaskJob(deadline_s=50.0), TaskJob(deadline_s=150.0), TaskJob(deadline_s=250.0))
     view = view_of(rows, cluster_of(1, 1), now_s=100.0)

@@ -176,17 +176,6 @@ def test_nodes_hold_what_jobs_hold_and_no_more_than_they_have(name, case):
         assert run.state.locality[active].tolist() == ((on_node > 0).sum(axis=1) > least_nodes).tolist()
 
 
-@examples(max_examples=40)
-@given(case=cases(placed=True, types=2))
-def test_nodes_of_a_type_hold_that_type(case):
-    run = case.run(FIFO)
-    run.submit(len(case.jobs.size_s))
-    for kind in (0, 1):
-        there = run.state.on_node[:, case.cluster.node_type == kind].sum(axis=1)
-        active = run.state.active[: run.state.count[1]]
-        assert there[active].tolist() == run.state.gpus[active, kind].tolist()
-
-
 POLICIES = policies()
 
 
@@ -231,18 +220,6 @@ def test_fifo_forecasts_are_exact(case):
     """No later job delays an earlier one. PCS, section 2.2."""
     log = case.log(FIFO, predict=True)
     assert log.columns["predicted_end_s"] == pytest.approx(log.end_s, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", POLICIES)
-@examples(max_examples=20)
-@given(case=cases())
-def test_runs_are_repeatable_and_may_be_interrupted(name, case):
-    whole, stepwise = case.log(POLICIES[name], predict=True), case.run(POLICIES[name])
-    for arrived in range(1, len(case.jobs.size_s) + 1):
-        stepwise.forecast(arrived)
-    stepwise.finish()
-    assert stepwise.log().end_s.tolist() == whole.end_s.tolist()
-    assert stepwise.log().columns["predicted_end_s"].tolist() == whole.columns["predicted_end_s"].tolist()
 
 
 def test_figure_1_delays_of_the_first_job():

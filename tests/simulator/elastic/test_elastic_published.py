@@ -18,12 +18,7 @@ from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
 
 GPUS = 64
 JOBS = 301
-AVERAGES = {
-    "FIFO": (493_827, 1_649_041, 0.0, 0.0),
-    "SRSF": (350_726, 2_213_543, 23.3, 134.0),
-    "PCS_bal": (457_231, 1_867_978, 1.49, 29.0),
-}
-"""Mean and p99 of the JCT in s, mean and p99 of the prediction error in %, as measured there."""
+NAMES = ("FIFO", "SRSF", "PCS_bal")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +51,7 @@ def policy(name, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", AVERAGES)
+@pytest.mark.parametrize("name", NAMES)
 def test_copies_of_the_engine_forecast_what_is_forecast_there(name, folder):
     jobs = first_jobs(folder, JOBS)
     rule, cluster = policy(name, folder), cluster_of(GPUS)
@@ -70,7 +65,7 @@ def test_copies_of_the_engine_forecast_what_is_forecast_there(name, folder):
     assert log.columns["predicted_end_s"] - log.submit_s == pytest.approx(measured, abs=1e-6, rel=0)
 
 
-@pytest.fixture(scope="module", params=AVERAGES)
+@pytest.fixture(scope="module", params=NAMES)
 def played(request, folder):
     """Name, log with forecasts, the published figures."""
     jobs = first_jobs(folder, JOBS)
@@ -94,16 +89,6 @@ def test_fair_finish_times_are_those_found_there(played):
     _, log, measured = played
     fair_s = log.columns["work_s"] / np.minimum(GPUS / log.columns["contention_events"], log.gpus)
     assert fair_s == pytest.approx(measured["fair_finish_time_s"].to_numpy(), abs=1e-3, rel=0)
-
-
-def test_averages_are_those_found_there(played):
-    name, log, _ = played
-    jct_s, predicted_s = log.end_s - log.submit_s, log.columns["predicted_end_s"] - log.submit_s
-    error = 100.0 * np.abs(jct_s - predicted_s) / predicted_s
-    mean_s, p99_s, mean_error, p99_error = AVERAGES[name]
-    assert (jct_s.mean(), np.percentile(jct_s, 99)) == pytest.approx((mean_s, p99_s), abs=0.5)
-    assert error.mean() == pytest.approx(mean_error, abs=0.05)
-    assert np.percentile(error, 99) == pytest.approx(p99_error, abs=0.5)
 
 
 @pytest.mark.parametrize(("pending_lease", "error_percent"), [(True, 0.03), (False, 3.9)])

@@ -37,13 +37,6 @@ def test_cost_of_two_jobs_on_a_node():
     assert found.eur == pytest.approx([0.007, 0.0], rel=1e-12)
 
 
-def test_a_handover_at_an_instant_is_no_peak():
-    found = cost_of_spans(
-        spans_of((0, 0, 2, 0.0, 10.0), (1, 0, 2, 10.0, 20.0)), cluster_of((1, NODE), pue=1.0, price=1.0)
-    )
-    assert found.kwh * 3.6e6 == pytest.approx([3600.0], rel=1e-12)
-
-
 def test_idle_nodes_count_between_the_bounds():
     cluster = cluster_of((1, (40.0, 100.0)), (1, (10.0, 100.0)))
     one = spans_of((0, 0, 1, 100.0, 150.0))
@@ -51,13 +44,6 @@ def test_idle_nodes_count_between_the_bounds():
     assert cost_of_spans(one, cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([5000.0 + 6000.0, 2000.0])
     assert cost_of_spans(spans_of(), cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([8000.0, 2000.0])
     assert not cost_of_spans(spans_of(), cluster).eur.any()
-
-
-def test_a_century_is_integrated_exactly():
-    """36,525 days of 24 h: 8 h of 0.1 and 16 h of 0.25 EUR/kWh at 1 kW."""
-    cluster = cluster_of((1, (0.0, 1000.0)), pue=2.0, tariff=tariff_of((0, 0.1), (8, 0.25)))
-    found = cost_of_spans(spans_of((0, 0, 1, 3600.0, 3600.0 + 36_525 * DAY_S)), cluster)
-    assert found.eur == pytest.approx([36_525 * (0.8 + 4.0) * 2.0], rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from jobcast.domain.energy import Deployment, EnergyCluster, EpochTimes
 from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.simulator.log import by_job
 from jobcast.simulator.metrics import figures, tardiness_eur, tardiness_s
-from jobcast.simulator.spans import by_job
 from tests.simulator.energy.energy_cases import (
     EnergyJob,
     Told,
@@ -217,12 +217,6 @@ def test_what_cannot_be_is_refused(node, gpus, told):
     jobs = jobs_of(*(EnergyJob(submit_s=50.0, epoch_s=((9.0,), (inf, 9.0))) for _ in range(2)), cluster=cluster)
     with pytest.raises(DecisionError, match=f"policy wrong at 50.000000 s: .*{told}"):
         replayed(workload_of(jobs, cluster), Answer(node, gpus))
-
-
-def test_jobs_left_for_ever_are_noticed():
-    jobs = jobs_of(EnergyJob(), EnergyJob(submit_s=9.0))
-    with pytest.raises(DecisionError, match=r"policy script at .* s: 2 jobs are pending, job j0 first, while none"):
-        replayed(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), Script({}))
 
 
 def test_jobs_moved_for_ever_are_noticed():

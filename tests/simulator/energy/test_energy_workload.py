@@ -75,12 +75,6 @@ def test_shapes(lacking):
     assert f"{shape}" in refused(replace(world, true_s=world.true_s[lacking]), TraceError)
 
 
-def test_settings_of_the_law():
-    world = workload_of(jobs_of(EnergyJob(epoch_s=BOTH), cluster=CLUSTER), CLUSTER)
-    with pytest.raises(ConfigError, match=r"snapshot_epochs is 0\.5"):
-        world.law(snapshot_epochs=0.5)
-
-
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

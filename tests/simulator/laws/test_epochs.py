@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.dependencies import Succession
 from jobcast.domain.elastic import ElasticView
 from jobcast.domain.energy import EpochTimes
 from jobcast.domain.errors import DecisionError
-from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
+from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool, Succession
 from jobcast.domain.policy import Decision, Grant
 from jobcast.domain.training import Regime, Training
 from jobcast.simulator.engine import Simulation

@@ -9,9 +9,7 @@ from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.policy import Decision, Grant
 from jobcast.domain.tasks import QUEUED, TaskView
-from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.tasks import Tasks
 from tests.contract.random_jobs import check_same
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, simulation_of, workload_of
@@ -127,12 +125,6 @@ def test_what_does_not_fit_waits_and_so_does_what_comes_after_it():
     assert log.start_s.tolist() == [0.0, 100.0, 100.0]
 
 
-def test_memory_leaves_gpus_unused():
-    """Two workers a server have the memory, whatever GPUs there are."""
-    log, _ = run([TaskJob(workers=4, memory=100.0)], {0: {0: (4,)}}, cluster=cluster_of(2, 4))
-    assert log.spans.gpus.tolist() == [2.0, 2.0]
-
-
 def test_memory_is_used_to_the_last_byte():
     """Two workers, or a worker and its parameter server, need all of a server's 244 GB."""
     log, _ = run([TaskJob(workers=4, memory=122.0)], {0: {0: (4,)}}, cluster=cluster_of(2, 4))
@@ -171,17 +163,6 @@ def test_named_cells_are_kept_to():
 def test_more_gpus_than_asked_for_are_refused():
     with pytest.raises(DecisionError, match="cannot start job job-0: it needs 2 GPUs, it is given 3"):
         run([pair()], {0: {0: (3,)}})
-
-
-@pytest.mark.parametrize("name", ["fcfs", "ssf", "srpt", "las"])
-def test_policies_of_whole_jobs_run_in_a_world_of_tasks(name):
-    rows = [TaskJob(submit_s=10.0 * number, workers=1 + number % 4, gpu=0.8, iterations=50.0) for number in range(12)]
-    workload = workload_of(rows, THREE_SERVERS)
-    truth = Oracle(workload.whole())
-    log = replay(workload.whole(), make_policy(name, truth), truth, law=Tasks(workload))
-    assert np.isfinite(log.end_s).all()
-    held = [log.spans.gpus[log.spans.from_s == start_s].sum() for start_s in np.unique(log.spans.from_s)]
-    assert max(held) <= log.total_gpus
 
 
 def test_a_copy_of_a_law_goes_its_own_way():

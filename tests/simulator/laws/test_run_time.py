@@ -4,8 +4,6 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
@@ -93,26 +91,6 @@ def test_a_stop_within_the_start_gains_nothing():
     log = replay(adaptive(restart_s=20.0), policy)
     assert policy.seen[30.0].run_s == 0.0
     assert log.end_s.tolist() == [30.0 + 20.0 + RUN_S]
-
-
-@given(st.lists(st.integers(1, 200), min_size=1, max_size=6, unique=True), st.floats(0.0, 30.0, allow_subnormal=False))
-def test_stops_never_change_the_work(instants, restart_s):
-    """Whatever it is stopped and started, a job's progress takes exactly its run time."""
-    times = sorted(10.0 * instant for instant in instants)
-    script = {0.0: ("start", times[0])}
-    for index, time in enumerate(times):
-        following = times[index + 1] if index + 1 < len(times) else None
-        script[time] = ("stop" if index % 2 == 0 else "start", following or time + 10.0)
-    if len(times) % 2 == 1:
-        script[times[-1] + 10.0] = ("start", None)
-    policy = Watching(script)
-    log = replay(adaptive(restart_s), policy)
-    spans = log.spans
-    lost = sum(min(restart_s, end - start) for start, end in zip(spans.from_s, spans.until_s, strict=True))
-    held = float((spans.until_s - spans.from_s).sum())
-    assert held - lost == pytest.approx(RUN_S, abs=1e-6)
-    seen = [service.progress.epochs for service in policy.seen.values()]
-    assert seen == sorted(seen)
 
 
 def test_the_job_itself_says_nothing_of_its_regimes():

@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
 from jobcast.simulator.laws.tasks import PATIENCE
 from jobcast.simulator.metrics import queued_s
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, replay_tasks, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
 
 TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3
@@ -217,15 +217,6 @@ def test_loads_fluctuate_every_five_minutes_but_memory_does_not():
     assert log.columns["done"][0] == 6000.0
 
 
-def test_loads_are_those_of_the_tasks_that_are_there():
-    rows = [TaskJob(iterations=400.0), TaskJob(workers=3, gpu=(0.2, 0.9, 0.4), iterations=30.0)]
-    gpu_of = np.array([0, 0, 2, 3])
-    _, policy = run(rows, {0: {"put": list(enumerate(gpu_of))}}, fluctuation=0.3)
-    load, _ = loads_of(TWO_SERVERS, policy.seen[1]["task_load"], np.array([0, -1, -1, -1]))
-    assert np.allclose(policy.seen[1]["load"], load)
-    assert (policy.seen[1]["task_load"][1:, GPU] == [0.2, 0.9, 0.4]).all()  # over, and back to what is used at rest
-
-
 def test_progress_is_told_to_the_end():
     told = []
     rows = [TaskJob(iterations=60.0 * 450)]
@@ -280,11 +271,6 @@ def test_more_memory_than_there_is_is_refused():
     )
     full, _ = run(rows, {0: {"put": [(0, 0), (1, 1), (2, 2)]}}, cluster=cluster_of(2, 2, memory=200.0))
     assert full.end_s[0] == 100.0
-
-
-def test_a_job_that_is_over_is_not_active():
-    told = wrong({0: {"put": [(0, 0)]}, 120: {"put": [(0, 0)]}}, rows=(TaskJob(), TaskJob(submit_s=30.0)))
-    assert told == "policy script at 120.000000 s: cannot place job job-0: it is not active"
 
 
 def test_jobs_left_for_ever_are_refused():

@@ -17,7 +17,7 @@ from jobcast.pipelines.experiments.explain.explanation import explain
 from jobcast.pipelines.experiments.explain.narration import tell
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.run_record import record_folder
-from jobcast.schedulers.hived import HiveD
+from jobcast.schedulers.pool_rules import HiveD
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia_vc import SiaVc
 from jobcast.simulator.engine import replay

@@ -1,7 +1,7 @@
 """Who is named for a job that was slowed or helped: the reason is known by construction."""
 
 from jobcast.pipelines.experiments.explain.narration import tell
-from jobcast.schedulers.hived import HiveD
+from jobcast.schedulers.pool_rules import HiveD
 
 LENT = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 200, 1), ("a1", "a", 100, 10, 1)]
 """b0 takes b's quota; b1 wants a's GPU for 200 minutes; a1 is due at 100."""

@@ -6,8 +6,7 @@ from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
 from jobcast.pipelines.experiments.explain.narration import tell
 from jobcast.pipelines.experiments.explain.phrases import said_of
 from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
-from jobcast.schedulers.hived import HiveD
-from jobcast.schedulers.mmfs import MaxMinFair
+from jobcast.schedulers.pool_rules import HiveD, MaxMinFair
 from jobcast.schedulers.sia_vc import SiaVc
 
 EACH_ONE = {"a": 1, "b": 1}

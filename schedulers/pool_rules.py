@@ -1,4 +1,9 @@
-"""Shortest service first, within each pool or over all of them, and shortest job first. SIA, sections 4.1 and 6.1."""
+"""Rules over pools that look at no arrivals to come. SIA, sections 4.1, 6.1 and 6.4.
+
+First come, first served within each pool, nothing shared: the baseline; shortest service first, within each pool or
+over all of them, and shortest job first; max-min fair sharing between the pools that have jobs pending; and HiveD
+without preemption (HiveD*): quotas first, then anybody on what idles.
+"""
 
 from math import inf
 
@@ -7,6 +12,21 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.domain.rounding import rounded
 from jobcast.schedulers.tentative_allocation import Placed, TentativeAllocation
+
+
+class Fcfs(Placed):
+    """Start each pool's jobs in order of submission while they fit its quota; the head blocks the rest."""
+
+    name = "fcfs"
+    # Futures are played without later arrivals where these delay nobody.
+    overtakes = False
+
+    def decide(self, view: View) -> Decision:
+        """Only a pool with an arrival or a completion can have something to start."""
+        draft = self.placer.draft(view)
+        for pool in view.touched:
+            draft.dedicate_heads(pool)
+        return draft.decision()
 
 
 class ShortestServiceFirst(Placed):
@@ -71,3 +91,42 @@ class GlobalShortestServiceFirst(ShortestServiceFirst):
 
     def _of(self, draft: TentativeAllocation, pool: PoolView) -> Job | None:
         return draft.first(pool, draft.room, inf) if self._backfill else draft.head(pool)
+
+
+class MaxMinFair(Placed):
+    """Visit pools in increasing allocation / quota, and start the head of the first whose head fits the idle GPUs.
+
+    Parameters
+    ----------
+    strict : the first pool with jobs pending blocks the others if its head does not fit
+    """
+
+    name = "mmfs"
+
+    def __init__(self, strict: bool = False) -> None:
+        self._strict = strict
+
+    def decide(self, view: View) -> Decision:
+        """One head at a time, the order of the pools worked out anew after each."""
+        draft = self.placer.draft(view)
+        draft.start_heads(draft.start, self._strict)
+        return draft.decision()
+
+
+class HiveD(Placed):
+    """Serve each pool from its quota in order of submission, then lend whatever idles to the heads of the queues.
+
+    HiveD (OSDI 2020) runs jobs beyond their pool's quota on idle GPUs and preempts them when the GPUs are asked back;
+    in SIA's adaptation, HiveD*, whatever has started runs to its end, so that a pool may find its quota lent out. A job
+    is dedicated or spare for life, and nothing of the future is looked at. Both kinds of jobs come from the pool with
+    the smallest allocation / quota whose head fits; equal pools go by name.
+    """
+
+    name = "hived"
+
+    def decide(self, view: View) -> Decision:
+        """Dedicated jobs as in AllocateDedicatedResources of SIA, Figure 7, then opportunistic ones."""
+        draft = self.placer.draft(view)
+        draft.start_heads(draft.dedicate)
+        draft.start_heads(draft.lend)
+        return draft.decision()

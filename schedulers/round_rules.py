@@ -1,0 +1,196 @@
+"""Rules that choose each round's jobs from the state of the round.
+
+Shortest remaining time first and least attained service first: jobs ranked by one number each. Gandiva-Fair: shares by
+tickets, handed out by stride or lottery. Themis: of the jobs that are treated worst, those that gain the most.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, log
+
+import numpy as np
+
+from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded
+from jobcast.domain.rounds import ActiveJob, RoundState
+from jobcast.schedulers.packing import first_fit, most_valuable
+from jobcast.schedulers.run_times import RunTimes
+
+
+class ShortestRemaining:
+    """Run the jobs that have the least left, and behind them whatever fits.
+
+    Schrage, "A proof of the optimality of the shortest remaining processing time discipline", 1968.
+
+    Parameters
+    ----------
+    estimates : tells remaining run times
+    gpu_time : rank by remaining time x width, the GPU time that a job still takes, instead of the time alone
+    """
+
+    name = "srpt"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
+
+    def __init__(self, estimates: RunTimes, gpu_time: bool = False) -> None:
+        self._estimates = estimates
+        self._gpu_time = gpu_time
+
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        """Least left first; ties go to running jobs, then by submission."""
+        # Rounded keys: sums of epochs differ in their last bits from machine to machine.
+        ordered = sorted(state.active, key=self._rank)
+        return first_fit((active.job for active in ordered), state.total_gpus)
+
+    def _rank(self, active: ActiveJob) -> tuple[float, bool, int]:
+        left_s = self._estimates.remaining_s(active) * (active.job.gpus if self._gpu_time else 1)
+        return rounded(left_s), not active.running, active.job.seq
+
+
+class LeastAttained:
+    """Run the jobs that have had the least GPU time for their weight, and behind them whatever fits.
+
+    Service counts in two dimensions, time x GPUs, as in Tiresias (NSDI 2019), without its queues: each
+    round ranks anew. Nothing is known of the future.
+    """
+
+    name = "las"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
+
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        """Least service first; ties go to running jobs, then by submission."""
+        # Ties go to who runs, so that nobody is stopped for an equal.
+        ordered = sorted(state.active, key=_rank)
+        return first_fit((active.job for active in ordered), state.total_gpus)
+
+
+def _rank(active: ActiveJob) -> tuple[float, bool, int]:
+    attained = active.held_s * active.job.gpus / active.weight
+    return rounded(attained), not active.running, active.job.seq
+
+
+WIDTH = "width"
+
+
+class GandivaFair:
+    """Give each job GPU time in proportion to its tickets. Gandiva-Fair (EuroSys 2020); Waldspurger, 1995.
+
+    A stride scheduler runs the jobs of the smallest pass; a job's pass grows with its GPU time / its tickets. A job
+    that arrives begins at the smallest pass of those present, so that it neither catches up nor waits. A lottery draws
+    the order of each round with chances in proportion to the tickets. Both fill up with whatever fits.
+
+    Parameters
+    ----------
+    tickets : `width`, a ticket a GPU (Shockwave, section 8.5: the default of Gandiva-Fair), or `equal`, one a job;
+        either times the job's weight
+    lottery : draw the order instead of keeping passes
+    seed : of draws, and of ties between passes
+
+    Notes
+    -----
+    As a share policy (`shares`) every job may run min(1, GPUs / jobs) of the time, whatever its width, as the
+    published simulator of Shockwave has it. With jobs wider than one GPU these shares claim more than the cluster;
+    the mechanism that follows them normalises. They are a pure function of the state.
+    """
+
+    name = "gandiva_fair"
+
+    def __init__(self, tickets: str = WIDTH, lottery: bool = False, seed: int = 0) -> None:
+        self._by_width = tickets == WIDTH
+        self._lottery = lottery
+        self._seed = seed
+        self._began: Mapping[int, float] = {}
+
+    def shares(self, state: RoundState) -> Sequence[float]:
+        """min(1, GPUs / jobs) for each active job, (n_active,)."""
+        count = len(state.active)
+        return [min(1.0, state.total_gpus / count)] * count if count else []
+
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        """Jobs of the smallest pass, or in drawn order."""
+        if not state.active:
+            return []
+        ranks = self._drawn(state) if self._lottery else self._passes(state)
+        ties = [self._tie(active) for active in state.active]
+        order = sorted(range(len(ranks)), key=lambda index: (ranks[index], ties[index]))
+        return first_fit((state.active[index].job for index in order), state.total_gpus)
+
+    def _tickets(self, active: ActiveJob) -> float:
+        return active.weight * (active.job.gpus if self._by_width else 1)
+
+    def _passes(self, state: RoundState) -> list[float]:
+        """(n_active,) passes; remembers at which pass each active job began."""
+        grown = [active.held_s * active.job.gpus / self._tickets(active) for active in state.active]
+        seqs = [active.job.seq for active in state.active]
+        present = [self._began[seq] + more for seq, more in zip(seqs, grown, strict=True) if seq in self._began]
+        # Who comes begins where the furthest behind stands: time before its arrival is not made up for.
+        entry = min(present, default=0.0)
+        self._began = {seq: self._began.get(seq, entry) for seq in seqs}
+        return [rounded(self._began[seq] + more) for seq, more in zip(seqs, grown, strict=True)]
+
+    def _drawn(self, state: RoundState) -> list[float]:
+        """Exponential draws at the rates of the tickets, (n_active,): their order is a lottery without replacement."""
+        # The round is part of the seed: draws do not depend on how often somebody asked before.
+        rng = np.random.default_rng([self._seed, state.index])
+        draws = rng.exponential(size=len(state.active))
+        tickets = np.array([self._tickets(active) for active in state.active])
+        drawn: list[float] = (draws / tickets).tolist()
+        return drawn
+
+    def _tie(self, active: ActiveJob) -> tuple[bool, float, int]:
+        """Running jobs first, then a number drawn for the job, then submission."""
+        # Drawn by job and not by position, so that a tie falls the same way in every round.
+        return not active.running, float(np.random.default_rng([self._seed, active.job.seq]).random()), active.job.seq
+
+
+# Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020).
+FILTER = 0.2
+
+
+class ThemisFilter:
+    """Offer each round to the share of jobs of the worst finish-time fairness. Themis (NSDI 2020); Shockwave, 2.1.
+
+    A job's fairness is (age + remaining time x contention) / (total time x contention), with the contention of the
+    moment, jobs / GPUs, at least 1 (Shockwave, equation 9). Among the filtered jobs the winners maximise the product of
+    valuations, 1 / fairness, over the sets that fit: the proportional fairness of Themis's partial allocation. Not to
+    run delays the estimated completion by a round, so that a job's gain is log((completion + round) / completion); the
+    best set is a knapsack, solved exactly. What they leave goes to the others, worst treated first, where Themis draws.
+
+    Parameters
+    ----------
+    estimates : tells run times as they are forecast at the moment
+    filter : share of jobs that are offered the round, Shockwave's f (Table 1 tries 1/3, 2/3 and 1)
+    """
+
+    name = "themis_filter"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
+
+    def __init__(self, estimates: RunTimes, filter: float = FILTER) -> None:
+        self._estimates = estimates
+        self._filter = filter
+
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        """Winners among the filtered, then whoever fits, worst treated first."""
+        if not state.active:
+            return []
+        # Below one job a GPU nobody waits, so that sharing slows nobody.
+        contention = max(1.0, len(state.active) / state.total_gpus)
+        ordered = sorted(state.active, key=lambda active: self._rank(active, state.now_s, contention))
+        offered = ordered[: ceil(self._filter * len(ordered))]
+        gains = [self._gain(active, state, contention) for active in offered]
+        won = most_valuable(gains, [active.job.gpus for active in offered], state.total_gpus)
+        winners = [offered[index].job for index in won]
+        taken = {job.seq for job in winners}
+        others = (active.job for active in ordered if active.job.seq not in taken)
+        return first_fit([*winners, *others], state.total_gpus)
+
+    def _completion_s(self, active: ActiveJob, now_s: float, contention: float) -> float:
+        return now_s - active.job.submit_s + self._estimates.remaining_s(active) * contention
+
+    def _rank(self, active: ActiveJob, now_s: float, contention: float) -> tuple[float, bool, int]:
+        fair_s = self._estimates.total_s(active) * contention
+        unfairness = active.job.weight * self._completion_s(active, now_s, contention) / fair_s
+        return -rounded(unfairness), not active.running, active.job.seq
+
+    def _gain(self, active: ActiveJob, state: RoundState, contention: float) -> float:
+        # At least a round, so that a job which is about to end has no infinite gain.
+        completion_s = max(self._completion_s(active, state.now_s, contention), state.round_s)
+        return rounded(active.job.weight * log((completion_s + state.round_s) / completion_s))
