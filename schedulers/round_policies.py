@@ -50,7 +50,7 @@ class ShockwaveSettings(NoiseSettings):
     lam: AtLeastZero = setting(3.0, "weight of the makespan")
     window: Count = setting(30, "rounds to plan")
     mode: Literal["reactive", "lazy"] = setting("reactive", "plan anew when a batch size changes, or not")
-    share: Share = setting(0.9, "of the makespan's bound: jobs that may have as much left come first")
+    share: Share = setting(0.92, "of the makespan's bound: jobs that may have as much left come first")
     quantile: Belief = setting(0.9, "level at which the longest jobs' time left is counted, where forecasts tell it")
     hedge: From0To1 = setting(1.0, "elsewhere, share of the way from the forecast to the present batch size")
     floor: Positive = setting(3.0, "added to each utility, share of epochs, before its logarithm is taken")

@@ -13,12 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
-from jobcast.pipelines.cli.main import command_named
+from jobcast.pipelines.cli.main import cli, command_named
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -105,7 +106,8 @@ def complaint(line: str) -> str | None:
     if words[0] == "jobcast":
         path, command = command_named(words[1:])
         rest = words[len(path.split()) :]
-        context = click.Context(command, info_name=path, resilient_parsing=True)
+        # As below `jobcast`: a command keeps the names of its help as it is first asked for them.
+        context = click.Context(command, parent=click.Context(cli), info_name=path, resilient_parsing=True)
         try:
             if isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
                 return f"no command {rest[0]}"
@@ -116,9 +118,11 @@ def complaint(line: str) -> str | None:
     if words[:3] == ["python", "-m", "pytest"]:
         missing = [one for one in words[3:4] if not (ROOT / one).exists()]
     elif words[:2] == ["python", "-m"]:
-        package, items = words[2].replace(".", "/"), [one for one in words[3:] if re.fullmatch(r"[a-z]\w+", one)]
-        places = [package, *(f"{package}/{one}" for one in items[:1])]
-        missing = [one for one in places if not ((ROOT / one).is_dir() or (ROOT / f"{one}.py").is_file())]
+        package, items = words[2].replace(".", "/"), [one for one in words[3:4] if re.fullmatch(r"[a-z]\w+", one)]
+        missing = [] if (ROOT / package).is_dir() or (ROOT / f"{package}.py").is_file() else [package]
+        if package.startswith("papers/") and not missing:
+            known = import_module(f"{words[2]}.__main__").ITEMS
+            missing = [one for one in items if one not in known]
     elif words[0] == "python":
         missing = [one for one in words[1:2] if not (ROOT / one).is_file()]
     else:

@@ -220,7 +220,9 @@ def _known_columns(trace: Trace) -> tuple[pl.DataFrame, list[str]]:
     """Columns that may be shared, without job ids, and the names of those that may not."""
     names = [name for name in trace.jobs.columns if name in SHARED]
     frame = trace.jobs.select(names)
-    powers = [pl.lit(2.0).pow(pl.col(name).log(2).ceil()).alias(name) for name in ROUNDED if name in names]
+    powers: list[pl.Expr | pl.Series] = [
+        pl.lit(2.0).pow(pl.col(name).log(2).ceil()).alias(name) for name in ROUNDED if name in names
+    ]
     if "state" in names:
         powers.append(public_states(frame["state"]))
     return frame.with_columns(powers), [name for name in trace.jobs.columns if name not in (*names, "job_id")]

@@ -93,8 +93,8 @@ def _loads(trace: Trace, like: Trace) -> Floats:
     index = trace.jobs["pool"].replace_strict(pools, range(len(pools)), default=-1).to_numpy()
     week = ((trace.submit_s - trace.submit_s[0]) // WEEK_S).astype(np.int64)
     known = (index >= 0) & (week < weeks)
-    cells = np.bincount(index[known] * weeks + week[known], trace.gpu_time_s[known], len(pools) * weeks)
-    return cells.reshape(len(pools), weeks)
+    sums = np.bincount(index[known] * weeks + week[known], trace.gpu_time_s[known], len(pools) * weeks)
+    return sums.astype(np.float64).reshape(len(pools), weeks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +225,11 @@ def linkage(log: Trace, export: Trace) -> dict[str, float]:
     """
     looks = [_looks(one) for one in (log, export)]
     found = looks[0].join(looks[1].group_by(pl.all()).len(), on=looks[0].columns, how="left")["len"].fill_null(0)
+    counts = found.to_numpy()
     return {
-        "median_set": float(found.median() or 0.0),
-        "alone": float((found == 1).mean() or 0.0),
-        "missed": float((found == 0).mean() or 0.0),
+        "median_set": float(np.median(counts)) if len(counts) else 0.0,
+        "alone": float((counts == 1).mean()) if len(counts) else 0.0,
+        "missed": float((counts == 0).mean()) if len(counts) else 0.0,
     }
 
 

@@ -72,7 +72,8 @@ class Items:
     @property
     def first(self) -> NDArray[np.bool_]:
         """Whether an item is the first of its burst."""
-        return np.diff(self.burst, prepend=-1) != 0
+        first: NDArray[np.bool_] = np.diff(self.burst, prepend=-1) != 0
+        return first
 
 
 def levels(old: Items, new: Items, *more: tuple[Ints, Ints]) -> Levels:
@@ -161,7 +162,8 @@ def _latent(scores: Floats, old: Items, new: Items, rng: np.random.Generator) ->
         rho = float(onwards[starts[its[0]]])
         burst[its] = lfilter([np.sqrt(1.0 - rho * rho)], [1.0, -rho], burst[its])
     own = rng.standard_normal(len(of_burst))
-    return np.sqrt(within) * burst[of_burst] + np.sqrt(1.0 - within) * own
+    latent: Floats = np.sqrt(within) * burst[of_burst] + np.sqrt(1.0 - within) * own
+    return latent
 
 
 def _mean_by(pairs: Floats, pool: Ints, at: Ints) -> Floats:
@@ -179,7 +181,8 @@ def _quantiles(values: Floats, its: Ints, key: Ints, level: Floats, rng: np.rand
     first = (np.cumsum(count) - count)[key]
     n = count[key]
     if not smooth:
-        return ordered[first + np.minimum((level * n).astype(np.int64), n - 1)]
+        drawn: Floats = ordered[first + np.minimum((level * n).astype(np.int64), n - 1)]
+        return drawn
     place = np.clip(level * n - 0.5, 0.0, n - 1.0)
     low = place.astype(np.int64)
     part = place - low
@@ -191,7 +194,8 @@ def _quantiles(values: Floats, its: Ints, key: Ints, level: Floats, rng: np.rand
     # a group of equal values is not repeated either
     shrink = np.where(spread > TINY, spread / np.sqrt(spread**2 + width**2), 1.0)
     noise = np.clip(rng.standard_normal(len(key)), -3.0, 3.0)
-    return mean[key] + shrink[key] * (drawn - mean[key] + width[key] * noise)
+    smoothed: Floats = mean[key] + shrink[key] * (drawn - mean[key] + width[key] * noise)
+    return smoothed
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +378,8 @@ def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: In
     made = np.bincount(drift[1], gpus * drawn_s, cells)
     factor = np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
     drawn_s = drawn_s * np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)[drift[1]]
-    return np.maximum(drawn_s, LEAST_DURATION_S)
+    corrected: Floats = np.maximum(drawn_s, LEAST_DURATION_S)
+    return corrected
 
 
 def _beside(trace: Trace, log: Log, jobs: Items, duration_s: Floats, rng: np.random.Generator) -> dict[str, pl.Series]:

@@ -51,7 +51,7 @@ def made_up_words(names: Collection[str], taken: Collection[str], rng: np.random
     rng : of the draw
 
     >>> made_up_words(["vision"], (), np.random.default_rng(0))
-    {'vision': 'pizonuno'}
+    {'vision': 'tepanaga'}
     """
     used = {text.casefold() for text in (*names, *taken) if text}
     words: dict[str, str] = {}

@@ -10,8 +10,8 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, horizon_label
+from jobcast.features.arrivals import PAPER_SETS, feature_sets
 from jobcast.features.corpus import build_corpus
-from jobcast.features.feature_sets import PAPER_SETS, feature_sets
 from jobcast.models.evaluation.ablation import EVEN_ODDS, PaperRecipe
 from jobcast.models.evaluation.arrivals import recall_by_pool, recall_per_pool_hour
 from jobcast.models.evaluation.intervals import duration_groups, mean_durations_min

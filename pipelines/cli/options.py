@@ -12,7 +12,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
 from jobcast.pipelines.report.compiling import tell_compiling
 from jobcast.pipelines.report.console import Console
-from jobcast.pipelines.report.files import check_outputs, to_json, write_text
+from jobcast.pipelines.report.files import OUTPUTS, check_outputs, to_json, write_text
 from jobcast.pipelines.report.formatting import counted, parse_time, times_in
 
 if TYPE_CHECKING:
@@ -270,10 +270,6 @@ def emit_json(value: dict[str, Any], json_to: str | None) -> None:
         click.echo(to_json(value), nl=False)
     elif json_to:
         write_text(Path(json_to), to_json(value))
-
-
-OUTPUTS = ("--json", "--out", "--html", "--switches-out")
-"""Options that say where a result goes."""
 
 
 def asked_words(words: Sequence[str]) -> list[str]:

@@ -79,7 +79,7 @@ class Replays:
         if self.users:
             names, of = np.unique(np.concatenate(self.users).astype(str), return_inverse=True)
             by_person = np.bincount(of, late_h, len(names))
-            later = is_slowed(by_person, np.zeros(len(names)))
+            later = is_slowed(by_person.astype(np.float64), np.zeros(len(names)))
             found |= {"people": len(names), "people_slowed": int(later.sum())}
             found |= {"people_slowed_worst_h": float(by_person.max(initial=0.0))}
         return found
@@ -158,10 +158,12 @@ def rows_of_folder(jobs: pl.DataFrame, figures: Mapping[str, Any]) -> list[Repla
     windows = sorted({row["window"] for row in figures["rows"]})
     parts = {label: part for label, part in parts.items() if set(windows) == set(part["window"])}
     # Jobs that never ran somewhere can be compared with nobody.
-    base, rows = None, []
+    if baseline not in parts:
+        return []
+    keys, rows = ["window", "job"], []
+    base = parts[baseline].select(keys)
     for part in parts.values():
-        keys = part.select("window", "job")
-        base = keys if base is None else base.join(keys, on=["window", "job"], how="semi")
+        base = base.join(part, on=keys, how="semi")
     for label, part in parts.items():
         both = part.join(base, on=["window", "job"], how="semi").join(
             parts[baseline].select("window", "job", base_s="jct_s"), on=["window", "job"], maintain_order="left"

@@ -208,7 +208,7 @@ def _by_rounds(
         log, took = timed(lambda: play(workload, rule, source, chosen.history, progress, meters=watching))
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **getattr(rule, "figures", dict)()}
     # Where explanations are kept, what the policy says of each job is.
-    said = getattr(rule, "job_columns", dict)() if wrap is not None else {}
+    said: dict[str, dict[int, float]] = getattr(rule, "job_columns", dict)() if wrap is not None else {}
     columns = {name: np.array([of.get(seq, np.nan) for seq in range(len(log.jct_s))]) for name, of in said.items()}
     log = replace(log, columns={**log.columns, **columns})
     nodes = last_nodes(log) if workload.servers else None

@@ -18,7 +18,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.home import HOME_VARIABLE, database_file, find_home, store_folder
 from jobcast.models.registry.references import CHAMPION
-from jobcast.pipelines.report.files import COMMAND, read_json, sha256_of, to_json
+from jobcast.pipelines.report.files import COMMAND, OUTPUTS, read_json, sha256_of, to_json
 from jobcast.traces.files import replacing
 from jobcast.traces.owners import scratch_room
 
@@ -313,6 +313,8 @@ def _run(manifest: Mapping[str, Any], places: Mapping[str, str], home: Path, roo
     # A bundle comes from elsewhere: nothing is run that could do more than read and give figures.
     if words[0] not in RUN_AGAIN:
         raise ConfigError(f"the bundle's command is {words[0]!r}; only {', '.join(RUN_AGAIN)} are run again")
+    if writes := [word for word in words if word.startswith((*OUTPUTS, "segments="))]:
+        raise ConfigError(f"the bundle's command writes a file of its own ({writes[0]}); it is not run")
     to_file = set(manifest["figures"]) == {"result"}
     place = room / ("again.json" if to_file else "again")
     words += ["--json" if to_file else "--out", str(place)]

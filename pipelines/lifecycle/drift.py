@@ -283,7 +283,7 @@ def _observed(
         if watch.life.rows is not None:
             parts.append(watch.life.rows(watch.model, sample))
         # A replay of no jobs has no figures.
-        elif len(whole.trace.between(begin, end)):
+        elif place is not None and len(whole.trace.between(begin, end)):
             experiment = where.experiment(begin, end, place)
             how: dict[str, Any] = {"home": home, "allow_overlap": allow_overlap}
             parts.append(gain_rows(replay_one(watch.life.judges[0], watch.version, experiment, **how)))
@@ -314,9 +314,8 @@ def _estimated(made: Rows, known: Rows) -> dict[str, Any]:
     expected, told, came = made.expected(), known.expected(), known.figures()
     if not expected or not len(made):
         return {}
-    error = {
-        name: None if value is None or came.get(name) is None else value - came[name] for name, value in told.items()
-    }
+    pairs = {name: (value, came.get(name)) for name, value in told.items()}
+    error = {name: None if ours is None or true is None else ours - true for name, (ours, true) in pairs.items()}
     realised = {name: came.get(name) for name in expected}
     return {"rows": len(made), "known": len(known), "expected": expected, "realised": realised, "error": error}
 

@@ -122,11 +122,11 @@ class ArrivalRows(Rows):
 
     def parts(self) -> "Parts":
         """`bias`, `surprise` (Spiegelhalter's test, Statistics in Medicine 5, 1986), and the gate's misses."""
-        all_rows = np.ones(len(self))
+        all_rows: Floats = np.ones(len(self))
         return {
             "bias": (self.probability - self.arrives, all_rows),
             "surprise": ((self.probability - self.arrives) * self._logit(), all_rows),
-            "miss_rate": (1.0 * (self.arrives & ~self.passed), 1.0 * self.arrives),
+            "miss_rate": ((self.arrives & ~self.passed).astype(np.float64), self.arrives.astype(np.float64)),
         }
 
     def expected(self) -> dict[str, Figure]:
@@ -180,7 +180,8 @@ class LoadRows(Rows):
 
     def parts(self) -> "Parts":
         """`coverage`."""
-        return {"coverage": (1.0 * (self.load_gpus <= self.estimate_gpus), np.ones(len(self)))}
+        held = (self.load_gpus <= self.estimate_gpus).astype(np.float64)
+        return {"coverage": (held, np.ones(len(self)))}
 
     def cost(self) -> dict[str, float]:
         """GPU-hours that came above what was reserved, and that were reserved for nobody."""

@@ -85,7 +85,7 @@ def in_words(one: Mapping[str, Any]) -> str:
     >>> in_words({"policy": "mmfs", "forecasts": None, "settings": {}})
     'mmfs'
     """
-    text = one["policy"] + (f" with {forecasts_in_words(one['forecasts'])}" if one["forecasts"] else "")
+    text: str = one["policy"] + (f" with {forecasts_in_words(one['forecasts'])}" if one["forecasts"] else "")
     settings = ", ".join(f"{name}={value}" for name, value in one["settings"].items())
     return text + (f" ({settings})" if settings else "")
 

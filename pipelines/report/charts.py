@@ -167,7 +167,8 @@ def colour(labels: Sequence[str], colours: Mapping[str, str] | None = None, lege
     known = colours or looks(labels)
     several = len(labels) > 1 if legend is None else legend
     scale = alt.Scale(domain=list(labels), range=[known[label] for label in labels])
-    return alt.Color("series:N", scale=scale, sort=None, **({} if several else {"legend": None}))
+    channel = alt.Color("series:N", scale=scale, sort=None)
+    return channel if several else channel.legend(None)
 
 
 def curves(
@@ -275,7 +276,8 @@ def shade(title: str, least: float | None = 0.0, most: float | None = None, form
     """The channel of a number as a colour, readable with any colour vision."""
     import altair as alt
 
-    scale = alt.Scale(scheme="cividis", domainMin=least, **({} if most is None else {"domainMax": most}))
+    ends = {name: end for name, end in (("domainMin", least), ("domainMax", most)) if end is not None}
+    scale = alt.Scale.from_dict({"scheme": "cividis", **ends})
     legend = alt.Legend(title=title, gradientLength=160, titleFontWeight="normal", titleLimit=300, format=form)
     return alt.Color("value:Q", scale=scale, legend=legend)
 
@@ -314,7 +316,8 @@ def library() -> str:
     """Vega, Vega-Lite and vega-embed as one script, which loads nothing."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(snippet=None, vl_version=_version()))
+    # Without a snippet all is bundled; the types know only of texts.
+    return str(vl_convert.javascript_bundle(snippet=None, vl_version=_version()))  # type: ignore[arg-type]
 
 
 def as_json(one: Chart) -> str:

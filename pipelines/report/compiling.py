@@ -78,11 +78,11 @@ class _BeforeNumba(MetaPathFinder):
 def _listen() -> None:
     from numba.core import event
 
-    class Listener(event.Listener):  # type: ignore[misc]
+    class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
             COMPILING.begin()
 
         def on_end(self, event: Any) -> None:
             COMPILING.end()
 
-    event.register("numba:compile", Listener())
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]

@@ -14,6 +14,8 @@ from jobcast.traces.owners import draft_room
 
 COMMAND = "command.json"
 """How a folder of results was made; files of figures say it themselves, under the word `command`."""
+OUTPUTS = ("--json", "--out", "--html", "--switches-out")
+"""Options that say where a result goes."""
 STREAMS = ("/dev/stdout", "/dev/stderr")
 
 

@@ -56,7 +56,9 @@ def test_draws_of_philly_from_the_command(philly, monkeypatch, tmp_path):
         name = "4"
 
     monkeypatch.setenv("JOBCAST_DATA", str(philly))
-    monkeypatch.setattr(figure13, "ROWS", tuple(replace(row, forecasts="oracle") for row in figure13.ROWS))
+    for rows in ("ROWS", "OTHERS"):
+        told = tuple(replace(row, forecasts="oracle") for row in getattr(figure13, rows))
+        monkeypatch.setattr(figure13, rows, told)
     monkeypatch.setattr(figure13, "PoolDraw", lambda queues: Three(3))
     out = tmp_path / "out"
     answer = run("figure13", "--draws", 2, "--jobs", 1, "--out", out)

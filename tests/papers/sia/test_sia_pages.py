@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobcast.features.feature_sets import PAPER_SETS
+from jobcast.features.arrivals import PAPER_SETS
 from jobcast.traces.generators import generate
 from papers.sia import usage
 from papers.sia.__main__ import ITEMS, PAPER

@@ -183,7 +183,7 @@ def test_jobs_that_no_replay_meets(shell, queue, csv):
 
 
 def test_plots_of_all_formats(shell, queue):
-    for name, begins in (("p.svg", b"<svg"), ("p.html", b"<!doctype html>"), ("p.png", b"\x89PNG")):
+    for name, begins in (("p.svg", b"<svg"), ("p.html", b"<!DOCTYPE html>"), ("p.png", b"\x89PNG")):
         shell.works("predict", "jct", *queue, "--at", "6000", "--job", "060", "--plot", name)
         with open(name, "rb") as file:
             assert file.read().startswith(begins)

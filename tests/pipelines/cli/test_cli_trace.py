@@ -97,7 +97,7 @@ def test_a_description_is_a_table_json_and_a_page(shell, run, tmp_path):
         assert name in answer.out
     page = (tmp_path / "page.html").read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
-    assert page.count("<svg") >= 5
+    assert page.count("<figure data-chart") >= 5
     assert answer.err == "page: page.html\n"
     assert shell.json("trace", "describe", run.trace, "--pools", run.pools) == figures
 

@@ -226,6 +226,7 @@ def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
     answer = shell.works(*words, "--out", "results", "--json", "figures.json")
     out = tmp_path / "results"
     assert sorted(path.name for path in out.iterdir()) == [
+        "command.json",
         "figures.json",
         "inputs.json",
         "jobs.parquet",
@@ -234,6 +235,7 @@ def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
         "utilization.parquet",
     ]
     figures = json.loads((tmp_path / "figures.json").read_text())
+    assert {"command": figures.pop("command")} == json.loads((out / "command.json").read_text())
     assert figures == json.loads((out / "figures.json").read_text())
     assert set(figures) == {
         "baseline", "baselines", "rows", "gains", "skipped", "assumptions", "configuration", "overlap_allowed",

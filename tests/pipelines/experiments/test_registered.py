@@ -23,7 +23,7 @@ from jobcast.traces.tasks import write_tasks
 
 REGISTRY = parse_forecasts("registry")
 TIMES = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_total")
-TOLD = ("forecasts", "configuration", "models", "bad_forecasts", "degraded")
+TOLD = ("forecasts", "configuration", "models", "bad_forecasts", "degraded", "command")
 TRAINING = "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation"
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
 

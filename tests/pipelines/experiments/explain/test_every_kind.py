@@ -160,7 +160,7 @@ def test_completions_are_forecast_and_nothing_else_is_another(shell, words, poli
     assert rows.drop(beside, strict=False).equals(pl.read_csv("bare.csv"))
     errors = 100.0 * (rows["end_time"] - rows["predicted_end_time"]).abs() / rows["predicted_jct_s"]
     assert told["pred_err_mean_pct"] == pytest.approx(errors.mean(), abs=1e-3)
-    apart = (*TIMED, "forecasts", "future", "configuration")
+    apart = (*TIMED, "forecasts", "future", "configuration", "command")
     assert {name: told[name] for name in bare if name not in apart} == {
         name: one for name, one in bare.items() if name not in apart
     }
