@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 TUTORIALS = sorted((Path(__file__).resolve().parents[1] / "docs" / "tutorials").glob("*.md"))
+HOME = "/home/you/cluster"
+"""What stands for the folder in which a page's commands ran."""
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -53,7 +55,7 @@ def printed(page: Path) -> str:
             parts = []
             for line in commands_of(block[2], prompt):
                 out = told_by_shell(line, Path(room)) if shell else told_by_python(line, console)
-                parts.append(f"{prompt}{line}\n{out.rstrip()}".rstrip())
+                parts.append(f"{prompt}{line}\n{out.rstrip().replace(room, HOME)}".rstrip())
             return f"```{block[1]}\n" + "\n".join(parts) + "\n```"
 
         return BLOCK.sub(anew, page.read_text(encoding="utf-8"))
