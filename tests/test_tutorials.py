@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 TUTORIALS = sorted((Path(__file__).resolve().parents[1] / "docs" / "tutorials").glob("*.md"))
-HOME = "/home/you/cluster"
+HOME = "~/cluster"
 """What stands for the folder in which a page's commands ran."""
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
