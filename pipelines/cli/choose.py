@@ -124,7 +124,6 @@ def _write_page(
     path: Path, result: Mapping[str, Any], done: "Replayed", trace_path: Path, asked: Mapping[str, Any]
 ) -> None:
     import shlex
-    import sys
 
     from jobcast.pipelines.report.advice import choice_page
     from jobcast.pipelines.report.files import write_text
@@ -148,7 +147,7 @@ def _write_page(
     where = [f"--trace {trace_path}", *(f"{option} {value}" for option, value in named.items() if value)]
     windows = zip(result["windows"], done.experiments, strict=True)
     shown = {**result, "windows": [{**one, "from": moment(of.from_s)} for one, of in windows]}
-    write_text(path, choice_page(shown, facts, " ".join(where), f"jobcast {shlex.join(sys.argv[1:])}"))
+    write_text(path, choice_page(shown, facts, " ".join(where), f"jobcast {shlex.join(options.typed_words())}"))
 
 
 def _told(result: Mapping[str, Any]) -> str:

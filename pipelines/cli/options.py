@@ -288,9 +288,15 @@ def asked_words(words: Sequence[str]) -> list[str]:
     return kept
 
 
+def typed_words() -> Sequence[str]:
+    """The command line as it was typed, behind `jobcast`; nothing where no line was."""
+    words: Sequence[str] = (click.get_current_context().obj or {}).get("words", ())
+    return words
+
+
 def made_by() -> dict[str, list[str]]:
     """The command that makes a result, without where it goes, for whoever runs it again; see `jobcast bundle`."""
-    return {"command": asked_words((click.get_current_context().obj or {}).get("words", ()))}
+    return {"command": asked_words(typed_words())}
 
 
 def table_or_json(value: dict[str, Any], json_to: str | None, table: str, console: Console) -> None:

@@ -297,5 +297,6 @@ def _candidate(
         "slowdown_h_week": row.slowdown_h(windows) / weeks,
         **row.slowed(),
         "jobs": sum(map(len, row.jct_s)),
+        "can_be_had": row.refused is None,
         "why": why,
     }

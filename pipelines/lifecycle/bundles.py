@@ -313,7 +313,7 @@ def _run(manifest: Mapping[str, Any], places: Mapping[str, str], home: Path, roo
     # A bundle comes from elsewhere: nothing is run that could do more than read and give figures.
     if words[0] not in RUN_AGAIN:
         raise ConfigError(f"the bundle's command is {words[0]!r}; only {', '.join(RUN_AGAIN)} are run again")
-    if writes := [word for word in words if word.startswith((*OUTPUTS, "segments="))]:
+    if writes := [word for word in words if word.removeprefix("--set=").startswith((*OUTPUTS, "segments="))]:
         raise ConfigError(f"the bundle's command writes a file of its own ({writes[0]}); it is not run")
     to_file = set(manifest["figures"]) == {"result"}
     place = room / ("again.json" if to_file else "again")

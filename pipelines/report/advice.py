@@ -71,7 +71,7 @@ def advice(choice: Choice, versions: Mapping[str, int] | None = None, where: str
     return Advice(
         _lead(choice, taken),
         _tiles(choice, taken, versions or {}),
-        [one for one in (*_reason(choice, taken, known), _payers(choice, taken), _bolder(taken, known)) if one],
+        [one for one in (*_reason(choice, taken, known), _payers(choice, taken), _bolder(choice, taken, known)) if one],
         _command(taken, where),
         Drawing(gain_against_risk([_point(one, taken, now, choice, where) for one in known]), READING),
     )
@@ -158,9 +158,9 @@ def _payers(choice: Choice, taken: Mapping[str, Any]) -> str:
     return f"{text}; on the whole later: {who}, at worst {number(taken['people_slowed_worst_h'])} h."
 
 
-def _bolder(taken: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
+def _bolder(choice: Choice, taken: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
     """What the boldest that could be run would bring beyond the choice, and at which price."""
-    able = [one for one in known if one is not taken and one["why"] and one["why"].startswith("slows")]
+    able = [one for one in known if one is not taken and _kind(one, choice) == REFUSED]
     best = max(able, key=lambda one: one["saved_h_week"], default=None)
     if best is None or best["saved_h_week"] <= taken["saved_h_week"]:
         return ""
@@ -174,8 +174,9 @@ def _bolder(taken: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str
 def _kind(one: Mapping[str, Any], choice: Choice) -> str:
     if one["label"] == choice["now"]:
         return NOW
-    why = one["why"] or ""
-    return FUTURE if why.startswith(("reads", "its")) else REFUSED if why.startswith("slows") else ALLOWED
+    if not one["can_be_had"]:
+        return FUTURE
+    return REFUSED if one["slowed_pct"] > choice["slowed_pct"] else ALLOWED
 
 
 def _point(
