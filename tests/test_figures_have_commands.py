@@ -107,7 +107,9 @@ def complaint(line: str) -> str | None:
         path, command = command_named(words[1:])
         rest = words[len(path.split()) :]
         # As below `jobcast`: a command keeps the names of its help as it is first asked for them.
-        context = click.Context(command, parent=click.Context(cli), info_name=path, resilient_parsing=True)
+        context = click.Context(
+            command, parent=click.Context(cli, **cli.context_settings), info_name=path, resilient_parsing=True
+        )
         try:
             if isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
                 return f"no command {rest[0]}"

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.cli.search import command
+from jobcast.pipelines.cli.main import cli
 from jobcast.pipelines.experiments.search.evaluation import journal_beside
 from jobcast.pipelines.experiments.search.front import read_front
 from jobcast.schedulers.elastic.config import read_config
@@ -32,7 +32,7 @@ def ask(tmp_path, capsys):
     """Type a command of `jobcast search`; what it printed."""
 
     def typed(*words):
-        command.main([str(word) for word in words], standalone_mode=False, obj={"quiet": True})
+        cli.main(["--quiet", "search", *map(str, words)], "jobcast", standalone_mode=False)
         return capsys.readouterr().out
 
     return typed
