@@ -34,7 +34,7 @@ PROFILE_H = 1.0
 PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
 """A stream's profile counts so many bursts of its pool's beside its own, a week and a day so many of the profile's."""
 LEAST_VALUES = 20
-"""A group with fewer values takes those of the next coarser one."""
+"""A group with fewer values goes to the next coarser one, with what else is left there."""
 LEAST_PAIRS = 20.0
 """Correlations are shrunk as if so many pairs without one were beside those of the log."""
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.05, 0.3
@@ -99,7 +99,7 @@ def draw_like(
     ----------
     values : (n_old,) of the log's items
     old, new : the log's items and the twin's
-    groups : whose values an item draws from: those of the finest group that has `LEAST_VALUES`
+    groups : whose values an item draws from; see `_grouped`
     rng : of the draws
     smooth : whether values lie on a line (logarithms of times), so that those in between are drawn too
     drift : keys of days or weeks of the two; values of one are shifted as the log's are
@@ -108,28 +108,38 @@ def draw_like(
     -------
     (n_new,) values. Each group is drawn at stratified levels, so that its distribution is met closely.
     """
-    scores = ndtri(_stratified(values, _finest([old_key for old_key, _ in groups]), rng))
+    its, ours = _grouped(groups, rng)
+    scores = ndtri(_stratified(values, its, rng))
     latent = _latent(scores, old, new, rng)
     if drift is not None:
         weeks = 1 + max(int(drift[0].max(initial=0)), int(drift[1].max(initial=0)))
         sums = np.bincount(drift[0], scores, weeks)
         latent += (sums / (np.bincount(drift[0], minlength=weeks) + BLOCK_VALUES))[drift[1]]
-    result, left = np.empty(len(latent)), np.ones(len(latent), dtype=bool)
-    for number, (its, key) in enumerate(groups, start=1):
-        count = np.bincount(its, minlength=int(key.max(initial=0)) + 1)
-        here = left & (count[key] >= (LEAST_VALUES if number < len(groups) else 1))
-        level = _stratified(latent[here], key[here], rng)
-        result[here] = _quantiles(values, its, key[here], level, rng, smooth)
-        left &= ~here
-    return result
+    return _quantiles(values, its, ours, _stratified(latent, ours, rng), rng, smooth)
 
 
-def _finest(keys: Sequence[Ints]) -> Ints:
-    """(n_items,) a key of the finest group of each of the log's items that has enough values, else of the last."""
-    counts = [np.bincount(key)[key] for key in keys]
-    level = np.argmax([*(count >= LEAST_VALUES for count in counts[:-1]), np.ones(len(keys[0]), dtype=bool)], axis=0)
-    chosen = np.choose(level, keys)
-    return np.unique(level * (1 + int(chosen.max(initial=0))) + chosen, return_inverse=True)[1].reshape(-1)
+def _grouped(groups: Levels, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Numbers of the groups that the log's items and the twin's belong to, (n_old,) and (n_new,).
+
+    It is the finest that has `LEAST_VALUES` which no finer one has: who submits seldom is like others who do, not like
+    the busiest of the pool.
+    """
+    its, ours = (np.full(len(keys), -1, dtype=np.int64) for keys in groups[0])
+    numbers = 0
+    for old_key, new_key in groups:
+        size = 1 + int(max(old_key.max(initial=0), new_key.max(initial=0)))
+        enough = np.bincount(old_key[its < 0], minlength=size) >= LEAST_VALUES
+        for group, key in ((its, old_key), (ours, new_key)):
+            here = (group < 0) & enough[key]
+            group[here] = numbers + key[here]
+        numbers += size
+    known = its[its >= 0]
+    for group in (its, ours):
+        # Too few are left to stand for one another: they are like anybody.
+        none = group < 0
+        group[none] = rng.choice(known, int(none.sum())) if len(known) else 0
+    every = np.unique(np.concatenate((its, ours)), return_inverse=True)[1].reshape(-1)
+    return every[: len(its)], every[len(its) :]
 
 
 def _stratified(values: Floats, key: Ints, rng: np.random.Generator) -> Floats:
