@@ -93,6 +93,7 @@ def test_what_does_not_suffice_is_refused():
     assert left_out_errors(measured([(1, 1), (1, 2)]), 128, 8) == {}  # nothing would be left to learn from
 
 
+@pytest.mark.slow
 def test_the_published_step_times():
     data = os.environ.get("JOBCAST_DATA")
     if data is None:

@@ -28,7 +28,9 @@ def test_figure7(traces, tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} >= {"figure7.svg", "figure7-ftf.svg"}
 
 
-@pytest.mark.parametrize("figure", [figure10, figure13, figure16])
+@pytest.mark.parametrize(
+    "figure", [pytest.param(figure10, marks=pytest.mark.slow), figure13, pytest.param(figure16, marks=pytest.mark.slow)]
+)
 def test_figures_of_several_draws(traces, tmp_path, monkeypatch, figure):
     name = figure.__name__.rpartition(".")[2]
     monkeypatch.setattr(figure, "SEEDS", (0, 1))

@@ -93,12 +93,12 @@ def test_who_is_asked_about_declares_no_noise(shell, stream):
 
 
 def test_intervals_are_scored_on_later_jobs(shell, stream):
-    told = shell.json("evaluate", "jct", *stream, "--futures", "20", "--every-job", "4", "--from", "8000")
-    assert told["jobs"] == 30
+    told = shell.json("evaluate", "jct", *stream, "--futures", "20", "--every-job", "12", "--from", "8000")
+    assert told["jobs"] == 10
     assert told["coverage_90_pct"] + told["below_90_pct"] + told["above_90_pct"] == pytest.approx(100.0)
     assert 70.0 <= told["coverage_90_pct"] <= 100.0
     assert told["coverage_50_pct"] < told["coverage_90_pct"]
-    assert told["bare"]["jobs"] == 30
+    assert told["bare"]["jobs"] == 10
 
 
 @pytest.mark.parametrize(
