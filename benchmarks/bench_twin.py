@@ -65,10 +65,15 @@ def nasa(begin: str, until: str) -> Case:
     return derived(between(read_trace(data_file("swf/nasa-ipsc-1993.swf")), begin, until))
 
 
+def surf(begin: str, until: str) -> Case:
+    return derived(between(read_trace(data_file("surf/jobs.parquet")), begin, until))
+
+
 CASES: dict[str, Callable[[], Case]] = {
     # those that figures are reported on
     "campus": lambda: campus(0, weeks="1", jobs="1500"),
     "philly": lambda: philly("2017-11-06", "2017-11-13", "pools_nov06_nov26.csv"),
+    "surf": lambda: surf("2022-09-05", "2022-09-12"),
     "nasa": lambda: nasa("1993-11-15", "1993-11-29"),
     # those that the model was made on
     "made-campus": lambda: campus(7, weeks="2", pools="6", jobs="3000"),

@@ -452,9 +452,11 @@ def command(*words: str, **options: Any) -> Any:
         told = Path(room) / "told.json"
         given = [word for name, value in options.items() for word in _on_line(name, value, Path(room))]
         line = ["--quiet", *words, *given, *(["--json", str(told)] if tells else [])]
+        # What was in memory lies in files that are gone afterwards: nobody could type such a line.
+        typed = [] if any(Path(room).iterdir()) else [*words, *given]
         try:
             with redirect_stdout(StringIO()):  # the table, which the figures stand for
-                cli.main(line, "jobcast", standalone_mode=False)
+                cli.main(line, "jobcast", standalone_mode=False, obj={"words": typed})
         except click.ClickException as error:
             raise ConfigError(f"{' '.join(words)}: {error.format_message()}") from error
         return read_json(told) if tells else None

@@ -184,6 +184,15 @@ def test_any_command_takes_what_is_in_memory_and_tells_its_json(traced, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_command_of_files_tells_the_line_that_makes_it_again(tmp_path, traced):
+    trace, pools = traced
+    write_trace(trace, tmp_path / "jobs.csv")
+    write_pools(pools, tmp_path / "pools.csv")
+    told = jc.command("simulate", trace=tmp_path / "jobs.csv", pools=tmp_path / "pools.csv", policy="mmfs")
+    assert told["command"][:3] == ["simulate", "--trace", str(tmp_path / "jobs.csv")]
+    assert jc.command("simulate", trace=trace, pools=pools, policy="mmfs")["command"] == []
+
+
 def test_backtests_tell_rows_and_gains(tmp_path, traced):
     trace, pools = traced
     found = jc.backtest(trace, "mmfs", pools, until="2024-01-06", jobs=1, home=tmp_path, out=tmp_path / "out")
@@ -191,6 +200,9 @@ def test_backtests_tell_rows_and_gains(tmp_path, traced):
     assert {"label", "against", "ratio"} <= set(found.gains.columns)
     assert (tmp_path / "out" / "results.json").is_file()
     assert any(note.startswith("report: ") for note in found.notes)
+    # Nobody typed a command that could make it.
+    assert json.loads((tmp_path / "out" / "inputs.json").read_text())["command"] is None
+    assert "pytest" not in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_declared_policy_is_one_like_ours(tmp_path, traced):

@@ -1,7 +1,6 @@
 """A backtest of a user's own trace: the matrix, its figures, its folder."""
 
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.predictors import PREDICTORS
 from jobcast.models.registry import open_registry
+from jobcast.pipelines.cli.options import typed_words
 from jobcast.pipelines.experiments import backtest
 from jobcast.pipelines.experiments.backtest_results import remarks, results_of, write_results
 from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
@@ -344,7 +344,7 @@ def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Pat
         "until_s": experiments[-1].until_s,
         "pools": {pool.name: pool.quota for pool in place.pools},
         "models": [version_row(version) for version in versions],
-        "command": f"jobcast {shlex.join(sys.argv[1:])}",
+        "command": shlex.join(["jobcast", *words]) if (words := typed_words()) else None,
         "notes": [
             *["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
             *(note for note in dict.fromkeys(notes) if note.startswith((LOOP_NOTE, LOCALITY))),

@@ -290,7 +290,8 @@ def asked_words(words: Sequence[str]) -> list[str]:
 
 def typed_words() -> Sequence[str]:
     """The command line as it was typed, behind `jobcast`; nothing where no line was."""
-    words: Sequence[str] = (click.get_current_context().obj or {}).get("words", ())
+    context = click.get_current_context(silent=True)
+    words: Sequence[str] = ((context.obj if context else None) or {}).get("words", ())
     return words
 
 

@@ -101,7 +101,7 @@ def report_backtest(folder: Path) -> Path:
         split={"train_until_s": result["from_s"], "test_until_s": result["until_s"]},
         pools=[{"name": name, "gpus": gpus} for name, gpus in result["pools"].items()],
         models=result["models"],
-        commands=[result["command"]],
+        commands=[result["command"]] if result["command"] else [],  # none was typed by whoever calls it in Python
         notes=result["notes"],
     )
     write_text(page, render_report(results))
