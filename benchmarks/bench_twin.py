@@ -1,6 +1,6 @@
 """Do eight schedulers rank alike on a trace and on its twin, or its shareable export? Kendall's tau, by seed.
 
-    JOBCAST_DATA=traces python benchmarks/bench_twin.py [campus philly nasa] [--seeds 3] [--json FILE]
+    JOBCAST_DATA=traces python benchmarks/bench_twin.py [campus philly surf nasa] [--seeds 3] [--json FILE]
 
 Quotas are the trace's own, under the twin's words. `easy` takes time limits drawn by `trace enrich --facts limits`, of
 the same rule and seed for all. Ranks are by mean completion time and by mean speedup over fcfs, as `jobcast backtest`
@@ -143,7 +143,7 @@ def told(label: str, row: Row) -> str:
 def main() -> None:
     """Print the figures by policy, and taus with their ranges."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("traces", nargs="*", default=["campus", "philly", "nasa"], metavar="TRACE")
+    parser.add_argument("traces", nargs="*", default=["campus", "philly", "surf", "nasa"], metavar="TRACE")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--export-seeds", type=int, default=1)
     parser.add_argument("--kinds", default="twin,export")
