@@ -91,13 +91,14 @@ def render_report(results: ReportInput) -> str:
     rows, baseline = summaries(results.rows), results.baseline_label
     jobs = _comparable(results.jobs, rows, baseline)
     lead, picked = _lead(results, rows), results.choice
+    versions = {row.label: row.versions for row in rows}
     beside = [gain for gain in results.gains if gain["against"] not in results.baselines.values()]  # of the main table
     return render(
         "report.html.j2",
         title=results.title,
         question=_question(results, rows),
         outcome=results.outcome,
-        advice=advice(picked, lead.versions if lead else {}) if picked else None,
+        advice=advice(picked, versions.get(picked["choice"]["label"])) if picked else None,
         doubts=_told_by_runs(results.rows, bad_forecast_lines),
         finding=find(
             rows,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -320,6 +321,19 @@ def test_nothing_beyond_doubt_means_stay():
         "Why: Of 2 ways to schedule, replayed on the same 300 jobs, the best that slows few is easy, 1.00 times as "
         "fast (95 % interval 1.00 to 1.00): an interval that reaches 1 may be chance."
     ]
+
+
+def test_versions_are_those_of_what_is_recommended():
+    results = sample()
+    rows = [
+        {**row, "versions": {"new-load": 7}} if row["label"] == "sia registry" else {**row, "versions": {}}
+        for row in results.rows
+    ]
+    asked = {**results.choice, "choice": {**results.choice["choice"], "label": "sia registry"}}
+    stay = {**results.choice, "switch": False, "choice": {**results.choice["choice"], "label": "fcfs"}}
+    tile = "<dt>versions</dt><dd>new-load 7</dd>"
+    assert tile in render_report(replace(results, rows=rows, choice=asked))
+    assert tile not in render_report(replace(results, rows=rows, choice=stay))
 
 
 def rows_like(**kinds: tuple[float, float]) -> list[dict]:
