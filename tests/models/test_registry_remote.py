@@ -6,6 +6,8 @@ import signal
 import socket
 
 import pytest
+import requests
+from mlflow.exceptions import MlflowException, RestException
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import load_exported, open_registry, remote_store, stores
@@ -141,6 +143,26 @@ def test_who_does_not_answer_is_asked_again_after_half_a_minute(tmp_path, monkey
     monkeypatch.setattr(remote_store, "proxy_bypass", lambda host: host == "models")
     with pytest.raises(RegistryError, match="cannot be reached"):
         store._knock()
+
+
+@pytest.mark.parametrize(
+    ("error", "from_database", "unreachable"),
+    [
+        (MlflowException("API request to http://models failed with exception: no route"), False, True),
+        (MlflowException("API request to /models failed with error code 502"), False, True),
+        (MlflowException("Model new-load not found"), False, False),
+        (MlflowException("anything"), True, True),
+        # What the server itself says, whatever its words are like.
+        (RestException({"error_code": "INVALID_STATE", "message": "too many 5 GB files"}), False, False),
+        (RestException({"error_code": "TEMPORARILY_UNAVAILABLE", "message": "later"}), False, True),
+        (requests.ConnectionError("refused"), False, True),
+    ],
+)
+def test_only_who_did_not_answer_counts_as_away(tmp_path, error, from_database, unreachable):
+    store = remote_store.RemoteStore(Address("http://models", "JOBCAST_REGISTRY"), tmp_path)
+    told = store.explained(error, from_database)
+    assert isinstance(told, remote_store.UnreachableError) == unreachable
+    assert ("start it, or change JOBCAST_REGISTRY" in str(told)) == unreachable
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.4, "0 s"), (599.0, "599 s"), (600.0, "0.2 h"), (5400.0, "1.5 h")])
