@@ -5,6 +5,7 @@ where a file stands alone. Times are those of the clock that `formatting.times_i
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -282,11 +283,18 @@ def shade(title: str, least: float | None = 0.0, most: float | None = None, form
     return alt.Color("value:Q", scale=scale, legend=legend)
 
 
+_NUMBERED = re.compile(r'(?<=id=")[a-z_]+\d+(?=")|(?<=url\(#)[a-z_]+\d+(?=\))')
+
+
 def svg_of(one: Chart) -> str:
     """The chart as an SVG that stands alone."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(_alone(one), vl_version=_version()))
+    drawn = str(vl_convert.vegalite_to_svg(_alone(one), vl_version=_version()))
+    # Vega numbers what a drawing refers to through the whole life of a process; the same chart is the same bytes.
+    found = dict.fromkeys(_NUMBERED.findall(drawn))
+    numbers = {name: f"{name.rstrip('0123456789')}{place}" for place, name in enumerate(found)}
+    return _NUMBERED.sub(lambda name: numbers[name[0]], drawn)
 
 
 def png_of(one: Chart) -> bytes:

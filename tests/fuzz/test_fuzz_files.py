@@ -24,7 +24,7 @@ from jobcast.traces.tasks import write_tasks
 from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
 from tests.fuzz.mutations import mutate, mutate_text
 
-FEW, MANY = 50, 2_000
+FEW, MANY = 50, 1_000
 """Inputs of each row of `ROWS` in all, fast and slow."""
 ENERGY = {"nodes": 2, "jobs": 3, "epochs": "2,4"}
 TASKS = {"jobs": 3, "gpus": 4, "widths": "1,2", "epochs": "2,4", "longest_h": 6, "load": 0.01}

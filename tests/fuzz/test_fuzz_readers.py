@@ -18,7 +18,7 @@ from jobcast.traces.table_files import parquet_metadata, read_parquet, write_par
 from tests.fuzz.mutations import mutate
 from tests.traces.test_readers_fuzz import CASES, assert_one_line, read, sources_of
 
-FEW, MANY = 50, 2_000
+FEW, MANY = 50, 1_000
 """Inputs a format in `make test` and in `make test-slow`."""
 COUNTS = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
 MOST_GROWTH = 1_500_000

@@ -239,7 +239,7 @@ def test_an_ablation_stands_in_json_table_files_and_mlflow(shell, store, run, tm
     assert {"recall_per_pool_hour.svg", "recall_by_pool.svg"} <= files
     assert {"precision_recall_60min.svg", "ablation_60min.svg"} <= files
     kept = json.loads((tmp_path / "kept/evaluation.json").read_text())
-    assert {**kept, "run_id": told["run_id"]} == told
+    assert {**kept, "run_id": told["run_id"], "command": told["command"]} == told
     with store.store.client() as client:
         logged = client.get_run(told["run_id"])
     assert logged.data.metrics["horizons/60min/f1"] == told["horizons"]["60min"]["f1"]

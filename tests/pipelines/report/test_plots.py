@@ -53,6 +53,13 @@ def test_charts_are_as_wide_as_their_box_and_the_same_again(name):
     assert values(one)
 
 
+def test_a_drawing_has_the_same_bytes_whatever_was_drawn_before():
+    first = charts.svg_of(CHARTS["reliability"]())
+    assert 'id="clip' in first
+    charts.svg_of(CHARTS["busy"]())
+    assert charts.svg_of(CHARTS["reliability"]()) == first
+
+
 def test_the_same_stands_alone_as_svg():
     root = ET.fromstring(charts.svg_of(CHARTS["slowdown"]()))
     told = " ".join("".join(node.itertext()) for node in root.iter() if node.tag.endswith("text"))
