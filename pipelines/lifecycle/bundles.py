@@ -36,10 +36,10 @@ LIBRARIES = ("numpy", "scipy", "polars", "numba", "lightgbm", "xgboost-cpu", "sc
 NOT_COMPARED = frozenset(
     {
         *("wall_s", "cpu_s", "solve_s_total", "baseline_cpu_s", "baseline_wall_s", "home", "path", "root", "run_id"),
-        *("command", "jobcast", "registered", "created_s", "cluster", "pools_file", "stale", "written_with"),
+        *("command", "jobcast", "registered", "created_s", "cluster", "pools_file", "stale", "written_with", "lacks"),
     }
 )
-"""Times and places of a run, which are no figures."""
+"""Times and places of a run, and sentences that name them, which are no figures."""
 RUN_AGAIN = ("simulate", "backtest", "evaluate", "run")
 """Commands that a bundle may hold: those that read inputs and give figures."""
 

@@ -61,6 +61,15 @@ def test_a_tampered_figure_is_the_only_one_that_differs(bundle, csv, tmp_path):
     assert not told["agrees"]
 
 
+def test_a_folder_of_a_backtest_is_verified_whoever_was_skipped(shell, csv, tmp_path):
+    """Why a policy was left out names a registry's folder, which is another one where it is run again."""
+    csv(*ROWS)
+    shell.works("backtest", "--trace", "jobs.csv", "--policies", "fcfs,ssf,sia", "--jobs", 1, "--out", "kept")
+    assert json.loads((tmp_path / "kept/figures.json").read_text())["skipped"]
+    shell.works("bundle", "kept", "--out", "kept.zip", "--with-trace")
+    assert ": agrees: " in shell.works("verify", "kept.zip").out.splitlines()[-1]
+
+
 def test_another_trace_and_a_missing_model_are_told_in_a_line_each_before_anything_is_run(bundle, csv):
     other = csv(*ROWS[:-1], name="other.csv")
     missing = [{"name": "new-load", "version": 3, "sha256": "0"}]
