@@ -4,15 +4,16 @@ Each seed is a campus of six weeks. A version of each predictor learns from the 
 as they are and after shifts of them alone. A shift counts as harm where a figure of the version on the shifted weeks is
 worse than on the same weeks unshifted by more than its second limit, and as harmless where by less than a sixth of it;
 what lies between counts as neither. Told means that any week is not fine. Shifts are tried from a kind on that goes
-with the seed, until one harms.
+with the seed, until one harms. A seed whose looks are in the file already is not looked at again.
 
-    python benchmarks/bench_drift.py --seeds 1000:1034 --json drift.json
+    python benchmarks/bench_drift.py --seeds 1000:1100 --json drift.json
 """
 
 import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.stats import binomtest
 
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_verdict import FINE
@@ -153,33 +155,53 @@ def _row(seed: int, name: str, kind: str, harmed: float, told: dict[str, Any]) -
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
-    """A line a family, and all of them."""
-    lines = [f"{'predictor':<18}{'stationary: fine':>18}{'harmed: told':>16}{'harmless: fine':>18}"]
-    for name in (*FAMILIES, ""):
-        mine = [row for row in rows if name in ("", row["predictor"])]
-        groups = (
-            [row["fine"] for row in mine if row["shift"] == "none"],
-            [not row["fine"] for row in mine if row["harm"] > 1.0],
-            [row["fine"] for row in mine if row["shift"] != "none" and row["harm"] < 1 / 6],
-        )
-        cells = [f"{sum(group)} of {len(group)}" for group in groups]
-        lines.append(f"{name or 'all':<18}{cells[0]:>18}{cells[1]:>16}{cells[2]:>18}")
-    return "\n".join(lines)
+    """A line a family, one of all, and one of traces: fine or told is one whose versions all are."""
+    lines = [f"{'of':<18}{'stationary: fine':>28}{'harmed: told':>28}{'harmless: fine':>28}"]
+    parts = {name: [row for row in rows if row["predictor"] == name] for name in FAMILIES}
+    for name, mine in {**parts, "all": rows}.items():
+        lines.append(f"{name:<18}{''.join(_cell([right for _, right in group]) for group in _groups(mine))}")
+    of_traces = [{seed: all(r for s, r in group if s == seed) for seed, _ in group} for group in _groups(rows)]
+    return "\n".join([*lines, f"{'traces':<18}{''.join(_cell(list(one.values())) for one in of_traces)}"])
+
+
+def _groups(rows: list[dict[str, Any]]) -> tuple[list[tuple[int, bool]], ...]:
+    """Seeds, and whether what was said was right, of looks that are stationary, harmed and harmless."""
+    return (
+        [(row["seed"], row["fine"]) for row in rows if row["shift"] == "none"],
+        [(row["seed"], not row["fine"]) for row in rows if row["harm"] > 1.0],
+        [(row["seed"], row["fine"]) for row in rows if row["shift"] != "none" and row["harm"] < 1 / 6],
+    )
+
+
+def _cell(right: list[bool]) -> str:
+    """A count and Wilson's interval of 95 %."""
+    if not right:
+        return f"{'none':>28}"
+    low, high = binomtest(sum(right), len(right)).proportion_ci(method="wilson")
+    return f"{f'{sum(right)} of {len(right)} ({100 * low:.0f} to {100 * high:.0f} %)':>28}"
 
 
 def main() -> None:
-    """Run and print; results so far are written after each seed."""
+    """Run and print; looks so far are written after each seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="1000:1034")
+    parser.add_argument("--seeds", default="1000:1100")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    seeds = range(*map(int, asked.seeds.split(":")))
+    known = json.loads(asked.json.read_text()) if asked.json and asked.json.exists() else []
+    rows: list[dict[str, Any]] = [row for row in known if row["seed"] in seeds]
+    left = [seed for seed in seeds if seed not in {row["seed"] for row in rows}]
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as home:
-        for seed in range(*map(int, asked.seeds.split(":"))):
+        for done, seed in enumerate(left, 1):
             rows += looks(seed, Path(home))
-            print(f"seed {seed}: {len(rows)} looks", file=sys.stderr, flush=True)
             if asked.json:
-                asked.json.write_text(json.dumps(rows, indent=1))
+                draft = asked.json.with_suffix(".part")
+                draft.write_text(json.dumps(rows, indent=1))
+                draft.replace(asked.json)
+            rest_min = (time.monotonic() - began) / done * (len(left) - done) / 60.0
+            of = f"{len(seeds) - len(left) + done} of {len(seeds)}"
+            print(f"seed {seed}: {of}, {rest_min:.0f} min left", file=sys.stderr, flush=True)
     print(summary(rows))
 
 
