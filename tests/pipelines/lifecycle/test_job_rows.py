@@ -175,13 +175,13 @@ def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says
     assert verdict_of(found).says == says
 
 
-def test_a_speedup_that_hardly_differs_from_chance_is_watched_at_most():
+def test_a_speedup_that_is_lost_on_most_days_is_watched():
     """Of ten days all lose 3 %, give or take: beyond the limit, but not clearly beyond what matters."""
     days = np.repeat(0.97 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
     times = DAY_S / 8 * np.arange(80)
     rows = GainRows(times, times, np.full(80, "a"), 100.0 * ONE, 100.0 * days)
     limits = LIVES[answers_of("mlf-policy")].limits
-    assert verdict_of(findings({"jobs": rows}, limits, {"speedup": 1.0}, [0.0], 10 * DAY_S)).says in (FINE, WATCH)
+    assert verdict_of(findings({"jobs": rows}, limits, {"speedup": 1.0}, [0.0], 10 * DAY_S)).says == WATCH
 
 
 def test_each_predictor_is_judged_by_policies_that_ask_for_it():

@@ -102,6 +102,21 @@ def test_rows_give_the_figures_of_evaluate(registry, trace):
         assert ours["miss_rate"] == pytest.approx(theirs[horizon]["gate"]["miss_rate"])
 
 
+def test_the_bin_of_a_job_that_outlives_the_last_edge_is_known_when_it_does(registry, trace):
+    """Jobs that run for ten days, of which none has ended; the last of the model's edges is an hour."""
+    begin = parse_time("2024-01-15")
+    endless = replace(trace, jobs=trace.jobs.with_columns(duration=pl.lit(10 * DAY_S)))
+    model, times = registry.load(registry.resolve("job-duration")), {"from_s": begin, "until_s": begin + DAY_S}
+    # The last job of the day has just come.
+    life, after_s = judged("job-duration"), float(trace.between(begin, begin + DAY_S).submit_s[-1]) + 1.0
+    told = life.rows(model, Sample(trace=endless, known_s=after_s, pools=trace.pools, **times))["jobs"]
+    outlived = told.time_s + 3600.0 < after_s
+    assert 0 < outlived.sum() < len(told)
+    assert (told.known_s[outlived] == told.time_s[outlived] + 3600.0).all()
+    assert (told.truth[outlived] == len(model.horizons_min)).all()
+    assert (told.known_s[~outlived] > after_s).all()
+
+
 @pytest.mark.parametrize("predictor", ["will-jobs-arrive", "new-load", "job-duration"])
 def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
     told = shell.json("drift", predictor, "--trace", run.trace, "--out", "drift")
