@@ -123,10 +123,7 @@ def job_inputs(*names: str) -> Callable[[Any, Sample], Columns]:
     return columns
 
 
-STEADY, WATCH, DRIFTED = "steady", "watch", "drifted"
 DAY_S = 86400.0
-LEAST_ARRIVALS = 20
-"""Windows with arrivals that a miss rate needs to count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +141,6 @@ class Limit:
     excess: Callable[[Mapping[str, Any], Mapping[str, float]], float | None]
     watch: float
     drifted: float
-
-    def verdict(self, figures: Mapping[str, Any], nominal: Mapping[str, float]) -> str:
-        """Steady, watch or drifted."""
-        off = self.excess(figures, nominal)
-        if off is None or off <= self.watch:
-            return STEADY
-        return WATCH if off <= self.drifted else DRIFTED
 
 
 def plain(figure: str) -> Callable[..., float | None]:
@@ -172,31 +162,6 @@ def above(figure: str, sign: float = 1.0) -> Callable[..., float | None]:
         return float(sign * (figures[figure] - nominal[figure]))
 
     return excess
-
-
-def judge(
-    limits: Sequence[Limit],
-    blocks: Mapping[str, Mapping[str, Any]],
-    nominal: Mapping[str, float],
-) -> tuple[str, list[str]]:
-    """Whether a stretch of time keeps the limits, whatever its length, and what that rests on.
-
-    Parameters
-    ----------
-    limits : of the predictor
-    blocks : figures by horizon
-    nominal : figure -> what the version promises
-    """
-    found: list[tuple[str, str]] = []
-    for block, figures in blocks.items():
-        for limit in limits:
-            verdict = limit.verdict(figures, nominal)
-            if verdict != STEADY:
-                beside = f" (nominal {number(nominal[limit.figure])})" if limit.figure in nominal else ""
-                found.append((verdict, f"{block} {limit.figure} {number(figures[limit.figure])}{beside}"))
-    verdicts = {verdict for verdict, _ in found}
-    worst = next((verdict for verdict in (DRIFTED, WATCH) if verdict in verdicts), STEADY)
-    return worst, [reason for _, reason in found]
 
 
 def moved_inputs(psi: Mapping[str, float], usual: Mapping[str, float]) -> list[str]:

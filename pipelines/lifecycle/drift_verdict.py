@@ -18,8 +18,11 @@ from jobcast.models.evaluation.intervals import days_of, sums_by_day
 from jobcast.pipelines.lifecycle.drift_rules import Limit
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows
 
-FALSE_ALARMS = 0.05
-"""Of versions that fit, the share that may be told something else, over all weeks that they are watched."""
+FALSE_ALARMS = 0.2
+"""Of versions that are off by no more than is granted, the share of which any interval may miss, over all weeks.
+
+A bound: intervals miss at two ends, hang together, and few versions are off by all that is granted.
+"""
 GRANTED = 0.5
 """Share of a limit that is granted to what a few weeks of training leave open, on stationary traces as well."""
 LEAST_DAYS = 4
@@ -89,9 +92,9 @@ def interval_of(time_s: Floats, above: Floats, below: Floats, alpha: float) -> t
     (0.4, 0.68)
     """
     _, sums = sums_by_day(days_of(time_s), {"above": above, "below": below})
-    counts = sums["below"] > 0
+    counts = (sums["below"] > 0) | (sums["above"] != 0)
     days, total = int(counts.sum()), float(sums["below"].sum())
-    if days < LEAST_DAYS:
+    if days < LEAST_DAYS or not total:
         return None
     value = float(sums["above"].sum()) / total
     off = (sums["above"] - value * sums["below"])[counts]
@@ -125,24 +128,21 @@ def findings(
     begins_s : of the weeks up to now, ascending
     """
     week = len(begins_s)
-    known = {name: settled(block, known_s) for name, block in rows.items()}
-    parts = {name: block.parts() for name, block in known.items()}
-    judged = [(name, limit) for name in parts for limit in limits if limit.figure in parts[name]]
+    # Over weeks k = 1, 2, ... the shares 1 / k (k + 1) add up to 1; each is split among the k begins.
+    alpha = FALSE_ALARMS / (max(len(rows) * len(limits), 1) * week * week * (week + 1))
     found = []
-    for name, limit in judged:
-        above, below = parts[name][limit.figure]
+    for name, block in rows.items():
+        known = settled(block, known_s)
         for begin_s in begins_s:
-            late = known[name].time_s >= begin_s
-            # Over weeks k = 1, 2, ... the shares 1 / k (k + 1) add up to 1; each is split among the k begins.
-            alpha = FALSE_ALARMS / (len(judged) * week * week * (week + 1))
-            told = interval_of(known[name].time_s[late], above[late], below[late], alpha)
-            if told is None:
-                continue
-            value, half = told
-            excess = limit.excess({limit.figure: value}, nominal)
-            if excess is not None:
-                base = nominal.get(limit.figure, 0.0)
-                span = (value - half, value + half)
+            late = known.of(known.time_s >= begin_s)
+            parts = late.parts()
+            for limit in limits:
+                told = interval_of(late.time_s, *parts[limit.figure], alpha)
+                excess = None if told is None else limit.excess({limit.figure: told[0]}, nominal)
+                if told is None or excess is None:
+                    continue
+                value, half = told
+                base, span = nominal.get(limit.figure, 0.0), (value - half, value + half)
                 found.append(Found(name, limit.figure, begin_s, value, *span, base, excess, limit.watch, limit.drifted))
     return found
 

@@ -372,12 +372,15 @@ def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
     if not wanted.any():
         return {ALL_JOBS: _no_jobs(len(model.horizons_min) + 1)}
     features = model.rows(trace, wanted)
-    duration_s, known_s = trace.duration_s[wanted], trace.known_s[wanted]
-    runs, chosen = ~(known_s <= sample.known_s), model.choose(features)
-    so_far_s = np.maximum(sample.known_s - trace.start_s[wanted], 0.0)
+    duration_s, start_s = trace.duration_s[wanted], trace.start_s[wanted]
     begins_s = np.concatenate([[0.0], edges_s(model.horizons_min)])
+    known_s = trace.known_s[wanted]
+    runs, chosen = ~(known_s <= sample.known_s), model.choose(features)
+    so_far_s = np.maximum(sample.known_s - start_s, 0.0)
     ends_s, gpu_h = np.append(begins_s[1:], np.inf), trace.gpus[wanted] / HOUR_S
     lasted_s = np.where(runs, so_far_s, duration_s)
+    # The bin of a job that outlives the last edge is known then, however long it goes on.
+    known_s = np.where(lasted_s > begins_s[-1], np.fmin(known_s, start_s + begins_s[-1]), known_s)
     return {
         ALL_JOBS: DurationRows(
             trace.submit_s[wanted],

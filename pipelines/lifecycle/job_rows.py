@@ -28,7 +28,7 @@ from jobcast.models.regimes import RegimePrior, Restatement
 from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.models.scores import Figure
 from jobcast.pipelines.experiments.backtest import CellResult
-from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Rows, Sample
+from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Parts, Rows, Sample
 from jobcast.pipelines.lifecycle.learning_curves import PREFIXES
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.traces.goodput_tables import StepTable
@@ -76,6 +76,12 @@ class RegimeRows(Rows):
             "time_error": scores.mean(self.time_error),
         }
 
+    def parts(self) -> Parts:
+        """`skill`, `coverage_90` and `regime_error`."""
+        ones = np.ones(len(self))
+        saved = self.rule_crps - self.crps, self.rule_crps
+        return {"skill": saved, "coverage_90": (self.covered, ones), "regime_error": (self.regime_error, ones)}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveRows(Rows):
@@ -106,10 +112,15 @@ class CurveRows(Rows):
             "coverage_90": float(self.covered.sum()) / later if later else None,
         }
 
+    def parts(self) -> Parts:
+        """`mae`, `skill`, and `coverage_90` of all epochs together."""
+        saved = self.last_value_error - self.error, self.last_value_error
+        return {"mae": (self.error, np.ones(len(self))), "skill": saved, "coverage_90": (self.covered, self.later)}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorRows(Rows):
-    """A job that is missed by some error, of the kind of `MAIN`.
+    """A job that is missed by some error, of the kind of `KIND`.
 
     Attributes
     ----------
@@ -117,6 +128,7 @@ class ErrorRows(Rows):
     covered : whether the 90 % interval held the truth, or the share of them that did
     """
 
+    KIND: ClassVar[str]
     error: Floats
     rule_error: Floats
     covered: Floats
@@ -126,23 +138,31 @@ class ErrorRows(Rows):
         mine, rule = scores.mean(self.error), scores.mean(self.rule_error)
         return {
             "n": len(self),
-            self.MAIN: mine,
-            f"rule_{self.MAIN}": rule,
+            self.KIND: mine,
+            f"rule_{self.KIND}": rule,
             "skill": skill(mine, rule),
             "coverage_90": scores.mean(self.covered),
         }
+
+    def parts(self) -> Parts:
+        """The error, `skill` and `coverage_90`."""
+        ones = np.ones(len(self))
+        saved = self.rule_error - self.error, self.rule_error
+        return {self.KIND: (self.error, ones), "skill": saved, "coverage_90": (self.covered, ones)}
 
 
 class ShareRows(ErrorRows):
     """By its application's configurations; errors are mean absolute shares, the rule is the better of several."""
 
-    MAIN: ClassVar[str] = "mape"
+    KIND: ClassVar[str] = "mape"
+    MAIN: ClassVar[str] = KIND
 
 
 class LogRows(ErrorRows):
     """By its size or run time; errors are distances of logarithms to base 10, the rule is the median of all before."""
 
-    MAIN: ClassVar[str] = "mae_log10"
+    KIND: ClassVar[str] = "mae_log10"
+    MAIN: ClassVar[str] = KIND
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,15 +175,7 @@ class IntervalRows(LogRows):
 
     def figures(self) -> dict[str, Figure]:
         """As `LogRows`, and `pinball`."""
-        mine, rule = scores.mean(self.error), scores.mean(self.rule_error)
-        return {
-            "n": len(self),
-            "pinball": scores.mean(self.pinball),
-            "mae_log10": mine,
-            "rule_mae_log10": rule,
-            "skill": skill(mine, rule),
-            "coverage_90": scores.mean(self.covered),
-        }
+        return {**LogRows.figures(self), "pinball": scores.mean(self.pinball)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +198,12 @@ class GainRows(Rows):
             "mean_jct_s": scores.mean(self.jct_s),
             "baseline_jct_s": scores.mean(self.baseline_jct_s),
         }
+
+    def parts(self) -> Parts:
+        """`speedup`, whose logarithm is a mean over jobs, linearised where that lies."""
+        gained = np.log(self.baseline_jct_s / self.jct_s)
+        middle = gained.mean() if len(self) else 0.0
+        return {"speedup": (np.exp(middle) * (1.0 + gained - middle), np.ones(len(self)))}
 
     def main_draws(self, days: DayDraws) -> Floats:
         """Speedup."""

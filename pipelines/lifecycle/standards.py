@@ -193,7 +193,6 @@ LIVES: Mapping[Question, Standards] = {
         rows=rows.arrival_rows,
         judges=(Judge("sia"),),
         limits=(
-            Limit("ece", plain("ece"), 0.06, 0.12),
             Limit("bias", size("bias"), 0.05, 0.10),
             Limit("surprise", plain("surprise"), 0.05, 0.10),
             Limit("miss_rate", above("miss_rate"), 0.025, 0.05),

@@ -1,7 +1,7 @@
 """Stage judge: a predictor of enriched traces on the jobs after the split: its figures, and the policies that ask it.
 
-The first algorithm's version becomes champion where it keeps the limits by which versions are watched for drift, and
-is not worse than the champion that there is.
+The first algorithm's version becomes champion unless `jobcast drift` would say on these jobs that it is to be trained
+anew, or the champion that there is is better.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import default_forecasts, sources_for
 from jobcast.pipelines.lifecycle import promotion
-from jobcast.pipelines.lifecycle.drift_rules import DRIFTED
-from jobcast.pipelines.lifecycle.drift_rules import judge as verdict_of
+from jobcast.pipelines.lifecycle.drift_verdict import LEAST_DAYS, RETRAIN, findings, verdict_of
+from jobcast.pipelines.lifecycle.drift_words import in_words
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
 from jobcast.pipelines.lifecycle.model_files import JUDGED, VERDICT, model_folder
@@ -45,6 +45,7 @@ FIGURES = ("skill", "coverage_90")
 """That `dvc metrics diff` compares of a predictor's first block, beside its main figure."""
 HEADLINE = "speedup_gmean"
 """And of each policy with the version in use."""
+UNTOLD = f"fewer than {LEAST_DAYS} days with jobs: too few to tell"
 
 
 def work(context: Context, item: str) -> None:
@@ -183,22 +184,21 @@ class _Case:
         return load_predictor(self.item, model_folder(self.context.root, self.item, algorithm))
 
     def verdict(self, ran: Ran) -> dict[str, Any]:
-        """Figures of each version; whether the first keeps the limits of drift."""
-        figures = {
-            algorithm: {name: rows.figures() for name, rows in self._rows(algorithm, ran).items()}
-            for algorithm in self.versions
-        }
+        """Figures of each version; what drift says of the first, all jobs after the split being its only week."""
+        rows = {algorithm: self._rows(algorithm, ran) for algorithm in self.versions}
         metrics = open_registry(self.context.home).metrics(self.versions[self.first])
         nominal = self.standards.nominal(self._model(self.first), metrics)
-        # The limits of drift, on a single week that the model has not seen.
-        verdict, reasons = verdict_of(self.standards.limits, figures[self.first], nominal)
+        week_s = self.experiment.stretch_s[0], self.experiment.until_s or 0.0
+        found = findings(rows[self.first], self.standards.limits, nominal, week_s[:1], week_s[1])
+        verdict = verdict_of(found)
+        reasons = [in_words(one, one.figure in nominal) for one in verdict.off]
         return {
             "algorithm": self.first,
-            "passed": verdict != DRIFTED,
-            "verdict": verdict,
-            "reasons": reasons,
+            "passed": verdict.says != RETRAIN,
+            "verdict": verdict.says,
+            "reasons": reasons if found else [UNTOLD],
             "nominal": nominal,
-            "figures": figures,
+            "figures": {algorithm: {name: one.figures() for name, one in of.items()} for algorithm, of in rows.items()},
         }
 
     def headlines(self, verdict: Mapping[str, Any], ran: Ran) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Rows of single jobs: their figures by hand, and what draws of days make of them."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,17 @@ from jobcast.models.evaluation.curves import score_curves
 from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.evaluation.regimes import crps
 from jobcast.models.predictors import answers_of, ours_for
-from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, judge
-from jobcast.pipelines.lifecycle.job_rows import CurveRows, GainRows, RegimeRows, ShareRows, curve_table_rows
+from jobcast.pipelines.lifecycle.drift_verdict import FINE, RETRAIN, WATCH, findings, verdict_of
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, DurationRows, LoadRows
+from jobcast.pipelines.lifecycle.job_rows import (
+    CurveRows,
+    GainRows,
+    IntervalRows,
+    LogRows,
+    RegimeRows,
+    ShareRows,
+    curve_table_rows,
+)
 from jobcast.pipelines.lifecycle.standards import LIVES
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
@@ -96,21 +107,81 @@ def test_the_score_of_a_distribution(values, truth, off):
     assert score <= np.abs(x - truth).mean() + 1e-9
 
 
+KINDS = {
+    "will-jobs-arrive": ArrivalRows,
+    "new-load": LoadRows,
+    "job-duration": DurationRows,
+    "regime": RegimeRows,
+    "accuracy-curve": CurveRows,
+    "epoch-time": ShareRows,
+    "goodput": ShareRows,
+    "completion-time": IntervalRows,
+    "job-size": LogRows,
+    "queue-wait": LogRows,
+    "mlf-policy": GainRows,
+    "device-rl": GainRows,
+}
+
+
+def drawn(kind, n, rng):
+    """Rows of a kind, eight a day."""
+    times = DAY_S / 8 * np.arange(n)
+    own = dict.fromkeys(("truth", "forecast", "chosen", "least"), lambda: rng.integers(0, 3, n))
+    own |= dict.fromkeys(("arrives", "declared", "passed"), lambda: rng.random(n) < 0.5)
+    own |= {"time_s": lambda: times, "known_s": lambda: times, "pool": lambda: np.full(n, "a")}
+    if kind is DurationRows:
+        own["probability"] = lambda: rng.dirichlet(np.ones(3), n)
+    return kind(**{one.name: own.get(one.name, lambda: rng.uniform(0.1, 1.0, n))() for one in fields(kind)})
+
+
+@pytest.mark.parametrize("predictor", [ours_for(question) for question in LIVES])
+def test_every_figure_that_has_a_limit_is_a_ratio_of_sums_that_drift_can_judge(predictor):
+    """Else a version that is as bad as can be would be told to be fine."""
+    limits, rows = LIVES[answers_of(predictor)].limits, drawn(KINDS[predictor], 80, np.random.default_rng(0))
+    parts, figures = rows.parts(), rows.figures()
+    for limit in limits:
+        above, below = parts[limit.figure]
+        assert above.sum() / below.sum() == pytest.approx(figures[limit.figure])
+    nothing = rows.of(np.zeros(80, bool)).parts()
+    assert all(len(above) == len(below) == 0 for above, below in nothing.values())
+
+
+ONE = np.ones(80)
+
+
 @pytest.mark.parametrize(
-    ("predictor", "figures", "nominal", "verdict"),
+    ("predictor", "columns", "nominal", "says"),
     [
-        ("regime", {"skill": 0.2, "coverage_90": 0.88, "regime_error": 12.0}, {"coverage_90": 0.9}, STEADY),
-        ("regime", {"skill": -0.05, "coverage_90": 0.9}, {"coverage_90": 0.9}, WATCH),
-        ("regime", {"skill": -0.2, "coverage_90": 0.9}, {"coverage_90": 0.9}, DRIFTED),
-        ("accuracy-curve", {"skill": 0.5, "coverage_90": 0.7, "mae": 0.2}, {"coverage_90": 0.9, "mae": 0.2}, DRIFTED),
-        ("epoch-time", {"skill": 0.5, "coverage_90": 0.9, "mape": 0.14}, {"coverage_90": 0.9, "mape": 0.1}, WATCH),
-        ("mlf-policy", {"speedup": 0.99}, {"speedup": 1.0}, STEADY),
-        ("mlf-policy", {"speedup": 0.96}, {"speedup": 1.0}, WATCH),
-        ("device-rl", {"speedup": 0.9}, {"speedup": 1.0}, DRIFTED),
+        ("regime", {"crps": 0.8, "rule_crps": 1.0, "covered": 0.88, "regime_error": 9.0}, {"coverage_90": 0.9}, FINE),
+        ("regime", {"crps": 1.1, "rule_crps": 1.0, "covered": 0.9, "regime_error": 9.0}, {"coverage_90": 0.9}, RETRAIN),
+        ("accuracy-curve", {"error": 0.2, "covered": 7.0, "later": 10.0}, {"coverage_90": 0.9, "mae": 0.2}, RETRAIN),
+        ("accuracy-curve", {"error": 0.2, "covered": 9.0, "later": 10.0}, {"coverage_90": 0.9, "mae": 0.2}, FINE),
+        ("epoch-time", {"error": 0.14, "covered": 0.9}, {"coverage_90": 0.9, "mape": 0.1}, RETRAIN),
+        ("epoch-time", {"error": 0.125, "covered": 0.9}, {"coverage_90": 0.9, "mape": 0.1}, FINE),
+        ("mlf-policy", {"jct_s": 100.0, "baseline_jct_s": 99.0}, {"speedup": 1.0}, FINE),
+        ("device-rl", {"jct_s": 100.0, "baseline_jct_s": 90.0}, {"speedup": 1.0}, RETRAIN),
     ],
 )
-def test_a_week_of_each_predictor_is_judged(predictor, figures, nominal, verdict):
-    assert judge(LIVES[answers_of(predictor)].limits, {"jobs": figures}, nominal)[0] == verdict
+def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says):
+    """Rows that are all alike: what they tell is beyond doubt."""
+    kind = KINDS[predictor]
+    plain = {"rule_error": ONE, "last_value_error": ONE, "time_error": ONE}
+    given = {name: value * ONE for name, value in columns.items()}
+    names = {one.name for one in fields(kind)}
+    alike = {name: value for name, value in {**plain, **given}.items() if name in names}
+    times = DAY_S / 8 * np.arange(80)
+    rows = kind(time_s=times, known_s=times, pool=np.full(80, "a"), **alike)
+    found = findings({"jobs": rows}, LIVES[answers_of(predictor)].limits, nominal, [0.0], 10 * DAY_S)
+    assert verdict_of(found).says == says
+
+
+def test_a_speedup_that_is_lost_on_most_days_is_watched():
+    """Of ten days all lose 3 %, give or take: beyond the limit, but not clearly beyond what matters."""
+    days = np.repeat(0.97 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
+    times = DAY_S / 8 * np.arange(80)
+    rows = GainRows(times, times, np.full(80, "a"), 100.0 * ONE, 100.0 * days)
+    limits = LIVES[answers_of("mlf-policy")].limits
+    assert verdict_of(findings({"jobs": rows}, limits, {"speedup": 1.0}, [0.0], 10 * DAY_S)).says == WATCH
 
 
 def test_each_predictor_is_judged_by_policies_that_ask_for_it():

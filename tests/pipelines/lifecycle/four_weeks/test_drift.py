@@ -1,37 +1,38 @@
 """Drift: figures by week, shifts of inputs, verdicts, and switches that follow from the past alone."""
 
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.switches import Switches
+from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.switches_file import read_switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
 from jobcast.pipelines.lifecycle.drift_rules import (
-    DRIFTED,
     EMPTY,
     LEAST_ROWS,
-    STEADY,
-    WATCH,
     SwitchRule,
-    judge,
     moved_inputs,
     shifts,
     stability_index,
     switches_of,
 )
-from jobcast.pipelines.lifecycle.drift_verdict import FINE
+from jobcast.pipelines.lifecycle.drift_verdict import FINE, ROLL_BACK
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.formatting import parse_time
+from jobcast.traces.table_files import write_trace
 
 DAY_S = 86400.0
 
@@ -79,23 +80,6 @@ def test_a_switch_follows_from_what_had_been_observed(windows, day):
         assert told[0].shares("a", 300.0, at) == told[1].shares("a", 300.0, at)
 
 
-@pytest.mark.parametrize(
-    ("figures", "verdict"),
-    [
-        ({"ece": 0.05, "bias": -0.04, "miss_rate": 0.07}, STEADY),
-        ({"ece": 0.07, "bias": 0.0, "miss_rate": 0.05}, WATCH),
-        ({"ece": 0.01, "bias": -0.06, "miss_rate": 0.0}, WATCH),
-        ({"ece": 0.01, "bias": -0.11, "miss_rate": 0.0}, DRIFTED),
-        ({"ece": 0.01, "bias": 0.0, "miss_rate": 0.11}, DRIFTED),
-        ({"ece": None, "bias": None, "miss_rate": None}, STEADY),
-    ],
-)
-def test_a_week_is_judged_by_the_limits(figures, verdict):
-    said, reasons = judge(judged("will-jobs-arrive").limits, {"5min": figures}, {"miss_rate": 0.05})
-    assert said == verdict
-    assert bool(reasons) == (verdict != STEADY)
-
-
 def test_inputs_count_as_moved_above_the_limit_and_above_what_training_showed():
     assert moved_inputs({"a": 0.3, "b": 0.3, "c": 0.1, "d": 0.9}, {"a": 0.4, "b": 0.1}) == ["d", "b"]
 
@@ -118,6 +102,21 @@ def test_rows_give_the_figures_of_evaluate(registry, trace):
         assert ours["miss_rate"] == pytest.approx(theirs[horizon]["gate"]["miss_rate"])
 
 
+def test_the_bin_of_a_job_that_outlives_the_last_edge_is_known_when_it_does(registry, trace):
+    """Jobs that run for ten days, of which none has ended; the last of the model's edges is an hour."""
+    begin = parse_time("2024-01-15")
+    endless = replace(trace, jobs=trace.jobs.with_columns(duration=pl.lit(10 * DAY_S)))
+    model, times = registry.load(registry.resolve("job-duration")), {"from_s": begin, "until_s": begin + DAY_S}
+    # The last job of the day has just come.
+    life, after_s = judged("job-duration"), float(trace.between(begin, begin + DAY_S).submit_s[-1]) + 1.0
+    told = life.rows(model, Sample(trace=endless, known_s=after_s, pools=trace.pools, **times))["jobs"]
+    outlived = told.time_s + 3600.0 < after_s
+    assert 0 < outlived.sum() < len(told)
+    assert (told.known_s[outlived] == told.time_s[outlived] + 3600.0).all()
+    assert (told.truth[outlived] == len(model.horizons_min)).all()
+    assert (told.known_s[~outlived] > after_s).all()
+
+
 @pytest.mark.parametrize("predictor", ["will-jobs-arrive", "new-load", "job-duration"])
 def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
     told = shell.json("drift", predictor, "--trace", run.trace, "--out", "drift")
@@ -138,9 +137,24 @@ def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
         assert block["n"] == sum(one["n"] for one in block["by_pool"].values())
 
 
-def read(run):
-    import polars as pl
+def test_rolling_back_is_said_where_the_champion_of_before_is_better_and_mends_it(shell, store, run, trace, tmp_path):
+    """The champion has learned from a log whose run times are minutes that pass for seconds."""
+    minutes = replace(trace, jobs=trace.jobs.with_columns(pl.col("duration") / 60.0))
+    write_trace(minutes, tmp_path / "minutes.parquet")
+    words = ("--until", run.trained_until, "--min-jobs", 50, "--horizons", "5,60", "--algorithm", "tag-pool-width")
+    shell.works("train", "job-duration", "--trace", tmp_path / "minutes.parquet", *words)
+    shell.works("models", "promote", "job-duration:2")
+    asked = ("drift", "job-duration", "--trace", run.trace, "--from", run.trained_until)
+    told = shell.json(*asked)
+    assert (told["version"], told["verdict"]) == (2, ROLL_BACK)
+    assert told["advice"]["command"] == "jobcast models rollback job-duration"
+    shell.works(*shlex.split(told["advice"]["command"])[1:])
+    assert open_registry(store.home).resolve("job-duration", "champion").version == 1
+    mended = shell.json(*asked)
+    assert (mended["version"], mended["verdict"], mended["advice"]["command"]) == (1, FINE, None)
 
+
+def read(run):
     return pl.read_parquet(run.trace)
 
 
