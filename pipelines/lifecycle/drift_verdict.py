@@ -147,6 +147,22 @@ def findings(
     return found
 
 
+def bare_findings(rows: Blocks, limits: Sequence[Limit], nominal: Mapping[str, float], since_s: float) -> list[Found]:
+    """Every figure that has a limit as it is, without an interval: of a stretch whose days are too few for one.
+
+    Only the second limit counts: what lies between the two may be chance.
+    """
+    found = []
+    for name, block in rows.items():
+        figures = block.figures()
+        for limit in limits:
+            value, excess = figures.get(limit.figure), limit.excess(figures, nominal)
+            if value is not None and excess is not None:
+                base, grave = nominal.get(limit.figure, 0.0), limit.drifted
+                found.append(Found(name, limit.figure, since_s, value, value, value, base, excess, grave, grave))
+    return found
+
+
 FINE, WATCH, RETRAIN, ROLL_BACK, CHECK = "fine", "watch", "retrain", "roll back", "check the data"
 VERDICTS = (FINE, WATCH, RETRAIN, ROLL_BACK, CHECK)
 LOST = 0.5

@@ -37,9 +37,10 @@ UNHARMED = "inputs moved, forecasts hold"
 
 def in_words(one: Found, promised: bool) -> str:
     """A figure that is off, with the interval that holds beside all others."""
-    beside = f"; promised {number(one.nominal)}" if promised else ""
     words = WORDS.get(one.figure, one.figure)
-    return f"{one.block}: {words} {number(one.value)} ({number(one.low)} to {number(one.high)}{beside})"
+    span = [f"{number(one.low)} to {number(one.high)}"] if one.high > one.low else []
+    beside = "; ".join([*span, *([f"promised {number(one.nominal)}"] if promised else [])])
+    return f"{one.block}: {words} {number(one.value)}{f' ({beside})' if beside else ''}"
 
 
 def advice(weeks: Sequence[Mapping[str, Any]], name: str, path: str, until_s: float | None) -> dict[str, Any]:

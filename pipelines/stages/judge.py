@@ -24,7 +24,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import default_forecasts, sources_for
 from jobcast.pipelines.lifecycle import promotion
-from jobcast.pipelines.lifecycle.drift_verdict import LEAST_DAYS, RETRAIN, findings, verdict_of
+from jobcast.pipelines.lifecycle.drift_verdict import LEAST_DAYS, RETRAIN, bare_findings, findings, verdict_of
 from jobcast.pipelines.lifecycle.drift_words import in_words
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
@@ -45,7 +45,7 @@ FIGURES = ("skill", "coverage_90")
 """That `dvc metrics diff` compares of a predictor's first block, beside its main figure."""
 HEADLINE = "speedup_gmean"
 """And of each policy with the version in use."""
-UNTOLD = f"fewer than {LEAST_DAYS} days with jobs: too few to tell"
+BARE = f"by the figures alone, for fewer than {LEAST_DAYS} days have jobs"
 
 
 def work(context: Context, item: str) -> None:
@@ -190,13 +190,13 @@ class _Case:
         nominal = self.standards.nominal(self._model(self.first), metrics)
         week_s = self.experiment.stretch_s[0], self.experiment.until_s or 0.0
         found = findings(rows[self.first], self.standards.limits, nominal, week_s[:1], week_s[1])
-        verdict = verdict_of(found)
+        verdict = verdict_of(found or bare_findings(rows[self.first], self.standards.limits, nominal, week_s[0]))
         reasons = [in_words(one, one.figure in nominal) for one in verdict.off]
         return {
             "algorithm": self.first,
             "passed": verdict.says != RETRAIN,
             "verdict": verdict.says,
-            "reasons": reasons if found else [UNTOLD],
+            "reasons": reasons if found else [*reasons, BARE],
             "nominal": nominal,
             "figures": {algorithm: {name: one.figures() for name, one in of.items()} for algorithm, of in rows.items()},
         }

@@ -11,6 +11,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     WATCH,
     Found,
     Verdict,
+    bare_findings,
     findings,
     interval_of,
     lost_inputs,
@@ -58,6 +59,19 @@ def test_stationary_windows_raise_few_alarms_over_eight_weeks_and_harm_is_told_f
     assert alarms <= 2
     assert told >= 36
     assert begun >= 36
+
+
+def test_two_days_have_no_interval_and_are_judged_by_their_figures_alone():
+    """By hand: chances of .2 where half of the windows see arrivals are off by .3, those of .45 by .05."""
+    times = np.arange(0.0, 2 * DAY_S, 1800.0)
+    for told, says in ((0.2, RETRAIN), (0.45, FINE)):
+        chances, arrives = np.full(len(times), told), np.arange(len(times)) % 2 == 0
+        passed = np.ones(len(times), dtype=bool)
+        rows = {"60min": ArrivalRows(times, times + 1.0, np.full(len(times), "a"), arrives, chances, ~passed, passed)}
+        assert not findings(rows, LIMITS, NOMINAL, [0.0], 3 * DAY_S)
+        bare = bare_findings(rows, LIMITS, NOMINAL, 0.0)
+        assert {one.figure: one.value for one in bare}["bias"] == pytest.approx(told - 0.5)
+        assert verdict_of(bare).says == says
 
 
 def test_a_verdict_does_not_look_ahead():
