@@ -8,7 +8,7 @@ import pytest
 from jobcast.domain.errors import ClusterError
 from jobcast.live.slurm import Slurm
 from jobcast.live.slurm_rest import SlurmRest
-from tests.live.slurm.slurm_cluster import SlurmCluster
+from tests.live.slurm.slurm_cluster import SlurmCluster, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
@@ -32,6 +32,9 @@ def test_slurmrestd_tells_what_the_commands_tell(slurm: SlurmCluster, tmp_path, 
         assert {job.job_id for job in rest.queue()} >= {over, *jobs}
         assert told(rest) == told(commands)
         assert (rest.qos(), rest.nodes()) == (commands.qos(), commands.nodes())
+        # slurmctld writes to the accounting when it comes to it, the later the longer the database was away.
+        ended = ("sacct", "-X", "-n", "-P", "-j", over, "-o", "state")
+        wait_until(lambda: slurm.run(*ended).strip() == "COMPLETED", "the job is in the accounts")
         now_s = time.time()
         for one in (rest, commands):
             jobs_then = one.history(now_s - 3_600.0, "account").jobs
