@@ -31,6 +31,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import FINE
 from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.lifecycle.training import train_and_register
+from jobcast.pipelines.report.files import write_text
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 
@@ -200,9 +201,7 @@ def main() -> None:
         for done, seed in enumerate(left, 1):
             rows += looks(seed, Path(home))
             if asked.json:
-                draft = asked.json.with_suffix(".part")
-                draft.write_text(json.dumps(rows, indent=1))
-                draft.replace(asked.json)
+                write_text(asked.json, json.dumps(rows, indent=1))
             rest_min = (time.monotonic() - began) / done * (len(left) - done) / 60.0
             of = f"{len(seeds) - len(left) + done} of {len(seeds)}"
             print(f"seed {seed}: {of}, {rest_min:.0f} min left", file=sys.stderr, flush=True)

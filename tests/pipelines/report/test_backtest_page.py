@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -332,8 +331,8 @@ def test_versions_are_those_of_what_is_recommended():
     asked = {**results.choice, "choice": {**results.choice["choice"], "label": "sia registry"}}
     stay = {**results.choice, "switch": False, "choice": {**results.choice["choice"], "label": "fcfs"}}
     tile = "<dt>versions</dt><dd>new-load 7</dd>"
-    assert tile in render_report(replace(results, rows=rows, choice=asked))
-    assert tile not in render_report(replace(results, rows=rows, choice=stay))
+    assert tile in render_report(dataclasses.replace(results, rows=rows, choice=asked))
+    assert tile not in render_report(dataclasses.replace(results, rows=rows, choice=stay))
 
 
 def rows_like(**kinds: tuple[float, float]) -> list[dict]:
