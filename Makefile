@@ -38,7 +38,7 @@ run: install  ## the main job on the embedded trace: train, register, backtest, 
 	@$(BIN)/python -m jobcast run
 
 test: install  ## the whole test suite
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install  ## fuzzing with many examples, random workloads through every engine
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m slow

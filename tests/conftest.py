@@ -37,11 +37,11 @@ def pytest_configure(config):
 
 
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")
-"""Groups that take a worker for minutes, the longest first."""
+"""Groups that take a worker for minutes, the longest first; `matrix` makes the run that many later files share."""
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the long groups, so that no worker is left alone with one at the end."""
+    """Begin with the long groups, so that no worker is left alone with one at the end, or waits for what all share."""
 
     def place(item):
         group = item.get_closest_marker("xdist_group")

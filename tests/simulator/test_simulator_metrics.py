@@ -294,6 +294,7 @@ def test_jobs_of_a_moment_have_contention_and_those_of_no_time_have_no_fair_shar
     assert mean_active(log).tolist() == [2.0, 2.0, 0.0]
     assert finish_time_fairness(log, 1.0).tolist()[:2] == [2.0, 1.0]
     assert np.isnan(finish_time_fairness(log, 1.0)[2])
+    assert np.isnan(finish_time_fairness(alone_log([0], [3], [0]), 1.0)[0])  # not endlessly unfair
 
 
 def test_unfairness_against_processor_sharing_by_hand():

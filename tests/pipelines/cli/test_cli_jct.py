@@ -93,7 +93,9 @@ def test_who_is_asked_about_declares_no_noise(shell, stream):
 
 
 def test_intervals_are_scored_on_later_jobs(shell, stream):
-    told = shell.json("evaluate", "jct", *stream, "--futures", "20", "--every-job", "12", "--from", "8000")
+    # On four GPUs, or arrivals of some futures are more than can be served, and those take long.
+    words = [*stream, "--gpus", "4", "--futures", "20", "--every-job", "12", "--from", "8000"]
+    told = shell.json("evaluate", "jct", *words)
     assert told["jobs"] == 10
     assert told["coverage_90_pct"] + told["below_90_pct"] + told["above_90_pct"] == pytest.approx(100.0)
     assert 70.0 <= told["coverage_90_pct"] <= 100.0

@@ -57,8 +57,8 @@ def test_rows_refuse_exactly_what_exceeds_capacity(seed, reach):
             assert loose.cost @ tails <= programme.cost @ values
 
 
-def programme_of(seed, beta):
-    _, instance = draw(seed, jobs=30, quotas=(4, 3), span=12, longest=8)
+def programme_of(seed, beta, jobs=30):
+    _, instance = draw(seed, jobs=jobs, quotas=(4, 3), span=12, longest=8)
     steps = every_step(instance)
     columns = steps.columns(instance, np.ones(len(steps.job), dtype=bool))
     return instance, columns, build(instance, columns, beta)
@@ -79,6 +79,14 @@ def test_a_schedule_beyond_capacity_is_not_taken():
     solved = branch_and_bound(programme, columns.of(instance.submit), 0.0, 0)
     assert not solved.accepted
     assert solved.values is None
+
+
+def test_a_schedule_found_that_costs_more_than_the_incumbent_is_another():
+    instance, columns, programme = programme_of(5, 0.0, jobs=15)
+    solved = branch_and_bound(programme, columns.of(instance.submit), 60.0, 0)
+    assert programme.cost @ solved.values > programme.cost @ columns.of(instance.submit)
+    assert solved.proved
+    assert not solved.accepted
 
 
 def test_no_time_for_the_relaxation():

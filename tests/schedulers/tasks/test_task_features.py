@@ -27,10 +27,11 @@ def column(view, name):
 
 
 def test_a_job_that_cannot_end_by_its_deadline_is_told():
-    rows = jobs_of(TaskJob(deadline_s=50.0), TaskJob(deadline_s=150.0), TaskJob(deadline_s=250.0))
+    """Each has 100 s to go: the second is due just now, the fourth just as it can end."""
+    rows = jobs_of(*(TaskJob(deadline_s=due_s) for due_s in (50.0, 100.0, 150.0, 200.0, 250.0)))
     view = view_of(rows, cluster_of(1, 1), now_s=100.0)
-    assert column(view, "late") == [1.0, 0.0, 0.0]
-    assert column(view, "out_of_reach") == [1.0, 1.0, 0.0]
+    assert column(view, "late") == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert column(view, "out_of_reach") == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 @given(task_views(partial=True))

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.elastic import ElasticView
+from jobcast.domain.policy import Grant
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
@@ -69,6 +71,18 @@ def test_run_time_is_that_on_the_gpus_asked_for():
     run = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, jobs.size_s)).wait(5.0)
     told = run.law.service(run, run.jobs[0])
     assert (told.done, told.run_s, told.held_s) == (15.0, 3.75, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "told"),
+    [(2.0, None), (2.1, "it can use up to 2 GPUs, it is given 2.1"), (0.0, "it can use up to 2 GPUs, it is given 0")],
+)
+def test_nobody_is_given_more_than_it_can_use(gpus, told):
+    jobs = jobs_of([(0.0, 30.0, 2)])
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([4.0])))
+    run = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, jobs.size_s)).wait(1.0)
+    assert run.law.why_not(run, run.jobs[0], Grant(gpus, (Cell(0, ANYWHERE, gpus),))) == told
+    assert run.law.why_not(run, run.jobs[0], Grant(1.0)) == "it is given no GPUs of any type"
 
 
 def test_rules_see_seconds_of_the_run_and_changes_cost_nothing_by_default():

@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
 from jobcast.simulator.laws.tasks import PATIENCE
 from jobcast.simulator.metrics import queued_s
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, simulation_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
 
 TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3
@@ -90,6 +90,17 @@ def test_a_stop_keeps_the_work_done_and_costs_a_restart(gpu, moved_mb, end_s):
     assert (log.preemptions[0], log.columns["migrations"][0], log.columns["moved_mb"][0]) == (1, 0, moved_mb)
     assert queued_s(log)[0] == 60.0
     assert log.columns["ran_s"][0] == pytest.approx(end_s - 60.0)
+
+
+def test_service_is_work_at_the_speed_alone():
+    """Iterations of 2 s: 30 of them in the first minute, none in the second, stopped; 25 more by 180, after 10 s."""
+    script = {0: {"put": [(0, 0)]}, 60: {"stop": [0]}, 120: {"put": [(0, 0)]}}
+    workload = workload_of([TaskJob(iterations=100.0, compute_s=2.0)], TWO_SERVERS)
+    run = simulation_of(workload, Script(script), fluctuation=0.0)[0].run(180.0)
+    told = run.law.service(run, run.jobs[0])
+    assert (told.done, told.saved) == pytest.approx((55.0, 55.0))
+    assert told.run_s == pytest.approx(110.0)
+    assert (told.held_s, told.starts) == (120.0, 2)
 
 
 def test_stopped_and_started_in_one_decision_is_a_stop_and_a_restart():
@@ -262,13 +273,18 @@ def test_a_limit_below_what_is_done_is_refused():
     )
 
 
-def test_more_memory_than_there_is_is_refused():
-    rows = (TaskJob(workers=3, memory=100.0),)
-    told = wrong({0: {"put": [(0, 0), (1, 1), (2, 0)]}}, rows=rows)
+@pytest.mark.parametrize(("put", "task"), [([(0, 0), (1, 1), (2, 0)], 2), ([(0, 0), (2, 1), (1, 0), (3, 2)], 1)])
+def test_more_memory_than_there_is_is_refused(put, task):
+    rows = (TaskJob(workers=4, memory=90.0),)
+    told = wrong({0: {"put": put}}, rows=rows)
     assert told == (
-        "policy script at 0.000000 s: cannot place job job-0: task 2 goes to server 0, which lacks the memory for it "
-        "(244 GB in all)"
+        f"policy script at 0.000000 s: cannot place job job-0: task {task} goes to server 0, which lacks the memory "
+        "for it (244 GB in all)"
     )
+
+
+def test_as_much_memory_as_there_is_is_taken():
+    rows = (TaskJob(workers=3, memory=100.0),)
     full, _ = run(rows, {0: {"put": [(0, 0), (1, 1), (2, 2)]}}, cluster=cluster_of(2, 2, memory=200.0))
     assert full.end_s[0] == 100.0
 

@@ -70,6 +70,11 @@ def test_numbers_that_mean_nothing(name, value, row, told):
     assert refused(changed(name, value, row)).startswith(told)
 
 
+def test_an_edge_of_nothing_asks_for_no_bandwidth():
+    workload = changed("demand", [0.1, 1.0, 1.0, 0.0], 1)
+    replace(workload, jobs=workload.jobs._replace(volume_mb=np.zeros(4))).check()
+
+
 def test_more_memory_than_all_servers_have():
     rows = [TaskJob(workers=5, memory=100.0)]
     assert refused(workload_of(rows, cluster_of(2, 2))).startswith(
