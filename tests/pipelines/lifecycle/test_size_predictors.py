@@ -132,7 +132,7 @@ def test_versions_of_sizes_are_compared_and_watched(trained, words):
 
 
 def test_completions_by_a_version(trained, words):
-    place = ("--trace", trained / "jobs.csv", "--gpus", 1, "--policy", "srsf", "--futures", 10)
+    place = ("--trace", trained / "jobs.csv", "--gpus", 2, "--policy", "srsf", "--futures", 10)
     told = words.json("evaluate", "completion-time", *place, "--every-job", 12)
     assert (told["predictor"], told["version"], told["overlap_allowed"]) == ("completion-time", 1, False)
     assert told["coverage_90_pct"] > 50.0
