@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
+# Empty is unset: without files of bytecode each of many processes would compile all that it imports anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-slow repro experiments stale lint bench notebooks docs reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
