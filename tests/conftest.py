@@ -1,6 +1,7 @@
 """What all tests share: examples are drawn anew from the same seed, and a busy machine fails none of them."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections import defaultdict
@@ -10,10 +11,22 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # tests run in parallel themselves: who wants processes says how many
 
 from hypothesis import Phase, settings
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("mutants", settings.get_profile("jobcast"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("jobcast")
+
+
+# No test outlives a loss of power: thousands of files and transactions would wait for the disk.
+os.fsync = lambda file: None
+
+
+@event.listens_for(Pool, "connect")
+def _unguarded(connection, record):
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 def pytest_configure(config):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -103,12 +104,25 @@ def client_of(uri: str) -> "MlflowClient":
 def create_database(file: Path) -> None:
     """Make an empty store under a temporary name and put it in place whole; an existing one is left alone."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from sqlalchemy import event
+    from sqlalchemy.pool import Pool
+
+    def unguarded(connection: Any, record: Any) -> None:
+        """Each migration would wait for the disk; a draft that a crash cuts short is never put in place."""
+        if isinstance(connection, sqlite3.Connection):
+            opened = connection.execute("PRAGMA database_list").fetchone()[2]
+            if os.path.realpath(opened) == os.path.realpath(made):
+                connection.execute("PRAGMA synchronous = OFF")
 
     file.parent.mkdir(parents=True, exist_ok=True)
     with draft_room(file) as folder:
         made = folder / file.name
         make_store: Any = SqlAlchemyStore
-        store = make_store(database_uri(made), ARTIFACT_ROOT)
+        event.listen(Pool, "connect", unguarded)
+        try:
+            store = make_store(database_uri(made), ARTIFACT_ROOT)
+        finally:
+            event.remove(Pool, "connect", unguarded)
         store.engine.dispose()
         flush_one(made)
         _put_in_place(made, file)
