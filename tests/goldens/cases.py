@@ -92,6 +92,8 @@ FAST: Mapping[str, Topic] = {
             "gssf noisy": "--policy gssf --forecasts noisy:0.4 --seed 5",
             "mmfs": "--policy mmfs",
             "mmfs strict": "--policy mmfs --set strict=true",
+            "karma": "--policy karma",
+            "karma settings": "--policy karma --set alpha=0.8 --set credits_h=2 --set quantum_s=600",
             "themis_np": "--policy themis_np --forecasts oracle",
             "themis_np filter": "--policy themis_np --forecasts oracle --set filter=0.3",
             "hived": "--policy hived",
