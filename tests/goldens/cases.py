@@ -295,6 +295,7 @@ FAST: Mapping[str, Topic] = {
             "--baseline none",
             "edf": "--policy edf --forecasts oracle --baseline none",
             "edf period": "--policy edf --forecasts oracle --baseline none --set on_events=false --set period_s=1800",
+            "edf profile": "--policy edf --forecasts oracle --baseline none --set profile_s=60 --set restart_s=10",
             "ps": "--policy ps --forecasts oracle --baseline none --set price_eur_kwh=0.3 --set pue=1.1",
             "fifo": "--policy fifo --forecasts oracle --baseline none",
         },
