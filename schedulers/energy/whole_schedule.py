@@ -56,20 +56,23 @@ class WholeSchedule:
 
     def decide(self, view: View) -> Decision:
         """Jobs that are put where they are go on; all others change."""
-        seen = self.seen(view)
+        seen, seqs = self.seen(view), list(view.active)
         if self.profiler is None:
-            return Decision(self._changes(view, seen))
+            return Decision(self._changes(view, seen, seqs))
         turn = self.profiler.turn(view, seen)
+        left = [seqs[row] for row in turn.seen.active.tolist()]
         # Nobody is asked where all have to be measured first, or no node is left.
-        scheduled = self._changes(view, turn.seen, turn.nodes) if len(turn.seen.active) else {}
+        scheduled = self._changes(view, turn.seen, left, turn.nodes) if left else {}
         return Decision({**turn.change, **scheduled}, turn.wake_s)
 
     def figures(self) -> dict[str, float]:
         """What measuring took."""
         return {} if self.profiler is None else self.profiler.figures()
 
-    def _changes(self, view: View, seen: EnergyView, nodes: Ints | None = None) -> dict[int, Grant | None]:
-        """What the schedule changes, by seq; `nodes`: numbers of those that are seen."""
+    def _changes(
+        self, view: View, seen: EnergyView, seqs: list[int], nodes: Ints | None = None
+    ) -> dict[int, Grant | None]:
+        """What the schedule changes, by seq; `seqs` of those active, `nodes`: numbers of those that are seen."""
         self.calls += 1
         # Plug-ins answer lists, or floats by mistake; a wrong node must not be truncated to a right one.
         node_of, gpus_of = (np.asarray(column) for column in self.schedule(seen))
@@ -79,9 +82,8 @@ class WholeSchedule:
                 f"{gpus_of.dtype}{gpus_of.shape} for {len(seen.active)} active jobs; give whole numbers, one a job"
             )
         moved = np.flatnonzero((node_of != seen.node_of[seen.active]) | (gpus_of != seen.gpus_of[seen.active]))
-        seqs, change = list(view.active), dict[int, Grant | None]()
-        rows = zip(seen.active[moved].tolist(), node_of[moved].tolist(), gpus_of[moved].tolist(), strict=True)
-        for row, node, gpus in rows:
+        change: dict[int, Grant | None] = {}
+        for row, node, gpus in zip(moved.tolist(), node_of[moved].tolist(), gpus_of[moved].tolist(), strict=True):
             there = node if nodes is None or not 0 <= node < len(nodes) else int(nodes[node])
             change[seqs[row]] = None if node == POSTPONED else Grant(gpus, (Cell(there, ANYWHERE, gpus),))
         return change

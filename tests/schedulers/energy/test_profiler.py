@@ -19,7 +19,8 @@ ONE, TWO = (0.0, 100.0), (0.0, 100.0, 150.0)
 def run(cluster, rows, applications, profile_s=20.0, **settings):
     """Spans by job: (node, GPUs, from, until); figures; kWh in all. Queued first in, first out."""
     world = workload_of(jobs_of(*rows, cluster=cluster), cluster)
-    law = Epochs(EpochTimes(world.jobs.epochs, world.true_s, np.array(applications)), cluster, **settings)
+    numbers = None if applications is None else np.array(applications)
+    law = Epochs(EpochTimes(world.jobs.epochs, world.true_s, numbers), cluster, **settings)
     policy = make_policy("energy_fifo", None, {"profile_s": profile_s})
     log = replay(world.workload, policy, law=law, meters=(EnergyMeter(cluster),))
     spans = log.spans
@@ -107,6 +108,14 @@ def test_the_next_number_of_gpus_costs_a_restart():
     # 2 epochs are saved at 20; then 5 s of a restart, and 8 epochs of 6 s on both GPUs, where the schedule leaves it.
     spans, figures, _ = run(cluster_of((1, TWO)), [EnergyJob(epoch_s=((10.0, 6.0),))], [0], restart_s=5.0)
     assert spans == {0: [(0, 1, 0, 20), (0, 2, 20, 73)]}
+    assert figures["profiles"] == 2
+
+
+def test_jobs_of_which_no_application_is_told_are_all_measured():
+    rows = [EnergyJob(epochs=4), EnergyJob(epochs=4)]
+    spans, figures, _ = run(cluster_of((1, ONE)), rows, None)
+    # j1 is measured when j0 has been; both have 2 epochs left then, and the first goes first.
+    assert spans == {0: [(0, 1, 0, 20), (0, 1, 40, 60)], 1: [(0, 1, 20, 40), (0, 1, 60, 80)]}
     assert figures["profiles"] == 2
 
 
