@@ -12,8 +12,8 @@ from jobcast.schedulers.tentative_allocation import Placed, TentativeAllocation
 
 Floats = NDArray[np.float64]
 
-ALPHA = 0.5  # of Karma's README and of its evaluation
-QUANTUM_S = 60.0  # ours; Karma shares out memory by the second
+ALPHA = 0.5  # of the example of the authors' code
+QUANTUM_S = 60.0  # ours
 HOUR_S = 3600.0
 DIGITS = 3  # milliseconds: instants near 1e9 s are told to 2e-7 s, and credits are sums of many
 
@@ -21,12 +21,12 @@ DIGITS = 3  # milliseconds: instants near 1e9 s are told to 2e-7 s, and credits 
 class Karma(Placed):
     """Guarantee each pool a share of its quota, and lend the rest to the pool with the most credits.
 
-    Karma (Vuppalapati et al., OSDI 2023, Algorithm 1) shares GPUs out anew in each quantum: a user is given what it
-    asks for up to its guarantee, alpha of its fair share. What others leave of theirs, and then the rest of all shares,
-    goes GPU by GPU to the user with the most credits, who pays one for it; a GPU is taken from the donor with the
-    fewest credits, who earns it. Everybody is given 1 - alpha of its share in credits beside. Here pools are the users
-    and quotas the shares; credits are counted in seconds of the whole quota, so that a larger pool pays less for a GPU,
-    as the paper has it for unequal shares.
+    Karma (Vuppalapati et al., OSDI 2023) shares GPUs out anew in each quantum: a user is given what it asks for up to
+    its guarantee, alpha of its fair share. What others leave of theirs, and then the rest of all shares, goes GPU by
+    GPU to the user with the most credits, who pays one for it; a GPU is taken from the donor with the fewest credits,
+    who earns it. Everybody is given 1 - alpha of its share in credits beside. Here pools are the users and quotas the
+    shares. Quotas differ, where the authors' code has equal shares: credits are counted in seconds of the whole quota,
+    so that a larger pool pays less for a GPU.
 
     Whole jobs that run to their ends change four things. Credits are settled at events for the time that has passed,
     during which nobody's GPUs change. A job starts whole, where its pool can pay a quantum of all its GPUs. A pool
