@@ -52,10 +52,12 @@ class EpochTimes(NamedTuple):
     epochs : (n_jobs,) how many each runs
     epoch_s : (n_jobs, n_kinds, most_gpus) seconds an epoch takes on column + 1 GPUs of nodes of this kind; infinite
         where it cannot run
+    applications : (n_jobs,) number of each job's application: model and batch size; None: each has one of its own
     """
 
     epochs: Floats
     epoch_s: Floats
+    applications: Ints | None = None
 
     def check(self, jobs: Sequence[Job], known_s: Floats, cluster: "EnergyCluster") -> None:
         """Refuse jobs that mean nothing or can run nowhere, with their names. Raises TraceError.

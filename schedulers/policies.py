@@ -126,6 +126,7 @@ class EnergyMechanism(Settings):
     on_events: Flag = setting(True, "also called at submissions and completions")
     snapshot_epochs: Count = setting(1, "whole epochs between two snapshots")
     restart_s: Delay = setting(0.0, "that a job holds its GPUs without progress when it starts anew")
+    profile_s: Delay = setting(0.0, "that a new application runs on each number of GPUs to be measured; 0: it is known")
 
 
 class LocalitySite(Settings):

@@ -45,6 +45,14 @@ class MmfsSettings(Settings):
     strict: Flag = setting(False, "the first pool blocks the others if its head does not fit")
 
 
+class KarmaSettings(Settings):
+    """Of Karma."""
+
+    alpha: From0To1 = setting(0.5, "share of each quota that is guaranteed to its pool")
+    credits_h: AtLeastZero | None = setting(None, "hours of its quota that a pool can pay for at first; no bound")
+    quantum_s: Seconds = setting(60.0, "time for which a start is paid at once")
+
+
 class ThemisSettings(Settings):
     """Of Themis without preemption."""
 
@@ -166,6 +174,12 @@ POOL_POLICIES = (
     _spec(
         *("mmfs", "pool_rules:MaxMinFair", "the smallest allocation / quota first, beyond its quota too", MmfsSettings),
         local=CELLS,
+    ),
+    _spec(
+        *("karma", "karma:Karma", "a guaranteed share each; who has earned credits by lending borrows first"),
+        settings=KarmaSettings,
+        local=CELLS,
+        paper="Karma (OSDI 2023)",
     ),
     _spec(
         *("themis_np", "themis_np:ThemisNp", "finish-time fairness: the worst off are offered GPUs", ThemisSettings),

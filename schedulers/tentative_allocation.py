@@ -320,19 +320,22 @@ class TentativeAllocation:
             self._begin(job, Grant(job.gpus, (), dedicated))
         return there
 
-    def start_heads(self, start: Callable[[Job], bool], strict: bool = False) -> None:
-        """Start heads while any can be, the pool with the smallest share first, ties by name.
+    def start_heads(
+        self, start: Callable[[Job], bool], strict: bool = False, rank: Callable[[PoolView], float] | None = None
+    ) -> None:
+        """Start heads while any can be, the pool with the smallest rank first, its share by default; ties by name.
 
         `strict`: the first pool whose head cannot be started blocks the others.
         """
-        # A heap: after a start only one pool's share has changed.
-        heads = [(self.share(pool), pool.name, pool) for pool in self.waiting()]
+        rank = rank or self.share
+        # A heap: after a start only one pool's rank has changed.
+        heads = [(rank(pool), pool.name, pool) for pool in self.waiting()]
         heapify(heads)
         while heads and self.free > 0:
             _, name, pool = heads[0]
             job = self.head(pool)
             if job is not None and job.gpus <= self.free and start(job):
-                heapreplace(heads, (self.share(pool), name, pool))
+                heapreplace(heads, (rank(pool), name, pool))
             # A pool whose head does not fit is dropped for good: idle GPUs only shrink within a decision.
             elif job is not None and strict:
                 return

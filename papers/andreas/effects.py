@@ -40,6 +40,11 @@ GROUPS: dict[str, tuple[Row, ...]] = {
         Row("restart 300 s, equation 1", settings={**BY_1, "restart_s": "300"}),
         Row("restart 300 s, snapshots every 5 epochs", settings={"restart_s": "300", "snapshot_epochs": "5"}),
     ),
+    "Seconds that a new application is measured on each number of GPUs (0: all are known)": (
+        Row("profile 60 s", settings={"profile_s": "60"}),
+        Row("profile 300 s", settings={"profile_s": "300"}),
+        Row("EDF, profile 300 s", "edf", settings={"profile_s": "300"}),
+    ),
     "Believed times of epochs (the true ones)": (
         Row("off by 10 %", noise=0.1),
         Row("off by 30 %", noise=0.3),

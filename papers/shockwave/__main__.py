@@ -2,7 +2,8 @@
 
 \b
 FIGURE: table1, figure2, figure4, figure5, figure7 ... figure13, figure16, figure17,
-        bounds (makespans of 460 and 900 jobs against what no schedule can beat)
+        bounds (makespans of 460 and 900 jobs against what no schedule can beat),
+        draws (20 of the generator, 120 jobs each: the rule that Shockwave must beat, and what forecasts are worth)
 JOBCAST_DATA names the folder of traces.
 
 \b
@@ -14,7 +15,7 @@ from papers.driver import Paper, command_of
 
 ITEMS = (
     "table1", "figure2", "figure4", "figure5", "figure7", "figure8", "figure9", "figure10", "figure11", "figure12",
-    "figure13", "figure16", "figure17", "bounds",
+    "figure13", "figure16", "figure17", "bounds", "draws",
 )  # fmt: skip
 PAPER = Paper("Shockwave", "shockwave", ITEMS, "shockwave/, philly/, curves/", kept=True)
 main = command_of(PAPER, __doc__, word="FIGURE")

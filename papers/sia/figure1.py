@@ -34,8 +34,8 @@ JOBS = (
 """Name, user, hours of submission and of run time, GPUs."""
 DRAWN = ("fcfs", "mmfs", "sia_vc")
 """The paper's three."""
-POLICIES = (*DRAWN, "sia", "sia_plan", "themis_np", "hived", "gssf")
-KNOWN = ("sia", "mmfs", "themis_np", "hived", "tiresias", "elastic_las")
+POLICIES = (*DRAWN, "karma", "sia", "sia_plan", "themis_np", "hived", "gssf")
+KNOWN = ("sia", "mmfs", "themis_np", "hived", "tiresias", "elastic_las", "karma")
 """Of Table 4, in its order; two forms of Tiresias."""
 
 
@@ -94,10 +94,10 @@ def _knows() -> list[tuple[str, ...]]:
     """Table 4 as the registry tells it of our policies, what the paper prints of its columns in brackets."""
     specs = [find_policy(name) for name in KNOWN]
     rows = {
-        "gangs of GPUs": ("✓✓✓✓✓✓", [spec.kind != ELASTIC for spec in specs]),
-        "keeps to what running jobs hold": ("~✓✗✗✗✗", [not spec.preempts for spec in specs]),
-        "uses run times": ("✓✗✓✗✓✓", [bool({DURATIONS, SIZES} & set(spec.asks)) for spec in specs]),
-        "uses forecasts of what will come": ("✓✗✗✗✗✗", [ARRIVALS in spec.asks for spec in specs]),
+        "gangs of GPUs": ("✓✓✓✓✓✓✗", [spec.kind != ELASTIC for spec in specs]),
+        "keeps to what running jobs hold": ("~✓✗✗✗✗✗", [not spec.preempts for spec in specs]),
+        "uses run times": ("✓✗✓✗✓✓✗", [bool({DURATIONS, SIZES} & set(spec.asks)) for spec in specs]),
+        "uses forecasts of what will come": ("✓✗✗✗✗✗✗", [ARRIVALS in spec.asks for spec in specs]),
     }
     return [
         (row, *(f"{'✓' if has else '✗'} ({mark})" for has, mark in zip(cells, printed, strict=True)))

@@ -164,7 +164,8 @@ class World:
             return task_jobs(self._cut, **self.experiment.needed(kinds.TASKS))
         profiles, widest = self.experiment.needed(kinds.ENERGY)["profiles"], int(self._widths.max())
         scenario = energy_jobs(self.experiment.priced(self._cut), profiles=profiles, widest=widest)
-        (epochs, epoch_s), cluster = scenario.facts.times, scenario.facts.cluster
+        epochs, epoch_s, _ = scenario.facts.times
+        cluster = scenario.facts.cluster
         # GPUs of each kind in all: a gang may lie on several nodes of one kind.
         there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
         # Profiled at its width on some kind that has so many GPUs.

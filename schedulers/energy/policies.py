@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.energy.settings import EXACT_JOBS, AndreasSettings, ExactSettings, QueueSettings
 from jobcast.schedulers.policies import (
     ENERGY,
@@ -42,8 +43,12 @@ def by_calls(rule: Any, name: str, mechanism: EnergyMechanism) -> Any:
     from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 
     if not hasattr(rule, "schedule"):
+        if mechanism.profile_s:
+            raise ConfigError(f"policy {name}: setting profile_s: it makes no whole schedules, which leave nodes out")
         return rule
-    return WholeSchedule(rule.schedule, name, mechanism.period_s, mechanism.on_events, mechanism.restart_s)
+    return WholeSchedule(
+        *(rule.schedule, name, mechanism.period_s, mechanism.on_events, mechanism.restart_s, mechanism.profile_s)
+    )
 
 
 ENERGY_POLICIES = (

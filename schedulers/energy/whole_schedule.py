@@ -14,9 +14,11 @@ from jobcast.domain.energy import (
     EpochsDone,
     EpochTimes,
     Floats,
+    Ints,
 )
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.policy import Decision, Grant, Trigger, View
+from jobcast.schedulers.energy.profiler import Profiler
 
 Schedule = Callable[[EnergyView], Deployment]
 LEAST_PERIOD_S = 1e-3
@@ -32,21 +34,45 @@ class WholeSchedule:
     period_s : H, seconds between two calls at the latest. ANDREAS, appendix B: 5 minutes.
     on_events : whether it is also called at submissions and completions; else on the grid alone
     restart_s : what a start after the first costs, as the schedule counts on; the law charges its own
+    profile_s : seconds in which a new application is measured on each number of GPUs; 0: all are known
     """
 
     def __init__(
-        self, schedule: Schedule, name: str, period_s: float = 300.0, on_events: bool = True, restart_s: float = 0.0
+        self,
+        schedule: Schedule,
+        name: str,
+        period_s: float = 300.0,
+        on_events: bool = True,
+        restart_s: float = 0.0,
+        profile_s: float = 0.0,
     ) -> None:
         if not LEAST_PERIOD_S <= period_s < np.inf:
             raise ConfigError(f"period_s is {period_s:g}; it must be at least {LEAST_PERIOD_S:g} s")
         self.schedule, self.name, self.restart_s = schedule, name, restart_s
         self.trigger = Trigger(on_events=on_events, period_s=period_s)
         self.calls = 0
+        self.profiler = Profiler(profile_s) if profile_s else None
         self._known: EpochTimes | None = None
 
     def decide(self, view: View) -> Decision:
         """Jobs that are put where they are go on; all others change."""
-        seen = self.seen(view)
+        seen, seqs = self.seen(view), list(view.active)
+        if self.profiler is None:
+            return Decision(self._changes(view, seen, seqs))
+        turn = self.profiler.turn(view, seen)
+        left = [seqs[row] for row in turn.seen.active.tolist()]
+        # Nobody is asked where all have to be measured first, or no node is left.
+        scheduled = self._changes(view, turn.seen, left, turn.nodes) if left else {}
+        return Decision({**turn.change, **scheduled}, turn.wake_s)
+
+    def figures(self) -> dict[str, float]:
+        """What measuring took."""
+        return {} if self.profiler is None else self.profiler.figures()
+
+    def _changes(
+        self, view: View, seen: EnergyView, seqs: list[int], nodes: Ints | None = None
+    ) -> dict[int, Grant | None]:
+        """What the schedule changes, by seq; `seqs` of those active, `nodes`: numbers of those that are seen."""
         self.calls += 1
         # Plug-ins answer lists, or floats by mistake; a wrong node must not be truncated to a right one.
         node_of, gpus_of = (np.asarray(column) for column in self.schedule(seen))
@@ -56,10 +82,11 @@ class WholeSchedule:
                 f"{gpus_of.dtype}{gpus_of.shape} for {len(seen.active)} active jobs; give whole numbers, one a job"
             )
         moved = np.flatnonzero((node_of != seen.node_of[seen.active]) | (gpus_of != seen.gpus_of[seen.active]))
-        seqs, change = list(view.active), {}
+        change: dict[int, Grant | None] = {}
         for row, node, gpus in zip(moved.tolist(), node_of[moved].tolist(), gpus_of[moved].tolist(), strict=True):
-            change[seqs[row]] = None if node == POSTPONED else Grant(gpus, (Cell(node, ANYWHERE, gpus),))
-        return Decision(change)
+            there = node if nodes is None or not 0 <= node < len(nodes) else int(nodes[node])
+            change[seqs[row]] = None if node == POSTPONED else Grant(gpus, (Cell(there, ANYWHERE, gpus),))
+        return change
 
     def seen(self, view: View) -> EnergyView:
         """The active jobs, numbered in order of submission, as the schedule goes by them."""

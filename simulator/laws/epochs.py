@@ -72,7 +72,7 @@ class Epochs(Regimed):
         super().bind(run)
         self.cluster.check()
         self.true.check(run.workload.jobs, self.known.epoch_s, self.cluster)
-        count, (epochs, epoch_s) = len(run.workload.jobs), self.true
+        count, epochs, epoch_s = len(run.workload.jobs), self.true.epochs, self.true.epoch_s
         self.unit_s, self.lost, self.furthest, self.base = (column(count) for _ in range(4))
         # Replaces the lists of the base class.
         for name in SHOWN:  # at every decision: arrays are copied in one go
@@ -197,7 +197,8 @@ class Epochs(Regimed):
         if not run.workload.closed:
             return self.known
         rows = [run.stream.row(job) for job in run.jobs]
-        return EpochTimes(self.known.epochs[rows], self.known.epoch_s[rows])
+        known = {name: one[rows] for name, one in self.known._asdict().items() if one is not None}
+        return EpochTimes(**known)
 
     def _as_elastic(self, run: "Simulation") -> ElasticView:
         if self._elastic is None:

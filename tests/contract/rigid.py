@@ -40,7 +40,7 @@ from tests.contract.random_jobs import (
 
 BACKFILLING = ("easy", "easy_forecast", "conservative_backfill")
 OVER_POOLS = (
-    *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk"),
+    *("fcfs", "ssf", "sjf", "gssf", "mmfs", "karma", "themis_np", "hived", "sia", "sia_vc", "sia_risk"),
     *("sia_plan", "sia_preempt", "milp"),
     *(*BACKFILLING, "as_recorded"),
     *(f"{name} locality" for name in local_policies()),
@@ -71,6 +71,7 @@ def settings_of(rng, name):
         "sjf": {"backfill": (True, False)},
         "gssf": {"backfill": (True, False)},
         "mmfs": {"strict": (True, False)},
+        "karma": {"alpha": (0.0, 0.5, 1.0), "credits_h": (0.0, 1.0), "quantum_s": (1.0, 3600.0)},
         "themis_np": {"filter": (0.2, 0.8, 1.0)},
         "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")},
         "sia_risk": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},

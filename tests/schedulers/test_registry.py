@@ -24,7 +24,7 @@ from jobcast.schedulers.settings import Settings
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720), jobs=())
 SIAS = ["themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_plan", "sia_preempt", "milp"]
 RUN = ["easy", "easy_forecast", "conservative_backfill", "as_recorded"]
-FLAT = ["fcfs", "ssf", "sjf", "gssf", "mmfs", *SIAS, *RUN]
+FLAT = ["fcfs", "ssf", "sjf", "gssf", "mmfs", "karma", *SIAS, *RUN]
 """Policies over pools of whole jobs."""
 
 
@@ -32,7 +32,7 @@ def test_policies_go_by_their_papers_names():
     assert list(POLICIES)[: len(FLAT)] == FLAT
     for name in FLAT:
         assert make_policy(name, FORECASTS, {}).name == name
-    silent = ["fcfs", "mmfs", "hived", "easy", "conservative_backfill"]
+    silent = ["fcfs", "mmfs", "karma", "hived", "easy", "conservative_backfill"]
     assert [name for name in FLAT if not find_policy(name).asks] == silent
 
 
@@ -157,7 +157,7 @@ PARTS = {"decide": lambda *given: None}
 
 
 def test_names_are_unique_and_specs_complete():
-    assert len(BUILT_IN) == 52
+    assert len(BUILT_IN) == 53
     for name, spec in BUILT_IN.items():
         assert (spec.name, spec.kind in KINDS, bool(spec.summary)) == (name, True, True)
         assert spec.instead in ("", *BUILT_IN)
@@ -199,7 +199,7 @@ def test_a_policy_of_another_kind_is_refused_with_those_that_there_are():
 
 CLASSES = {
     "ssf": "pool_rules:ShortestServiceFirst", "mmfs": "pool_rules:MaxMinFair", "themis_np": "themis_np:ThemisNp",
-    "sia": "sia:Sia",
+    "karma": "karma:Karma", "sia": "sia:Sia",
     "sia_risk": "sia_risk:SiaRisk", "sia_plan": "sia_plan:SiaPlan", "shockwave": "shockwave:Shockwave",
     "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "round_rules:ThemisFilter",
     "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "round_rules:GandivaFair",

@@ -78,7 +78,8 @@ def simulate_energy(
     asked: dict[str, Any] = {"known_s": believed_epoch_s, "progress": progress, "meters": meters, **law}
     with plugin_named(policy):
         log, took = timed(lambda: replay_scenario(scenario, rule, **asked))
-    return Simulated(log, **took)
+    # Asked for only now: a policy counts while it decides.
+    return Simulated(log, **took, own=getattr(rule, "figures", dict)())
 
 
 def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:

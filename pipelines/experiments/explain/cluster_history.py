@@ -245,6 +245,7 @@ BY_POLICY = {
     "hived": Sharing.SPARE,
     "gssf": Sharing.SHARED,
     "mmfs": Sharing.SHARED,
+    "karma": Sharing.SHARED,
     "themis_np": Sharing.SHARED,
     "as_recorded": Sharing.SHARED,
 }

@@ -69,7 +69,7 @@ def test_jobs_lie_together(drawn, placed_run, policy, seed):
         assert len({cell.server for cell in start.cells}) == len(start.cells) == -(-start.job.gpus // 8)
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "ssf", "sjf", "gssf", "mmfs", "hived", "themis_np"])
+@pytest.mark.parametrize("policy", ["fcfs", "ssf", "sjf", "gssf", "mmfs", "karma", "hived", "themis_np"])
 @given(seed=SEEDS)
 @settings(max_examples=10)
 def test_jobs_of_one_gpu_are_never_in_pieces(drawn, placed_run, policy, seed):

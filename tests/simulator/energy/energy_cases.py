@@ -81,7 +81,8 @@ class World:
 
     def law(self, **settings):
         """A law for a run."""
-        return Epochs(EpochTimes(self.jobs.epochs, self.true_s), self.cluster, self.jobs.epoch_s, **settings)
+        times = EpochTimes(self.jobs.epochs, self.true_s, np.arange(len(self)))
+        return Epochs(times, self.cluster, self.jobs.epoch_s, **settings)
 
     def __len__(self):
         return len(self.jobs.submit_s)

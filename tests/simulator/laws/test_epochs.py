@@ -182,11 +182,13 @@ def test_in_a_closed_loop_jobs_keep_their_own_times():
     jobs = gang("a"), gang("b", 1.0), gang("c", 2.0)
     workload, _ = world(*jobs, successions={"c": Succession(("a",), 50.0)})
     slower = np.array([1.0, 3.0, 2.0])[:, None, None]
-    law = Epochs(EpochTimes(np.full(3, 10.0), np.array([(TIMES,) * 3] * 3) * slower), NODES)
+    law = Epochs(EpochTimes(np.full(3, 10.0), np.array([(TIMES,) * 3] * 3) * slower, np.array([5, 6, 7])), NODES)
     steps = {0.0: {"a": 1}, 1.0: {"b": 1}, 150.0: {"c": 1}}
     run = Simulation(workload, Script(steps), law=law).run()
     assert run.log().end_s.tolist() == pytest.approx([100.0, 301.0, 350.0])
-    assert run.cluster.facts(EpochTimes).epoch_s[:, 0, 0].tolist() == [10.0, 30.0, 20.0]
+    known = run.cluster.facts(EpochTimes)
+    assert known.epoch_s[:, 0, 0].tolist() == [10.0, 30.0, 20.0]
+    assert known.applications.tolist() == [5, 6, 7]
 
 
 def test_elastic_rules_see_what_is_left_on_one_gpu():

@@ -128,6 +128,15 @@ def test_the_mechanism_can_be_set(shell, words):
     assert slow["jobs"] == 24
 
 
+def test_what_profiling_takes_is_told(shell, words):
+    plain, asked = (shell.json(*words("edf", *more)) for more in ((), ("--set", "profile_s=30")))
+    assert "profiles" not in plain
+    assert asked["profiles"] > 0
+    assert 0 < asked["profiling_gpu_h"] <= asked["profiles"] * 2 * 30 / 3600
+    assert asked["mean_wait_s"] > plain["mean_wait_s"]
+    assert "setting profile_s must be" in shell.refuses(*words("edf", "--set", "profile_s=-1"))
+
+
 def test_from_generate_to_simulate(shell, tmp_path):
     out = ("--out", "a.parquet", "--profiles-out", "p.sqlite", "--cluster-out", "c.yaml")
     shell.works("trace", "generate", "armida", *out)

@@ -72,6 +72,13 @@ def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):
     assert all(job.preemptible for job in scenario.workload.jobs)
 
 
+def test_an_application_is_a_model_at_a_batch_size(nodes, jobs, profiles):
+    trace = jobs("a,p,0,10,1,m,7,32", "b,p,5,10,1,m,3,64", "c,p,6,10,1,n,3,32", "d,p,7,10,1,m,9,32")
+    table = profiles(*(f"{model},{size},t4,1,8" for model in "mn" for size in (32, 64)))
+    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=table)
+    assert scenario.facts.times.applications.tolist() == [0, 1, 2, 0]
+
+
 def test_what_a_trace_leaves_out_is_told(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7", columns="job_id,pool,submit_time,duration,gpus,model,epochs")
     scenario = energy_jobs(cut_scenario(trace, nodes), profiles=profiles("m,,t4,1,20"))
