@@ -12,6 +12,8 @@ import click
 from jobcast.pipelines.cli import options
 
 if TYPE_CHECKING:
+    import socket as net
+
     from jobcast.domain.jobs import Pool
     from jobcast.live.event_log import EventLog
     from jobcast.live.slurm import Slurm
@@ -76,6 +78,7 @@ def command(
     from jobcast.live.server.service import Service
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
+    from jobcast.traces.files import reason
     from jobcast.traces.pools import read_pools
 
     if (tls_cert is None) != (tls_key is None):
@@ -83,6 +86,8 @@ def command(
     if private and token_file is None:
         raise ConfigError("--private: nobody's user is known without tokens; give --token-file")
     access = Access() if token_file is None else read_tokens(token_file)
+    if socket is not None and not socket.absolute().parent.is_dir():
+        raise ConfigError(f"--socket {socket}: its folder is not there; make it, or name another")
     if socket is None:
         check_place(host, access, tls_cert is not None)
     home = find_home()
@@ -100,13 +105,38 @@ def command(
         return side.pools if pools_path is None else read_pools(pools_path).at(time.time())  # type: ignore[union-attr]
 
     service = Service(log, quotas(), registry, time.time, policy, private, side, quotas)
-    place: dict[str, Any] = {"uds": str(socket)} if socket is not None else {"host": host, "port": port}
+    door = None if socket is not None else _door(host, port)
     hosts = None if socket is not None else hosts_of(host)
     app = make_app(service, access, hosts, told)
     # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, every hundredth took 30 ms.
     sys.setswitchinterval(TURN_S)
-    place |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key}
-    uvicorn.run(app, log_level="warning", server_header=False, **place)
+    ours: dict[str, Any] = {
+        "ssl_certfile": tls_cert,
+        "ssl_keyfile": tls_key,
+        "uds": None if socket is None else str(socket),
+    }
+    config = uvicorn.Config(app, log_level="warning", server_header=False, **ours)
+    try:
+        config.load()
+    except OSError as error:
+        raise ConfigError(f"--tls-cert {tls_cert}, --tls-key {tls_key}: no use ({reason(error)}); give PEM") from error
+    if door is not None:
+        name, number = f"[{host}]" if ":" in host else host, door.getsockname()[1]
+        options.console_of().result(f"listens on {'http' if tls_cert is None else 'https'}://{name}:{number}")
+    uvicorn.Server(config).run(sockets=None if door is None else [door])
+
+
+def _door(host: str, port: int) -> "net.socket":
+    """A socket that listens at an address; port 0: any that is free."""
+    import socket as net
+
+    from jobcast.domain.errors import ConfigError
+    from jobcast.traces.files import reason
+
+    try:
+        return net.create_server((host, port), family=net.AF_INET6 if ":" in host else net.AF_INET)
+    except OSError as error:
+        raise ConfigError(f"--port {port}: {reason(error)}; name another, or another --host") from error
 
 
 def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm | None":

@@ -69,10 +69,16 @@ def make_bundle(
     Raises
     ------
     ConfigError
-        It is no result, was made by a version that did not note its command, or an input has gone.
+        It is no result, was made by a version that did not note its command, or an input has gone or changed since.
     """
     figures, words = _read(result)
     inputs = {name: _input(name, number) for number, name in enumerate(_files_in(words))}
+    for told in _told_inputs(figures):
+        if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
+            raise ConfigError(
+                f"{told['path']}: is another file (SHA-256) than {result} was made from; bring that one back, or run "
+                "the command again"
+            )
     traced = _trace_in(words)
     for name, one in inputs.items():
         one["packed"] = one["bytes"] <= SMALL if name != traced else with_trace
@@ -229,6 +235,15 @@ def _input(name: str, number: int) -> dict[str, Any]:
     file = Path(name)
     member = f"{INPUTS}/{number}/{file.name}"
     return {"member": member, "sha256": sha256_of(file), "bytes": file.stat().st_size}
+
+
+def _told_inputs(told: Any) -> Iterator[Mapping[str, Any]]:
+    """Path and SHA-256 of the inputs that results tell, at whatever depth."""
+    if isinstance(told, Mapping) and {"path", "sha256"} <= told.keys():
+        yield told
+    elif isinstance(told, Mapping | list):
+        for one in told.values() if isinstance(told, Mapping) else told:
+            yield from _told_inputs(one)
 
 
 def _models(figures: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -68,7 +68,8 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file; run the stage that writes it first") from error
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read as JSON ({error}); run the stage that writes it again") from error
+        remedy = "write it again with the command that made it"
+        raise ConfigError(f"{path}: cannot be read as JSON ({error}); {remedy}") from error
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: a JSON object was expected, got {type(value).__name__}")
     return value

@@ -42,6 +42,17 @@ def edited(path, change):
     return "other.zip"
 
 
+def test_a_result_is_not_packed_beside_a_trace_that_has_changed_since(bundle, csv):
+    csv(*ROWS[:-1])
+    told = bundle.refuses("bundle", "r.json", "--out", "again.zip")
+    assert "jobs.csv: is another file (SHA-256) than r.json was made from" in told
+
+
+def test_a_file_that_is_no_json_is_refused_by_a_remedy_that_holds_for_any_command(shell, tmp_path):
+    (tmp_path / "r.json").write_text("hi")
+    assert "write it again with the command that made it" in shell.refuses("bundle", "r.json", "--out", "r.zip")
+
+
 @pytest.mark.slow
 def test_a_tampered_figure_is_the_only_one_that_differs(bundle, csv, tmp_path):
     """The inputs have gone: what is run again comes from the bundle."""

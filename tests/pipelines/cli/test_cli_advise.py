@@ -1,6 +1,10 @@
 """`jobcast advise` and `jobcast trace live`: what is refused, in one line, and what is written."""
 
+import re
+import socket
+
 import pytest
+import uvicorn
 
 from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
 from jobcast.pipelines.cli import advise
@@ -39,6 +43,7 @@ def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
         (("--slurm", "--pools", "pools.csv"), "--slurm: Slurm tells the pools; leave --pools out"),
         (("--slurm-token-file", "x", "--pools", "pools.csv"), "--slurm-token-file: goes with --slurm-rest"),
         (("--pools", "pools.csv", "--told", "/nowhere/told"), "--told /nowhere/told: its folder cannot be written to"),
+        (("--pools", "pools.csv", "--socket", "/nowhere/s"), "--socket /nowhere/s: its folder is not there"),
         (("--slurm-rest", "ftp://x"), "--slurm-rest ftp://x: no address of slurmrestd"),
         (("--slurm-rest", "unix:/nowhere"), "slurmrestd: cannot be asked"),
         (("--slurm-rest", "http://127.0.0.1:1", "--slurm-token-file", "none"), "none: holds no token"),
@@ -48,6 +53,18 @@ def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
 def test_what_serve_refuses(shell, monkeypatch, tmp_path, words, told):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert told in shell.refuses("serve", *words)
+
+
+def test_serve_says_where_it_listens_and_refuses_an_address_or_a_certificate_that_is_no_use(shell, monkeypatch, csv):
+    """Port 0 is any that is free: nobody else can tell which."""
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: [door.close() for door in sockets])
+    csv("p,1", name="pools.csv", header="pool,gpus")
+    pools = ("--pools", "pools.csv", "--port")
+    told = shell.works("serve", *pools, 0).out
+    assert re.fullmatch(r"listens on http://127\.0\.0\.1:[1-9]\d+\n", told)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "in use" in shell.refuses("serve", *pools, taken.getsockname()[1])
+    assert "give PEM" in shell.refuses("serve", *pools, 0, "--tls-cert", "pools.csv", "--tls-key", "pools.csv")
 
 
 def test_a_clock_of_its_own_goes_on_where_it_began(tmp_path, monkeypatch):
