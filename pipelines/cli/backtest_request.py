@@ -30,6 +30,7 @@ from jobcast.pipelines.experiments.worlds import law_apart
 from jobcast.pipelines.report.backtest_tables import by_lack
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import write_json
+from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.gains import DRAWS
 from jobcast.pipelines.report.model_tables import log_on_versions, version_row
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
@@ -300,6 +301,11 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
     end = last + 1.0 if request.until_s is None else request.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
+    cuts = backtest.windows_of(begin, end, request.windows)
+    idle = next((cut for cut in cuts if not len(trace.between(*cut))), None)
+    if idle is not None and request.windows > 1 and not request.recorded:
+        stretch = f"[{iso(idle[0])}, {iso(idle[1])})"
+        raise ConfigError(f"--windows {request.windows}: no job was submitted in {stretch}; cut fewer, or name --from")
     return [
         Experiment(
             trace=trace,
@@ -313,7 +319,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
             law=request.law,
             recorded=request.recorded,
         )
-        for since, until in backtest.windows_of(begin, end, request.windows)
+        for since, until in cuts
     ]
 
 

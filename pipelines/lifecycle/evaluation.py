@@ -111,6 +111,9 @@ def prediction_table(result: Mapping[str, Any]) -> str:
     if result["overlap"]:
         lines.append("note: the version was trained on what comes after this instant")
     lines += [f"warning: {line}" for line in result.get("another_cluster") or ()]
+    if "silent_s" in result:
+        silence = duration(result["silent_s"])
+        lines.append(f"warning: no job was submitted in the {silence} before: has the trace what came of late?")
     return "\n".join(lines)
 
 

@@ -94,6 +94,23 @@ def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(tmp_path, header
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("job_id;pool;submit_time;duration;gpus\n1;a;0;1;1\n", "it has the columns of canonical with ';' between;"),
+        ("job_id\tpool\tsubmit_time\tduration\tgpus\n", "it has the columns of canonical with '\\t' between;"),
+        ("JobID,Submit,Partition,State,Start,End,ElapsedRaw,AllocTRES\n", "it has the columns of sacct with ',' "),
+        ('{"job_id": 1, "pool": "a"}\n', "JSON of none of them; write CSV or Parquet"),
+    ],
+)
+def test_columns_that_are_parted_by_another_mark_are_not_to_be_renamed(tmp_path, text, told):
+    path = tmp_path / "jobs.csv"
+    path.write_text(text)
+    with pytest.raises(TraceError) as error:
+        read_trace(path)
+    assert str(error.value).startswith(f"{path}: of no known format: {told}")
+
+
 def test_of_no_known_format_is_short_whatever_the_file_holds(tmp_path):
     path = tmp_path / "jobs.csv"
     path.write_text(",".join(f"column{number}" * 20 for number in range(300)))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import product
 from typing import Protocol
 
 from polars.exceptions import PanicException
@@ -46,6 +47,12 @@ def described(head: bytes, readers: Sequence[Named]) -> str:
     found = header_of(head)
     if not any(found):
         return f"neither CSV text nor Parquet; name its format to `jobcast trace convert` ({names})"
+    if head.lstrip().startswith((b"{", b"[")):
+        return f"JSON of none of them; write CSV or Parquet, or name its format to `jobcast trace convert` ({names})"
+    line = head.partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
+    for reader, mark in product(readers, ",;|\t"):
+        if reader.needs and set(reader.needs) <= {name.strip('" ') for name in line.split(mark)}:
+            return f"it has the columns of {reader.name} with {mark!r} between; write it as {reader.name} is written"
     # of equal shares the first reader wins, which is canonical
     nearest = max(readers, key=lambda reader: _share(reader.needs, found))
     missing = ", ".join(column for column in nearest.needs if column not in found)

@@ -9,6 +9,7 @@ import polars as pl
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.features.corpus import STEP_S
+from jobcast.features.kernels import WEEK_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
 from jobcast.models.evaluation.smoothing import need_statsforecast
 from jobcast.models.predictor import Known
@@ -218,6 +219,7 @@ class TraceLife(Life[M]):
             **self.report(self.predict(case.known)),
             "overlap": case.version.train_until_s > at_s,
             **self._elsewhere(case, source),
+            **_silence(self.seen(case.known), at_s),
             **made_from(source.source, source.notes, gpu_jobs(source).dropped),
         }
 
@@ -229,6 +231,12 @@ class TraceLife(Life[M]):
     def report(self, rows: pl.DataFrame) -> Told:
         """Rows as `jobcast predict --json` tells them."""
         raise NotImplementedError
+
+
+def _silence(seen: Trace, at_s: float) -> Told:
+    """`silent_s`, from the last submission to the instant, where that is more than a week; {} else."""
+    silent_s = at_s - float(seen.submit_s[-1])
+    return {"silent_s": silent_s} if silent_s > WEEK_S else {}
 
 
 def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tuple[str, ...]:

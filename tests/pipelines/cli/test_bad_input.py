@@ -247,7 +247,7 @@ WRONG_BACKTESTS = {
     ("--policies", "lottery"): "unknown policy lottery",
     ("--forecasts", "oracle,stars"): "--forecasts stars: unknown source",
     ("--windows", "0"): "Invalid value for '--windows'",
-    ("--windows", "100000"): "no job was submitted in [",
+    ("--windows", "100000"): "--windows 100000: no job was submitted in [",
     ("--engine", "cloud"): "Invalid value for '--engine'",
     ("--warmup", "4", "--windows", "2"): "--warmup 4: leaves no job to count",
 }

@@ -82,6 +82,15 @@ def test_whoever_was_trained_on_another_cluster_says_so(run, trace, name):
     assert f"warning: {line}" in prediction_table({"predictor": name, **told})
 
 
+def test_a_trace_that_ended_long_before_the_instant_is_told(run, trace):
+    assert "silent_s" not in answer(run, trace, "new-load")
+    last_s = float(trace.submit_s[-1])
+    told = answer(run, trace, "new-load", last_s + 8 * 86_400)
+    assert told["silent_s"] == 8 * 86_400
+    line = "warning: no job was submitted in the 8.00 d before: has the trace what came of late?"
+    assert prediction_table({"predictor": "new-load", **told}).endswith(line)
+
+
 def test_tables_have_a_line_a_pool_or_job(shell, run, trace):
     words = ("--trace", run.trace, "--at", "2024-01-06T10:00:00+01:00")
     out = shell.works("predict", "will-jobs-arrive", *words).out
