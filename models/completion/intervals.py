@@ -7,6 +7,8 @@ to have outlived some of their futures: their positions are censored (Kaplan and
 from the instant at which a job outlives its upper end on, and long jobs are not overheard because short ones report
 first. Jobs count the more, the more alike the shares of their futures that agree with the first one are (Guan,
 Localized Conformal Prediction, Biometrika 2023): whether one is overtaken at all says little of how late another is.
+Jobs that waited and ran at the same time are right or wrong together: a burst of a hundred behind one queue is one
+lesson, not a hundred (weights by uniqueness: Lopez de Prado, Advances in Financial Machine Learning, 2018, chapter 4).
 """
 
 from collections import deque
@@ -24,10 +26,10 @@ LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
 REACH = 2.0
 """How far beyond the outermost futures outcomes count at most: who is missed by more says no more."""
-MEMORY = 50.0
-"""Outcomes after which the weight of one has fallen to 1 / e."""
+MOST = 200
+"""Jobs that count, the last ones."""
 TRUST = 8.0
-"""Outcomes that weigh as much as the futures by themselves."""
+"""Lessons that weigh as much as the futures by themselves."""
 ALIKE = 0.15
 """Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
 LITTLE = 0.1
@@ -65,12 +67,14 @@ class Position(NamedTuple):
     """Where a job stands, or ended, among the futures drawn of it: 0 the first, 1 the last, less or more beyond.
 
     `ended`: whether it is final; else the least that it will come to. `agree`: share of its futures that are as early
-    as the first.
+    as the first. `from_s`, `until_s`: when it was asked about, and ended or was looked at last; equal: not known.
     """
 
     place: float
     ended: bool
     agree: float = 0.0
+    from_s: float = 0.0
+    until_s: float = 0.0
 
     def within(self, reach: float) -> "Position":
         """The same, but no further beyond the outermost futures."""
@@ -83,8 +87,7 @@ class IntervalTracker:
     Parameters
     ----------
     levels : shares of jobs that intervals are to hold
-    trust : outcomes that weigh as much as the futures by themselves; infinite: nothing is learnt
-    memory : outcomes after which the weight of one has fallen to 1 / e
+    trust : lessons that weigh as much as the futures by themselves; infinite: nothing is learnt
     known : positions of earlier jobs, in order of submission
     """
 
@@ -92,10 +95,9 @@ class IntervalTracker:
         self,
         levels: Sequence[float] = LEVELS,
         trust: float = TRUST,
-        memory: float = MEMORY,
         known: Sequence[Position] = (),
     ) -> None:
-        self.levels, self.trust, self.memory = tuple(levels), trust, memory
+        self.levels, self.trust = tuple(levels), trust
         self.known = list(known)
 
     def intervals(self, futures_s: Floats, open_now: Sequence[Position] = ()) -> tuple[Interval, ...]:
@@ -141,15 +143,17 @@ class IntervalTracker:
         """
         final, found = {} if final is None else final, deque[Position]()
         for job in reversed(range(len(submit_s))):
-            # Whoever is far back weighs nothing.
-            if len(found) >= 4 * self.memory:
+            # A queue is not what it was then.
+            if len(found) >= MOST:
                 break
             if job in final:
                 at = final[job]
             else:
-                ended = bool(submit_s[job] + actual_s[job] <= now_s)
+                from_s, end_s = float(submit_s[job]), float(submit_s[job] + actual_s[job])
+                ended = end_s <= now_s
                 # By a sequence that never clumps.
-                at = _position(futures_s[job], actual_s[job] if ended else now_s - submit_s[job], ended, job * GOLDEN)
+                at = _position(futures_s[job], actual_s[job] if ended else now_s - from_s, ended, job * GOLDEN)
+                at = at and at._replace(from_s=from_s, until_s=min(end_s, now_s))
                 if ended:
                     final[job] = at
             if at is not None:
@@ -163,13 +167,28 @@ class IntervalTracker:
             return own, own
         place = np.concatenate([own, [one.place for one in known]])
         ended = np.concatenate([np.ones(GRID, dtype=np.bool_), [one.ended for one in known]])
-        recent = np.arange(len(known))[::-1] / self.memory
         apart = (np.array([one.agree for one in known]) - agree) / ALIKE
-        weight = np.concatenate([np.full(GRID, self.trust / GRID), np.exp(-recent - 0.5 * np.square(apart))])
+        learnt = lessons(known) * np.exp(-0.5 * np.square(apart))
+        weight = np.concatenate([np.full(GRID, self.trust / GRID), learnt])
         order = np.lexsort((~ended, place))
         left = survival(weight[order], ended[order])
         # Half of a position's own share lies below it.
         return place[order], 1.0 - (left[1:] + left[:-1]) / 2.0
+
+
+def lessons(known: Sequence[Position]) -> Floats:
+    """How much of a lesson each job is, (n,): one over how many there were at the same time, itself among them.
+
+    Two are there at the same time as far as they have both been of the time that either has (Jaccard).
+    """
+    # Who never ends is there from then on.
+    from_s, until_s = (np.nan_to_num([getattr(one, name) for one in known]) for name in ("from_s", "until_s"))
+    both = np.minimum(until_s[:, None], until_s) - np.maximum(from_s[:, None], from_s)
+    either = np.maximum(until_s[:, None], until_s) - np.minimum(from_s[:, None], from_s)
+    shared = np.maximum(both, 0.0) / np.maximum(either, tolerance.INSTANT_S)
+    np.fill_diagonal(shared, 1.0)
+    weight: Floats = 1.0 / shared.sum(axis=1)
+    return weight
 
 
 GOLDEN = (5.0**0.5 - 1.0) / 2.0

@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.completion.intervals import (
+    LEAST_S,
     Interval,
     IntervalTracker,
     Position,
     interval_figures,
+    lessons,
     survival,
 )
 
@@ -51,7 +53,8 @@ def test_where_futures_agree_on_the_low_end_the_level_is_spent_above():
 def test_in_the_long_run_intervals_hold_what_they_promise(shift, factor):
     """Outcomes are off by a factor, and spread less or more than the futures; each is known before the next job."""
     rng = np.random.default_rng(0)
-    actual_s = np.exp(2.0 + factor * rng.uniform(-2.0, 2.0, 1500) + shift)
+    # Times below `LEAST_S` are as short, to the tracker too.
+    actual_s = np.maximum(np.exp(2.0 + factor * rng.uniform(-2.0, 2.0, 1500) + shift), LEAST_S)
     made = IntervalTracker().track(1e9 * np.arange(1500.0), actual_s, [FUTURES] * 1500)
     held = np.array([[one.holds(at) for one in row] for row, at in zip(made, actual_s.tolist(), strict=True)])[500:]
     assert held.mean(axis=0) == pytest.approx([0.5, 0.9], abs=0.09)
@@ -97,6 +100,30 @@ def test_figures_by_hand():
     low = (0.05 * np.log(5.0) + 0.05 * np.log(10.0 * np.e)) / 3
     high = (0.05 * np.log(2.0) + 0.95 * 1.0) / 3
     assert told["pinball"] == pytest.approx((low + high) / 2)
+
+
+def test_lessons_by_hand():
+    """Two that share all of their time are one lesson, two that share half of it more; so are open ones."""
+    both, other = Position(0.5, True, from_s=0.0, until_s=10.0), Position(0.5, True, from_s=20.0, until_s=30.0)
+    assert lessons([both, both, other]) == pytest.approx([0.5, 0.5, 1.0])
+    assert lessons([both, both._replace(from_s=5.0)]) == pytest.approx([1 / 1.5] * 2)
+    never = Position(0.9, False, from_s=3.0, until_s=np.inf)
+    assert lessons([both, never, never]) == pytest.approx([1.0, 0.5, 0.5])
+    # Of which no time is known they are taken to stand apart.
+    assert lessons([Position(0.5, True)] * 3) == pytest.approx([1.0] * 3)
+    assert len(lessons([])) == 0
+
+
+def test_a_burst_is_one_lesson_and_jobs_one_after_the_other_are_many():
+    """Sixty jobs end beyond their futures: behind one queue, all together, they say much less than one by one."""
+    count, late = 60, np.full(60, np.exp(5.0))
+    ends = []
+    for apart_s in (0.0, 1e3):
+        known = IntervalTracker().positions(apart_s * np.arange(count), late, [FUTURES] * count, now_s=1e9)
+        ends.append(IntervalTracker(known=known).intervals(FUTURES)[0].high_s)
+    bare = IntervalTracker().intervals(FUTURES)[0].high_s
+    assert bare < ends[0] < 1.5 * bare
+    assert ends[1] > 3.0 * bare
 
 
 def test_survival_by_hand():
