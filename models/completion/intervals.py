@@ -14,6 +14,7 @@ lesson, not a hundred (weights by uniqueness: Lopez de Prado, Advances in Financ
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,7 +169,7 @@ class IntervalTracker:
         place = np.concatenate([own, [one.place for one in known]])
         ended = np.concatenate([np.ones(GRID, dtype=np.bool_), [one.ended for one in known]])
         apart = (np.array([one.agree for one in known]) - agree) / ALIKE
-        learnt = lessons(known) * np.exp(-0.5 * np.square(apart))
+        learnt = lessons(tuple(known)) * np.exp(-0.5 * np.square(apart))
         weight = np.concatenate([np.full(GRID, self.trust / GRID), learnt])
         order = np.lexsort((~ended, place))
         left = survival(weight[order], ended[order])
@@ -176,7 +177,8 @@ class IntervalTracker:
         return place[order], 1.0 - (left[1:] + left[:-1]) / 2.0
 
 
-def lessons(known: Sequence[Position]) -> Floats:
+@lru_cache(maxsize=8)
+def lessons(known: tuple[Position, ...]) -> Floats:
     """How much of a lesson each job is, (n,): one over how many there were at the same time, itself among them.
 
     Two are there at the same time as far as they have both been of the time that either has (Jaccard).

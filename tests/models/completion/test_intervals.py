@@ -105,13 +105,13 @@ def test_figures_by_hand():
 def test_lessons_by_hand():
     """Two that share all of their time are one lesson, two that share half of it more; so are open ones."""
     both, other = Position(0.5, True, from_s=0.0, until_s=10.0), Position(0.5, True, from_s=20.0, until_s=30.0)
-    assert lessons([both, both, other]) == pytest.approx([0.5, 0.5, 1.0])
-    assert lessons([both, both._replace(from_s=5.0)]) == pytest.approx([1 / 1.5] * 2)
+    assert lessons((both, both, other)) == pytest.approx([0.5, 0.5, 1.0])
+    assert lessons((both, both._replace(from_s=5.0))) == pytest.approx([1 / 1.5] * 2)
     never = Position(0.9, False, from_s=3.0, until_s=np.inf)
-    assert lessons([both, never, never]) == pytest.approx([1.0, 0.5, 0.5])
+    assert lessons((both, never, never)) == pytest.approx([1.0, 0.5, 0.5])
     # Of which no time is known they are taken to stand apart.
-    assert lessons([Position(0.5, True)] * 3) == pytest.approx([1.0] * 3)
-    assert len(lessons([])) == 0
+    assert lessons((Position(0.5, True),) * 3) == pytest.approx([1.0] * 3)
+    assert len(lessons(())) == 0
 
 
 def test_a_burst_is_one_lesson_and_jobs_one_after_the_other_are_many():
