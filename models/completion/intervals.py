@@ -7,8 +7,9 @@ to have outlived some of their futures: their positions are censored (Kaplan and
 from the instant at which a job outlives its upper end on, and long jobs are not overheard because short ones report
 first. Jobs count the more, the more alike the shares of their futures that agree with the first one are (Guan,
 Localized Conformal Prediction, Biometrika 2023): whether one is overtaken at all says little of how late another is.
-Jobs that waited and ran at the same time are right or wrong together: a burst of a hundred behind one queue is one
-lesson, not a hundred (weights by uniqueness: Lopez de Prado, Advances in Financial Machine Learning, 2018, chapter 4).
+Jobs that waited and ran at the same time are right or wrong together: a burst of a hundred behind one queue is two
+lessons, not a hundred (design effect: Kish, Survey Sampling, 1965; as far as their times overlap: Lopez de Prado,
+Advances in Financial Machine Learning, 2018, chapter 4).
 """
 
 from collections import deque
@@ -31,6 +32,8 @@ MOST = 200
 """Jobs that count, the last ones."""
 TRUST = 8.0
 """Lessons that weigh as much as the futures by themselves."""
+TOGETHER = 0.5
+"""Correlation of the outcomes of two jobs that were there at the same time."""
 ALIKE = 0.15
 """Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
 LITTLE = 0.1
@@ -179,7 +182,7 @@ class IntervalTracker:
 
 @lru_cache(maxsize=8)
 def lessons(known: tuple[Position, ...]) -> Floats:
-    """How much of a lesson each job is, (n,): one over how many there were at the same time, itself among them.
+    """How much of a lesson each job is, (n,): 1 / (1 + `TOGETHER` x how many others there were at the same time).
 
     Two are there at the same time as far as they have both been of the time that either has (Jaccard).
     """
@@ -188,8 +191,8 @@ def lessons(known: tuple[Position, ...]) -> Floats:
     both = np.minimum(until_s[:, None], until_s) - np.maximum(from_s[:, None], from_s)
     either = np.maximum(until_s[:, None], until_s) - np.minimum(from_s[:, None], from_s)
     shared = np.maximum(both, 0.0) / np.maximum(either, tolerance.INSTANT_S)
-    np.fill_diagonal(shared, 1.0)
-    weight: Floats = 1.0 / shared.sum(axis=1)
+    np.fill_diagonal(shared, 0.0)
+    weight: Floats = 1.0 / (1.0 + TOGETHER * shared.sum(axis=1))
     return weight
 
 
