@@ -130,9 +130,9 @@ def drawn(sample: SizeSample, width: Ints, done_s: Floats, seed: Sequence[int]) 
     return found
 
 
-def tracker_of(learned: CompletionTime | None) -> IntervalTracker:
-    """Intervals that go on from where a model's training left them, or begin anew."""
-    return IntervalTracker() if learned is None else learned.tracker()
+def tracker_of(learned: CompletionTime | None, warmed: Sequence[Position] = ()) -> IntervalTracker:
+    """Intervals that go on from where a model's training left them, and from what a replay of the past has shown."""
+    return IntervalTracker(known=[*([] if learned is None else learned.known_), *warmed])
 
 
 class ServedCompletionTime(ServedModel):

@@ -8,8 +8,8 @@ from the instant at which a job outlives its upper end on, and long jobs are not
 first. Jobs count the more, the more alike the shares of their futures that agree with the first one are (Guan,
 Localized Conformal Prediction, Biometrika 2023): whether one is overtaken at all says little of how late another is.
 Jobs that waited and ran at the same time are right or wrong together: a burst of a hundred behind one queue is two
-lessons, not a hundred (design effect: Kish, Survey Sampling, 1965; as far as their times overlap: Lopez de Prado,
-Advances in Financial Machine Learning, 2018, chapter 4).
+lessons at most, not a hundred (design effect: Kish, Survey Sampling, 1965; as far as their times overlap: Lopez de
+Prado, Advances in Financial Machine Learning, 2018, chapter 4).
 """
 
 from collections import deque
@@ -28,8 +28,8 @@ LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
 REACH = 2.0
 """How far beyond the outermost futures outcomes count at most: who is missed by more says no more."""
-MOST = 200
-"""Jobs that count, the last ones."""
+MEMORY = 50.0
+"""Outcomes after which the weight of one has fallen to 1 / e."""
 TRUST = 8.0
 """Lessons that weigh as much as the futures by themselves."""
 TOGETHER = 0.5
@@ -92,6 +92,7 @@ class IntervalTracker:
     ----------
     levels : shares of jobs that intervals are to hold
     trust : lessons that weigh as much as the futures by themselves; infinite: nothing is learnt
+    memory : outcomes after which the weight of one has fallen to 1 / e
     known : positions of earlier jobs, in order of submission
     """
 
@@ -99,9 +100,10 @@ class IntervalTracker:
         self,
         levels: Sequence[float] = LEVELS,
         trust: float = TRUST,
+        memory: float = MEMORY,
         known: Sequence[Position] = (),
     ) -> None:
-        self.levels, self.trust = tuple(levels), trust
+        self.levels, self.trust, self.memory = tuple(levels), trust, memory
         self.known = list(known)
 
     def intervals(self, futures_s: Floats, open_now: Sequence[Position] = ()) -> tuple[Interval, ...]:
@@ -147,8 +149,8 @@ class IntervalTracker:
         """
         final, found = {} if final is None else final, deque[Position]()
         for job in reversed(range(len(submit_s))):
-            # A queue is not what it was then.
-            if len(found) >= MOST:
+            # Whoever is far back weighs nothing.
+            if len(found) >= 4 * self.memory:
                 break
             if job in final:
                 at = final[job]
@@ -171,8 +173,9 @@ class IntervalTracker:
             return own, own
         place = np.concatenate([own, [one.place for one in known]])
         ended = np.concatenate([np.ones(GRID, dtype=np.bool_), [one.ended for one in known]])
+        recent = np.arange(len(known))[::-1] / self.memory
         apart = (np.array([one.agree for one in known]) - agree) / ALIKE
-        learnt = lessons(tuple(known)) * np.exp(-0.5 * np.square(apart))
+        learnt = lessons(tuple(known)) * np.exp(-recent - 0.5 * np.square(apart))
         weight = np.concatenate([np.full(GRID, self.trust / GRID), learnt])
         order = np.lexsort((~ended, place))
         left = survival(weight[order], ended[order])

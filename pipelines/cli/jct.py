@@ -18,7 +18,7 @@ from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.completion_by_copies import score_by_copies
 from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NOISY
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Progress, figures_of, forecast_run, track
-from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of
+from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of, warmed
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -145,6 +145,7 @@ def score_jct(
     except ValueError as error:
         raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
     submit_s = scored.workload.jobs.submit_s[found.job]
+    tracker = tracker_of(learned, warmed(scored, policy, settings, facts, **how))
     # A tracker that trusts nothing but the futures: these by themselves.
     bare = track(found, submit_s, IntervalTracker(trust=np.inf))
     return {
@@ -152,7 +153,8 @@ def score_jct(
         "policy": policy,
         "gpus": scored.workload.cluster.gpus,
         "sizes": drawn["sizes"],
-        **figures_of(found, track(found, submit_s, tracker_of(learned))),
+        "warmed": len(tracker.known),
+        **figures_of(found, track(found, submit_s, tracker)),
         "bare": figures_of(found, bare),
         "futures": drawn["futures"],
         "seed": drawn["seed"],

@@ -19,7 +19,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.live.completion_forecasts import Completion, RunTimeDraws
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
-from jobcast.models.completion.intervals import LEAST_S, LEVELS, Interval, IntervalTracker
+from jobcast.models.completion.intervals import LEAST_S, LEVELS, Interval, IntervalTracker, Position
 from jobcast.pipelines.experiments.completion_meters import AtInstant, AtSubmission
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
@@ -31,8 +31,11 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
     refuse_what_if,
 )
 from jobcast.pipelines.experiments.elastic.conformal_intervals import (
+    ROUGH,
+    WARMED,
     Forecast,
     figures_of,
+    past_positions,
     track,
 )
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -226,14 +229,21 @@ def score_by_copies(
     asked = replace(experiment, given=facts)
     scenario = asked.scenario(rule.kind, rule.scope)
     every = every or max(1, len(scenario) // scored)
-    # Evenly along the run, from the middle of the first stretch on.
-    chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
-    draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
-    watch = AtSubmission(chosen, draws)
-    ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,))
-    ran = run(asked, ask, progress)
-    found = _forecast(watch, ran.log)
+
+    def forecast(experiment: Experiment, every: int, futures: int, progress: Any = None) -> tuple[Forecast, Any]:
+        """Of every so manieth job of a window, and the run."""
+        scenario = experiment.scenario(rule.kind, rule.scope)
+        # Evenly along the run, from the middle of the first stretch on.
+        chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
+        draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
+        watch = AtSubmission(chosen, draws)
+        ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,))
+        ran = run(experiment, ask, progress)
+        return _forecast(watch, ran.log), ran
+
+    found, ran = forecast(asked, every, futures, progress)
     submit_s = ran.log.submit_s[found.job]
+    known = _warmed(asked, len(scenario), forecast)
     rules = {name: figures_of(found, made) for name, made in _rules(found, scenario, ran.log).items()}
     return {
         "predictor": "jct",
@@ -241,7 +251,8 @@ def score_by_copies(
         "sizes": FORECAST,
         "forecasts": ran.forecasts,
         "future": ran.future,
-        **figures_of(found, track(found, submit_s, tracker_of(learned))),
+        "warmed": len(known),
+        **figures_of(found, track(found, submit_s, tracker_of(learned, known))),
         # A tracker that trusts nothing but them leaves the futures as drawn.
         "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
         "rules": {name: {key: figures[key] for key in OF_RULES} for name, figures in rules.items()},
@@ -299,3 +310,21 @@ def _forecast(watch: AtSubmission, log: RunLog) -> Forecast:
     futures_s = np.array([watch.futures_s[job] for job in jobs.tolist()]) - submit_s[:, None]
     predicted_s = np.array([watch.end_s[job] for job in jobs.tolist()]) - submit_s
     return Forecast(jobs, predicted_s, futures_s, log.end_s[jobs] - submit_s)
+
+
+def _warmed(experiment: Experiment, count: int, forecast: Callable[..., tuple[Forecast, Any]]) -> list[Position]:
+    """What a tracker of a policy begins with: as it is, had the last jobs before the window been asked about.
+
+    `count`: jobs of the window; half as many are replayed, where the trace holds them.
+    """
+    before = np.flatnonzero(experiment.trace.submit_s < (experiment.from_s or -np.inf))[-count // 2 :]
+    if len(before) < WARMED:
+        return []
+    begin_s = float(experiment.trace.submit_s[before[0]])
+    try:
+        past = replace(experiment, from_s=begin_s, until_s=experiment.from_s)
+        found, ran = forecast(past, max(1, len(before) // WARMED), ROUGH)
+    except TraceError:
+        # No job of these had ended before, or none of them meets the cluster.
+        return []
+    return past_positions(found, ran.log.submit_s[found.job], float(experiment.from_s or np.inf))

@@ -1,4 +1,4 @@
-"""Intervals of completion times along a run: forecast at submissions, calibrated by what came of those before."""
+"""Intervals of completion times along a run: forecast at submissions, calibrated on a replay of the past, scored."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.elastic import Floats, Ints
-from jobcast.models.completion.intervals import LEAST_S, Interval, IntervalTracker, interval_figures
+from jobcast.models.completion.intervals import LEAST_S, Interval, IntervalTracker, Position, interval_figures
 from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
 from jobcast.models.completion.job_size import DeclaredSizes
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_futures
@@ -140,6 +140,50 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
     return Forecasters(sample, arrivals, seen, sizes)
 
 
+def replayed_positions(
+    run: ElasticReplay, until_s: float, *, futures: int, seed: int, declared: bool = False
+) -> list[Position]:
+    """Where jobs of the past stand among futures, had each been asked about: what a tracker of a policy begins with.
+
+    Parameters
+    ----------
+    run : of the past alone, at its beginning
+    until_s : when what is asked now begins, seconds from the run's beginning: no later end is known
+    futures, seed, declared : as of `forecast_run`
+
+    None where too little of the past had ended for forecasts.
+    """
+    count = len(run.size_s)
+    first = int(UNWARMED * count)
+    jobs = np.arange(first, count, max(1, (count - first) // WARMED))
+    run.submit(first)
+    try:
+        sizes = None if declared else fit_sizes_at(run, NOBODY)
+        # A position needs fewer futures than an interval's ends.
+        drawn = [_asked(run, job, knowledge(run, NOBODY, sizes), min(futures, ROUGH), seed) for job in jobs.tolist()]
+    except ValueError:
+        return []
+    run.submit(count)
+    run.advance(until_s)
+    submit_s, end_s = run.jobs.submit_s[jobs], run.state.end_s[jobs]
+    jct_s = np.where(np.isnan(end_s), np.inf, end_s - submit_s)
+    found = Forecast(jobs, jct_s, np.array(drawn) - submit_s[:, None], jct_s)
+    return past_positions(found, submit_s, until_s)
+
+
+def past_positions(forecast: Forecast, submit_s: Floats, until_s: float) -> list[Position]:
+    """Positions, as of an instant, of jobs that were submitted at `submit_s`, (n,) seconds; their times end at 0."""
+    # None of them meets a job that is asked about later.
+    result = IntervalTracker().positions(submit_s - until_s, forecast.actual_s, list(_lengths(forecast.futures_s)), 0.0)
+    # Who starved in another load says that futures were too short, not by how much they are now.
+    return [one.within(PAST_REACH) for one in result]
+
+
+def _asked(run: ElasticReplay, job: int, known: Forecasters, futures: int, seed: int) -> Floats:
+    run.submit(job + 1)
+    return play_futures(run, job, known, futures=futures, seed=seed)
+
+
 def _lengths(times_s: Floats) -> Floats:
     """Intervals are of logarithms: a job that would end at once is given a moment."""
     return np.maximum(times_s, LEAST_S)
@@ -162,3 +206,13 @@ def figures_of(forecast: Forecast, made: Sequence[tuple[Interval, ...]]) -> dict
 
 def _median_error(predicted_s: Floats, actual_s: Floats) -> float:
     return float(np.median(100.0 * np.abs(actual_s - predicted_s) / predicted_s))
+
+
+WARMED = 50
+"""Jobs of the past that are asked about, to begin with."""
+PAST_REACH = 0.1
+"""How far beyond their futures they count at most."""
+ROUGH = 20
+"""Futures drawn of each."""
+UNWARMED = 0.3
+"""Share of the past that is known before the first of them."""

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import TraceError
+from jobcast.models.completion.intervals import Position
 from jobcast.models.completion.known_jobs import KnownJobs
-from jobcast.pipelines.experiments.elastic.conformal_intervals import NOBODY, Earlier
+from jobcast.pipelines.experiments.elastic.conformal_intervals import NOBODY, Earlier, replayed_positions
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of
 from jobcast.pipelines.experiments.elastic.rollouts import Past
+from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 
 
@@ -45,6 +47,17 @@ def history_of(scenario: ElasticScene, facts: Mapping[str, Any]) -> ElasticScene
         return elastic_jobs(cut_scenario(scenario.earlier, scenario.place), **facts)
     except TraceError:
         return None
+
+
+def warmed(
+    scenario: ElasticScene, policy: str, settings: Mapping[str, str], facts: Mapping[str, Any], **how: Any
+) -> list[Position]:
+    """What a tracker of a policy begins with: a replay of the jobs before a window; `how`: see `replayed_positions`."""
+    past = history_of(scenario, facts)
+    if past is None:
+        return []
+    until_s = scenario.workload.origin_s - past.workload.origin_s
+    return replayed_positions(prepare(past, policy, settings), until_s, **how)
 
 
 def _as_earlier(learned: KnownJobs, scenario: ElasticScene) -> Earlier:
