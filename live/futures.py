@@ -27,8 +27,6 @@ AGAIN_S = 3600.0
 days is told from where it stands."""
 SINGLE = {0.5: 0.57, 0.9: 0.95}
 """By level that is told, the level of single jobs that reaches as far: those of a queue are missed together."""
-TRUST = 50.0
-"""Outcomes that weigh as much as the futures: those of a queue come together, and tell little more than one."""
 Asked = tuple[float, Floats]
 """When futures were played, seconds from the epoch, and what was left in each, (n_futures,) seconds."""
 Came = Mapping[str, tuple[float, float]]
@@ -77,7 +75,7 @@ class Kind:
     tracker : of how far intervals reach
     """
 
-    tracker: IntervalTracker = field(default_factory=lambda: IntervalTracker(tuple(SINGLE.values()), TRUST))
+    tracker: IntervalTracker = field(default_factory=lambda: IntervalTracker(tuple(SINGLE.values())))
     _asked: dict[str, list[Asked]] = field(default_factory=dict, init=False)
 
     def learn(self, drawn_s: Mapping[str, Floats], came_s: Mapping[str, float], now_s: float) -> list[Position]:

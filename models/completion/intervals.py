@@ -7,11 +7,15 @@ to have outlived some of their futures: their positions are censored (Kaplan and
 from the instant at which a job outlives its upper end on, and long jobs are not overheard because short ones report
 first. Jobs count the more, the more alike the shares of their futures that agree with the first one are (Guan,
 Localized Conformal Prediction, Biometrika 2023): whether one is overtaken at all says little of how late another is.
+Jobs that waited and ran at the same time are right or wrong together: a burst of a hundred behind one queue is two
+lessons at most, not a hundred (design effect: Kish, Survey Sampling, 1965; as far as their times overlap: Lopez de
+Prado, Advances in Financial Machine Learning, 2018, chapter 4).
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +31,9 @@ REACH = 2.0
 MEMORY = 50.0
 """Outcomes after which the weight of one has fallen to 1 / e."""
 TRUST = 8.0
-"""Outcomes that weigh as much as the futures by themselves."""
+"""Lessons that weigh as much as the futures by themselves."""
+TOGETHER = 0.5
+"""Correlation of the outcomes of two jobs that were there at the same time."""
 ALIKE = 0.15
 """Difference of the shares of futures that agree, at which another job counts for 1 / sqrt(e)."""
 LITTLE = 0.1
@@ -65,12 +71,14 @@ class Position(NamedTuple):
     """Where a job stands, or ended, among the futures drawn of it: 0 the first, 1 the last, less or more beyond.
 
     `ended`: whether it is final; else the least that it will come to. `agree`: share of its futures that are as early
-    as the first.
+    as the first. `from_s`, `until_s`: when it was asked about, and ended or was looked at last; equal: not known.
     """
 
     place: float
     ended: bool
     agree: float = 0.0
+    from_s: float = 0.0
+    until_s: float = 0.0
 
     def within(self, reach: float) -> "Position":
         """The same, but no further beyond the outermost futures."""
@@ -83,7 +91,7 @@ class IntervalTracker:
     Parameters
     ----------
     levels : shares of jobs that intervals are to hold
-    trust : outcomes that weigh as much as the futures by themselves; infinite: nothing is learnt
+    trust : lessons that weigh as much as the futures by themselves; infinite: nothing is learnt
     memory : outcomes after which the weight of one has fallen to 1 / e
     known : positions of earlier jobs, in order of submission
     """
@@ -147,9 +155,11 @@ class IntervalTracker:
             if job in final:
                 at = final[job]
             else:
-                ended = bool(submit_s[job] + actual_s[job] <= now_s)
+                from_s, end_s = float(submit_s[job]), float(submit_s[job] + actual_s[job])
+                ended = end_s <= now_s
                 # By a sequence that never clumps.
-                at = _position(futures_s[job], actual_s[job] if ended else now_s - submit_s[job], ended, job * GOLDEN)
+                at = _position(futures_s[job], actual_s[job] if ended else now_s - from_s, ended, job * GOLDEN)
+                at = at and at._replace(from_s=from_s, until_s=min(end_s, now_s))
                 if ended:
                     final[job] = at
             if at is not None:
@@ -165,11 +175,28 @@ class IntervalTracker:
         ended = np.concatenate([np.ones(GRID, dtype=np.bool_), [one.ended for one in known]])
         recent = np.arange(len(known))[::-1] / self.memory
         apart = (np.array([one.agree for one in known]) - agree) / ALIKE
-        weight = np.concatenate([np.full(GRID, self.trust / GRID), np.exp(-recent - 0.5 * np.square(apart))])
+        learnt = lessons(tuple(known)) * np.exp(-recent - 0.5 * np.square(apart))
+        weight = np.concatenate([np.full(GRID, self.trust / GRID), learnt])
         order = np.lexsort((~ended, place))
         left = survival(weight[order], ended[order])
         # Half of a position's own share lies below it.
         return place[order], 1.0 - (left[1:] + left[:-1]) / 2.0
+
+
+@lru_cache(maxsize=8)
+def lessons(known: tuple[Position, ...]) -> Floats:
+    """How much of a lesson each job is, (n,): 1 / (1 + `TOGETHER` x how many others there were at the same time).
+
+    Two are there at the same time as far as they have both been of the time that either has (Jaccard).
+    """
+    # Who never ends is there from then on.
+    from_s, until_s = (np.nan_to_num([getattr(one, name) for one in known]) for name in ("from_s", "until_s"))
+    both = np.minimum(until_s[:, None], until_s) - np.maximum(from_s[:, None], from_s)
+    either = np.maximum(until_s[:, None], until_s) - np.minimum(from_s[:, None], from_s)
+    shared = np.maximum(both, 0.0) / np.maximum(either, tolerance.INSTANT_S)
+    np.fill_diagonal(shared, 0.0)
+    weight: Floats = 1.0 / (1.0 + TOGETHER * shared.sum(axis=1))
+    return weight
 
 
 GOLDEN = (5.0**0.5 - 1.0) / 2.0

@@ -172,8 +172,9 @@ def replayed_positions(
 
 
 def past_positions(forecast: Forecast, submit_s: Floats, until_s: float) -> list[Position]:
-    """Positions, as of an instant, of jobs that were submitted at `submit_s`, (n,) seconds."""
-    result = IntervalTracker().positions(submit_s, forecast.actual_s, list(_lengths(forecast.futures_s)), until_s)
+    """Positions, as of an instant, of jobs that were submitted at `submit_s`, (n,) seconds; their times end at 0."""
+    # None of them meets a job that is asked about later.
+    result = IntervalTracker().positions(submit_s - until_s, forecast.actual_s, list(_lengths(forecast.futures_s)), 0.0)
     # Who starved in another load says that futures were too short, not by how much they are now.
     return [one.within(PAST_REACH) for one in result]
 

@@ -10,6 +10,7 @@ from jobcast.models.completion.intervals import (
     IntervalTracker,
     Position,
     interval_figures,
+    lessons,
     survival,
 )
 
@@ -97,6 +98,31 @@ def test_figures_by_hand():
     low = (0.05 * np.log(5.0) + 0.05 * np.log(10.0 * np.e)) / 3
     high = (0.05 * np.log(2.0) + 0.95 * 1.0) / 3
     assert told["pinball"] == pytest.approx((low + high) / 2)
+
+
+def test_lessons_by_hand():
+    """Of two that share all of their time each counts for two thirds, of half of it for four fifths; open ones too."""
+    both, other = Position(0.5, True, from_s=0.0, until_s=10.0), Position(0.5, True, from_s=20.0, until_s=30.0)
+    assert lessons((both, both, other)) == pytest.approx([2 / 3, 2 / 3, 1.0])
+    assert lessons((both, both._replace(from_s=5.0))) == pytest.approx([0.8] * 2)
+    never = Position(0.9, False, from_s=3.0, until_s=np.inf)
+    assert lessons((both, never, never)) == pytest.approx([1.0, 2 / 3, 2 / 3])
+    # Of which no time is known they are taken to stand apart.
+    assert lessons((Position(0.5, True),) * 3) == pytest.approx([1.0] * 3)
+    assert len(lessons(())) == 0
+
+
+def test_a_burst_teaches_no_more_than_two_jobs_and_jobs_one_after_the_other_are_many():
+    """Sixty jobs end beyond their futures: behind one queue, all together, they say no more than two of them alone."""
+    found = []
+    for count, apart_s in ((60, 0.0), (2, 1e3), (60, 1e3)):
+        known = IntervalTracker().positions(
+            apart_s * np.arange(count), np.full(count, np.exp(5.0)), [FUTURES] * count, now_s=1e9
+        )
+        found.append(IntervalTracker(known=known).intervals(FUTURES)[0].high_s)
+    burst, two, sixty = found
+    assert IntervalTracker().intervals(FUTURES)[0].high_s < burst <= two
+    assert sixty > 3.0 * two
 
 
 def test_survival_by_hand():
