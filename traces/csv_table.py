@@ -30,8 +30,8 @@ def by_line(index: int) -> str:
     return f"row {index + FIRST_ROW}"
 
 
-def header_of(head: bytes) -> list[str]:
-    """Column names in the first line that is not blank, or none if this is no CSV text.
+def header_of(head: bytes, mark: str = ",") -> list[str]:
+    """Column names, parted by a mark, in the first line that is not blank, or none if this is no CSV text.
 
     >>> header_of(b"job_id, pool\\n1,a")
     ['job_id', 'pool']
@@ -40,7 +40,7 @@ def header_of(head: bytes) -> list[str]:
     line = head.lstrip(b"\r\n").partition(b"\n")[0].rstrip(b"\r")
     try:
         text = line.decode("utf-8-sig")
-        row = next(csv.reader([text]), [])
+        row = next(csv.reader([text], delimiter=mark), [])
     except (UnicodeDecodeError, csv.Error):
         return []
     # binary files decode as UTF-8 now and then, control characters give them away

@@ -302,10 +302,13 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
     if begin >= end:
         raise ConfigError("--from must lie before --until")
     cuts = backtest.windows_of(begin, end, request.windows)
-    idle = next((cut for cut in cuts if not len(trace.between(*cut))), None)
-    if idle is not None and request.windows > 1 and not request.recorded:
-        stretch = f"[{iso(idle[0])}, {iso(idle[1])})"
-        raise ConfigError(f"--windows {request.windows}: no job was submitted in {stretch}; cut fewer, or name --from")
+    # One window is what --from and --until name; one that is begun as recorded may live of jobs from before.
+    for since, until in cuts if request.windows > 1 and not request.recorded else ():
+        if not len(trace.between(since, until)):
+            stretch = f"[{iso(since)}, {iso(until)})"
+            raise ConfigError(
+                f"--windows {request.windows}: no job was submitted in {stretch}; cut fewer, or name --from"
+            )
     return [
         Experiment(
             trace=trace,

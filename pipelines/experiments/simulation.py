@@ -31,6 +31,7 @@ from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lin
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import PolicySpec, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
+from jobcast.schedulers.rounds import figures_of
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
@@ -150,8 +151,7 @@ def simulate(
     with plugin_named(policy):
         log, took = timed(lambda: play(scenario.workload, rule, source, chosen.history, progress, meters=watching))
     # Asked for only now: a policy counts while it decides.
-    own: Mapping[str, float] = getattr(rule, "figures", dict)()
-    return Simulated(log, **took, **_rests_on(chosen), own=own, notes=notes)
+    return Simulated(log, **took, **_rests_on(chosen), own=figures_of(rule), notes=notes)
 
 
 def parts_of(rule: PolicySpec, run_times: bool) -> Collection[str]:
@@ -206,7 +206,7 @@ def _by_rounds(
     else:
         play = replay if world is None else world.replay
         log, took = timed(lambda: play(workload, rule, source, chosen.history, progress, meters=watching))
-    own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **getattr(rule, "figures", dict)()}
+    own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of(rule)}
     # Where explanations are kept, what the policy says of each job is.
     said: dict[str, dict[int, float]] = getattr(rule, "job_columns", dict)() if wrap is not None else {}
     columns = {name: np.array([of.get(seq, np.nan) for seq in range(len(log.jct_s))]) for name, of in said.items()}

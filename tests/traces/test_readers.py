@@ -98,6 +98,7 @@ def test_of_no_known_format_tells_the_nearest_and_what_it_lacks(tmp_path, header
     ("text", "told"),
     [
         ("job_id;pool;submit_time;duration;gpus\n1;a;0;1;1\n", "it has the columns of canonical with ';' between;"),
+        ('\n"job_id";"pool";"submit_time";"duration";"gpus"\n', "it has the columns of canonical with ';' between;"),
         ("job_id\tpool\tsubmit_time\tduration\tgpus\n", "it has the columns of canonical with '\\t' between;"),
         ("JobID,Submit,Partition,State,Start,End,ElapsedRaw,AllocTRES\n", "it has the columns of sacct with ',' "),
         ('{"job_id": 1, "pool": "a"}\n', "JSON of none of them; write CSV or Parquet"),

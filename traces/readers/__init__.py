@@ -49,9 +49,9 @@ def described(head: bytes, readers: Sequence[Named]) -> str:
         return f"neither CSV text nor Parquet; name its format to `jobcast trace convert` ({names})"
     if head.lstrip().startswith((b"{", b"[")):
         return f"JSON of none of them; write CSV or Parquet, or name its format to `jobcast trace convert` ({names})"
-    line = head.partition(b"\n")[0].decode("utf-8-sig", "replace").strip()
-    for reader, mark in product(readers, ",;|\t"):
-        if reader.needs and set(reader.needs) <= {name.strip('" ') for name in line.split(mark)}:
+    headers = {mark: set(header_of(head, mark)) for mark in ",;|\t"}
+    for reader, mark in product(readers, headers):
+        if reader.needs and set(reader.needs) <= headers[mark]:
             return f"it has the columns of {reader.name} with {mark!r} between; write it as {reader.name} is written"
     # of equal shares the first reader wins, which is canonical
     nearest = max(readers, key=lambda reader: _share(reader.needs, found))

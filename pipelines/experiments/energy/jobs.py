@@ -83,9 +83,9 @@ def energy_jobs(cut: Bare, *, profiles: Path, widest: int = 0) -> EnergyScene:
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types, widest)
     # A bound job uses no more GPUs than it asks for: its duration says nothing of more.
     epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
-    pairs = list(zip(models, batch_sizes, strict=True))
-    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
-    times = EpochTimes(epochs, epoch_s, np.array([numbers[pair] for pair in pairs]))
+    numbers: dict[tuple[str, int | None], int] = {}
+    applications = [numbers.setdefault(pair, len(numbers)) for pair in zip(models, batch_sizes, strict=True)]
+    times = EpochTimes(epochs, epoch_s, np.array(applications))
     facts = EnergyFacts(times, cluster, table, scale, models, batch_sizes, gpu_types)
     # Told by job and profile, before the workload's own check, which knows neither.
     _refuse_homeless(epoch_s, window, facts)

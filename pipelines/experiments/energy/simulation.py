@@ -14,6 +14,7 @@ from jobcast.pipelines.experiments.simulation import Simulated, timed
 from jobcast.pipelines.report.job_table import write_table
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
+from jobcast.schedulers.rounds import figures_of
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import RunLog, by_job
@@ -79,7 +80,7 @@ def simulate_energy(
     with plugin_named(policy):
         log, took = timed(lambda: replay_scenario(scenario, rule, **asked))
     # Asked for only now: a policy counts while it decides.
-    return Simulated(log, **took, own=getattr(rule, "figures", dict)())
+    return Simulated(log, **took, own=figures_of(rule))
 
 
 def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
