@@ -130,7 +130,7 @@ def test_wrong_input(shell, trace, tmp_path, words, text, line):
     assert line in shell.refuses("simulate", "--trace", trace, "--cluster", place, "--policy", "easy", *words)
 
 
-def test_what_if_and_completions_tell_the_fidelity_by_then(shell, trace):
+def test_what_if_and_completions_tell_the_fidelity_by_then(shell, trace, store):
     words = ("--trace", trace, "--gpus", "4", "--policy", "easy", "--forecasts", "oracle")
     shell.works("simulate", *words, "--baseline", "none", "--out", "log.csv")
     asked = ("explain", "--out", "log.csv", "--job", "d", "--what-if", "gpus=1")

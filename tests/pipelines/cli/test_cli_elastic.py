@@ -93,7 +93,7 @@ def test_mistakes_in_changes(shell, two, short_first, rows, told):
     assert told in shell.refuses(*two, "--policy", "pcs", "--set", f"configs={configs}")
 
 
-def test_a_worst_case_is_told_or_why_there_is_none(shell, two, short_first):
+def test_a_worst_case_is_told_or_why_there_is_none(shell, two, short_first, store):
     """A tenth of the only GPU is sure for the long job: 1,000 s; of whole GPUs none is, and the table leaves it out."""
     words = (*two, "--policy", "pcs", "--set", f"config={short_first}", "--predict", "--out", "done.csv")
     shell.json(*words)

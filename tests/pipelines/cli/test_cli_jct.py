@@ -8,7 +8,7 @@ HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
 
 
 @pytest.fixture
-def stream(csv):
+def stream(csv, store):
     """Two hundred small jobs, one every 100 s, of 60 to 600 s; two GPUs are busy three quarters of the time."""
     sizes = np.random.default_rng(0).uniform(30.0, 270.0, 200)
     rows = [f"{i},vc,{100 * i},{size:.1f},{1 + i % 2},0,a" for i, size in enumerate(sizes)]
@@ -129,7 +129,7 @@ def test_options_of_completion_times_go_with_jct_alone(shell, stream):
     assert "needs --policy" in shell.refuses("evaluate", "jct", *stream[:4])
 
 
-def test_completions_of_whole_jobs_by_registered_run_times(shell, run):
+def test_completions_of_whole_jobs_by_registered_run_times(shell, run, store):
     """What the champion says of run times is played out under quotas; the policy itself asks for nothing."""
     words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--limit", "40")
     told = shell.json(*words, "--policy", "fcfs", "--predict", "--out", "told.csv")
