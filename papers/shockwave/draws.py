@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jobcast.models.regimes import RegimePrior
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
@@ -40,7 +41,7 @@ def learned(data: Path) -> RegimePrior:
 def by_prior(scenario: RigidScenario, case: str, prior: RegimePrior) -> Done:
     """Shockwave as the registry's version of the prior would serve it, without a registry."""
     workload = round_workload(scenario, RoundMechanism())
-    source = Declared(workload, prior)
+    source: Any = Declared(workload, prior)  # it is asked for regimes and declared run times alone
     log = replay(workload, make_policy(SHOCKWAVE, source, {}), source)
     return Done(case, PRIOR, metrics.figures(log), log)
 
