@@ -142,7 +142,7 @@ class RemoteStore:
         """Log the archive with a run of its own, once a state of the code."""
         if self._code_runs(client, sha256):
             return
-        run = client.create_run(self.experiment(client, CODE_EXPERIMENT), run_name=sha256[:12])
+        run = client.create_run(self.experiment(client, CODE_EXPERIMENT), run_name=sha256)
         with scratch_room("code") as room:
             write(room / f"{sha256}.zip")
             client.log_artifact(run.info.run_id, str(room / f"{sha256}.zip"))

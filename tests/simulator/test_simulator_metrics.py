@@ -275,6 +275,16 @@ def test_a_jobs_own_contention_counts_who_is_there_while_it_is():
     assert lifetime_contention(log) == pytest.approx([2.0, 4 / 3])
 
 
+def test_a_promise_is_kept_to_the_tolerance_of_instants():
+    """Promised at submission: 20, 30 and 40 s; ended at the promise, later by rounding, and later; nothing to the last."""
+    told_s = np.array([20.0, 30.0, 40.0, np.nan])
+    end_s = np.array([20.0, 30.0 + tolerance.INSTANT_S / 2, 41.0, 5.0])
+    log = alone_log([0, 10, 0, 0], end_s, [1, 1, 1, 1])
+    found = figures(replace(log, columns={**log.columns, "worst_case_end_s": told_s}))
+    assert [found[f"promises_{name}"] for name in ("made", "kept", "remade", "broken")] == [3, 2, 0, 1]
+    assert found["worst_case_over_jct_p50"] == pytest.approx(20 / 20)
+
+
 def test_contention_is_never_below_one():
     log = alone_log([0, 100], [10, 130], [10, 20], gpus=8)
     assert static_contention(log) == 1.0

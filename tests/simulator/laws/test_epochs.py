@@ -130,6 +130,12 @@ def test_where_nothing_is_known_of_a_kind_no_gang_is_put():
     assert held(at(0.0, made, {0.0: {"a": 4, "b": 4, "c": 4}})) == {"a": [(1, 4)], "b": [(2, 4)]}
 
 
+def test_patience_is_ten_of_the_longest_ways_to_a_snapshot():
+    """The slowest kind: 20 s an epoch on one GPU, snapshots after three epochs, 5 s of restart; a job has ten epochs."""
+    assert at(0.0, world(gang("a"), snapshot_epochs=3, restart_s=5.0), {}).law.patience_s == 10 * (3 * 20.0 + 5.0)
+    assert at(0.0, world(gang("a"), snapshot_epochs=50), {}).law.patience_s == 10 * 10 * 20.0
+
+
 def test_run_time_is_that_on_the_gpus_asked_for():
     """On a node that is twice as slow and half as wide, 36 s are 3 epochs: 12 s of its 40 on four GPUs."""
     made = world(gang("a", gpus=4), snapshot_epochs=2)
