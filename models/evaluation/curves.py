@@ -98,12 +98,10 @@ def _later(
     forecast: Any, picked: Sequence[tuple[LearningCurve, int]], span: Floats
 ) -> tuple[list[Floats], list[Floats]]:
     """By curve: whether each later epoch's metric is in the interval, and how wide that is."""
-    most = max(len(curve.metric) - seen for curve, seen in picked)
-    epoch = np.empty((len(picked), most))
-    for row, (curve, seen) in enumerate(picked):
-        later = curve.epoch[seen:]
-        # Padded by the last epoch; the padding is cut off again below.
-        epoch[row, : later.size], epoch[row, later.size :] = later, later[-1]
+    later = [curve.epoch[seen:] for curve, seen in picked]
+    most = max(map(len, later))
+    # Padded by the last epoch; the padding is cut off again below.
+    epoch = np.array([np.pad(one, (0, most - one.size), mode="edge") for one in later], dtype=np.float64)
     low, high = forecast.interval(LEVEL, epoch)
     covered, width = [], []
     for row, (curve, seen) in enumerate(picked):

@@ -276,7 +276,7 @@ def test_a_jobs_own_contention_counts_who_is_there_while_it_is():
 
 
 def test_a_promise_is_kept_to_the_tolerance_of_instants():
-    """Promised at submission: 20, 30 and 40 s; ended at the promise, later by rounding, and later; nothing to the last."""
+    """Promised at submission: 20, 30 and 40 s; ended then, later by rounding, and later; nothing to the last."""
     told_s = np.array([20.0, 30.0, 40.0, np.nan])
     end_s = np.array([20.0, 30.0 + tolerance.INSTANT_S / 2, 41.0, 5.0])
     log = alone_log([0, 10, 0, 0], end_s, [1, 1, 1, 1])

@@ -127,9 +127,11 @@ def test_dependants_are_all_that_can_be_reached(load):
 
 
 def test_trouble_is_the_share_of_dependants_and_the_largest_demand():
-    jobs = jobs_of(TaskJob(workers=3, chain=True, gpu=(0.4, 0.8, 0.4), cpu=16.0))
+    pair = TaskJob(workers=2, chain=True, gpu=0.4, cpu=16.0)
+    jobs = jobs_of(TaskJob(workers=3, chain=True, gpu=(0.4, 0.8, 0.4), cpu=16.0), pair, TaskJob(gpu=0.4, cpu=16.0))
     # cores: 16 of 32; GPU: of 1
-    assert trouble(jobs, cluster_of(2, 1)).tolist() == pytest.approx([1.0 + 0.5, 0.5 + 0.8, 0.5])
+    expected = [1.0 + 0.5, 0.5 + 0.8, 0.5, 1.0 + 0.5, 0.5, 0.5]
+    assert trouble(jobs, cluster_of(2, 1)).tolist() == pytest.approx(expected)
 
 
 def test_the_most_troublesome_task_takes_the_best_aligned_server():

@@ -131,7 +131,7 @@ def test_where_nothing_is_known_of_a_kind_no_gang_is_put():
 
 
 def test_patience_is_ten_of_the_longest_ways_to_a_snapshot():
-    """The slowest kind: 20 s an epoch on one GPU, snapshots after three epochs, 5 s of restart; a job has ten epochs."""
+    """The slowest kind: 20 s an epoch on one GPU, snapshots after three of ten epochs, 5 s of restart."""
     assert at(0.0, world(gang("a"), snapshot_epochs=3, restart_s=5.0), {}).law.patience_s == 10 * (3 * 20.0 + 5.0)
     assert at(0.0, world(gang("a"), snapshot_epochs=50), {}).law.patience_s == 10 * 10 * 20.0
 
