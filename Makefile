@@ -26,7 +26,7 @@ install: $(STAMP)  ## create .venv and install the locked dependencies (uv where
 $(STAMP): requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
 	    uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
-	    uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock && \
+	    uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock && \
 	    uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
 	else \
 	    $(PYTHON) -m venv $(VENV) && \

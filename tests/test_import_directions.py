@@ -1,6 +1,7 @@
 """The plan of the house, held by a test: arrows between rooms run one way only."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -24,6 +25,7 @@ ML_LIBRARIES = {"sklearn", "lightgbm", "xgboost", "optuna", "pymc"}
 HOUSE = Path(jobcast.__file__).parent
 
 
+@cache
 def imports_of(path: Path, typing: bool = True) -> list[str]:
     """Full names of all modules that a file imports, inside functions too, and for type checkers alone if wanted."""
     names = []

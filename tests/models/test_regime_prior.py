@@ -17,7 +17,7 @@ from jobcast.models.regimes.trajectories import progress_at
 
 SIZES = (16, 32, 64)
 EPOCH_S = {16: 60.0, 32: 40.0, 64: 30.0}
-STEPS, FEW = 4000, 800
+STEPS, FEW = 4000, 450
 """Steps of learning; few need no C compiler, and are enough for all but the numbers themselves."""
 
 
