@@ -119,11 +119,6 @@ def points(told_s: Floats, wait_s: Floats) -> dict[str, Figure]:
     return dict(zip(POINTS, (*shares, float(10.0 ** np.median(off)) if len(off) else None), strict=True))
 
 
-def _rule(name: str, known: WaitScores, groups: Mapping[str, WaitScores]) -> dict[str, Any]:
-    by_group = {key: points(one.rules[name], one.wait_s) for key, one in groups.items()}
-    return {**points(known.rules[name], known.wait_s), "groups": by_group}
-
-
 def _block(scores: WaitScores) -> dict[str, Any]:
     bound_s, wait_s = scores.told_s[:, BOUND], scores.wait_s
     return {

@@ -134,3 +134,20 @@ def test_the_grid_of_a_trace_knows_only_what_came_before_it_ends():
     one, two = (instants(Queue.of(it), False, 0.0, 7200.0) for it in (trace, whole))
     assert one.tolist() == two.tolist() == np.arange(0.0, 7200.0, 300.0).tolist()
     assert pl.Series(WaitRows.of(trace, 0.0, 7200.0).job).n_unique() == 2
+
+
+def test_what_had_not_started_by_an_instant_had_waited_until_then():
+    """Asked at 100 s; started at 400 s, at 100.2 s (waits count from a second on) and never."""
+    rows = WaitRows(
+        X=np.zeros((3, len(COLUMNS)), np.float32),
+        job=np.arange(3),
+        at_s=np.full(3, 100.0),
+        start_s=np.array([400.0, 100.2, np.inf]),
+        account=np.zeros(3, np.int64),
+        weight=np.ones(3),
+    )
+    assert rows.started(400.0).tolist() == [True, True, False]
+    assert rows.started(399.0).tolist() == [False, True, False]
+    assert rows.log_wait(1100.0) == pytest.approx(np.log10([300.0, 1.0, 1000.0]))
+    assert rows.log_wait(200.0) == pytest.approx(np.log10([100.0, 1.0, 100.0]))
+    assert rows.log_wait() == pytest.approx([np.log10(300.0), 0.0, np.inf])

@@ -35,6 +35,13 @@ def test_a_pool_has_as_many_gpus_as_its_load_until_then_asks_for():
     assert queued(trace, load=1.0).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
 
 
+def test_without_a_load_that_is_named_pools_have_a_ninth_more_than_they_use():
+    # By 100 s one GPU was used all the time: 1 / .9 are two whole GPUs.
+    trace = trace_of([0.0, 0.0, 100.0, 100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
+    assert queued(trace).start_s.tolist() == [0.0, 60.0, 100.0, 100.0]
+    assert queued(trace, load=1.9).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
+
+
 def test_pools_do_not_wait_for_one_another():
     trace = trace_of([0.0, 1.0, 2.0], [1, 1, 1], [50.0, 50.0, 50.0], ["a", "b", "a"])
     assert queued(trace, load=1.0).start_s.tolist() == [0.0, 1.0, 50.0]

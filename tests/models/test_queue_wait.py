@@ -9,9 +9,9 @@ from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.features.queue_state import queue_columns
 from jobcast.features.wait_rows import WaitRows
-from jobcast.models.evaluation.queue_waits import WaitScores, fold_figures, points, wait_figures
+from jobcast.models.evaluation.queue_waits import WaitScores, fold_figures, wait_figures
 from jobcast.models.predictors import load_predictor, served_form
-from jobcast.models.queue_wait import BOUND, LEVELS, MEDIAN, QueueWait, guarded_waits, moved
+from jobcast.models.queue_wait import LEVELS, MEDIAN, QueueWait, guarded_waits, moved
 from jobcast.models.wait_hazard import HazardSettings, WaitHazard, known_quantile, passed
 from jobcast.traces.readers import read_sources
 from tests.queue_cases import DAY_S, queued_trace, snapshot_frame
@@ -142,18 +142,3 @@ def test_a_trace_without_waits_is_too_little():
     trace = queued_trace([(float(i), float(i), 5.0) for i in range(100)])
     with pytest.raises(TrainingError, match="0 pending jobs whose wait was over, 50 are needed"):
         QueueWait(SMALL).fit(trace, 0.0, DAY_S)
-
-
-def test_figures_by_hand():
-    told = points(np.array([100.0, 100.0, 100.0]), np.array([100.0, 250.0, 10.0]))
-    assert told["mse_log10"] == pytest.approx((np.log10(2.5) ** 2 + 1.0) / 3)
-    assert (told["within_2x"], told["within_3x"], told["median_factor"]) == pytest.approx((1 / 3, 2 / 3, 2.5))
-    levels = np.tile([1.0, 2.0, 10.0, 20.0, 40.0, 80.0], (4, 1))
-    scores = WaitScores(
-        np.zeros(4), np.array([5.0, 40.0, 41.0, np.inf]), levels, np.array([True] * 4), np.arange(4), {}
-    )
-    figures = wait_figures(scores, 0.0, draws=0)
-    assert (figures["n"], figures["unknown"], figures["coverage_90"]) == (3, 1, pytest.approx(2 / 3))
-    assert (figures["bound_median_s"], figures["wait_median_s"], BOUND) == (40.0, 40.0, 4)
-    assert figures["groups"]["cpu"]["n"] == 0
-    assert figures["groups"]["gpu"]["n"] == 3

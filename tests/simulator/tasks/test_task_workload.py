@@ -114,6 +114,8 @@ def test_servers_that_mean_nothing():
         ([server], [], "the cluster has no servers or no GPUs"),
         ([server], [0, 1], "GPUs of the cluster name servers out of order, or beyond the 1 that there are"),
         ([server, server], [1, 0], "GPUs of the cluster name servers out of order"),
+        ([[2.0, 0.0, 244.0, 1.0]], [0], "server 0 lacks cores, GB or MB/s"),
+        ([[2.0, 32.0, 0.0, 1.0]], [0], "server 0 lacks cores, GB or MB/s"),
         ([[2.0, 32.0, 244.0, 0.0]], [0], "server 0 lacks cores, GB or MB/s: [2.0, 32.0, 244.0, 0.0]"),
         ([[2.0, nan, 244.0, 1.0]], [0], "server 0 lacks cores, GB or MB/s"),
     ):
