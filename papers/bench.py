@@ -10,6 +10,7 @@ import click
 
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.simulation import finite_or_none
+from papers.runs import Done
 
 RUNS = ".runs.jsonl"
 """In the folder of all figures; it is not kept in version control."""
@@ -70,17 +71,6 @@ class Unit:
 class Outcome:
     """What is kept of a run: its figures, and completion times (s) at some quantiles, where they are wanted."""
 
-    figures: Mapping[str, float]
-    jct_s: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A finished run in a table: its workload, its policy, its draw."""
-
-    case: str
-    name: str
-    seed: int
     figures: Mapping[str, float]
     jct_s: tuple[float, ...] = ()
 
@@ -159,7 +149,7 @@ class Bench:
             self.prepare(missing)
             self._fill(self._grouped(missing))
         found = ((unit, known[unit.key]) for unit in units)
-        return [Done(unit.workload.name, unit.row.title, unit.seed, one.figures, one.jct_s) for unit, one in found]
+        return [Done(unit.workload.name, unit.row.title, one.figures, unit.seed, one.jct_s) for unit, one in found]
 
     def _grouped(self, units: Sequence[Unit]) -> list[list[Unit]]:
         if not self.by_draw:

@@ -5,11 +5,13 @@ The text of a page stands in a template beside its module, the paper's claims in
 
 import csv
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 HOUR_S = 3600.0
+D = TypeVar("D", bound=Any)
 UNSTEADY = ("solve_s_total", "milp_solve_s", "decision_ms_mean", "decision_ms_max", "cpu_s")
 """Seconds of a machine differ from run to run."""
 
@@ -65,47 +67,68 @@ def numbers(values: Iterable[float], digits: int = 2) -> str:
     return ", ".join(number(value, digits) for value in values)
 
 
-def write_page(source: str, out: Path, name: str = "", **parts: object) -> None:
-    """Fill the template beside a module and write it as `NAME.md` into a folder, made where it is missing.
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The folder of a figure, and what is written into it: its page, files of values, plots.
 
-    Parameters
+    Attributes
     ----------
-    source : file of the module; its template differs in the suffix alone
-    name : of the page; the module's where it is left out; a field too
-    parts : values of the template's fields; a list is one paragraph each, an empty paragraph is left out
+    name : of the figure, and of its files
+    out : the folder, made where it is missing
+    template : of the page, in Markdown
     """
-    template = Path(source).with_suffix(".md")
-    name = name or template.stem
-    joined = {key: "\n\n".join(part) if isinstance(part, list) else part for key, part in parts.items()}
-    # Paragraph by paragraph, so that one whose only field is empty leaves no gap.
-    paragraphs = template.read_text(encoding="utf-8").strip().split("\n\n")
-    filled = [one.format(name=name, **joined) for one in paragraphs]
-    out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.md").write_text("\n\n".join(filter(None, filled)) + "\n", encoding="utf-8")
+
+    name: str
+    out: Path
+    template: Path
+
+    def named(self, name: str) -> "Page":
+        """The same folder for a file of another name."""
+        return replace(self, name=name)
+
+    def file(self, kind: str) -> Path:
+        """`NAME.kind`."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        return self.out / f"{self.name}.{kind}"
+
+    def write(self, **parts: object) -> None:
+        """Fill the template and write it as `NAME.md`.
+
+        Parameters
+        ----------
+        parts : values of the template's fields, beside the name; a list is one paragraph each, an empty paragraph is
+            left out
+        """
+        joined = {key: "\n\n".join(part) if isinstance(part, list) else part for key, part in parts.items()}
+        # Paragraph by paragraph, so that one whose only field is empty leaves no gap.
+        paragraphs = self.template.read_text(encoding="utf-8").strip().split("\n\n")
+        filled = [one.format(name=self.name, **joined) for one in paragraphs]
+        self.file("md").write_text("\n\n".join(filter(None, filled)) + "\n", encoding="utf-8")
+
+    def csv(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Write `NAME.csv`."""
+        with self.file("csv").open("w", encoding="utf-8", newline="") as file:
+            # The same bytes on every system.
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(head)
+            writer.writerows(rows)
+
+    def runs(self, done: list[D]) -> list[D]:
+        """Write `NAME.csv` and give the runs back: a row a run, with its seed where it has one, and steady figures.
+
+        Of the figures those that all runs have.
+        """
+        keys = [key for key in done[0].figures if key not in UNSTEADY and all(key in one.figures for one in done)]
+        seeds = [] if done[0].seed is None else ["seed"]
+        rows = [
+            (one.case, one.name, *(getattr(one, seed) for seed in seeds), *(f"{one.figures[key]:.6g}" for key in keys))
+            for one in done
+        ]
+        self.csv(("case", "policy", *seeds, *keys), rows)
+        return done
 
 
 def read_printed(source: str, name: str) -> list[dict[str, str]]:
     """Rows of a file beside a module: what a paper prints."""
     with Path(source).with_name(name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def write_runs(out: Path, name: str, done: Sequence[Any]) -> None:
-    """Write `NAME.csv`: a row a run, with its seed where it has one, and the steady figures that all runs have."""
-    keys = [key for key in done[0].figures if key not in UNSTEADY and all(key in one.figures for one in done)]
-    seeds = ["seed"] if hasattr(done[0], "seed") else []
-    rows = [
-        (one.case, one.name, *(getattr(one, seed) for seed in seeds), *(f"{one.figures[key]:.6g}" for key in keys))
-        for one in done
-    ]
-    write_csv(out, name, ("case", "policy", *seeds, *keys), rows)
-
-
-def write_csv(out: Path, name: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write `NAME.csv` into a folder, made where it is missing."""
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-        # The same bytes on every system.
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows(rows)

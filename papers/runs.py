@@ -1,45 +1,59 @@
-"""Finished runs of policies on workloads: made two at a time, averaged, looked up."""
+"""Finished runs of policies on workloads: made two at a time, and what is measured of them.
+
+Means over draws have confidence intervals.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
-from jobcast.simulator.log import Floats, RunLog
+from jobcast.simulator.log import RunLog
+from papers.page import grid, number
 
 WORKERS = 2
+CONFIDENCE = 0.95
+HOLDS, OPEN, REVERSED = "yes", "open", "no"
+Floats = NDArray[np.float64]
 A = TypeVar("A")
 B = TypeVar("B")
+D = TypeVar("D", bound="Done")
 By = Mapping[str, Mapping[str, float]]
 """Policy -> its figures."""
 Means = dict[tuple[str, str], dict[str, float]]
 """(case, policy) -> its figures."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Done:
-    """A finished run: its names, its figures, and what happened."""
+    """A finished run in a table.
+
+    Attributes
+    ----------
+    case, name : what was run on, and what was run
+    figures : what came out
+    seed : of its draw, where it is of several
+    jct_s : completion times at some quantiles, where they are wanted
+    """
 
     case: str
     name: str
     figures: Mapping[str, float]
-    log: RunLog
+    seed: int | None = None
+    jct_s: tuple[float, ...] = ()
 
 
-class Named(Protocol):
-    """A finished run: what it was run on, what was run, what came out."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Replayed(Done):
+    """A finished run and what happened."""
 
-    @property
-    def case(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def figures(self) -> Mapping[str, float]: ...  # noqa: D102
+    log: RunLog = field(kw_only=True)
 
 
-def run_all(run: Callable[[A], Done], tasks: Sequence[A]) -> list[Done]:
+def run_all(run: Callable[[A], D], tasks: Sequence[A]) -> list[D]:
     """Simulate tasks, two at a time, telling each that is done."""
     return list(in_parallel(run, tasks, lambda done: f"{done.case} {done.name}"))
 
@@ -56,7 +70,7 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], name: Callable[[B], 
         yield result
 
 
-def means(done: Iterable[Named], of: Callable[[list[float]], Any] = np.mean) -> Means:
+def means(done: Iterable[Done], of: Callable[[list[float]], Any] = np.mean) -> Means:
     """Figures by case and name, their mean (or what `of` says) over runs of one name, in the order of their first."""
     groups: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for one in done:
@@ -72,15 +86,112 @@ def of_case(found: Means, case: str) -> dict[str, dict[str, float]]:
     return {name: figures for (of, name), figures in found.items() if of == case}
 
 
-def names_of(done: Iterable[Named]) -> tuple[list[str], list[str]]:
+def names_of(done: Iterable[Done]) -> tuple[list[str], list[str]]:
     """Cases and names, in the order of their first run."""
     pairs = [(one.case, one.name) for one in done]
     return list(dict.fromkeys(case for case, _ in pairs)), list(dict.fromkeys(name for _, name in pairs))
 
 
-def pooled(done: Sequence[Done], by_job: Callable[[RunLog], Floats]) -> dict[str, list[float]]:
+def pooled(done: Sequence[Replayed], by_job: Callable[[RunLog], Floats]) -> dict[str, list[float]]:
     """Values by job of all runs of a name put together, by name in the order of their first run."""
     return {
         name: np.concatenate([by_job(one.log) for one in done if one.name == name]).tolist()
         for name in names_of(done)[1]
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure of a run.
+
+    Attributes
+    ----------
+    key, title : its name among figures, and in tables
+    digits, scale : that it is printed with, and what it is multiplied by for that
+    lower : whether less is better
+    log : whether an axis of it is logarithmic
+    """
+
+    key: str
+    title: str = ""
+    digits: int = 2
+    scale: float = 1.0
+    lower: bool = True
+    log: bool = True
+
+    @property
+    def word(self) -> str:
+        """The title without its unit."""
+        return self.title.partition(",")[0]
+
+    def text(self, figures: Mapping[str, float]) -> str:
+        """As tables print it."""
+        return number(figures[self.key] * self.scale, self.digits)
+
+    def of(self, done: Iterable[Done], case: str, name: str) -> Floats:
+        """(n_draws,) by draw, in the order of seeds, as it is printed."""
+        ours = sorted((one for one in done if (one.case, one.name) == (case, name)), key=lambda one: one.seed or 0)
+        return np.array([one.figures[self.key] * self.scale for one in ours], dtype=np.float64)
+
+
+def table(found: Means, head: str, measures: Sequence[Measure]) -> str:
+    """Means over draws: a row a case and name."""
+    rows = ((case, name, *(one.text(figures) for one in measures)) for (case, name), figures in found.items())
+    return grid((head, "policy", *(one.title for one in measures)), rows)
+
+
+def by_policy(found: By, measures: Sequence[Measure]) -> str:
+    """Means over draws of one case: a row a policy."""
+    rows = ((name, *(one.text(figures) for one in measures)) for name, figures in found.items())
+    return grid(("policy", *(one.title for one in measures)), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over draws and its confidence interval by Student's t; NaN bounds for a single draw."""
+
+    mean: float
+    low: float
+    high: float
+
+    def text(self, digits: int = 1) -> str:
+        """The mean, and the interval where there is one.
+
+        >>> Interval(1.0, 0.5, 1.5).text()
+        '1.0 (0.5 to 1.5)'
+        """
+        spread = f" ({self.low:.{digits}f} to {self.high:.{digits}f})" if np.isfinite(self.low) else ""
+        return f"{number(self.mean, digits)}{spread}"
+
+    @property
+    def negative(self) -> "Interval":
+        """Of what it takes in place of what it gains."""
+        return Interval(-self.mean, -self.high, -self.low)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is above 0 with confidence, below, or neither."""
+        return HOLDS if self.low > 0 else REVERSED if self.high < 0 else OPEN
+
+
+def interval_of(values: Sequence[float] | Floats) -> Interval:
+    """Of a sample's mean.
+
+    >>> one = interval_of([1.0, 2.0, 3.0])
+    >>> round(one.low, 3), round(one.high, 3)
+    (-0.484, 4.484)
+    """
+    from scipy.stats import t
+
+    sample = np.asarray(values, dtype=np.float64)
+    mean, nan = float(sample.mean()), float("nan")
+    # One draw tells nothing of the spread: no interval, rather than one of width 0.
+    if len(sample) < 2:
+        return Interval(mean, nan, nan)
+    half = float(t.ppf(0.5 + CONFIDENCE / 2, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample)))
+    return Interval(mean, mean - half, mean + half)
+
+
+def draws_text(count: int, single: str = "one draw") -> str:
+    """How many draws there were, in words."""
+    return f"{count} draws" if count > 1 else single

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench
 from papers.andreas.measures import CALL, ENERGY, MAKESPAN, SHOWN, SINGLE, TARDINESS, TOTAL, holds, over, savings_tables
 from papers.andreas.plotting import over_nodes
 from papers.andreas.workloads import scenario
-from papers.bench import Done
-from papers.measures import draws_text, table
-from papers.page import Claim, claims, number, write_page, write_runs
-from papers.runs import Means, means
+from papers.page import Claim, Page, claims, number
+from papers.runs import Done, Means, draws_text, means, table
 
 LONGEST_CALL = "decision_ms_max"
 
@@ -40,28 +37,24 @@ class Scenario:
     always: bool
 
 
-def figure2(bench: Bench, out: Path) -> None:
+def figure2(bench: Bench, page: Page) -> None:
     """The second scenario: the page, table and plot, into a folder."""
-    write_campaign(bench, out, Scenario(2, 2, "nodes of four V100 or two T4", 30.0, 25.0, 10.0, always=False))
+    write_campaign(bench, page, Scenario(2, 2, "nodes of four V100 or two T4", 30.0, 25.0, 10.0, always=False))
 
 
-def figure3(bench: Bench, out: Path) -> None:
+def figure3(bench: Bench, page: Page) -> None:
     """The first scenario."""
-    write_campaign(bench, out, Scenario(1, 3, "nodes of two V100 or one T4", 62.0, 30.0, 100.0, always=True))
+    write_campaign(bench, page, Scenario(1, 3, "nodes of two V100 or one T4", 62.0, 30.0, 100.0, always=True))
 
 
-def write_campaign(bench: Bench, out: Path, one: Scenario) -> None:
+def write_campaign(bench: Bench, page: Page, one: Scenario) -> None:
     """Run the campaign; write the figure's page, table and plot into a folder."""
-    name, title = f"figure{one.figure}", f"Figure {one.figure}: {one.held}"
+    title = f"Figure {one.figure}: {one.held}"
     cases = [str(nodes) for nodes in bench.nodes]
-    done = bench.run([scenario(one.number, nodes) for nodes in bench.nodes], ROWS, bench.draws())
+    done = page.runs(bench.run([scenario(one.number, nodes) for nodes in bench.nodes], ROWS, bench.draws()))
     found = means(done)
-    write_runs(out, name, done)
-    over_nodes(out, name, title, done)
-    write_page(
-        __file__,
-        out,
-        name,
+    over_nodes(page, title, done)
+    page.write(
         title=title,
         held=one.held,
         draws=draws_text(bench.seeds, SINGLE),

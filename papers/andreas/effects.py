@@ -1,15 +1,12 @@
 """What parts of ANDREAS are worth: its iterations, period, snapshots, restarts, and how well it knows times."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from papers.andreas.bench import BASELINES, EQUATION_1, Bench, Row
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, over
 from papers.andreas.workloads import scenario
-from papers.bench import Done
-from papers.measures import draws_text, interval_of
-from papers.page import grid, write_page, write_runs
-from papers.runs import Means, means
+from papers.page import Page, grid
+from papers.runs import Done, Means, draws_text, interval_of, means
 
 NODES, MOST_DRAWS = 20, 5
 WHOLE, BY_1 = Row("as it is"), EQUATION_1.settings
@@ -53,15 +50,14 @@ GROUPS: dict[str, tuple[Row, ...]] = {
 }
 
 
-def effects(bench: Bench, out: Path) -> None:
+def effects(bench: Bench, page: Page) -> None:
     """Write the page and the table of all runs into a folder."""
     draws = bench.draws(MOST_DRAWS)
     rows = (WHOLE, *(row for group in GROUPS.values() for row in group))
-    done = bench.run([scenario(1, NODES)], rows, draws)
+    done = page.runs(bench.run([scenario(1, NODES)], rows, draws))
     found = means(done)
-    write_runs(out, "effects", done)
     tables = [part for title, group in GROUPS.items() for part in (f"## {title}", _table(done, found, group))]
-    write_page(__file__, out, nodes=NODES, draws=draws_text(len(draws), SINGLE), tables=tables)
+    page.write(nodes=NODES, draws=draws_text(len(draws), SINGLE), tables=tables)
 
 
 def _table(done: Sequence[Done], found: Means, group: Sequence[Row]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -17,7 +16,7 @@ from jobcast.schedulers.energy.settings import EQUATION_1, AndreasSettings, Exac
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
-from papers.page import Claim, claims, grid, number, write_csv, write_page
+from papers.page import Claim, Page, claims, grid, number
 
 INSTANCES = 200
 BAR_PCT = 1.0
@@ -116,17 +115,15 @@ def gaps_pct(cost: Floats, optimum: Floats) -> Floats:
     return gaps
 
 
-def exact(bench: Bench, out: Path, count: int = INSTANCES) -> None:
+def exact(bench: Bench, page: Page, count: int = INSTANCES) -> None:
     """Write the page and the table of all instances into a folder."""
     views = [small(seed) for seed in range(count)]
     found = compare(views)
     columns = (*found.optima, *(row for cost in found.costs.values() for row in cost[:2]))
     rows = ((at, *(f"{value:.6g}" for value in row)) for at, row in enumerate(np.transpose(columns).tolist()))
     titles = (f"{title}: {name}" for title in found.costs for name in OPTIMA[:2])
-    write_csv(out, "exact", ("seed", *(f"optimum: {name}" for name in OPTIMA), *titles), rows)
-    write_page(
-        __file__,
-        out,
+    page.csv(("seed", *(f"optimum: {name}" for name in OPTIMA), *titles), rows)
+    page.write(
         count=count,
         most_jobs=MOST_JOBS,
         most_nodes=MOST_NODES,

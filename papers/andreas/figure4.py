@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -14,24 +13,24 @@ from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import ROWS, Bench
 from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS
 from papers.andreas.plotting import power
-from papers.page import lines, number, result, write_csv, write_page
+from papers.page import Page, lines, number, result
 from papers.plotting import gantt
 
 SHARED, TOGETHER = "armida-06", ("J6", "J10")
 URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"
 
 
-def figure4(bench: Bench, out: Path) -> None:
+def figure4(bench: Bench, page: Page) -> None:
     """Write both figures' page, table and plots into a folder."""
     scenario = armida_scenario()
     log = session(scenario).log
     nodes, cluster = scenario.place.names, scenario.facts.cluster
     held = dict(zip(nodes, cluster.kind_gpus[cluster.kind_of].tolist(), strict=True))
-    gantt(out, "figure4", "Figure 4: who holds which GPU", log.spans, scenario.job_ids, held)
-    power(out, "figure5", "Figure 5: power of the nodes", *power_over_time(log.spans, cluster), nodes)
-    write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), _segments(scenario, log))
+    gantt(page, "Figure 4: who holds which GPU", log.spans, scenario.job_ids, held)
+    power(page.named("figure5"), "Figure 5: power of the nodes", *power_over_time(log.spans, cluster), nodes)
+    page.csv(("job", "node", "gpus", "from_s", "until_s"), _segments(scenario, log))
     jobs, policies = lines(_jobs(scenario, log)), lines(_policies(scenario))
-    write_page(__file__, out, jobs=jobs, policies=policies, **_found(scenario, log))
+    page.write(jobs=jobs, policies=policies, **_found(scenario, log))
 
 
 def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from papers.andreas.bench import OURS
-from papers.bench import Done
-from papers.measures import HOLDS, REVERSED, Floats, Interval, Measure, interval_of
 from papers.page import HOUR_S, grid, number
+from papers.runs import HOLDS, REVERSED, Done, Floats, Interval, Measure, interval_of
 
 ENERGY = Measure("energy_eur", "energy, EUR")
 TARDINESS = Measure("tardiness_eur", "tardiness, EUR")

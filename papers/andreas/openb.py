@@ -1,13 +1,10 @@
 """ANDREAS on a real cluster: the 1,213 nodes of openb with GPUs of seven types (Weng et al., USENIX ATC 2023)."""
 
-from pathlib import Path
-
 from papers.andreas.bench import BASELINES, OTHERS, OURS, Bench, Row
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, holds, over, savings_tables
 from papers.andreas.workloads import Workload
-from papers.measures import draws_text, table
-from papers.page import Claim, claims, write_page, write_runs
-from papers.runs import means
+from papers.page import Claim, Page, claims
+from papers.runs import draws_text, means, table
 
 JOBS, LOAD, MOST_DRAWS, ITERATIONS = 2_000, 0.9, 3, 100
 COMMON = 100
@@ -18,16 +15,13 @@ WHOLE = Workload("all nodes", DRAWN, openb=True)
 LARGEST = Workload("large groups", DRAWN, openb=True, least=COMMON)
 
 
-def openb(bench: Bench, out: Path) -> None:
+def openb(bench: Bench, page: Page) -> None:
     """Write the page and the table of all runs into a folder."""
     draws, cases = bench.draws(MOST_DRAWS), (WHOLE.name, LARGEST.name)
-    done = bench.run([WHOLE, LARGEST], ROWS, draws)
-    write_runs(out, "openb", done)
+    done = page.runs(bench.run([WHOLE, LARGEST], ROWS, draws))
     saved = {case: over(TOTAL, done, [case], OTHERS) for case in cases}
     said = "{case}: total cost reduced on average by"
-    write_page(
-        __file__,
-        out,
+    page.write(
         jobs=JOBS,
         load=LOAD,
         draws=draws_text(len(draws), SINGLE),

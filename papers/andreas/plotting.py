@@ -1,24 +1,21 @@
 """Plots of ANDREAS's figures: four panels over nodes, the Gantt chart, and power over time."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import plain_ticks, styles
 from papers.andreas.measures import CALL, ENERGY, MAKESPAN, TOTAL
-from papers.bench import Done
-from papers.measures import Floats, Measure, interval_of
-from papers.page import HOUR_S
+from papers.page import HOUR_S, Page
 from papers.plotting import panels
-from papers.runs import names_of
+from papers.runs import Done, Floats, Measure, interval_of, names_of
 
 PANELS = (ENERGY, TOTAL, MAKESPAN, CALL)
 """The paper's four: energy cost, total cost, time of the whole run, and of an optimiser's call."""
 TALL_PANEL = 2.7
 
 
-def over_nodes(out: Path, name: str, title: str, done: Sequence[Done]) -> None:
+def over_nodes(page: Page, title: str, done: Sequence[Done]) -> None:
     """Draw `NAME.svg`: means over draws by number of nodes, a line a policy, with their 95 % intervals."""
     cases, names = names_of(done)
     style, nodes = styles(names), [int(case) for case in cases]
@@ -39,10 +36,10 @@ def over_nodes(out: Path, name: str, title: str, done: Sequence[Done]) -> None:
     def last(axes: Axes) -> None:
         plain_ticks(axes.yaxis)
 
-    panels(out, name, title, PANELS, panel, height=2 * TALL_PANEL, columns=2, last=last)
+    panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2, last=last)
 
 
-def power(out: Path, name: str, title: str, instants_s: Floats, watts: Floats, nodes: Sequence[str]) -> None:
+def power(page: Page, title: str, instants_s: Floats, watts: Floats, nodes: Sequence[str]) -> None:
     """Draw `NAME.svg`: watts of nodes over time, a panel a node; arguments as of `power_over_time`."""
     hours = (instants_s - instants_s[0]) / HOUR_S
     style = styles(nodes)
@@ -56,4 +53,4 @@ def power(out: Path, name: str, title: str, instants_s: Floats, watts: Floats, n
         axes.set_xlabel("hours")
 
     height = 0.6 + 1.4 * len(nodes)
-    panels(out, name, title, nodes, panel, height=height, last=last, legend=False, sharex=True, sharey=True)
+    panels(page, title, nodes, panel, height=height, last=last, legend=False, sharex=True, sharey=True)

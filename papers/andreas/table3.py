@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from jobcast.domain.energy import EnergyCluster
 from jobcast.simulator.metrics import tardiness_eur
 from papers.andreas.armida import PERIOD_S, Session, armida_scenario, energy_eur, real_eur, session
 from papers.andreas.bench import Bench
-from papers.measures import draws_text, interval_of
-from papers.page import grid, number, result, write_csv, write_page
+from papers.page import Page, grid, number, result
+from papers.runs import draws_text, interval_of
 
 NOISES = (0.0, 0.05, 0.1)
 RESTARTS_S = (0.0, 60.0)
@@ -50,7 +49,7 @@ class Compared:
         return 100.0 * (1.0 - self.real_eur / self.calls_eur)
 
 
-def table3(bench: Bench, out: Path) -> None:
+def table3(bench: Bench, page: Page) -> None:
     """Write the table's page and CSV into a folder."""
     scenario, groups = armida_scenario(), []
     plan_eur = energy_eur(session(scenario).log)
@@ -60,9 +59,9 @@ def table3(bench: Bench, out: Path) -> None:
             made = session(scenario, noise=noise, restart_s=restart_s, seed=seed)
             group.append(compare(made, scenario.facts.cluster, plan_eur, (noise, restart_s), seed))
         groups.append(group)
-    write_csv(out, "table3", KEYS, ([f"{getattr(one, key):.6g}" for key in KEYS] for of in groups for one in of))
+    page.csv(KEYS, ([f"{getattr(one, key):.6g}" for key in KEYS] for of in groups for one in of))
     draws = draws_text(bench.seeds, "One draw")
-    write_page(__file__, out, draws=draws, table=grid(HEAD, map(_line, groups)), **_found(groups))
+    page.write(draws=draws, table=grid(HEAD, map(_line, groups)), **_found(groups))
 
 
 def compare(made: Session, cluster: EnergyCluster, plan_eur: float, case: tuple[float, float], seed: int) -> Compared:

@@ -1,16 +1,13 @@
 """MLFS, section 3.1: what it costs that run times of jobs that never ran are known less well, and sample runs."""
 
-from pathlib import Path
-
-from papers.measures import draws_text
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT
 from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.terms import DRAWS, FIVE_MINUTES, JOBS
 from papers.mlfs.workloads import TESTBED, Workload
-from papers.page import write_page, write_runs
-from papers.runs import means
+from papers.page import Page
+from papers.runs import draws_text, means
 
 LOAD, SAMPLE_MIN = ("load", 1.0), 10.0
 CASES = {
@@ -23,13 +20,12 @@ CASES = {
 MEASURES = (JCT, DEADLINE, ACCURATE)
 
 
-def estimates(bench: Bench, out: Path) -> None:
+def estimates(bench: Bench, page: Page) -> None:
     """Write the page, its table and its plot into a folder."""
     cases = [Workload(name, JOBS, TESTBED, (LOAD, *settings)) for name, settings in CASES.items()]
     rows, seeds = (Row(MLF_H, "mlf_h", FIVE_MINUTES), Row(SRTF, "srtf", FIVE_MINUTES)), bench.seeds[:DRAWS]
-    done = bench.run(cases, rows, seeds)
+    done = page.runs(bench.run(cases, rows, seeds))
     found = means(done)
-    write_runs(out, "estimates", done)
-    over_x(out, "estimates", "How well run times are known", found, MEASURES)
+    over_x(page, "How well run times are known", found, MEASURES)
     tables = tables_over_x(found, MEASURES)
-    write_page(__file__, out, draws=draws_text(len(seeds)), jobs=JOBS, minutes=f"{SAMPLE_MIN:g}", tables=tables)
+    page.write(draws=draws_text(len(seeds)), jobs=JOBS, minutes=f"{SAMPLE_MIN:g}", tables=tables)

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from papers.bench import Done
-from papers.measures import Interval, Measure, interval_of
 from papers.mlfs.bench import UNDER
 from papers.mlfs.rows import GANDIVA, GRAPHENE, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
 from papers.page import Claim, number, read_printed
-from papers.runs import By, Means, of_case
+from papers.runs import By, Done, Interval, Means, Measure, interval_of, of_case
 
 Groups = tuple[tuple[str, ...], ...]
 """Policies from the best on; those of one group are about equal."""

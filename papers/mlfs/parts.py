@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from papers.bench import Done
-from papers.measures import HOLDS, REVERSED, Measure
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURACY, BANDWIDTH, DEADLINE, JCT, OVERLOADS, URGENT, gain_pct, relative
 from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.workloads import SCALES, scaled
-from papers.page import Claim, claims, number, write_page, write_runs
-from papers.runs import Means, means, of_case
+from papers.page import Claim, Page, claims, number
+from papers.runs import HOLDS, REVERSED, Done, Means, Measure, means, of_case
 
 WHOLE = Row(MLF_H, "mlf_h")
 MOST = "x = 3"
@@ -28,7 +25,7 @@ class Effect:
     worsens: bool = False
 
 
-def figure6(bench: Bench, out: Path) -> None:
+def figure6(bench: Bench, page: Page) -> None:
     """What urgency and deadlines in priorities are worth: the page, table and plot, into a folder."""
     about = (
         "MLF-H whose priorities leave out the urgency of a job (equation 2, `--set urgency=false`) or its deadline "
@@ -38,10 +35,10 @@ def figure6(bench: Bench, out: Path) -> None:
     effects: tuple[Effect, ...] = (Effect(urgency, URGENT, "22 to 30 %"), Effect(deadline, DEADLINE, "13 to 25 %"))
     effects += (Effect(urgency, JCT, ""), Effect(deadline, JCT, ""))
     parts = {urgency: "urgency", deadline: "deadline"}
-    _write(bench, out, "figure6", "Figure 6: urgency and deadlines", about, parts, effects)
+    _write(bench, page, "Figure 6: urgency and deadlines", about, parts, effects)
 
 
-def figure7(bench: Bench, out: Path) -> None:
+def figure7(bench: Bench, page: Page) -> None:
     """What bandwidth in placement and migration is worth: the page, table and plot, into a folder."""
     about = (
         "MLF-H that leaves the cost of bandwidth out when it chooses servers and tasks to move "
@@ -50,10 +47,10 @@ def figure7(bench: Bench, out: Path) -> None:
     )
     off = "without bandwidth"
     effects = (Effect(off, JCT, "5 to 15 %"), Effect(off, BANDWIDTH, "20 to 35 %"))
-    _write(bench, out, "figure7", "Figure 7: bandwidth", about, {off: "bandwidth"}, effects)
+    _write(bench, page, "Figure 7: bandwidth", about, {off: "bandwidth"}, effects)
 
 
-def figure8(bench: Bench, out: Path) -> None:
+def figure8(bench: Bench, page: Page) -> None:
     """What moving tasks off overloaded servers is worth: the page, table and plot, into a folder."""
     about = (
         "MLF-H that leaves tasks on overloaded servers (`--set migration=false`). Overloads: servers with an "
@@ -63,21 +60,20 @@ def figure8(bench: Bench, out: Path) -> None:
     effects: tuple[Effect, ...] = (Effect(off, OVERLOADS, "36 to 60 %"),)
     effects += (Effect(off, BANDWIDTH, "10 to 14 %", worsens=True),)
     effects += (Effect(off, ACCURACY, "8 to 10 %"), Effect(off, JCT, "15 to 24 %"))
-    _write(bench, out, "figure8", "Figure 8: migration", about, {off: "migration"}, effects)
+    _write(bench, page, "Figure 8: migration", about, {off: "migration"}, effects)
 
 
 def _write(
-    bench: Bench, out: Path, name: str, title: str, about: str, parts: Mapping[str, str], effects: Sequence[Effect]
+    bench: Bench, page: Page, title: str, about: str, parts: Mapping[str, str], effects: Sequence[Effect]
 ) -> None:
     """Run MLF-H and what it is without parts of it, by title and setting; write a figure's page, table and plot."""
     measures = list(dict.fromkeys(one.measure for one in effects))
     rows = [Row(title, WHOLE.policy, {setting: "false"}) for title, setting in parts.items()]
-    done = bench.run([scaled(x) for x in SCALES], (WHOLE, Row(SRTF, "srtf"), *rows), bench.seeds)
+    done = page.runs(bench.run([scaled(x) for x in SCALES], (WHOLE, Row(SRTF, "srtf"), *rows), bench.seeds))
     found = means(done)
-    write_runs(out, name, done)
-    over_x(out, name, title, found, measures)
+    over_x(page, title, found, measures)
     shown = {"tables": tables_over_x(found, measures), "claims": claims(_claim(one, found, done) for one in effects)}
-    write_page(__file__, out, name, title=title, about=about, draws=bench.facts["draws"], **shown)
+    page.write(title=title, about=about, draws=bench.facts["draws"], **shown)
 
 
 def _claim(effect: Effect, found: Means, done: Sequence[Done]) -> Claim:

@@ -1,18 +1,16 @@
 """How MLFS's figures show runs: a panel or a table a measure over x, and distributions of completion times."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import styles
-from papers.bench import Done
-from papers.measures import Measure, by_policy
 from papers.mlfs.rows import ROWS
+from papers.page import Page
 from papers.plotting import panels
-from papers.runs import Means, names_of, of_case
+from papers.runs import Done, Means, Measure, by_policy, names_of, of_case
 
 TITLES = tuple(row.title for row in ROWS)
 COLUMNS = 3
@@ -32,7 +30,7 @@ def _styles(labels: Sequence[str]) -> Mapping[str, dict[str, Any]]:
     return {label: known[label].line for label in labels}
 
 
-def over_x(out: Path, name: str, title: str, found: Means, measures: Sequence[Measure]) -> None:
+def over_x(page: Page, title: str, found: Means, measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: a panel a measure, a line a policy over the cases."""
     cases = list(dict.fromkeys(case for case, _ in found))
     style = _styles(list(dict.fromkeys(label for _, label in found)))
@@ -46,10 +44,10 @@ def over_x(out: Path, name: str, title: str, found: Means, measures: Sequence[Me
 
     columns = min(COLUMNS, len(measures))
     height = max(1.3, -(-len(measures) // columns)) * TALL_PANEL
-    panels(out, name, title, measures, panel, height=height, columns=columns)
+    panels(page, title, measures, panel, height=height, columns=columns)
 
 
-def jct_cdfs(out: Path, name: str, title: str, done: Sequence[Done], cases: Sequence[str]) -> None:
+def jct_cdfs(page: Page, title: str, done: Sequence[Done], cases: Sequence[str]) -> None:
     """Draw `NAME.svg`: distributions of completion times, a panel a case; draws put together."""
     style = _styles(names_of(done)[1])
 
@@ -61,4 +59,4 @@ def jct_cdfs(out: Path, name: str, title: str, done: Sequence[Done], cases: Sequ
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_title(case, loc="left")
 
-    panels(out, name, title, cases, panel, height=1.4 * TALL_PANEL, columns=len(cases))
+    panels(page, title, cases, panel, height=1.4 * TALL_PANEL, columns=len(cases))

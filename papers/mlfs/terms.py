@@ -1,17 +1,14 @@
 """MLFS, equations 2 to 6, term by term: MLF-H without each and with each alone, by load."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from papers.bench import Done
-from papers.measures import draws_text
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, URGENT, apart, relative
 from papers.mlfs.plotting import tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.workloads import TESTBED, Workload
-from papers.page import grid, write_page, write_runs
-from papers.runs import means
+from papers.page import Page, grid
+from papers.runs import Done, draws_text, means
 
 JOBS, DRAWS = 310, 3
 LOADS = (0.5, 1.0, 1.5)
@@ -39,17 +36,16 @@ def _rows() -> list[Row]:
     return [Row(MLF_H, "mlf_h", FIVE_MINUTES), Row(SRTF, "srtf", FIVE_MINUTES), *rows]
 
 
-def terms(bench: Bench, out: Path) -> None:
+def terms(bench: Bench, page: Page) -> None:
     """Write the page and its table of runs into a folder."""
     loads = [Workload(f"load {load:g}", JOBS, TESTBED, (("load", load),)) for load in LOADS]
     rows, seeds = _rows(), bench.seeds[:DRAWS]
-    done = bench.run(loads, rows, seeds)
-    write_runs(out, "terms", done)
+    done = page.runs(bench.run(loads, rows, seeds))
     apart_by = [
         part for load in loads for part in (f"## {load.name}: beyond MLF-H", _beyond(done, load.name, rows[1:]))
     ]
     tables = tables_over_x(means(done), MEASURES)
-    write_page(__file__, out, draws=draws_text(len(seeds)), jobs=JOBS, tables=tables, apart=apart_by)
+    page.write(draws=draws_text(len(seeds)), jobs=JOBS, tables=tables, apart=apart_by)
 
 
 def _beyond(done: Sequence[Done], case: str, rows: Sequence[Row]) -> str:

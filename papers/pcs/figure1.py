@@ -1,7 +1,6 @@
 """PCS, Figure 1 (section 2.2): three policies on four jobs and one GPU."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +9,7 @@ from jobcast.domain.elastic import Floats
 from jobcast.pipelines.report.plots import WIDE
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, excess_pct
-from papers.page import Claim, claims, grid, number, numbers, result, write_csv, write_page
+from papers.page import Claim, Page, claims, grid, number, numbers, result
 from papers.pcs.plotting import style_of
 from papers.pcs.toy import POLICIES, SIZES, SUBMIT, expected_ends, play_toy
 from papers.plotting import panels
@@ -25,22 +24,22 @@ Ends = Mapping[str, list[list[float]]]
 """By policy, completions of all jobs that have arrived as expected at each arrival."""
 
 
-def figure1(sources: object, out: Path) -> None:
+def figure1(sources: object, page: Page) -> None:
     """Write the figure's page, table and plot into a folder; no source is read."""
     logs = {policy: play_toy(policy) for policy in POLICIES}
     ends = {policy: expected_ends(policy) for policy in POLICIES}
-    _plot(out, ends)
+    _plot(page, ends)
     rows = [
         (policy, name, SUBMIT[job], SIZES[job], log.columns["predicted_end_s"][job], log.end_s[job])
         for policy, log in logs.items()
         for job, name in enumerate(NAMES)
     ]
-    write_csv(out, "figure1", ("policy", "job", "submission", "size", "forecast_end", "end"), rows)
+    page.csv(("policy", "job", "submission", "size", "forecast_end", "end"), rows)
     jobs = ", ".join(f"{name} of {size:g} at {at:g}" for name, size, at in zip(NAMES, SIZES, SUBMIT, strict=True))
     shared_s = play_toy("elastic_fair").jct_s
     unfair = {policy: excess_pct(log, shared_s) for policy, log in logs.items()}
     summary = grid(HEAD, (_line(policy, log, unfair[policy]) for policy, log in logs.items()))
-    write_page(__file__, out, jobs=jobs, summary=summary, expected=_expected(ends), **_found(logs, ends, unfair))
+    page.write(jobs=jobs, summary=summary, expected=_expected(ends), **_found(logs, ends, unfair))
 
 
 def _line(policy: str, log: RunLog, unfair: Floats) -> tuple[str, ...]:
@@ -84,7 +83,7 @@ def _found(logs: Mapping[str, RunLog], ends: Ends, unfair: Mapping[str, Floats])
     }
 
 
-def _plot(out: Path, ends: Ends) -> None:
+def _plot(page: Page, ends: Ends) -> None:
     labels = [f"{name}\nat {at:g}" for name, at in zip(NAMES, SUBMIT, strict=True)]
 
     def panel(axes: Axes, policy: str) -> None:
@@ -101,4 +100,4 @@ def _plot(out: Path, ends: Ends) -> None:
         axes.set_ylim(0, None)
 
     title = "Completion as expected at each arrival"
-    panels(out, "figure1", title, list(ends), panel, height=WIDE[1], columns=len(ends), last=last, sharey=True)
+    panels(page, title, list(ends), panel, height=WIDE[1], columns=len(ends), last=last, sharey=True)

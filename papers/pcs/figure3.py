@@ -1,7 +1,6 @@
 """PCS, Figure 3 (section 3.2): Pareto fronts of mean JCT and prediction error for two virtual clusters."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.evaluation import Candidate, parse_objectives
 from jobcast.pipelines.report.plots import INK, WIDE
-from papers.page import HOUR_S, Claim, claims, grid, number, write_csv, write_page
+from papers.page import HOUR_S, Claim, Page, claims, grid, number
 from papers.pcs.fronts import (
     CLUSTERS,
     MEANS,
@@ -38,12 +37,12 @@ Chosen = Mapping[int, str]
 """Names of configurations by their picks."""
 
 
-def figure3(sources: Sources, out: Path) -> None:
+def figure3(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     found = tried([trial for cluster in CLUSTERS for trial in _trials(sources, cluster)], OBJECTIVES)
     for cluster, rows in found.items():
         table = [(name, *(f"{value:.6g}" for value in of)) for name, of in rows.items()]
-        write_csv(out, f"figure3-{cluster}", ("name", *(one.label for one in OBJECTIVES)), table)
+        page.named(f"figure3-{cluster}").csv(("name", *(one.label for one in OBJECTIVES)), table)
     chosen = {
         cluster: {row.pick: name for name, row in picks(sources.front(key)).items()}
         for cluster, key in CLUSTERS.items()
@@ -52,10 +51,10 @@ def figure3(sources: Sources, out: Path) -> None:
     def paint(figure: Figure) -> None:
         _paint(figure, found, chosen)
 
-    save(out, "figure3", "Pareto fronts of two clusters", paint, (WIDE[0], 2 * TALL_PANEL))
+    save(page, "Pareto fronts of two clusters", paint, (WIDE[0], 2 * TALL_PANEL))
     tables = [part for cluster, rows in found.items() for part in (f"## {cluster}", _table(rows, chosen[cluster]))]
     said = claims(claim for cluster, rows in found.items() for claim in _claims(cluster, rows))
-    write_page(__file__, out, tables=tables, claims=said)
+    page.write(tables=tables, claims=said)
 
 
 def _trials(sources: Sources, cluster: str) -> list[Trial]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,13 +9,13 @@ from matplotlib.figure import Figure
 from jobcast.pipelines.report.plots import WIDE
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.metrics import errors_pct, unfairness_pct
-from papers.page import number, numbers, result, write_page, write_runs
+from papers.page import Page, number, numbers, result
 from papers.pcs.fronts import APPS, NAMES, Sources
 from papers.pcs.plotting import TALL_PANEL, distributions, scatter, style_of
 from papers.pcs.runs import TITLES, Task, by_policy, percents, policies, run
 from papers.pcs.workloads import automl
 from papers.plotting import save
-from papers.runs import By, Done, Means, means, of_case, pooled, run_all
+from papers.runs import By, Means, Replayed, means, of_case, pooled, run_all
 
 SEEDS = tuple(range(5))
 OVERHEADS_S = (0.0, 10.0, 30.0)
@@ -28,20 +27,17 @@ JCT, BALANCED, PREDICTABLE = NAMES
 AFS, TIRESIAS, THEMIS = TITLES["afs"], TITLES["srsf"], TITLES["elastic_themis"]
 
 
-def figure4(sources: Sources, out: Path) -> None:
+def figure4(sources: Sources, page: Page) -> None:
     """Write the figures' page, table and plots into a folder."""
     chosen = sources.configs(APPS)
     tasks = [task for cost_s in OVERHEADS_S for task in _tasks(_case(cost_s), chosen, cost_s)]
     tasks += _tasks(HALVING, chosen, TOLD_S, halving=True)
     tasks += [Task(IDEAL, name, automl(seed), config=config) for seed in SEEDS for name, config in chosen.items()]
-    done = run_all(run, tasks)
+    done = page.runs(run_all(run, tasks))
     found = means(done)
-    write_runs(out, "figure4", done)
-    _plots(out, [one for one in done if one.case == _case(TOLD_S)], found)
+    _plots(page, [one for one in done if one.case == _case(TOLD_S)], found)
     others, rows = [cost_s for cost_s in OVERHEADS_S if cost_s != TOLD_S], of_case(found, _case(TOLD_S))
-    write_page(
-        __file__,
-        out,
+    page.write(
         seeds=len(SEEDS),
         cost=TOLD_S,
         table=by_policy(found, _case(TOLD_S)),
@@ -107,7 +103,7 @@ def _times(rows: By) -> Mapping[str, str]:
     }
 
 
-def _plots(out: Path, done: list[Done], found: Means) -> None:
+def _plots(page: Page, done: list[Replayed], found: Means) -> None:
     def errors(figure: Figure) -> None:
         pool, axes = pooled(done, errors_pct), figure.subplots()
         shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
@@ -126,12 +122,12 @@ def _plots(out: Path, done: list[Done], found: Means) -> None:
     def fair(figure: Figure) -> None:
         _fair(figure, done, found)
 
-    save(out, "figure4", "Prediction errors of AutoML apps", errors)
-    save(out, "figure5", "Performance and predictability", trade)
-    save(out, "figure6", "Unfairness, and simulation against testbed", fair, (WIDE[0], 2 * TALL_PANEL))
+    save(page, "Prediction errors of AutoML apps", errors)
+    save(page.named("figure5"), "Performance and predictability", trade)
+    save(page.named("figure6"), "Unfairness, and simulation against testbed", fair, (WIDE[0], 2 * TALL_PANEL))
 
 
-def _fair(figure: Figure, done: list[Done], found: Means) -> None:
+def _fair(figure: Figure, done: list[Replayed], found: Means) -> None:
     left, right = figure.subplots(2, 1)
     unfair = pooled(done, unfairness_pct)
     distributions(left, {name: unfair[name] for name in (JCT, AFS, THEMIS)}, "unfairness, %", 300.0)

@@ -1,8 +1,6 @@
 """PCS, Figure 7 (section 5.3): Philly virtual clusters on 64 GPUs, whole traces and the jobs of the published runs."""
 
-from pathlib import Path
-
-from papers.page import Claim, claims, numbers, write_page, write_runs
+from papers.page import Claim, Page, claims, numbers
 from papers.pcs.fronts import CLUSTERS, NAMES, Sources
 from papers.pcs.measured import CONFIGURED, THEIRS, compared, published_configs
 from papers.pcs.plotting import jct_and_errors
@@ -16,20 +14,18 @@ PRINTED = 0.001
 """The published rows have so many digits."""
 
 
-def figure7(sources: Sources, out: Path) -> None:
+def figure7(sources: Sources, page: Page) -> None:
     """Write the figure's page, table and plots into a folder."""
     whole, paper = whole_traces(sources.data, sources.fronts.parent), published_rows(sources.data)
     done = run_all(run, [task for cluster in CLUSTERS for task in _tasks(sources, cluster)])
     found, tables = means(done), []
-    write_runs(out, "figure7", done)
+    page.runs(done)
     for cluster in CLUSTERS:
         rows = {name: figures for name, figures in of_case(found, cluster).items() if name != FORGETFUL}
-        jct_and_errors(out, f"figure7-{cluster}", f"Cluster {cluster}, {MEASURED_JOBS} jobs", rows)
+        jct_and_errors(page.named(f"figure7-{cluster}"), f"Cluster {cluster}, {MEASURED_JOBS} jobs", rows)
         shown = f"![JCT and errors, {cluster}](figure7-{cluster}.svg)"
         tables += [f"### {cluster}", by_policy(found, cluster), shown]
-    write_page(
-        __file__,
-        out,
+    page.write(
         whole=whole_table(whole, paper),
         tables=tables,
         measured=CONFIGURED,

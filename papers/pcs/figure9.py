@@ -12,7 +12,7 @@ from jobcast.pipelines.experiments.search.workload_samples import Sampling, Work
 from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from papers.page import claims, lines, number, result, write_csv, write_page
+from papers.page import Page, claims, lines, number, result
 from papers.pcs import pareto_points as points
 from papers.pcs.fronts import APPS, SEARCHES, Sources, search
 from papers.pcs.measured import THEIRS, published_configs
@@ -43,22 +43,20 @@ class Timed:
     forecast_s: float
 
 
-def figure9(sources: Sources, out: Path) -> None:
+def figure9(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     pair, all_four = pareto_points(sources.data, sources.fronts.parent / JOURNAL)
     timed, ticks = _timings(sources.data), _paper_sized(sources.data)
-    _write_times(out, timed, ticks)
-    points.write_points(out, all_four)
+    _write_times(page, timed, ticks)
+    points.write_points(page, all_four)
 
     def paint(figure: Figure) -> None:
         _paint(figure, timed, ticks, all_four)
 
-    save(out, "figure9", "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
+    save(page, "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
     one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
     minutes = ticks[-1][1] / 60
-    write_page(
-        __file__,
-        out,
+    page.write(
         cluster=CLUSTER,
         load=100 * LOAD,
         evaluations=EVALUATIONS,
@@ -77,10 +75,10 @@ def figure9(sources: Sources, out: Path) -> None:
     )
 
 
-def _write_times(out: Path, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
+def _write_times(page: Page, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
     rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
-    write_csv(out, "figure9a", ("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
-    write_csv(out, "figure9b", ("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
+    page.named("figure9a").csv(("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
+    page.named("figure9b").csv(("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
 
 
 def _timings(data: Path) -> list[Timed]:

@@ -18,7 +18,7 @@ from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchR
 from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.page import HOUR_S, grid, number, write_csv, write_page
+from papers.page import HOUR_S, Page, grid, number
 from papers.pcs import workloads
 from papers.runs import WORKERS, in_parallel
 
@@ -146,9 +146,8 @@ def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]
     ]
 
 
-def fronts(sources: Sources, out: Path) -> None:
+def fronts(sources: Sources, page: Page) -> None:
     """Write every search's front, the configurations that it tried, and the page into a folder."""
-    out.mkdir(parents=True, exist_ok=True)
     parts = []
     # Of the published workload 1 only Figure 9c makes use, by searches of its own.
     for key, searching in SEARCHES.items():
@@ -156,13 +155,13 @@ def fronts(sources: Sources, out: Path) -> None:
             continue
         begin_s = time.monotonic()
         found = search(sources.data, searching)
-        write_front(found.front, out / f"{key}.parquet")
+        write_front(found.front, page.named(key).file("parquet"))
         labels = [one.label for one in found.front.objectives]
-        write_csv(out, f"{key}-tried", (*labels, "queues"), _tried(found))
+        page.named(f"{key}-tried").csv((*labels, "queues"), _tried(found))
         parts += [f"## {searching.about}", _page(found.front, len(found.history))]
         click.echo(f"  {key} ({time.monotonic() - begin_s:.0f} s)", err=True)
     shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in SHARES)
-    write_page(__file__, out, shares=shares, fronts=parts)
+    page.write(shares=shares, fronts=parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from papers.page import HOUR_S, grid, number
 from papers.pcs.fronts import NAMES
 from papers.pcs.runs import TITLES, percent
 from papers.pcs.workloads import FOLDER
-from papers.runs import Done
+from papers.runs import Replayed
 
 CONFIGURED = "0e4a51"
 THEIRS = tuple(f"{name} (published)" for name in NAMES)
@@ -34,7 +34,7 @@ def published_configs(data: Path) -> dict[str, WfqConfig]:
     return {name: parse_config(saved[key], f"{path}, {key}") for name, key in zip(THEIRS, keys, strict=True)}
 
 
-def compared(data: Path, done: Sequence[Done]) -> str:
+def compared(data: Path, done: Sequence[Replayed]) -> str:
     """A table: figures of the published runs, and the largest difference of a job from ours, s."""
     rows = []
     for run, name in MEASURED.items():

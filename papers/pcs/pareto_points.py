@@ -12,7 +12,7 @@ from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal, 
 from jobcast.pipelines.experiments.search.pareto_search import draw_samples, run_hash, search_front
 from jobcast.pipelines.experiments.search.proposers import pareto_mask
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, workload_of
-from papers.page import Claim, grid, write_csv
+from papers.page import Claim, Page, grid
 from papers.pcs.fronts import CLUSTERS, SEARCHES, THEMIS, Searching, uncovered
 
 SPACES = {
@@ -87,7 +87,7 @@ def _fronts(data: Path, searching: Searching, seed: int, journal: Path) -> Front
     return made
 
 
-def write_points(out: Path, found: Found) -> None:
+def write_points(page: Page, found: Found) -> None:
     """Write a CSV file: a row a search, space and seed."""
     rows = [
         (key, space, seed, *(f"{value:.4f}" for value in shares))
@@ -95,7 +95,7 @@ def write_points(out: Path, found: Found) -> None:
         for space, values in of.items()
         for seed, shares in zip(SEEDS, values, strict=True)
     ]
-    write_csv(out, "figure9c", ("workload", "space", "seed", *map(str, AT)), rows)
+    page.named("figure9c").csv(("workload", "space", "seed", *map(str, AT)), rows)
 
 
 def points_table(found: Found) -> str:

@@ -14,7 +14,7 @@ from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, held_gpu_s, unfairness_pct
 from papers.page import HOUR_S, grid, number
-from papers.runs import Done, Means, of_case
+from papers.runs import Means, Replayed, of_case
 
 TITLES = {
     "elastic_fifo": "FIFO", "srsf": "Tiresias (SRSF)", "elastic_las": "LAS", "afs": "AFS", "elastic_themis": "Themis",
@@ -73,10 +73,10 @@ def replay(task: Task) -> ElasticReplay:
     return ElasticReplay(workload.jobs, workload.size_s, cluster, policy, origin_s=workload.origin_s)
 
 
-def run(task: Task) -> Done:
+def run(task: Task) -> Replayed:
     """Simulate one task, with a forecast of each job's completion at its submission."""
     log = replay_elastic(replay(task), predict=True)
-    return Done(task.case, task.label, figures_of(log), log)
+    return Replayed(task.case, task.label, figures_of(log), log=log)
 
 
 def figures_of(log: RunLog) -> dict[str, float]:

@@ -15,7 +15,7 @@ from jobcast.pipelines.experiments.rounds import work_forecasts
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
-from papers.page import lines, number, result, write_csv, write_page
+from papers.page import Page, lines, number, result
 from papers.plotting import save
 from papers.shockwave.runs import NO_HOME, SHOCKWAVE
 from papers.shockwave.workloads import drawn
@@ -68,18 +68,16 @@ def planned(data: Path, jobs: int, seed: int) -> Planned:
     return Planned(jobs, seed, wall_s, 100 * rule.figures()[GAP])
 
 
-def figure12(data: Path, out: Path) -> None:
+def figure12(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     planned(data, ACTIVE[0], 0)  # imports are nobody's planning time
     made = [planned(data, jobs, seed) for jobs in ACTIVE for seed in SEEDS]
     rows = [(one.jobs, one.seed, f"{one.wall_s:.3g}", f"{one.gap_pct:.4g}") for one in made]
-    write_csv(out, "figure12", ("active_jobs", "seed", "wall_s", "gap_pct"), rows)
-    _plot(out, made)
+    page.csv(("active_jobs", "seed", "wall_s", "gap_pct"), rows)
+    _plot(page, made)
     cells = [_line(jobs, [one for one in made if one.jobs == jobs]) for jobs in ACTIVE]
     longest = max(one.wall_s for one in made)
-    write_page(
-        __file__,
-        out,
+    page.write(
         gpus=GPUS,
         seeds=len(SEEDS),
         lines=lines(cells),
@@ -95,7 +93,7 @@ def _line(jobs: int, made: list[Planned]) -> tuple[str, ...]:
     return (f"{jobs:,}", *wall, *gap, number(PRINTED.get(jobs, float("nan"))))
 
 
-def _plot(out: Path, made: list[Planned]) -> None:
+def _plot(page: Page, made: list[Planned]) -> None:
     def paint(figure: Figure) -> None:
         panels = figure.subplots(1, 2)
         at = [one.jobs for one in made]
@@ -107,4 +105,4 @@ def _plot(out: Path, made: list[Planned]) -> None:
         panels[1].set(xlabel="active jobs", ylabel="bound gap, %", ylim=(0, None))
         panels[1].legend()
 
-    save(out, "figure12", "Planning one window", paint, (10.4, 3.6))
+    save(page, "Planning one window", paint, (10.4, 3.6))

@@ -6,10 +6,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import PALETTE
-from papers.measures import Measure
-from papers.page import grid, number, result, write_page, write_runs
+from papers.page import Page, grid, number, result
 from papers.plotting import panels
-from papers.runs import Means, run_all
+from papers.runs import Means, Measure, run_all
 from papers.shockwave.figure10 import mix
 from papers.shockwave.runs import HIGH, LOW, PANELS, SHOCKWAVE, UNFAIR, Task, medians, ranged, run
 
@@ -21,7 +20,7 @@ SEEDS = range(3)
 NOISE_SEEDS = range(2)
 
 
-def figure13(data: Path, out: Path) -> None:
+def figure13(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     tasks = []
     for scenario in (mix(data, seed, 0.0) for seed in SEEDS):
@@ -29,13 +28,12 @@ def figure13(data: Path, out: Path) -> None:
             for seed in NOISE_SEEDS if noise else (0,):
                 settings = {"noise": str(noise), "noise_seed": str(seed)} if noise else {}
                 tasks.append(Task(_case(noise), scenario, SHOCKWAVE, settings=settings))
-    done = run_all(run, tasks)
-    write_runs(out, "figure13", done)
+    done = page.runs(run_all(run, tasks))
     found = medians(done)
-    _plot(out, found)
+    _plot(page, found)
     rows = [(_case(noise), *(ranged(one, found[_case(noise), SHOCKWAVE]) for one in PANELS)) for noise in NOISES]
     table = grid(("noise", *(one.title for one in PANELS)), rows)
-    write_page(__file__, out, seeds=len(SEEDS), noise_seeds=len(NOISE_SEEDS), table=table, **_found(found))
+    page.write(seeds=len(SEEDS), noise_seeds=len(NOISE_SEEDS), table=table, **_found(found))
 
 
 def _case(noise: float) -> str:
@@ -54,7 +52,7 @@ def _found(found: Means) -> Mapping[str, str]:
     }
 
 
-def _plot(out: Path, found: Means) -> None:
+def _plot(page: Page, found: Means) -> None:
     at = [100 * noise for noise in NOISES]
 
     def panel(axes: Axes, one: Measure) -> None:
@@ -66,4 +64,4 @@ def _plot(out: Path, found: Means) -> None:
         axes.set_xlabel("noise, %")
 
     title = "Shockwave with wrong run times (band: all draws)"
-    panels(out, "figure13", title, PANELS, panel, height=5.6, columns=2, legend=False)
+    panels(page, title, PANELS, panel, height=5.6, columns=2, legend=False)

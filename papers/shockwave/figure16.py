@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.page import result, write_page
+from papers.page import Page, result
 from papers.runs import Means, run_all
 from papers.shockwave.runs import FAIR, MAKESPAN, SHOCKWAVE, UNFAIR, WORST, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
@@ -17,7 +17,7 @@ SEEDS = range(3)
 POLICIES = (SHOCKWAVE, "ossp", "themis_filter", "gavel", "allox", "gandiva_fair")
 
 
-def figure16(data: Path, out: Path) -> None:
+def figure16(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     cases = [f"contention {one:g}" for one in CONTENTIONS]
     tasks = [
@@ -26,8 +26,8 @@ def figure16(data: Path, out: Path) -> None:
         for scenario in (drawn(data, seed, jobs=JOBS, gpus=GPUS, contention=contention) for seed in SEEDS)
         for policy in POLICIES
     ]
-    found, tables = write_cases(out, "figure16", "Contention", run_all(run, tasks))
-    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found, cases))
+    found, tables = write_cases(page, "Contention", run_all(run, tasks))
+    page.write(jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found, cases))
 
 
 def _found(found: Means, cases: Sequence[str]) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import replay
-from papers.page import HOUR_S, lines, number, write_csv, write_page
+from papers.page import HOUR_S, Page, lines, number
 from papers.plotting import save
 from papers.runs import in_parallel
 from papers.shockwave.runs import GREEDY, NO_HOME
@@ -112,21 +112,19 @@ def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) ->
     return Watched(policy, spec.label, watched.at_s, watched.total_s, float(log.jct_s[seq]), float(log.duration_s[seq]))
 
 
-def figure2(data: Path, out: Path) -> None:
+def figure2(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenario = published(data, JOBS, GPUS, TACC)
     seq = doubling_job(scenario)
     watched = list(in_parallel(lambda run: watch(scenario, seq, *run), RUNS, lambda one: one.name))
-    _plot(out, watched)
+    _plot(page, watched)
     rows = [
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
     ]
-    write_csv(out, "figure2", ("run", "seconds_since_submission", "estimated_run_time_s"), rows)
+    page.csv(("run", "seconds_since_submission", "estimated_run_time_s"), rows)
     job, outcome = scenario.workload.jobs[seq], scenario.workload.outcomes[seq]
     epoch_s: Mapping[int, float] = job.training.epoch_s if job.training else {}
-    write_page(
-        __file__,
-        out,
+    page.write(
         job=job.job_id,
         course=", ".join(f"{regime.epochs:g} epochs at {regime.batch_size}" for regime in outcome.regimes),
         faster=epoch_s[DOUBLINGS[0]] / epoch_s[DOUBLINGS[-1]],
@@ -145,7 +143,7 @@ def _line(one: Watched) -> tuple[str, ...]:
     )
 
 
-def _plot(out: Path, watched: Sequence[Watched]) -> None:
+def _plot(page: Page, watched: Sequence[Watched]) -> None:
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
@@ -155,4 +153,4 @@ def _plot(out: Path, watched: Sequence[Watched]) -> None:
         axes.set(xlabel="hours since submission (short marks: when the job ended)", ylabel="estimated deadline, h")
         legend_beside(axes)
 
-    save(out, "figure2", "Deadline of a job that doubles its batch size, as estimated while it runs", paint)
+    save(page, "Deadline of a job that doubles its batch size, as estimated while it runs", paint)

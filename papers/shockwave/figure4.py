@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import PALETTE
-from papers.page import lines, result, write_csv, write_page
+from papers.page import Page, lines, result
 from papers.plotting import save
 
 GPUS = 2
@@ -103,19 +103,17 @@ def schedule(jobs: Sequence[ToyJob], rule: Callable[[ToyJob, int], int], gpus: i
     return rounds
 
 
-def figure4(data: Path, out: Path) -> None:
+def figure4(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder; nothing of `data` is read."""
     made = {name: schedule(TOY, rule) for name, rule in RULES.items()}
-    _plot(out, made)
+    _plot(page, made)
     rows = [(name, i, " ".join(run)) for name, rounds in made.items() for i, run in enumerate(rounds)]
-    write_csv(out, "figure4", ("run_times", "round", "jobs"), rows)
+    page.csv(("run_times", "round", "jobs"), rows)
     work, span = sum(sum(job.epochs) for job in TOY), {name: len(rounds) for name, rounds in made.items()}
     used = {name: work / (GPUS * rounds) for name, rounds in span.items()}
     longer = {name: 100 * (rounds / span["proactive"] - 1) for name, rounds in span.items()}
     less = 100 * (used["proactive"] / used["reactive"] - 1)
-    write_page(
-        __file__,
-        out,
+    page.write(
         toy="; ".join(map(_said, TOY)),
         lines=lines((name, str(rounds), f"{100 * used[name]:.0f} %") for name, rounds in span.items()),
         used=result(f"{less:.0f} %", less > 0),
@@ -127,7 +125,7 @@ def _said(job: ToyJob) -> str:
     return f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {agnostic(job, 0)}"
 
 
-def _plot(out: Path, made: Mapping[str, list[list[str]]]) -> None:
+def _plot(page: Page, made: Mapping[str, list[list[str]]]) -> None:
     names = [job.name for job in TOY]
 
     def paint(figure: Figure) -> None:
@@ -140,4 +138,4 @@ def _plot(out: Path, made: Mapping[str, list[list[str]]]) -> None:
             axes.set_title(name, loc="left")
         axes.set_xlabel("round")
 
-    save(out, "figure4", "Who runs when", paint, (7.0, 5.2))
+    save(page, "Who runs when", paint, (7.0, 5.2))

@@ -13,7 +13,7 @@ from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.pipelines.report.plots import legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace
-from papers.page import grid, number, result, write_csv, write_page
+from papers.page import Page, grid, number, result
 from papers.plotting import save
 from papers.shockwave.workloads import FOLDER, TACC, WISR
 
@@ -30,7 +30,7 @@ Found = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """K -> group of jobs -> figures by rule."""
 
 
-def figure5(data: Path, out: Path) -> None:
+def figure5(data: Path, page: Page) -> None:
     """Write `figure5.md`, `.csv` and `.svg` into a folder: figures of all rules, and curves over progress.
 
     Parameters
@@ -40,8 +40,8 @@ def figure5(data: Path, out: Path) -> None:
     """
     found = scored(data)
     head = ("K", "jobs", "rule", "progress_pct", "regime_error_pct", "misplaced_pct", "total_pct", "remaining_pct")
-    write_csv(out, NAME, head, _rows(found))
-    save(out, NAME, "Forecasts of regimes and run times over progress, K an upper bound", _painter(found[UPPER]))
+    page.csv(head, _rows(found))
+    save(page, "Forecasts of regimes and run times over progress, K an upper bound", _painter(found[UPPER]))
     tables = [
         part
         for k, groups in found.items()
@@ -49,7 +49,7 @@ def figure5(data: Path, out: Path) -> None:
         for part in (f"## {k}, {block['jobs']} {GROUPS[group]}", _table(block["rules"]))
     ]
     shown = {"jobs": found[UPPER]["all"]["jobs"], "scored": SCORED[0], "learnt": LEARNT[0], "finished": FINISHED}
-    write_page(__file__, out, **shown, jitter=JITTER, tables=tables, **_found(found))
+    page.write(**shown, jitter=JITTER, tables=tables, **_found(found))
 
 
 def scored(data: Path) -> Found:

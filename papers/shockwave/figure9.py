@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.page import Claim, claims, numbers, result, write_page
+from papers.page import Claim, Page, claims, numbers, result
 from papers.runs import Means, run_all
 from papers.shockwave.runs import MAKESPAN, RULE, SHOCKWAVE, UNFAIR, WORST, Task, ratio, run, trials, write_cases
 from papers.shockwave.workloads import WISR, drawn, published
@@ -23,7 +23,7 @@ RATIOS = (
 """Makespan and worst FTF relative to Shockwave's, as printed."""
 
 
-def figure9(data: Path, out: Path) -> None:
+def figure9(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenarios = {
         case: published(data, jobs, gpus, WISR) if jobs == PUBLISHED else drawn(data, SEED, WISR, jobs=jobs, gpus=gpus)
@@ -32,13 +32,11 @@ def figure9(data: Path, out: Path) -> None:
     policies = (SHOCKWAVE, *OTHERS)
     tasks = [Task(case, one, policy) for case, one in scenarios.items() for policy in policies]
     done = run_all(run, trials(tasks, 1, PERTURBATIONS))
-    found, tables = write_cases(out, "figure9", "Larger clusters", done)
+    found, tables = write_cases(page, "Larger clusters", done)
     ossp = [100 * (1 / ratio(found, case, MAKESPAN, ("ossp",)) - 1) for case in SIZES]
     worst, mine = (float(np.mean([found[case, SHOCKWAVE][one.key] for case in SIZES])) for one in (WORST, UNFAIR))
     theirs = float(np.mean([found[case, name][UNFAIR.key] for case in SIZES for name, *_ in RATIOS]))
-    write_page(
-        __file__,
-        out,
+    page.write(
         tables=tables,
         most=PERTURBATIONS,
         claims=claims(_ratios(found)),

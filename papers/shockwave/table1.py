@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from papers.page import lines, write_page
+from papers.page import Page, lines
 from papers.shockwave.toy import Score, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
 
 FAIR = 1.0 + 1e-9
@@ -82,7 +82,7 @@ def table1_rows() -> tuple[Row, ...]:
     )
 
 
-def table1(data: Path, out: Path) -> None:
+def table1(data: Path, page: Page) -> None:
     """Write `table1.md` into a folder: our figures beside the paper's, and what can be reproduced of them.
 
     Parameters
@@ -94,9 +94,7 @@ def table1(data: Path, out: Path) -> None:
     adaptive, *fixed = rows
     every = all_scores()
     least = {name: min(getattr(one, name) for one in every) for name in ("worst_rho", "mean_jct", "makespan")}
-    write_page(
-        __file__,
-        out,
+    page.write(
         scored=lines(map(_scored_line, rows)),
         every="Every" if all(agrees(row) for row in rows) else "Not every",
         requested=max(row.scored.worst_requested_rho for row in rows),

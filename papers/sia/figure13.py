@@ -1,13 +1,11 @@
 """SIA, Figure 13 (section 6.2): many schedulers on random draws of four queues, and what gains cost in harm."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from papers.bench import Done
-from papers.measures import Measure, draws_text
-from papers.page import result, write_page, write_runs
+from papers.page import Page, result
+from papers.runs import Done, Measure, draws_text
 from papers.sia import measures as m
 from papers.sia.bench import (
     GSSF,
@@ -38,21 +36,21 @@ PAPER_LESS = 100.0
 """SIA's slowdowns are smaller than max-min's by 100 to 1,000 times, section 6.2."""
 
 
-def figure13(bench: Bench, out: Path) -> None:
+def figure13(bench: Bench, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     title = f"Figure 13: {bench.draws} draws of four queues"
     done = bench.run([PoolDraw(QUEUES)], ROWS, range(bench.draws))
     more = bench.run([PoolDraw(QUEUES)], OTHERS, range(bench.fewer))
-    write_runs(out, "figure13", [*done, *more])
-    over_draws(out, "figure13", title, done, PANELS)
+    page.runs([*done, *more])
+    over_draws(page, title, done, PANELS)
     columns = (GMEAN, m.MEAN, SLOWED, TOTAL, WORST)
     # The same draws of all, so that medians compare.
-    shared = [one for one in (*more, *done) if one.name in SHARING and one.seed < bench.fewer]
-    frontier(out, "figure13-frontier", "What is gained and what it costs others", shared, TOTAL, GMEAN)
+    shared = [one for one in (*more, *done) if one.name in SHARING and (one.seed or 0) < bench.fewer]
+    frontier(page.named("figure13-frontier"), "What is gained and what it costs others", shared, TOTAL, GMEAN)
     tables = {"table": table(done, "queues", columns), "frontier": table(shared, "queues", columns)}
     tables["paired"] = paired_table(shared, "queues", SIA.title)
     draws = {"draws": draws_text(bench.draws), "fewer": draws_text(bench.fewer)}
-    write_page(__file__, out, title=title, **draws, **tables, **_found(done))
+    page.write(title=title, **draws, **tables, **_found(done))
 
 
 def _found(done: Sequence[Done]) -> dict[str, str]:

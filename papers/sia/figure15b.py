@@ -1,9 +1,7 @@
 """SIA, Figure 15b (section 6.3): the virtual clock against the oracle MILP on small traces."""
 
-from pathlib import Path
-
-from papers.measures import draws_text
-from papers.page import result, write_page, write_runs
+from papers.page import Page, result
+from papers.runs import draws_text
 from papers.sia.bench import SIA_VC, Bench, milp
 from papers.sia.measures import CPU, GAP, GMEAN, RATIO, SLOWED, WAIT, median, table
 from papers.sia.plotting import over_draws
@@ -17,18 +15,15 @@ SMALL_DRAWS = 3
 SIMILAR = 0.1
 
 
-def figure15b(bench: Bench, out: Path) -> None:
+def figure15b(bench: Bench, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     title, count = "Figure 15b: the virtual clock against the MILP", SMALL_DRAWS * bench.seeds
-    done = bench.run([SMALL], (MILP, SIA_VC), range(count))
-    write_runs(out, "figure15b", done)
-    over_draws(out, "figure15b", title, done, (GMEAN, RATIO, WAIT, CPU))
+    done = page.runs(bench.run([SMALL], (MILP, SIA_VC), range(count)))
+    over_draws(page, title, done, (GMEAN, RATIO, WAIT, CPU))
     (ours, fast), (best, slow) = (
         [median(measure, done, SMALL.name, row.title) for measure in (GMEAN, CPU)] for row in (SIA_VC, MILP)
     )
-    write_page(
-        __file__,
-        out,
+    page.write(
         title=title,
         draws=draws_text(count),
         grid=GRID_S,

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import wilcoxon
 
-from papers.bench import Done
-from papers.measures import Floats, Measure
 from papers.page import grid, number
+from papers.runs import Done, Floats, Measure
 
 BOOTSTRAPS = 2000
 INTERVAL = (2.5, 97.5)

@@ -1,7 +1,6 @@
 """Plots of SIA's figures: spreads over draws by case, distributions over draws, and lines."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import PALETTE, plain_ticks, thin_cdf
-from papers.bench import Done
-from papers.measures import Floats, Measure
+from papers.page import Page
 from papers.plotting import panels, save
-from papers.runs import names_of
+from papers.runs import Done, Floats, Measure, names_of
 from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS
 
 TALL_PANEL = 2.7
@@ -76,7 +74,7 @@ def _decades(axis: Any, floor: float, top: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.4g}" if x < 1000 else f"{x:,.0f}"))
 
 
-def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
+def ranges(page: Page, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: a panel a measure; by case a bar a policy from least to most over draws, a dot at the median."""
 
     def bar(axes: Axes, at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
@@ -87,10 +85,10 @@ def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Seq
         # Names of these workloads are long.
         axes.set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
 
-    _spreads(out, name, title, done, measures, bar, last, marker="o", ms=4)
+    _spreads(page, title, done, measures, bar, last, marker="o", ms=4)
 
 
-def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
+def boxes(page: Page, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
     """Draw `NAME.svg`: nested boxes of percentiles over draws, by case and policy, a panel a measure."""
 
     def box(axes: Axes, at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
@@ -104,12 +102,11 @@ def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequ
         axes.set_xticks(range(len(cases)), cases)
         axes.set_xlabel(x)
 
-    _spreads(out, name, title, done, measures, box, last, marker="_", ms=7, mew=2)
+    _spreads(page, title, done, measures, box, last, marker="_", ms=7, mew=2)
 
 
 def _spreads(
-    out: Path,
-    name: str,
+    page: Page,
     title: str,
     done: Sequence[Done],
     measures: Sequence[Measure],
@@ -131,10 +128,10 @@ def _spreads(
         axes.set_title(measure.title, loc="left")
         _scale(axes, measure)
 
-    panels(out, name, title, measures, panel, height=TALL_PANEL * len(measures), last=last, sharex=True)
+    panels(page, title, measures, panel, height=TALL_PANEL * len(measures), last=last, sharex=True)
 
 
-def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
+def over_draws(page: Page, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: distributions over draws, a panel a measure, a line a policy."""
     cases, names = names_of(done)
     color = _colors(names)
@@ -148,10 +145,10 @@ def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures:
         axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))
         _scale(axes, measure, "x")
 
-    panels(out, name, title, measures, panel, height=2 * TALL_PANEL, columns=-(-len(measures) // 2))
+    panels(page, title, measures, panel, height=2 * TALL_PANEL, columns=-(-len(measures) // 2))
 
 
-def frontier(out: Path, name: str, title: str, done: Sequence[Done], harm: Measure, gain: Measure) -> None:
+def frontier(page: Page, title: str, done: Sequence[Done], harm: Measure, gain: Measure) -> None:
     """Draw `NAME.svg`: gain over harm, a policy's median over draws of one case, bars over the middle half of them."""
     case, names = done[0].case, names_of(done)[1]
 
@@ -169,12 +166,11 @@ def frontier(out: Path, name: str, title: str, done: Sequence[Done], harm: Measu
         _scale(axes, harm, "x")
         _scale(axes, gain)
 
-    save(out, name, title, paint)
+    save(page, title, paint)
 
 
 def lines(
-    out: Path,
-    name: str,
+    page: Page,
     title: str,
     measures: Sequence[Measure],
     x: str,
@@ -199,4 +195,4 @@ def lines(
         axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])
         _scale(axes, measure)
 
-    panels(out, name, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))
+    panels(page, title, measures, panel, height=1.2 * TALL_PANEL, columns=len(measures))

@@ -1,14 +1,12 @@
 """SIA, Figures 5 and 24 (section 4.1, appendix C): all schedulers with exact knowledge on synthetic workloads."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from jobcast.traces.generators.sia import VARIANTS
-from papers.bench import Done
-from papers.measures import Measure, draws_text
-from papers.page import Claim, claims, grid, number, result, write_page, write_runs
+from papers.page import Claim, Page, claims, grid, number, result
+from papers.runs import Done, Measure, draws_text
 from papers.sia import measures as m
 from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, milp
 from papers.sia.measures import mean, median, table
@@ -28,27 +26,27 @@ PANELS = (m.RATIO, m.WORST, m.TOTAL)
 COLUMNS = (m.RATIO, m.GMEAN, m.MEAN, m.P5, m.P95, m.SLOWED, m.TOTAL, m.WORST)
 
 
-def figure5(bench: Bench, out: Path) -> None:
+def figure5(bench: Bench, page: Page) -> None:
     """The potential on three workloads: the page, table and plot, into a folder."""
     variants = ("base", "more_queues", "higher_load")
-    write_potential(bench, out, "figure5", "Figure 5: the potential of anticipation", variants)
+    write_potential(bench, page, "Figure 5: the potential of anticipation", variants)
 
 
-def figure24(bench: Bench, out: Path) -> None:
+def figure24(bench: Bench, page: Page) -> None:
     """The same on the base workload and eight variants."""
-    write_potential(bench, out, "figure24", "Figure 24: the potential on nine workloads", tuple(VARIANTS))
+    write_potential(bench, page, "Figure 24: the potential on nine workloads", tuple(VARIANTS))
 
 
-def write_potential(bench: Bench, out: Path, name: str, title: str, variants: Sequence[str]) -> None:
+def write_potential(bench: Bench, page: Page, title: str, variants: Sequence[str]) -> None:
     """Run the schedulers on variants of the workload; write the page, table and plot of a figure into a folder."""
     workloads = [Synthetic(variant, GRID_S) for variant in variants]
     seeds = min(bench.seeds, MOST_SEEDS)
     done, cases = bench.run(workloads, ROWS, range(seeds)), [one.name for one in workloads]
-    write_runs(out, name, done)
-    ranges(out, name, title, done, PANELS)
+    page.runs(done)
+    ranges(page, title, done, PANELS)
     shown = {"draws": draws_text(seeds), "grid": GRID_S / 60.0, "table": table(done, "workload", COLUMNS)}
     shown |= {"milp": _milp(done, cases), **_found(done, cases), "sharing": claims(_sharing(done, cases))}
-    write_page(__file__, out, name, title=title, **shown)
+    page.write(title=title, **shown)
 
 
 def _milp(done: Sequence[Done], cases: Sequence[str]) -> str:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from papers.measures import Measure, draws_text
-from papers.page import numbers, result, write_page, write_runs
+from papers.page import Page, numbers, result
+from papers.runs import Measure, draws_text
 from papers.sia.bench import SIA, Bench, Row
 from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, mean, median, table
 from papers.sia.plotting import lines
@@ -23,25 +22,24 @@ def rows_of(cost_s: int) -> list[Row]:
     return [Row(title, "sia_preempt", own, "registry") for title, own in zip(titles, settings, strict=True)]
 
 
-def preemption(bench: Bench, out: Path) -> None:
+def preemption(bench: Bench, page: Page) -> None:
     """Write the page, table and plot into a folder."""
     title = "Partial preemption: speedup and slowdown by the share of jobs that may be stopped"
     rows = {cost_s: rows_of(cost_s) for cost_s in COSTS_S}
-    done = bench.run([PoolDraw(QUEUES)], [SIA, *(row for of in rows.values() for row in of)], range(bench.fewer))
-    write_runs(out, "preemption", done)
+    done = page.runs(
+        bench.run([PoolDraw(QUEUES)], [SIA, *(row for of in rows.values() for row in of)], range(bench.fewer))
+    )
     case = str(QUEUES)
 
     def curve(of: Sequence[Row], measure: Measure) -> list[float]:
         return [mean(measure, done, case, row.title) for row in of]
 
     curves = {f"{cost_s} s to go on": partial(curve, of) for cost_s, of in rows.items()}
-    lines(out, "preemption", title, (GMEAN, SLOWED, TOTAL), "share that may be stopped", SHARES, curves)
+    lines(page, title, (GMEAN, SLOWED, TOTAL), "share that may be stopped", SHARES, curves)
     first, last = COSTS_S
     cheap, dear = ([median(GMEAN, done, case, row.title) for row in rows[cost_s]] for cost_s in COSTS_S)
     less, total = (mean(TOTAL, done, case, row.title) for row in (rows[first][-1], SIA))
-    write_page(
-        __file__,
-        out,
+    page.write(
         title=title,
         draws=draws_text(bench.fewer),
         table=table(done, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST, STOPS)),

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from papers.bench import Done
-from papers.measures import Measure
-from papers.page import Claim, claims, result, write_page, write_runs
+from papers.page import Claim, Page, claims, result
+from papers.runs import Done, Measure
 from papers.sia.bench import MMFS, SIA, SIA_EXACT, SIA_PAPER, Bench
 from papers.sia.measures import MEAN, P5, P95, RATIO, SLOWED, TOTAL, WORST, median, table
 from papers.sia.plotting import lines
@@ -26,20 +24,18 @@ PRINTED = {
 }
 
 
-def table17(bench: Bench, out: Path) -> None:
+def table17(bench: Bench, page: Page) -> None:
     """Write the table's and the figure's page and plot into a folder."""
     # Nothing of it is drawn: one seed is all there is.
     done = bench.run([ALL, WITHOUT], ROWS, range(1))
     scaled = bench.run([WholePhilly(scale) for scale in SCALES], ROWS, range(1))
-    write_runs(out, "table17", [*scaled, *(one for one in done if one.case == WITHOUT.name)])
+    page.runs([*scaled, *(one for one in done if one.case == WITHOUT.name)])
     curves = {row.title: partial(_over_scales, scaled, row.title) for row in ROWS}
-    lines(out, "table17", "Figure 18: pools scaled", (RATIO, SLOWED, TOTAL), "scale of all pools", SCALES, curves)
+    lines(page, "Figure 18: pools scaled", (RATIO, SLOWED, TOTAL), "scale of all pools", SCALES, curves)
     slowed, theirs_slowed = _both(SLOWED, done, WITHOUT.name)
     total, theirs_total = _both(TOTAL, done, ALL.name)
     small, full = (_both(RATIO, scaled, f"{scale:g}")[0] for scale in (SCALES[0], 1.0))
-    write_page(
-        __file__,
-        out,
+    page.write(
         table=table(done, "pools", COLUMNS),
         scaled=table(scaled, "scale", (RATIO, *COLUMNS)),
         printed=claims(_printed(done)),

@@ -13,7 +13,7 @@ from jobcast.pipelines.report.plots import plain_ticks, styles
 from jobcast.traces.describe import Description, describe
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
-from papers.page import grid, result, write_csv, write_page
+from papers.page import Page, grid, result
 from papers.plotting import panels
 from papers.sia.bench import Bench
 from papers.sia.workloads import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, pool_work
@@ -58,7 +58,7 @@ def described(data: Path) -> dict[str, Description]:
     }
 
 
-def usage(bench: Bench, out: Path) -> None:
+def usage(bench: Bench, page: Page) -> None:
     """Write the figures' page, table and plot into a folder."""
     found = described(bench.data)
     style = styles(list(found))
@@ -71,11 +71,9 @@ def usage(bench: Bench, out: Path) -> None:
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)
 
-    panels(out, "usage", "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2)
+    panels(page, "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2)
     shares = {name: {said: share(one) for said, share in SHARES.items()} for name, one in found.items()}
-    write_csv(
-        out, "usage", ("trace", *SHARES), [(name, *(f"{v:.4g}" for v in of.values())) for name, of in shares.items()]
-    )
+    page.csv(("trace", *SHARES), [(name, *(f"{v:.4g}" for v in of.values())) for name, of in shares.items()])
     rows = [
         (name, f"{len(one.pools)}", f"{one.total.jobs:,}", *(f"{100 * share:.0f} %" for share in shares[name].values()))
         for name, one in found.items()
@@ -86,4 +84,4 @@ def usage(bench: Bench, out: Path) -> None:
         return result(told, min(of[said] for of in shares.values()) > 0.5)
 
     claims = {"gaps": most(GAPS), "bursts": most(BURSTS), "spread": most(SPREAD), "alike": most(ALIKE)}
-    write_page(__file__, out, table=grid(("trace", "pools", "jobs", *SHARES), rows), **claims)
+    page.write(table=grid(("trace", "pools", "jobs", *SHARES), rows), **claims)

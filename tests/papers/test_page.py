@@ -1,11 +1,11 @@
 """Pages from templates, and files of values."""
 
 import csv
-from types import SimpleNamespace
 
 import pytest
 
-from papers.page import Claim, claims, write_page, write_runs
+from papers.page import Claim, Page, claims
+from papers.runs import Done
 
 TEMPLATE = """# {title}
 
@@ -22,31 +22,31 @@ TEMPLATE = """# {title}
 
 
 @pytest.fixture
-def source(tmp_path):
+def page(tmp_path):
     (tmp_path / "figure0.md").write_text(TEMPLATE)
-    return str(tmp_path / "figure0.py")
+    return Page("other", tmp_path / "out", tmp_path / "figure0.md")
 
 
-def test_a_template_is_filled_paragraph_by_paragraph(source, tmp_path):
+def test_a_template_is_filled_paragraph_by_paragraph(page, tmp_path):
     rows = claims([Claim("faster", "2", "1.5", True), Claim("fair", "-", "3"), Claim("less", "yes", "no", False)])
-    write_page(source, tmp_path / "out", "other", title="T", notes="", tables=["a", "b"], rows=rows)
+    page.write(title="T", notes="", tables=["a", "b"], rows=rows)
     assert (tmp_path / "out" / "other.md").read_text() == (
         "# T\n\n![plot](other.svg)\n\na\n\nb\n\n| said | paper | here | same direction |\n| --- | --- | --- | --- |\n"
         "| faster | 2 | 1.5 | yes |\n| fair | - | 3 |  |\n| less | yes | no | no |\n"
     )
 
 
-def test_a_field_that_nobody_fills_writes_no_page(source, tmp_path):
+def test_a_field_that_nobody_fills_writes_no_page(page, tmp_path):
     with pytest.raises(KeyError, match="rows"):
-        write_page(source, tmp_path / "out", title="T", notes="", tables="")
+        page.write(title="T", notes="", tables="")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_row_a_run_of_figures_that_all_have(tmp_path):
     figures = {"makespan_s": 7200.0, "worst_ftf": 1.0}
     own = [{"solver_gap_max": 1.0, "solve_s_total": 3.0}, {"solve_s_total": 1.0}]
-    done = [SimpleNamespace(case="c", name=name, figures=figures | more) for name, more in zip("ab", own, strict=True)]
-    write_runs(tmp_path, "t", done)
+    done = [Done("c", name, figures | more) for name, more in zip("ab", own, strict=True)]
+    assert Page("t", tmp_path, tmp_path).runs(done) == done
     head, *rows = csv.reader((tmp_path / "t.csv").open())
     assert head == ["case", "policy", *figures]  # seconds of a machine are left out: they differ from run to run
     assert rows == [["c", "a", "7200", "1"], ["c", "b", "7200", "1"]]

@@ -2,8 +2,6 @@
 
 import pytest
 
-from papers.bench import Done
-from papers.measures import HOLDS, REVERSED
 from papers.mlfs.measures import (
     DEADLINE,
     JCT,
@@ -19,12 +17,13 @@ from papers.mlfs.measures import (
     relative,
 )
 from papers.mlfs.rows import BASELINES
+from papers.runs import HOLDS, REVERSED, Done
 
 OURS = {"MLFS", "MLF-RL", "MLF-H"}
 
 
 def done(name, seed, jct_s=60.0, deadline=0.5):
-    return Done("x = 1", name, seed, {"mean_jct_s": jct_s, "deadline_ratio": deadline}, (jct_s,))
+    return Done("x = 1", name, {"mean_jct_s": jct_s, "deadline_ratio": deadline}, seed, (jct_s,))
 
 
 def test_each_order_ranks_all_policies_of_the_paper_once():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from papers.measures import HOLDS, OPEN, REVERSED, Interval, interval_of
+from papers.runs import HOLDS, OPEN, REVERSED, Interval, interval_of
 
 
 def test_an_interval_by_hand():
