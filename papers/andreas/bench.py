@@ -1,6 +1,6 @@
 """ANDREAS's replays: who is compared, and the figures that are kept of each run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class Row(bench.Row):
     noise: float = 0.0
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Its noise."""
         return {"noise": self.noise}
 

@@ -1,6 +1,5 @@
 """ANDREAS, Figures 2 and 3 (section V.B): the simulated campaign on a scenario, by number of nodes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench
@@ -66,7 +65,7 @@ def write_campaign(bench: Bench, page: Page, one: Scenario) -> None:
     )
 
 
-def _saved(one: Scenario, done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
+def _saved(one: Scenario, done: list[Done], cases: list[str]) -> list[Claim]:
     """What the paper prints of costs beside what came out."""
     total, unprinted = over(TOTAL, done, cases, OTHERS), "plotted, not printed"
     result = (
@@ -84,7 +83,7 @@ def _saved(one: Scenario, done: Sequence[Done], cases: Sequence[str]) -> list[Cl
     return [first, bar, *others, *beside]
 
 
-def _calls(one: Scenario, done: Sequence[Done], found: Means, cases: Sequence[str]) -> list[Claim]:
+def _calls(one: Scenario, done: list[Done], found: Means, cases: list[str]) -> list[Claim]:
     mean = [found[case, OURS][CALL.key] for case in cases]
     longest = max(each.figures[LONGEST_CALL] for each in done if each.name == OURS)
     others = max(found[case, other][CALL.key] for case in cases for other in OTHERS)

@@ -1,6 +1,6 @@
 """How far policies are from the exact optima of one call: of the cost-to-go, and of equation 1 (appendix A)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ def to_go_eur(view: EnergyView, deployment: Deployment | None = None) -> float:
     return float(_least(queue, look, plan, *((none, none) if deployment is None else deployment)))
 
 
-def compare(views: Sequence[EnergyView]) -> Compared:
+def compare(views: list[EnergyView]) -> Compared:
     """Solve instances and ask policies for theirs."""
     optima = [np.array([to_go_eur(view) for view in views])]
     for forced in (False, True):
@@ -140,7 +140,7 @@ def line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:
     return (title, *(cell for gap, share in cells for cell in (number(gap), number(share, 0))))
 
 
-def constraint(views: Sequence[EnergyView], found: Compared) -> str:
+def constraint(views: list[EnergyView], found: Compared) -> str:
     """What constraint 4n costs beyond the optimum, and how often it cannot be met as printed."""
     _, free, forced = found.optima
     short = sum(nodes_to_use(view) < min(len(view.active), len(view.cluster.kind_of)) for view in views)

@@ -1,6 +1,6 @@
 """ANDREAS, Figures 4 and 5 (appendix B): the schedule of Table V's eight jobs, and what the nodes draw."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -109,7 +109,7 @@ def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str
     return scenario.place.names[found.node[here][0]] if here.any() else ""
 
 
-def _found(scenario: EnergyScene, log: RunLog) -> Mapping[str, str]:
+def _found(scenario: EnergyScene, log: RunLog) -> dict[str, str]:
     """What the paper tells of the schedule beside what came out."""
     met = shared(scenario, log, SHARED)
     together, share = _pairs(met), TOGETHER in {(one, other) for one, other, _ in met}

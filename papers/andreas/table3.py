@@ -1,6 +1,6 @@
 """ANDREAS, Table III (section V.C): how far real energy costs are from predicted ones, on the jobs of Table V."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -99,7 +99,7 @@ def _line(group: Sequence[Compared]) -> tuple[str, ...]:
     )
 
 
-def _found(groups: Sequence[Sequence[Compared]]) -> Mapping[str, str]:
+def _found(groups: Sequence[Sequence[Compared]]) -> dict[str, str]:
     """What the paper says beside what came out, where noise and restarts are largest."""
     worst, runs = groups[-1], [one for group in groups for one in group]
     most = max(abs(one.plan_pct) for one in runs)

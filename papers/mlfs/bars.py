@@ -1,6 +1,5 @@
 """The paper's orders in completion time, deadline and accuracy ratio, each with a confidence interval over draws."""
 
-from collections.abc import Sequence
 
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, OVERHEAD, apart, relative
@@ -34,12 +33,12 @@ def bars(bench: Bench, page: Page) -> None:
     page.write(**shown, times=_times(done, cases[-1], names))
 
 
-def _table(done: Sequence[Done], case: str, names: Sequence[str]) -> str:
+def _table(done: list[Done], case: str, names: list[str]) -> str:
     rows = [(name, *(interval_of(one.of(done, case, name)).text(one.digits) for one in MEASURES)) for name in names]
     return grid(("policy", *(one.title for one in MEASURES)), rows)
 
 
-def _orders(done: Sequence[Done], case: str, pairs: Sequence[tuple[str, str]]) -> str:
+def _orders(done: list[Done], case: str, pairs: list[tuple[str, str]]) -> str:
     """How many orders hold, and a row a pair."""
     rows, verdicts = [], []
     for better, worse in pairs:
@@ -54,12 +53,12 @@ def _orders(done: Sequence[Done], case: str, pairs: Sequence[tuple[str, str]]) -
     return f"{said}\n\n{grid(head, rows)}"
 
 
-def _told(measure: Measure, done: Sequence[Done], case: str, better: str, worse: str) -> tuple[str, str]:
+def _told(measure: Measure, done: list[Done], case: str, better: str, worse: str) -> tuple[str, str]:
     found = (relative if measure is JCT else apart)(measure, done, case, better, worse)
     return found.text(), found.verdict
 
 
-def _times(done: Sequence[Done], case: str, names: Sequence[str]) -> str:
+def _times(done: list[Done], case: str, names: list[str]) -> str:
     """Milliseconds of a decision and seconds of a replay, in the draw where they are largest."""
     rows = []
     for name in names:

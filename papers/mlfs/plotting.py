@@ -1,6 +1,6 @@
 """How MLFS's figures show runs: a panel or a table a measure over x, and distributions of completion times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def tables_over_x(found: Means, measures: Sequence[Measure]) -> list[str]:
     return [part for case in cases for part in (f"## {case}", by_policy(of_case(found, case), measures))]
 
 
-def _styles(labels: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+def _styles(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Lines by which a policy looks alike in all figures."""
     known = styles([*TITLES, *(label for label in labels if label not in TITLES)])
     return {label: known[label].line for label in labels}

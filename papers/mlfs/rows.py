@@ -1,6 +1,6 @@
 """Who is compared, by the names of the paper, and what each of them goes by."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class Row(bench.Row):
     versions: tuple[tuple[str, int], ...] = ()
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Its forecasts and versions."""
         return {"forecasts": self.forecasts, "versions": dict(self.versions)}
 

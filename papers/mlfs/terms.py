@@ -1,6 +1,5 @@
 """MLFS, equations 2 to 6, term by term: MLF-H without each and with each alone, by load."""
 
-from collections.abc import Sequence
 
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, URGENT, apart, relative
@@ -48,7 +47,7 @@ def terms(bench: Bench, page: Page) -> None:
     page.write(draws=draws_text(len(seeds)), jobs=JOBS, tables=tables, apart=apart_by)
 
 
-def _beyond(done: Sequence[Done], case: str, rows: Sequence[Row]) -> str:
+def _beyond(done: list[Done], case: str, rows: list[Row]) -> str:
     """By how much each row is better than MLF-H, with intervals of paired differences."""
     compared = [(JCT, relative), *((one, apart) for one in MEASURES[1:])]
     cells = [(row.title, *(by(one, done, case, row.title, MLF_H).text() for one, by in compared)) for row in rows]

@@ -1,6 +1,5 @@
 """PCS, Figure 1 (section 2.2): three policies on four jobs and one GPU."""
 
-from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,7 +19,7 @@ STEP = 8.0
 PAPER = {"srsf": (11.25, 10, 46), "elastic_themis": (13.5, 0, 24), "elastic_fifo": (15.75, 500, 0)}
 """Mean JCT, peak unfairness % and mean prediction error %, of which the text prints the errors."""
 HEAD = ("policy", "mean JCT", "peak unfairness %", "mean error %", "paper", "errors by job", "unfairness by job")
-Ends = Mapping[str, list[list[float]]]
+Ends = dict[str, list[list[float]]]
 """By policy, completions of all jobs that have arrived as expected at each arrival."""
 
 
@@ -65,7 +64,7 @@ def _expected(ends: Ends) -> str:
     return grid(head, rows)
 
 
-def _found(logs: Mapping[str, RunLog], ends: Ends, unfair: Mapping[str, Floats]) -> Mapping[str, str]:
+def _found(logs: dict[str, RunLog], ends: Ends, unfair: dict[str, Floats]) -> dict[str, str]:
     printed = []
     for name, (jct, peak, error) in PAPER.items():
         log, policy = logs[name], POLICIES[name]

@@ -1,6 +1,5 @@
 """PCS, Figure 10 (section 5.4): wrong sizes, and a load other than the one that was searched for."""
 
-from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -85,7 +84,7 @@ def _off_table(off: Floats) -> str:
     return grid(("off the front by at most", f"of the {len(off)} configurations searched at 60 %"), rows)
 
 
-def _found(found: Means, off: Floats) -> Mapping[str, str]:
+def _found(found: Means, off: Floats) -> dict[str, str]:
     afs, jcts = found[share(0.0), AFS]["mean_jct_s"], _over_noises(found, NAMES[0], "mean_jct_s")
     fifo, ours = (_over_noises(found, name, "mean_error_pct") for name in (FIFO, NAMES[1]))
     alike, near = float(np.corrcoef(fifo, ours)[0, 1]), float(np.mean(off <= NEAR))
@@ -98,7 +97,7 @@ def _found(found: Means, off: Floats) -> Mapping[str, str]:
     }
 
 
-def _paint(figure: Figure, found: Means, loads: Mapping[str, Floats]) -> None:
+def _paint(figure: Figure, found: Means, loads: dict[str, Floats]) -> None:
     left, middle, right = figure.subplots(1, 3)
     shares = [100 * noise for noise in NOISES]
     for name in (FIFO, *NAMES):

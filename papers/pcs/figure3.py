@@ -1,6 +1,5 @@
 """PCS, Figure 3 (section 3.2): Pareto fronts of mean JCT and prediction error for two virtual clusters."""
 
-from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,9 +30,9 @@ OBJECTIVES = parse_objectives("jct:mean,error:mean,error:p99")
 SEARCHED = parse_objectives(MEANS)
 WITHIN = 0.02
 """A front matches a configuration that is nowhere better than some row of it by more."""
-Rows = Mapping[str, Floats]
+Rows = dict[str, Floats]
 """(3,) mean JCT in s, mean and p99 error in %, means over samples, by name; rows of the front are called by picks."""
-Chosen = Mapping[int, str]
+Chosen = dict[int, str]
 """Names of configurations by their picks."""
 
 
@@ -106,7 +105,7 @@ def _claims(cluster: str, rows: Rows) -> list[Claim]:
     return made
 
 
-def _paint(figure: Figure, found: Mapping[str, Rows], chosen: Mapping[str, Chosen]) -> None:
+def _paint(figure: Figure, found: dict[str, Rows], chosen: dict[str, Chosen]) -> None:
     panels = figure.subplots(2, len(found))
     for column, (cluster, rows) in enumerate(found.items()):
         for axes, (measure, at) in zip(panels[:, column], (("mean", 1), ("p99", 2)), strict=True):

@@ -1,6 +1,6 @@
 """PCS, Figures 4 to 6 (section 5.2): AutoML apps on 16 GPUs, which the paper runs on a testbed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -52,7 +52,7 @@ def _case(cost_s: float) -> str:
     return f"testbed, {cost_s:g} s"
 
 
-def _tasks(case: str, chosen: Mapping[str, WfqConfig], cost_s: float, *, halving: bool = False) -> list[Task]:
+def _tasks(case: str, chosen: dict[str, WfqConfig], cost_s: float, *, halving: bool = False) -> list[Task]:
     made, fair = [], TITLES["elastic_fair"]
     for seed in SEEDS:
         scenario = automl(seed, halving=halving)
@@ -67,7 +67,7 @@ def _of(rows: By, names: Sequence[str], figure: str) -> list[float]:
     return [rows[name][figure] for name in names]
 
 
-def _errors(rows: By) -> Mapping[str, str]:
+def _errors(rows: By) -> dict[str, str]:
     """What the paper says of prediction errors beside what came out."""
     others, of = (AFS, TIRESIAS, THEMIS), partial(_of, rows)
     lower = 100 * (1 - max(of(NAMES, "p90_error_pct")) / min(of(others, "p90_error_pct")))
@@ -88,7 +88,7 @@ def _errors(rows: By) -> Mapping[str, str]:
     }
 
 
-def _times(rows: By) -> Mapping[str, str]:
+def _times(rows: By) -> dict[str, str]:
     """What the paper says of completion times and unfairness beside what came out."""
     tail_jct, tail_afs = _of(rows, (JCT, AFS), "p90_jct_s")
     ours, *others = _of(rows, (JCT, AFS, TIRESIAS), "mean_jct_s")

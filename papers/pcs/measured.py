@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +33,7 @@ def published_configs(data: Path) -> dict[str, WfqConfig]:
     return {name: parse_config(saved[key], f"{path}, {key}") for name, key in zip(THEIRS, keys, strict=True)}
 
 
-def compared(data: Path, done: Sequence[Replayed]) -> str:
+def compared(data: Path, done: list[Replayed]) -> str:
     """A table: figures of the published runs, and the largest difference of a job from ours, s."""
     rows = []
     for run, name in MEASURED.items():

@@ -1,7 +1,7 @@
 """Figure 7 of PCS on whole traces, beside its published rows."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ FILES = {"mean_error_pct": "avg_error", "p99_error_pct": "p99_error", "jct_over_
 SLOW = {"ee9e8c": ("srsf", "afs"), "b436b2": ("srsf",)}
 """Of these long traces only runs of these policies are made with forecasts: those of others cost much more."""
 AS_PUBLISHED = {"rho": "speedup", "pending_lease": "false"}
-Found = Mapping[tuple[str, str], Mapping[str, float]]
+Found = dict[tuple[str, str], dict[str, float]]
 """By cluster and policy."""
 
 
@@ -101,5 +101,5 @@ def whole_table(found: Found, paper: Found) -> str:
     return grid(head, ((*key, *(_beside(found[key], paper[key], figure) for figure in FILES)) for key in found))
 
 
-def _beside(ours: Mapping[str, float], paper: Mapping[str, float], figure: str) -> str:
+def _beside(ours: dict[str, float], paper: dict[str, float], figure: str) -> str:
     return f"{number(ours[figure], 3)} ({paper[figure]:g})"

@@ -1,6 +1,5 @@
 """Shockwave, Figure 10 (section 8.6): from jobs that never change their batch size to jobs that all do."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,7 @@ def _case(static: float) -> str:
     return f"(S, D) = ({static:g}, {1 - static:g})"
 
 
-def _found(found: Means) -> Mapping[str, str]:
+def _found(found: Means) -> dict[str, str]:
     none, all_ = _case(STATIC_SHARES[0]), _case(STATIC_SHARES[-1])
     first, last = (ratio(found, case, MAKESPAN) for case in (none, all_))
     static, dynamic = ({name: found[case, name][UNFAIR.key] for name in (SHOCKWAVE, *FAIR)} for case in (none, all_))

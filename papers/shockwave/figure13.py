@@ -1,6 +1,5 @@
 """Shockwave, Figure 13 (section 8.10): run times that are wrong."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -40,7 +39,7 @@ def _case(noise: float) -> str:
     return f"{100 * noise:.0f} %"
 
 
-def _found(found: Means) -> Mapping[str, str]:
+def _found(found: Means) -> dict[str, str]:
     none, most = found[_case(0.0), SHOCKWAVE], found[_case(1.0), SHOCKWAVE]
     slower, jct = (100 * (most[key] / none[key] - 1) for key in ("makespan_s", "mean_jct_s"))
     worst, unfair = (most[key] - none[key] for key in ("worst_ftf", UNFAIR.key))

@@ -1,6 +1,6 @@
 """Shockwave, Figure 16 (section 8.8, appendix I): contention."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ def figure16(data: Path, page: Page) -> None:
     page.write(jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found, cases))
 
 
-def _found(found: Means, cases: Sequence[str]) -> Mapping[str, str]:
+def _found(found: Means, cases: Sequence[str]) -> dict[str, str]:
     gains = [100 * (ratio(found, case, MAKESPAN) - 1) for case in cases]
     gain3, gain2, gain15 = (result(f"{gain:.0f} %", gain > 0) for gain in gains)
     falls = gains == sorted(gains, reverse=True)

@@ -4,7 +4,7 @@ The paper describes its instance and prints what comes of it, not the instance. 
 the first epochs of J1 and J2 make them look longer than J3; from the second epoch on they are faster and shorter.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def agnostic(job: ToyJob, done: int) -> int:
     return max(1, round(job.epochs[0] * (len(job.epochs) - index - inside / job.epochs[index])))
 
 
-RULES: Mapping[str, Callable[[ToyJob, int], int]] = {rule.__name__: rule for rule in (proactive, reactive, agnostic)}
+RULES: dict[str, Callable[[ToyJob, int], int]] = {rule.__name__: rule for rule in (proactive, reactive, agnostic)}
 
 
 def plan(left: Sequence[int], gpus: int) -> list[int]:
@@ -125,7 +125,7 @@ def _said(job: ToyJob) -> str:
     return f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {agnostic(job, 0)}"
 
 
-def _plot(page: Page, made: Mapping[str, list[list[str]]]) -> None:
+def _plot(page: Page, made: dict[str, list[list[str]]]) -> None:
     names = [job.name for job in TOY]
 
     def paint(figure: Figure) -> None:

@@ -1,6 +1,5 @@
 """Shockwave, Figure 5: how well regimes and run times are forecast over a job's progress, by rule."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ LEARNT, SCORED = (220, WISR), (120, TACC)
 CURVES = ("regime_error", "misplaced", "total", "remaining")
 PANELS = {"regime_error": "regime error, % of epochs", "total": "accuracy of total run time, %"}
 KNOWN, UPPER = "K known", "K an upper bound"
-Found = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Found = dict[str, dict[str, dict[str, Any]]]
 """K -> group of jobs -> figures by rule."""
 
 
@@ -87,7 +86,7 @@ def _rows(found: Found) -> list[tuple[object, ...]]:
     ]
 
 
-def _painter(groups: Mapping[str, Mapping[str, Any]]) -> Any:
+def _painter(groups: dict[str, dict[str, Any]]) -> Any:
     def paint(figure: Figure) -> None:
         panels = figure.subplots(2, len(groups), squeeze=False, sharex=True)
         for column, (group, block) in enumerate(groups.items()):
@@ -105,13 +104,13 @@ def _painter(groups: Mapping[str, Mapping[str, Any]]) -> Any:
     return paint
 
 
-def _table(rules: Mapping[str, Any]) -> str:
+def _table(rules: dict[str, Any]) -> str:
     shown = {rule: [one[key] for key in COLUMNS] for rule, one in rules.items()}
     rows = [(rule, *("" if one is None else number(one, 1) for one in values)) for rule, values in shown.items()]
     return grid(("rule", *COLUMNS.values()), rows)
 
 
-def _found(found: Found) -> Mapping[str, str]:
+def _found(found: Found) -> dict[str, str]:
     known, upper = found[KNOWN]["changing"]["rules"], found[UPPER]["all"]["rules"]
     error, unknown = ({rule: one["regime_error"] for rule, one in rules.items()} for rules in (known, upper))
     ours = error["restatement"]

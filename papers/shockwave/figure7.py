@@ -1,6 +1,5 @@
 """Shockwave, Figure 7 (section 8.3): 120 jobs on 32 GPUs."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def figure7(data: Path, page: Page) -> None:
     page.write(**tables, most=PERTURBATIONS, fewer=FEWER, better=better, **_found(found))
 
 
-def _found(found: Means) -> Mapping[str, str]:
+def _found(found: Means) -> dict[str, str]:
     def by(measure: Measure, *names: str) -> float:
         return runs.ratio(found, SAME, measure, names or runs.FAIR)
 

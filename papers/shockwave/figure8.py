@@ -1,6 +1,5 @@
 """Shockwave, Figure 8 (section 8.4): who runs when, a batch of 50 jobs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +80,7 @@ def gpus_over_time(done: Replayed, groups: np.ndarray, step_s: float) -> Floats:
     return used
 
 
-def _plot_rounds(page: Page, used: Mapping[str, Floats]) -> None:
+def _plot_rounds(page: Page, used: dict[str, Floats]) -> None:
     def panel(axes: Axes, name: str) -> None:
         at = np.arange(used[name].shape[1]) * PLOTTED_S / ROUND_S
         axes.stackplot(at, used[name], labels=GROUPS, colors=PALETTE, step="post", linewidth=0)

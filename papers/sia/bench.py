@@ -1,7 +1,7 @@
 """SIA's replays: who is compared, the predictors that they ask, and the figures that are kept of each run."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +39,7 @@ class Row(bench.Row):
     forecasts: str = "oracle"
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Its forecasts."""
         return {"forecasts": self.forecasts}
 

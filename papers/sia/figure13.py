@@ -1,6 +1,5 @@
 """SIA, Figure 13 (section 6.2): many schedulers on random draws of four queues, and what gains cost in harm."""
 
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def figure13(bench: Bench, page: Page) -> None:
     page.write(title=title, **draws, **tables, **_found(done))
 
 
-def _found(done: Sequence[Done]) -> dict[str, str]:
+def _found(done: list[Done]) -> dict[str, str]:
     case = str(QUEUES)
     speed = {row.title: median(GMEAN, done, case, row.title) for row in ROWS}
     ours, per_queue = speed[SIA.title], max(speed[row.title] for row in (SSF, SJF))
@@ -69,7 +68,7 @@ def _found(done: Sequence[Done]) -> dict[str, str]:
     }
 
 
-def _less(measure: Measure, done: Sequence[Done]) -> str:
+def _less(measure: Measure, done: list[Done]) -> str:
     ours, theirs = (mean(measure, done, str(QUEUES), row.title) for row in (SIA, MMFS))
     times = m.times_less(ours, theirs)
     here = f"{m.times_text(times)}, {ours:,.1f} against {theirs:,.0f} min, means over draws"

@@ -1,6 +1,5 @@
 """SIA, section 5.5: what it is worth that a share of the jobs may be stopped, and what resuming may cost."""
 
-from collections.abc import Sequence
 from functools import partial
 
 from papers.page import Page, numbers, result
@@ -31,7 +30,7 @@ def preemption(bench: Bench, page: Page) -> None:
     )
     case = str(QUEUES)
 
-    def curve(of: Sequence[Row], measure: Measure) -> list[float]:
+    def curve(of: list[Row], measure: Measure) -> list[float]:
         return [mean(measure, done, case, row.title) for row in of]
 
     curves = {f"{cost_s} s to go on": partial(curve, of) for cost_s, of in rows.items()}

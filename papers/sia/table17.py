@@ -1,6 +1,5 @@
 """SIA, Table 17 and Figure 18 (section 6.5): all pools of a trace, smaller pools, and without the largest donors."""
 
-from collections.abc import Sequence
 from functools import partial
 
 from papers.page import Claim, Page, claims, result
@@ -45,7 +44,7 @@ def table17(bench: Bench, page: Page) -> None:
     )
 
 
-def _printed(done: Sequence[Done]) -> list[Claim]:
+def _printed(done: list[Done]) -> list[Claim]:
     titles = "; ".join(one.title for one in COLUMNS)
     return [
         Claim(
@@ -57,9 +56,9 @@ def _printed(done: Sequence[Done]) -> list[Claim]:
     ]
 
 
-def _over_scales(scaled: Sequence[Done], name: str, measure: Measure) -> list[float]:
+def _over_scales(scaled: list[Done], name: str, measure: Measure) -> list[float]:
     return [median(measure, scaled, f"{scale:g}", name) for scale in SCALES]
 
 
-def _both(measure: Measure, done: Sequence[Done], case: str) -> tuple[float, float]:
+def _both(measure: Measure, done: list[Done], case: str) -> tuple[float, float]:
     return median(measure, done, case, SIA.title), median(measure, done, case, MMFS.title)

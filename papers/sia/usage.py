@@ -1,6 +1,6 @@
 """SIA, Figures 2 and 3 (section 2): how much of their GPUs pools use, and how their jobs differ, on public traces."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ MOSTLY = 0.9
 """A pool's jobs are of one width where so many are."""
 
 
-def of_pools(holds: Callable[[Mapping[str, Any]], bool]) -> Callable[[Description], float]:
+def of_pools(holds: Callable[[dict[str, Any]], bool]) -> Callable[[Description], float]:
     """Share of the pools whose figures hold something."""
     return lambda one: float(np.mean([holds(asdict(pool)) for pool in one.pools.values()]))
 

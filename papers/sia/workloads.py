@@ -1,6 +1,5 @@
 """What SIA's figures replay: draws of the synthetic workload, random pools of Philly, and all of Philly's pools."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
@@ -74,7 +73,7 @@ class Synthetic:
         return self.variant.replace("_", " ")
 
     @property
-    def drawn(self) -> Mapping[str, Any]:
+    def drawn(self) -> dict[str, Any]:
         """Variant, grid and length."""
         return {"kind": "synthetic", "variant": self.variant, "grid_s": self.grid_s, "days": self.days}
 
@@ -107,7 +106,7 @@ class PoolDraw:
         return str(self.queues)
 
     @property
-    def drawn(self) -> Mapping[str, Any]:
+    def drawn(self) -> dict[str, Any]:
         """Number of queues, locality, and the weeks where they are others than the figures'."""
         others = {} if self.weeks == TWO_WEEKS else {"weeks": self.weeks}
         return {"kind": "pools", "queues": self.queues, "locality": self.locality, **others}
@@ -158,7 +157,7 @@ class WholePhilly:
         return f"{self.scale:g}{left_out}"
 
     @property
-    def drawn(self) -> Mapping[str, Any]:
+    def drawn(self) -> dict[str, Any]:
         """Scale and number of donors left out."""
         return {"kind": "whole", "scale": self.scale, "without_donors": self.without_donors}
 
