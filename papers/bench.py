@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -10,7 +10,7 @@ import click
 
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.simulation import finite_or_none
-from papers.runs import Done
+from papers.results import Done
 
 RUNS = ".runs.jsonl"
 """In the folder of all figures; it is not kept in version control."""
@@ -47,8 +47,8 @@ class Row:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What else tells it from others, in keys of runs."""
-        return {}
+        """What else tells it from others, in keys of runs: the fields that a paper adds."""
+        return {one.name: getattr(self, one.name) for one in fields(self)[3:]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.domain.errors import ConfigError, UserError
-from papers.page import Page
+
+if TYPE_CHECKING:
+    from papers.results import Page
 
 DATA_VARIABLE = "JOBCAST_DATA"
 RESULTS = "results.md"
@@ -72,8 +74,10 @@ class Paper:
         made: Callable[..., None] = getattr(import_module(f"papers.{self.package}.{self.within.get(name, name)}"), name)
         return made
 
-    def page(self, name: str, out: Path) -> Page:
+    def page(self, name: str, out: Path) -> "Page":
         """Of an item, in a folder."""
+        from papers.results import Page
+
         own, shared = (Path(__file__).with_name(self.package) / f"{one}.md" for one in (name, self.within.get(name)))
         return Page(name, out, own if own.is_file() else shared)
 

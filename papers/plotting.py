@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import DASHES, INK, WIDE, draw, styles
 from jobcast.simulator.log import Spans
-from papers.page import HOUR_S, Page
+from papers.results import HOUR_S, Page
 
 MOST_BARS_LABELLED = 12
 LANE = 0.42
@@ -19,10 +19,10 @@ LABELLED = 0.025
 P = TypeVar("P")
 
 
-def save(page: Page, title: str, paint: Callable[[Figure], None], size: tuple[float, float] = WIDE) -> None:
-    """Draw `NAME.svg` into the folder of a page."""
+def save(page: Page, title: str, paint: Callable[..., None], size: tuple[float, float] = WIDE, *shown: Any) -> None:
+    """Draw `NAME.svg` into the folder of a page: what `paint` makes of an empty figure and of what is shown."""
     # A file on white, not a part of a page: there is no text colour that it could follow.
-    svg = draw(title, paint, size).replace("currentColor", INK)
+    svg = draw(title, lambda figure: paint(figure, *shown), size).replace("currentColor", INK)
     white = svg.replace("<svg ", '<svg style="background:white" ', 1)
     page.file("svg").write_text(white + "\n", encoding="utf-8")
 

@@ -27,11 +27,6 @@ class Row(bench.Row):
     policy: str = ANDREAS
     noise: float = 0.0
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Its noise."""
-        return {"noise": self.noise}
-
 
 BASELINES = (Row("FIFO", "energy_fifo"), Row("EDF", "edf"), Row("PS", "ps"))
 """ANDREAS, section V.B."""

@@ -6,8 +6,7 @@ from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench
 from papers.andreas.measures import CALL, ENERGY, MAKESPAN, SHOWN, SINGLE, TARDINESS, TOTAL, holds, over, savings_tables
 from papers.andreas.plotting import over_nodes
 from papers.andreas.workloads import scenario
-from papers.page import Claim, Page, claims, number
-from papers.runs import Done, Means, draws_text, means, table
+from papers.results import Claim, Done, Means, Page, claims, draws_text, means, number, table
 
 LONGEST_CALL = "decision_ms_max"
 

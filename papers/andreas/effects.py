@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from papers.andreas.bench import BASELINES, EQUATION_1, Bench, Row
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, over
 from papers.andreas.workloads import scenario
-from papers.page import Page, grid
-from papers.runs import Done, Means, draws_text, interval_of, means
+from papers.results import Done, Means, Page, draws_text, grid, interval_of, means
 
 NODES, MOST_DRAWS = 20, 5
 WHOLE, BY_1 = Row("as it is"), EQUATION_1.settings

@@ -16,7 +16,7 @@ from jobcast.schedulers.energy.settings import EQUATION_1, AndreasSettings, Exac
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
-from papers.page import Claim, Page, claims, grid, number
+from papers.results import Claim, Page, claims, grid, number
 
 INSTANCES = 200
 BAR_PCT = 1.0

@@ -13,8 +13,8 @@ from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import ROWS, Bench
 from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS
 from papers.andreas.plotting import power
-from papers.page import Page, lines, number, result
 from papers.plotting import gantt
+from papers.results import Page, lines, number, result
 
 SHARED, TOGETHER = "armida-06", ("J6", "J10")
 URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from papers.andreas.bench import OURS
-from papers.page import HOUR_S, grid, number
-from papers.runs import HOLDS, REVERSED, Done, Floats, Interval, Measure, interval_of
+from papers.results import HOLDS, HOUR_S, REVERSED, Done, Floats, Interval, Measure, grid, interval_of, number
 
 ENERGY = Measure("energy_eur", "energy, EUR")
 TARDINESS = Measure("tardiness_eur", "tardiness, EUR")

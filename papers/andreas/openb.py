@@ -3,8 +3,7 @@
 from papers.andreas.bench import BASELINES, OTHERS, OURS, Bench, Row
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, holds, over, savings_tables
 from papers.andreas.workloads import Workload
-from papers.page import Claim, Page, claims
-from papers.runs import draws_text, means, table
+from papers.results import Claim, Page, claims, draws_text, means, table
 
 JOBS, LOAD, MOST_DRAWS, ITERATIONS = 2_000, 0.9, 3, 100
 COMMON = 100

@@ -6,9 +6,8 @@ from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import plain_ticks, styles
 from papers.andreas.measures import CALL, ENERGY, MAKESPAN, TOTAL
-from papers.page import HOUR_S, Page
 from papers.plotting import panels
-from papers.runs import Done, Floats, Measure, interval_of, names_of
+from papers.results import HOUR_S, Done, Floats, Measure, Page, interval_of, names_of
 
 PANELS = (ENERGY, TOTAL, MAKESPAN, CALL)
 """The paper's four: energy cost, total cost, time of the whole run, and of an optimiser's call."""

@@ -10,8 +10,7 @@ from jobcast.domain.energy import EnergyCluster
 from jobcast.simulator.metrics import tardiness_eur
 from papers.andreas.armida import PERIOD_S, Session, armida_scenario, energy_eur, real_eur, session
 from papers.andreas.bench import Bench
-from papers.page import Page, grid, number, result
-from papers.runs import draws_text, interval_of
+from papers.results import Page, draws_text, grid, interval_of, number, result
 
 NOISES = (0.0, 0.05, 0.1)
 RESTARTS_S = (0.0, 60.0)

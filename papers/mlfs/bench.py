@@ -21,7 +21,7 @@ from papers.bench import Outcome, Unit
 from papers.mlfs.forecasts import fit_model
 from papers.mlfs.rows import BY_MODEL, EXACT, Row
 from papers.mlfs.workloads import Workload, read_workload, write_arrivals, write_workload
-from papers.runs import draws_text
+from papers.results import draws_text
 
 QUANTILES = np.linspace(0.0, 1.0, 101)
 DIGITS = 6

@@ -6,8 +6,7 @@ from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.terms import DRAWS, FIVE_MINUTES, JOBS
 from papers.mlfs.workloads import TESTBED, Workload
-from papers.page import Page
-from papers.runs import draws_text, means
+from papers.results import Page, draws_text, means
 
 LOAD, SAMPLE_MIN = ("load", 1.0), 10.0
 CASES = {

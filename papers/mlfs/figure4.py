@@ -4,8 +4,7 @@ from papers.mlfs import measures as m
 from papers.mlfs.bench import Bench
 from papers.mlfs.plotting import jct_cdfs, over_x, tables_over_x
 from papers.mlfs.workloads import SCALES, scaled
-from papers.page import Page, claims
-from papers.runs import means, of_case
+from papers.results import Page, claims, means, of_case
 
 LEAST, ONE, MOST = "x = 1/4", "x = 1", "x = 3"
 

@@ -5,8 +5,7 @@ from papers.mlfs.bench import Bench
 from papers.mlfs.plotting import jct_cdfs, over_x, tables_over_x
 from papers.mlfs.rows import HYPERSCHED, MLF_H, MLF_RL, MLFS, SLAQ, SRTF, TENSORFLOW, TIRESIAS
 from papers.mlfs.workloads import A_WEEK, philly_week
-from papers.page import Page, claims
-from papers.runs import means
+from papers.results import Page, claims, means
 
 SHARES = {"1/2": 0.5, "1": 1.0}
 SEEDS = (0,)

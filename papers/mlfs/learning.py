@@ -6,8 +6,8 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.sources import loaded_version
 from jobcast.schedulers.tasks.policies import MLF_POLICY
 from papers.mlfs.bench import Bench
-from papers.page import Page, grid, number
 from papers.plotting import save
+from papers.results import Page, grid, number
 
 SHOWN = {
     "mean_jct_s": ("mean JCT, %", 100.0),

@@ -8,8 +8,7 @@ from papers.mlfs.measures import ACCURACY, BANDWIDTH, DEADLINE, JCT, OVERLOADS, 
 from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.workloads import SCALES, scaled
-from papers.page import Claim, Page, claims, number
-from papers.runs import HOLDS, REVERSED, Done, Means, Measure, means, of_case
+from papers.results import HOLDS, REVERSED, Claim, Done, Means, Measure, Page, claims, means, number, of_case
 
 WHOLE = Row(MLF_H, "mlf_h")
 MOST = "x = 3"

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import styles
 from papers.mlfs.rows import ROWS
-from papers.page import Page
 from papers.plotting import panels
-from papers.runs import Done, Means, Measure, by_policy, names_of, of_case
+from papers.results import Done, Means, Measure, Page, by_policy, names_of, of_case
 
 TITLES = tuple(row.title for row in ROWS)
 COLUMNS = 3

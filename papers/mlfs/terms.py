@@ -1,13 +1,11 @@
 """MLFS, equations 2 to 6, term by term: MLF-H without each and with each alone, by load."""
 
-
 from papers.mlfs.bench import Bench
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, URGENT, apart, relative
 from papers.mlfs.plotting import tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.workloads import TESTBED, Workload
-from papers.page import Page, grid
-from papers.runs import Done, draws_text, means
+from papers.results import Done, Page, draws_text, grid, means
 
 JOBS, DRAWS = 310, 3
 LOADS = (0.5, 1.0, 1.5)

@@ -1,6 +1,5 @@
 """PCS, Figure 1 (section 2.2): three policies on four jobs and one GPU."""
 
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -8,10 +7,10 @@ from jobcast.domain.elastic import Floats
 from jobcast.pipelines.report.plots import WIDE
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, excess_pct
-from papers.page import Claim, Page, claims, grid, number, numbers, result
 from papers.pcs.plotting import style_of
 from papers.pcs.toy import POLICIES, SIZES, SUBMIT, expected_ends, play_toy
 from papers.plotting import panels
+from papers.results import Claim, Page, claims, grid, number, numbers, result
 
 NAMES = tuple(f"J{index + 1}" for index in range(len(SIZES)))
 STEP = 8.0

@@ -1,19 +1,17 @@
 """PCS, Figure 10 (section 5.4): wrong sizes, and a load other than the one that was searched for."""
 
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
 from jobcast.pipelines.report.plots import WIDE
-from papers.page import Page, grid, number, result
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, Sources, Trial, behind, fresh_samples, tried
 from papers.pcs.plotting import TALL_PANEL, style_of
 from papers.pcs.runs import TITLES, Task, percent, run, share
 from papers.pcs.workloads import automl
 from papers.plotting import save
-from papers.runs import Means, means, run_all
+from papers.results import Means, Page, grid, means, number, result, run_all
 
 SEEDS = tuple(range(5))
 NOISES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -33,10 +31,7 @@ def figure10(sources: Sources, page: Page) -> None:
         rows = [tuple(f"{value:.6g}" for value in one) for one in values]
         page.named(f"figure10-{name.replace(' %', '').replace(' ', '-')}").csv(("jct:mean", "error:mean"), rows)
 
-    def paint(figure: Figure) -> None:
-        _paint(figure, found, loads)
-
-    save(page, "Wrong sizes and loads", paint, (WIDE[0], 1.3 * TALL_PANEL))
+    save(page, "Wrong sizes and loads", _paint, (WIDE[0], 1.3 * TALL_PANEL), found, loads)
     off = behind(loads[MISSED], loads[SEARCHED])
     page.write(seeds=len(SEEDS), table=_table(found), off=_off_table(off), **_found(found, off))
 

@@ -9,13 +9,12 @@ from matplotlib.figure import Figure
 from jobcast.pipelines.report.plots import WIDE
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.metrics import errors_pct, unfairness_pct
-from papers.page import Page, number, numbers, result
 from papers.pcs.fronts import APPS, NAMES, Sources
 from papers.pcs.plotting import TALL_PANEL, distributions, scatter, style_of
 from papers.pcs.runs import TITLES, Task, by_policy, percents, policies, run
 from papers.pcs.workloads import automl
 from papers.plotting import save
-from papers.runs import By, Means, Replayed, means, of_case, pooled, run_all
+from papers.results import By, Means, Page, Replayed, means, number, numbers, of_case, pooled, result, run_all
 
 SEEDS = tuple(range(5))
 OVERHEADS_S = (0.0, 10.0, 30.0)
@@ -119,12 +118,16 @@ def _plots(page: Page, done: list[Replayed], found: Means) -> None:
             axes.margins(0.18)
             axes.set_ylim(0, None)
 
-    def fair(figure: Figure) -> None:
-        _fair(figure, done, found)
-
     save(page, "Prediction errors of AutoML apps", errors)
     save(page.named("figure5"), "Performance and predictability", trade)
-    save(page.named("figure6"), "Unfairness, and simulation against testbed", fair, (WIDE[0], 2 * TALL_PANEL))
+    save(
+        page.named("figure6"),
+        "Unfairness, and simulation against testbed",
+        _fair,
+        (WIDE[0], 2 * TALL_PANEL),
+        done,
+        found,
+    )
 
 
 def _fair(figure: Figure, done: list[Replayed], found: Means) -> None:

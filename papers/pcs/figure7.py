@@ -1,13 +1,12 @@
 """PCS, Figure 7 (section 5.3): Philly virtual clusters on 64 GPUs, whole traces and the jobs of the published runs."""
 
-from papers.page import Claim, Page, claims, numbers
 from papers.pcs.fronts import CLUSTERS, NAMES, Sources
 from papers.pcs.measured import CONFIGURED, THEIRS, compared, published_configs
 from papers.pcs.plotting import jct_and_errors
 from papers.pcs.runs import SHOWN, TITLES, Task, by_policy, policies, run
 from papers.pcs.whole_traces import Found, published_rows, whole_table, whole_traces
 from papers.pcs.workloads import MEASURED_JOBS, published
-from papers.runs import Means, means, of_case, run_all
+from papers.results import Claim, Means, Page, claims, means, numbers, of_case, run_all
 
 FORGETFUL = "Themis, lease forgotten"
 PRINTED = 0.001

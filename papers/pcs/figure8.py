@@ -1,11 +1,10 @@
 """PCS, Figure 8 (section 5.3): Gavel's continuous-multiple workload at four jobs an hour on 64 GPUs."""
 
-from papers.page import Claim, Page, claims, number
 from papers.pcs.fronts import GAVEL, LIGHT, NAMES, Sources
 from papers.pcs.plotting import jct_and_errors
 from papers.pcs.runs import SHOWN, TITLES, Task, by_policy, percent, percents, policies, run
 from papers.pcs.workloads import JOBS, gavel
-from papers.runs import Means, means, of_case, run_all
+from papers.results import Claim, Means, Page, claims, means, number, of_case, run_all
 
 SEEDS = tuple(range(5))
 AT_WIDTH, ON_ONE = "run times at a job's width", "run times on one GPU"

@@ -12,7 +12,6 @@ from jobcast.pipelines.experiments.search.workload_samples import Sampling, Work
 from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from papers.page import Page, claims, lines, number, result
 from papers.pcs import pareto_points as points
 from papers.pcs.fronts import APPS, SEARCHES, Sources, search
 from papers.pcs.measured import THEIRS, published_configs
@@ -20,7 +19,7 @@ from papers.pcs.pareto_points import AT, SPACES, Found, pareto_points
 from papers.pcs.plotting import TALL_PANEL
 from papers.pcs.workloads import GPUS, LOAD, published
 from papers.plotting import save
-from papers.runs import WORKERS
+from papers.results import WORKERS, Page, claims, lines, number, result
 
 CLUSTER = "0e4a51"
 COUNTS = (300, 1000, 3000, 10_000)
@@ -50,10 +49,7 @@ def figure9(sources: Sources, page: Page) -> None:
     _write_times(page, timed, ticks)
     points.write_points(page, all_four)
 
-    def paint(figure: Figure) -> None:
-        _paint(figure, timed, ticks, all_four)
-
-    save(page, "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
+    save(page, "What a search costs, and finds", _paint, (WIDE[0], 2.2 * TALL_PANEL), timed, ticks, all_four)
     one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
     minutes = ticks[-1][1] / 60
     page.write(

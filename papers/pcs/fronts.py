@@ -18,9 +18,8 @@ from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchR
 from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.page import HOUR_S, Page, grid, number
 from papers.pcs import workloads
-from papers.runs import WORKERS, in_parallel
+from papers.results import HOUR_S, WORKERS, Page, grid, in_parallel, number
 
 MEANS, TAIL = "jct:mean,error:mean", "jct:mean,error:p99"
 """SetPreference for workloads 1 and 2, and for workload 3. PCS, section 3.2."""

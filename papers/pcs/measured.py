@@ -1,6 +1,5 @@
 """Published configurations and runs of PCS's simulator for cluster 0e4a51, beside ours."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -9,11 +8,10 @@ import numpy as np
 from jobcast.domain.elastic import Floats
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.simulator.metrics import fair_finish_s
-from papers.page import HOUR_S, grid, number
 from papers.pcs.fronts import NAMES
 from papers.pcs.runs import TITLES, percent
 from papers.pcs.workloads import FOLDER
-from papers.runs import Replayed
+from papers.results import HOUR_S, Replayed, grid, number, read_rows
 
 CONFIGURED = "0e4a51"
 THEIRS = tuple(f"{name} (published)" for name in NAMES)
@@ -49,5 +47,5 @@ def compared(data: Path, done: list[Replayed]) -> str:
 
 
 def _column(data: Path, run: str, column: str) -> Floats:
-    with (data / FOLDER / f"measured_{CONFIGURED}_{run}.csv").open(encoding="utf-8", newline="") as file:
-        return np.array([float(row[column]) for row in csv.DictReader(file)])
+    rows = read_rows(data / FOLDER / f"measured_{CONFIGURED}_{run}.csv")
+    return np.array([float(row[column]) for row in rows])

@@ -12,8 +12,8 @@ from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal, 
 from jobcast.pipelines.experiments.search.pareto_search import draw_samples, run_hash, search_front
 from jobcast.pipelines.experiments.search.proposers import pareto_mask
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, workload_of
-from papers.page import Claim, Page, grid
 from papers.pcs.fronts import CLUSTERS, SEARCHES, THEMIS, Searching, uncovered
+from papers.results import Claim, Page, grid
 
 SPACES = {
     "parameters-linear": "T, W, zeta_min, published scales",

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import INK, WIDE, Style, legend_beside, styles, thin_cdf
-from papers.page import Page
 from papers.pcs.runs import TITLES
 from papers.plotting import hatch, save
+from papers.results import Page
 
 PCS = ("PCS-jct", "PCS-bal", "PCS-pred")
 ALWAYS = (

@@ -13,8 +13,7 @@ from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, held_gpu_s, unfairness_pct
-from papers.page import HOUR_S, grid, number
-from papers.runs import Means, Replayed, of_case
+from papers.results import HOUR_S, Means, Replayed, grid, number, of_case
 
 TITLES = {
     "elastic_fifo": "FIFO", "srsf": "Tiresias (SRSF)", "elastic_las": "LAS", "afs": "AFS", "elastic_themis": "Themis",

@@ -1,6 +1,5 @@
 """Figure 7 of PCS on whole traces, beside its published rows."""
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,10 @@ from jobcast import __version__
 from jobcast.simulator.elastic.run import replay_elastic
 from jobcast.simulator.metrics import errors_pct
 from papers.bench import Outcome, RunFile
-from papers.page import grid, number
 from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
 from papers.pcs.runs import TITLES, Task, replay
 from papers.pcs.workloads import FOLDER, published
-from papers.runs import in_parallel
+from papers.results import grid, in_parallel, number, read_rows
 
 RUNS = ".runs-figure7.jsonl"
 """Beside the figures' folders; not kept in version control."""
@@ -86,8 +84,7 @@ def published_rows(data: Path) -> Found:
     """The published figures under our names."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     for figure, name in FILES.items():
-        with (data / FOLDER / f"figure7_{name}.csv").open(encoding="utf-8", newline="") as file:
-            by_row = {row["workload"]: row for row in csv.DictReader(file)}
+        by_row = {row["workload"]: row for row in read_rows(data / FOLDER / f"figure7_{name}.csv")}
         for cluster, row in ROWS.items():
             for ours in (*TITLES.values(), *THEIRS):
                 if PUBLISHED.get(ours, ours) in by_row[row]:

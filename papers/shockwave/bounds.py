@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from papers.page import Page, grid, number, numbers, result
-from papers.runs import Done, run_all
+from papers.results import Done, Page, grid, number, numbers, result, run_all
 from papers.shockwave.figure9 import SIZES
 from papers.shockwave.runs import MAKESPAN, RULE, SHOCKWAVE, WORST, Task, run
 from papers.shockwave.workloads import WISR, drawn

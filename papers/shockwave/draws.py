@@ -12,8 +12,7 @@ from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator import metrics
 from jobcast.simulator.engine import replay
-from papers.page import Page, grid, numbers, result
-from papers.runs import Interval, Measure, Replayed, interval_of, run_all
+from papers.results import Interval, Measure, Page, Replayed, grid, interval_of, numbers, result, run_all
 from papers.shockwave.runs import JCT, MAKESPAN, RULE, SHOCKWAVE, WORST, Task, run
 from papers.shockwave.workloads import drawn
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from papers.page import Page, number, result
-from papers.runs import Means, run_all
+from papers.results import Means, Page, number, result, run_all
 from papers.shockwave.runs import FAIR, GREEDY, JCT, MAKESPAN, SHOCKWAVE, UNFAIR, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
 

@@ -10,8 +10,7 @@ from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures
-from papers.page import Claim, Page, claims, number, numbers
-from papers.runs import Means, Replayed, in_parallel
+from papers.results import Claim, Means, Page, Replayed, claims, in_parallel, number, numbers
 from papers.shockwave.pollux_jobs import applications, draw_jobs, scenario_of
 from papers.shockwave.runs import GREEDY, SHOCKWAVE, Task, fairness_cdfs, run, write_cases
 from papers.shockwave.workloads import CONTENTION

@@ -15,8 +15,8 @@ from jobcast.pipelines.experiments.rounds import work_forecasts
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
-from papers.page import Page, lines, number, result
 from papers.plotting import save
+from papers.results import Page, lines, number, result
 from papers.shockwave.runs import NO_HOME, SHOCKWAVE
 from papers.shockwave.workloads import drawn
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import PALETTE
-from papers.page import Page, grid, number, result
 from papers.plotting import panels
-from papers.runs import Means, Measure, run_all
+from papers.results import Means, Measure, Page, grid, number, result, run_all
 from papers.shockwave.figure10 import mix
 from papers.shockwave.runs import HIGH, LOW, PANELS, SHOCKWAVE, UNFAIR, Task, medians, ranged, run
 

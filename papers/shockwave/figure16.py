@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.page import Page, result
-from papers.runs import Means, run_all
+from papers.results import Means, Page, result, run_all
 from papers.shockwave.runs import FAIR, MAKESPAN, SHOCKWAVE, UNFAIR, WORST, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
 

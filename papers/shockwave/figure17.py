@@ -4,8 +4,7 @@ from pathlib import Path
 
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.report.formatting import iso
-from papers.page import Page, result
-from papers.runs import run_all
+from papers.results import Page, result, run_all
 from papers.shockwave.runs import BASELINES, MAKESPAN, SHOCKWAVE, SIMPLE, Task, ratio, run, trials, write_cases
 from papers.shockwave.workloads import philly
 

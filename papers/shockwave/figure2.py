@@ -19,9 +19,8 @@ from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import replay
-from papers.page import HOUR_S, Page, lines, number
 from papers.plotting import save
-from papers.runs import in_parallel
+from papers.results import HOUR_S, Page, in_parallel, lines, number
 from papers.shockwave.runs import GREEDY, NO_HOME
 from papers.shockwave.workloads import TACC, published
 

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import PALETTE
-from papers.page import Page, lines, result
 from papers.plotting import save
+from papers.results import Page, lines, result
 
 GPUS = 2
 FIRST = 1e-3

@@ -12,8 +12,8 @@ from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.pipelines.report.plots import legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace
-from papers.page import Page, grid, number, result
 from papers.plotting import save
+from papers.results import Page, grid, number, result
 from papers.shockwave.workloads import FOLDER, TACC, WISR
 
 NAME = "figure5"

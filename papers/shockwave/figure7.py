@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
-from papers.page import Page, number, numbers, result
-from papers.runs import Means, Measure, run_all
+from papers.results import Means, Measure, Page, number, numbers, result, run_all
 from papers.shockwave import runs
 from papers.shockwave.runs import BASELINES, GREEDY, JCT, MAKESPAN, SHOCKWAVE, SIMPLE, UNFAIR, WORST, Task, above
 from papers.shockwave.workloads import TACC, published

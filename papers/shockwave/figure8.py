@@ -7,9 +7,8 @@ from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
-from papers.page import Page, result
 from papers.plotting import panels
-from papers.runs import Floats, Replayed, run_all
+from papers.results import Floats, Page, Replayed, result, run_all
 from papers.shockwave import runs
 from papers.shockwave.runs import SHOCKWAVE, UNFAIR, WORST, Task, comparison, fairness_cdfs, who_is_better
 from papers.shockwave.workloads import drawn

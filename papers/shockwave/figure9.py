@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.page import Claim, Page, claims, numbers, result
-from papers.runs import Means, run_all
+from papers.results import Claim, Means, Page, claims, numbers, result, run_all
 from papers.shockwave.runs import MAKESPAN, RULE, SHOCKWAVE, UNFAIR, WORST, Task, ratio, run, trials, write_cases
 from papers.shockwave.workloads import WISR, drawn, published
 

@@ -13,9 +13,8 @@ from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.report.plots import WIDE, Style, legend_beside, styles, thin_cdf
 from jobcast.simulator import metrics
-from papers.page import HOUR_S, Page, grid, number, result
 from papers.plotting import grouped, panels, save
-from papers.runs import Means, Measure, Replayed, means, of_case
+from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, number, of_case, result
 from papers.shockwave.workloads import perturbed
 
 SHOCKWAVE = "shockwave"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from papers.page import Page, lines
+from papers.results import Page, lines
 from papers.shockwave.toy import Score, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
 
 FAIR = 1.0 + 1e-9

@@ -38,11 +38,6 @@ class Row(bench.Row):
 
     forecasts: str = "oracle"
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Its forecasts."""
-        return {"forecasts": self.forecasts}
-
 
 FCFS, SSF, SJF = Row("fcfs", "fcfs"), Row("ssf", "ssf"), Row("sjf", "sjf")
 GSSF, MMFS = Row("gssf", "gssf"), Row("mmfs", "mmfs")

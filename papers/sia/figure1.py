@@ -18,8 +18,8 @@ from jobcast.schedulers.policies import ARRIVALS, DURATIONS, ELASTIC, SIZES
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.traces.table import Trace
-from papers.page import Page, grid, result
 from papers.plotting import gantt
+from papers.results import Page, grid, result
 from papers.sia.bench import NO_HOME
 
 HOUR_S = 3600.0

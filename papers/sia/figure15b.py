@@ -1,7 +1,6 @@
 """SIA, Figure 15b (section 6.3): the virtual clock against the oracle MILP on small traces."""
 
-from papers.page import Page, result
-from papers.runs import draws_text
+from papers.results import Page, draws_text, result
 from papers.sia.bench import SIA_VC, Bench, milp
 from papers.sia.measures import CPU, GAP, GMEAN, RATIO, SLOWED, WAIT, median, table
 from papers.sia.plotting import over_draws

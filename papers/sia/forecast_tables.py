@@ -24,9 +24,8 @@ from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import pools_to_learn_from
 from jobcast.traces.table import Trace
-from papers.page import Page, grid, number, numbers, result
 from papers.plotting import panels
-from papers.runs import Floats
+from papers.results import Floats, Page, grid, number, numbers, result
 from papers.sia.bench import Bench
 from papers.sia.workloads import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_FROM, TRAINED_UNTIL
 

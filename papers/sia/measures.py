@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import wilcoxon
 
-from papers.page import grid, number
-from papers.runs import Done, Floats, Measure
+from papers.results import Done, Floats, Measure, grid, number
 
 BOOTSTRAPS = 2000
 INTERVAL = (2.5, 97.5)

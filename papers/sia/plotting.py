@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import PALETTE, plain_ticks, thin_cdf
-from papers.page import Page
 from papers.plotting import panels, save
-from papers.runs import Done, Floats, Measure, names_of
+from papers.results import Done, Floats, Measure, Page, names_of
 from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS
 
 TALL_PANEL = 2.7

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jobcast.traces.generators.sia import VARIANTS
-from papers.page import Claim, Page, claims, grid, number, result
-from papers.runs import Done, Measure, draws_text
+from papers.results import Claim, Done, Measure, Page, claims, draws_text, grid, number, result
 from papers.sia import measures as m
 from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, milp
 from papers.sia.measures import mean, median, table

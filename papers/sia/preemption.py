@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from papers.page import Page, numbers, result
-from papers.runs import Measure, draws_text
+from papers.results import Measure, Page, draws_text, numbers, result
 from papers.sia.bench import SIA, Bench, Row
 from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, mean, median, table
 from papers.sia.plotting import lines

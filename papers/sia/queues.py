@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from papers.page import Page, numbers, result
-from papers.runs import Done, Measure, draws_text
+from papers.results import Done, Measure, Page, draws_text, numbers, result
 from papers.sia import bench as who
 from papers.sia import measures as m
 from papers.sia.plotting import boxes

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from papers.page import Claim, Page, claims, result
-from papers.runs import Done, Measure
+from papers.results import Claim, Done, Measure, Page, claims, result
 from papers.sia.bench import MMFS, SIA, SIA_EXACT, SIA_PAPER, Bench
 from papers.sia.measures import MEAN, P5, P95, RATIO, SLOWED, TOTAL, WORST, median, table
 from papers.sia.plotting import lines

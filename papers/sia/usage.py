@@ -13,8 +13,8 @@ from jobcast.pipelines.report.plots import plain_ticks, styles
 from jobcast.traces.describe import Description, describe
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
-from papers.page import Page, grid, result
 from papers.plotting import panels
+from papers.results import Page, grid, result
 from papers.sia.bench import Bench
 from papers.sia.workloads import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, pool_work
 

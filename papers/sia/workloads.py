@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,6 @@ from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
-from papers import bench
 
 SERVER_GPUS = 8
 """SIA, section 6.4."""
@@ -36,19 +35,6 @@ NEARLY = 1e-9
 """1.1 x 10 GPUs are 11, and not a hair more."""
 ACTUAL_LOAD = 0.8
 """Philly's pools have no sizes on record: sizes of this load stand for "actual load levels and pool sizes"."""
-
-
-class Workload(bench.Workload, Protocol):
-    """Something to replay: a scenario by seed."""
-
-    @property
-    def warmup_days(self) -> float:
-        """Days at the beginning whose jobs do not count."""
-        ...
-
-    def scenario(self, seed: int, data: Path) -> RigidScenario:
-        """One draw."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from jobcast.models.regimes import Restatement
-from papers.runs import Replayed
+from papers.results import Replayed
 from papers.shockwave import draws
 from papers.shockwave.__main__ import PAPER
 from papers.shockwave.runs import MAKESPAN

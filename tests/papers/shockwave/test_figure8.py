@@ -4,7 +4,7 @@ import numpy as np
 
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.log import RunLog, flat_spans
-from papers.runs import Replayed
+from papers.results import Replayed
 from papers.shockwave.figure8 import size_groups
 
 

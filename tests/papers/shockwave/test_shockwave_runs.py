@@ -2,7 +2,7 @@
 
 import pytest
 
-from papers.runs import Replayed, means
+from papers.results import Replayed, means
 from papers.shockwave.runs import MAKESPAN, comparison, ratio, who_is_better
 
 FIGURES = {

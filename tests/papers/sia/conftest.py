@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from papers.runs import Done
+from papers.results import Done
 
 FORTNIGHT_S = 14 * 86400.0
 POOLS = {"a": (100, 24192.0, 1), "b": (100, 60480.0, 2), "c": (100, 12096.0, 1), "few": (99, 3600.0, 1)}

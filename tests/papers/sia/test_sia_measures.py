@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from papers.runs import Done
+from papers.results import Done
 from papers.sia.measures import GMEAN, SLOWED, TOTAL, mean, median, table, times_less, times_text
 
 

@@ -1,11 +1,11 @@
-"""Pages from templates, and files of values."""
+"""Means over draws and their intervals, pages from templates, files of values."""
 
 import csv
+import math
 
 import pytest
 
-from papers.page import Claim, Page, claims
-from papers.runs import Done
+from papers.results import HOLDS, OPEN, REVERSED, Claim, Done, Interval, Page, claims, interval_of
 
 TEMPLATE = """# {title}
 
@@ -50,3 +50,12 @@ def test_a_row_a_run_of_figures_that_all_have(tmp_path):
     head, *rows = csv.reader((tmp_path / "t.csv").open())
     assert head == ["case", "policy", *figures]  # seconds of a machine are left out: they differ from run to run
     assert rows == [["c", "a", "7200", "1"], ["c", "b", "7200", "1"]]
+
+
+def test_an_interval_by_hand():
+    # t(.975, 3) = 3.18245; mean 4, variance 10 / 3 of four draws
+    found = interval_of([2.0, 6.0, 3.0, 5.0])
+    assert found.mean == 4.0
+    assert found.high - 4.0 == pytest.approx(3.18245 * math.sqrt(10 / 3) / 2, rel=1e-5)
+    assert (found.verdict, Interval(-1, -2, -0.5).verdict, Interval(0, -1, 1).verdict) == (HOLDS, REVERSED, OPEN)
+    assert interval_of([7.0]).text() == "7.0"
