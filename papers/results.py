@@ -68,7 +68,7 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], name: Callable[[B], 
     """Results in the order of the items, told as they come; a single item needs no second process."""
     from joblib import Parallel, delayed
 
-    workers = min(WORKERS, len(items))
+    workers = min(WORKERS, len(items)) or 1
     # One at a time: runs differ in length by orders of magnitude, a batch of long ones would keep a worker to itself.
     parallel = Parallel(n_jobs=workers, return_as="generator", batch_size=1)
     for count, result in enumerate(parallel(delayed(work)(item) for item in items), 1):

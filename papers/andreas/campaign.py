@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench
-from papers.andreas.measures import CALL, ENERGY, MAKESPAN, SHOWN, SINGLE, TARDINESS, TOTAL, holds, over, savings_tables
-from papers.andreas.plotting import over_nodes
-from papers.andreas.workloads import scenario
+from papers.andreas import measures as m
+from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench, scenario
 from papers.results import Claim, Done, Means, Page, claims, draws_text, means, number, table
 
 LONGEST_CALL = "decision_ms_max"
@@ -51,41 +49,43 @@ def write_campaign(bench: Bench, page: Page, one: Scenario) -> None:
     cases = [str(nodes) for nodes in bench.nodes]
     done = page.runs(bench.run([scenario(one.number, nodes) for nodes in bench.nodes], ROWS, bench.draws()))
     found = means(done)
-    over_nodes(page, title, done)
+    m.over_nodes(page, title, done)
     page.write(
         title=title,
         held=one.held,
-        draws=draws_text(bench.seeds, SINGLE),
+        draws=draws_text(bench.seeds, m.SINGLE),
         ordinal=("first", "second")[one.number - 1],
         figure=one.figure,
-        table=table(found, "N", SHOWN),
-        savings=savings_tables(done, cases, OTHERS, "N"),
+        table=table(found, "N", m.SHOWN),
+        savings=m.savings_tables(done, cases, OTHERS, "N"),
         claims=claims([*_saved(one, done, cases), *_calls(one, done, found, cases)]),
     )
 
 
 def _saved(one: Scenario, done: list[Done], cases: list[str]) -> list[Claim]:
     """What the paper prints of costs beside what came out."""
-    total, unprinted = over(TOTAL, done, cases, OTHERS), "plotted, not printed"
+    total, unprinted = m.over(m.TOTAL, done, cases, OTHERS), "plotted, not printed"
     result = (
-        ("total cost reduced on average by", f"{one.total_pct:g} %", TOTAL, OTHERS),
-        *((f"total cost below that of {other} by", "-", TOTAL, (other,)) for other in OTHERS),
-        ("energy cost below that of the others by", unprinted, ENERGY, OTHERS),
-        ("penalties of late jobs reduced by", "not printed", TARDINESS, OTHERS),
-        ("time to execute all jobs reduced by", unprinted, MAKESPAN, OTHERS),
+        ("total cost reduced on average by", f"{one.total_pct:g} %", m.TOTAL, OTHERS),
+        *((f"total cost below that of {other} by", "-", m.TOTAL, (other,)) for other in OTHERS),
+        ("energy cost below that of the others by", unprinted, m.ENERGY, OTHERS),
+        ("penalties of late jobs reduced by", "not printed", m.TARDINESS, OTHERS),
+        ("time to execute all jobs reduced by", unprinted, m.MAKESPAN, OTHERS),
     )
-    saved = [(said, paper, over(measure, done, cases, others)) for said, paper, measure, others in result]
-    first, *others = [Claim(said, paper, f"{less.text()} %", holds(less)) for said, paper, less in saved]
+    saved = [(said, paper, m.over(measure, done, cases, others)) for said, paper, measure, others in result]
+    first, *others = [Claim(said, paper, f"{less.text()} %", m.holds(less)) for said, paper, less in saved]
     bar = Claim("at least, as jobcast's own bar", f"{one.bar_pct:g} %", first.here, total.mean >= one.bar_pct)
-    of_1 = [(case, over(TOTAL, done, [case], [EQUATION_1.title])) for case in cases]
-    beside = [Claim(f"N = {case}: below equation 1's by", "-", f"{less.text()} %", holds(less)) for case, less in of_1]
+    of_1 = [(case, m.over(m.TOTAL, done, [case], [EQUATION_1.title])) for case in cases]
+    beside = [
+        Claim(f"N = {case}: below equation 1's by", "-", f"{less.text()} %", m.holds(less)) for case, less in of_1
+    ]
     return [first, bar, *others, *beside]
 
 
 def _calls(one: Scenario, done: list[Done], found: Means, cases: list[str]) -> list[Claim]:
-    mean = [found[case, OURS][CALL.key] for case in cases]
+    mean = [found[case, OURS][m.CALL.key] for case in cases]
     longest = max(each.figures[LONGEST_CALL] for each in done if each.name == OURS)
-    others = max(found[case, other][CALL.key] for case in cases for other in OTHERS)
+    others = max(found[case, other][m.CALL.key] for case in cases for other in OTHERS)
     here, said = (longest, "every call takes less than") if one.always else (sum(mean) / len(mean), "a mean call takes")
     known = f"{number(mean[0], 1)} to {number(mean[-1], 1)} ms in the mean, at most {number(longest, 1)}"
     than = f"{number(min(mean), 2)} against at most {number(others, 2)} ms"

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from papers.andreas.bench import BASELINES, EQUATION_1, Bench, Row
+from papers.andreas.bench import BASELINES, EQUATION_1, Bench, Row, scenario
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, over
-from papers.andreas.workloads import scenario
 from papers.results import Done, Means, Page, draws_text, grid, interval_of, means
 
 NODES, MOST_DRAWS = 20, 5

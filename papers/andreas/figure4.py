@@ -11,8 +11,7 @@ from jobcast.simulator.log import RunLog, Spans, by_job
 from jobcast.simulator.metrics import figures, tardiness_s
 from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import ROWS, Bench
-from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS
-from papers.andreas.plotting import power
+from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS, power
 from papers.plotting import gantt
 from papers.results import Page, lines, number, result
 

@@ -1,8 +1,7 @@
 """ANDREAS on a real cluster: the 1,213 nodes of openb with GPUs of seven types (Weng et al., USENIX ATC 2023)."""
 
-from papers.andreas.bench import BASELINES, OTHERS, OURS, Bench, Row
+from papers.andreas.bench import BASELINES, OTHERS, OURS, Bench, Row, Workload
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, holds, over, savings_tables
-from papers.andreas.workloads import Workload
 from papers.results import Claim, Page, claims, draws_text, means, table
 
 JOBS, LOAD, MOST_DRAWS, ITERATIONS = 2_000, 0.9, 3, 100

@@ -1,9 +1,8 @@
 """The paper's orders in completion time, deadline and accuracy ratio, each with a confidence interval over draws."""
 
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import Bench, scaled
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, OVERHEAD, apart, relative
 from papers.mlfs.rows import BASELINES, MLF_H, MLF_RL, MLFS, MLFS_EXACT, MLFS_HOPEFUL, MLFS_STRANGE, SRTF
-from papers.mlfs.workloads import scaled
 from papers.results import HOLDS, OPEN, REVERSED, Done, Measure, Page, draws_text, grid, interval_of, names_of, number
 
 SCALES = ("1", "3")

@@ -1,11 +1,10 @@
 """MLFS, section 3.1: what it costs that run times of jobs that never ran are known less well, and sample runs."""
 
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import TESTBED, Bench, Workload
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT
 from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
 from papers.mlfs.terms import DRAWS, FIVE_MINUTES, JOBS
-from papers.mlfs.workloads import TESTBED, Workload
 from papers.results import Page, draws_text, means
 
 LOAD, SAMPLE_MIN = ("load", 1.0), 10.0

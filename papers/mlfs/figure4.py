@@ -1,9 +1,8 @@
 """MLFS, Figure 4 (section 4.2.1): all policies on 20 servers of 4 GPUs, by number of jobs."""
 
 from papers.mlfs import measures as m
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import SCALES, Bench, scaled
 from papers.mlfs.plotting import jct_cdfs, over_x, tables_over_x
-from papers.mlfs.workloads import SCALES, scaled
 from papers.results import Page, claims, means, of_case
 
 LEAST, ONE, MOST = "x = 1/4", "x = 1", "x = 3"

@@ -1,10 +1,9 @@
 """MLFS, Figure 5 (section 4.2.1): one week of Philly on 550 servers with 2,474 GPUs."""
 
 from papers.mlfs import measures as m
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import A_WEEK, Bench, philly_week
 from papers.mlfs.plotting import jct_cdfs, over_x, tables_over_x
 from papers.mlfs.rows import HYPERSCHED, MLF_H, MLF_RL, MLFS, SLAQ, SRTF, TENSORFLOW, TIRESIAS
-from papers.mlfs.workloads import A_WEEK, philly_week
 from papers.results import Page, claims, means
 
 SHARES = {"1/2": 0.5, "1": 1.0}

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import SCALES, Bench, scaled
 from papers.mlfs.measures import ACCURACY, BANDWIDTH, DEADLINE, JCT, OVERLOADS, URGENT, gain_pct, relative
 from papers.mlfs.plotting import over_x, tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
-from papers.mlfs.workloads import SCALES, scaled
 from papers.results import HOLDS, REVERSED, Claim, Done, Means, Measure, Page, claims, means, number, of_case
 
 WHOLE = Row(MLF_H, "mlf_h")

@@ -1,10 +1,9 @@
 """MLFS, equations 2 to 6, term by term: MLF-H without each and with each alone, by load."""
 
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import TESTBED, Bench, Workload
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, URGENT, apart, relative
 from papers.mlfs.plotting import tables_over_x
 from papers.mlfs.rows import MLF_H, SRTF, Row
-from papers.mlfs.workloads import TESTBED, Workload
 from papers.results import Done, Page, draws_text, grid, means
 
 JOBS, DRAWS = 310, 3

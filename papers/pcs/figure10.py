@@ -8,8 +8,7 @@ from jobcast.pipelines.experiments.search.evaluation import parse_objectives
 from jobcast.pipelines.report.plots import WIDE
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, Sources, Trial, behind, fresh_samples, tried
 from papers.pcs.plotting import TALL_PANEL, style_of
-from papers.pcs.runs import TITLES, Task, percent, run, share
-from papers.pcs.workloads import automl
+from papers.pcs.runs import TITLES, Task, automl, percent, run, share
 from papers.plotting import save
 from papers.results import Means, Page, grid, means, number, result, run_all
 

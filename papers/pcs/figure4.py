@@ -11,8 +11,7 @@ from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.metrics import errors_pct, unfairness_pct
 from papers.pcs.fronts import APPS, NAMES, Sources
 from papers.pcs.plotting import TALL_PANEL, distributions, scatter, style_of
-from papers.pcs.runs import TITLES, Task, by_policy, percents, policies, run
-from papers.pcs.workloads import automl
+from papers.pcs.runs import TITLES, Task, automl, by_policy, percents, policies, run
 from papers.plotting import save
 from papers.results import By, Means, Page, Replayed, means, number, numbers, of_case, pooled, result, run_all
 

@@ -3,9 +3,8 @@
 from papers.pcs.fronts import CLUSTERS, NAMES, Sources
 from papers.pcs.measured import CONFIGURED, THEIRS, compared, published_configs
 from papers.pcs.plotting import jct_and_errors
-from papers.pcs.runs import SHOWN, TITLES, Task, by_policy, policies, run
+from papers.pcs.runs import MEASURED_JOBS, SHOWN, TITLES, Task, by_policy, policies, published, run
 from papers.pcs.whole_traces import Found, published_rows, whole_table, whole_traces
-from papers.pcs.workloads import MEASURED_JOBS, published
 from papers.results import Claim, Means, Page, claims, means, numbers, of_case, run_all
 
 FORGETFUL = "Themis, lease forgotten"

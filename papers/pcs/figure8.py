@@ -2,8 +2,7 @@
 
 from papers.pcs.fronts import GAVEL, LIGHT, NAMES, Sources
 from papers.pcs.plotting import jct_and_errors
-from papers.pcs.runs import SHOWN, TITLES, Task, by_policy, percent, percents, policies, run
-from papers.pcs.workloads import JOBS, gavel
+from papers.pcs.runs import JOBS, SHOWN, TITLES, Task, by_policy, gavel, percent, percents, policies, run
 from papers.results import Claim, Means, Page, claims, means, number, of_case, run_all
 
 SEEDS = tuple(range(5))

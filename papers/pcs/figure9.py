@@ -17,7 +17,7 @@ from papers.pcs.fronts import APPS, SEARCHES, Sources, search
 from papers.pcs.measured import THEIRS, published_configs
 from papers.pcs.pareto_points import AT, SPACES, Found, pareto_points
 from papers.pcs.plotting import TALL_PANEL
-from papers.pcs.workloads import GPUS, LOAD, published
+from papers.pcs.runs import GPUS, LOAD, published
 from papers.plotting import save
 from papers.results import WORKERS, Page, claims, lines, number, result
 

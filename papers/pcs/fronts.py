@@ -18,7 +18,7 @@ from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchR
 from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.pcs import workloads
+from papers.pcs import runs
 from papers.results import HOUR_S, WORKERS, Page, grid, in_parallel, number
 
 MEANS, TAIL = "jct:mean,error:mean", "jct:mean,error:p99"
@@ -71,7 +71,7 @@ class Searching:
     about: str
     history: Callable[[Path], ElasticScene]
     objectives: str = MEANS
-    jobs: int = workloads.APPS
+    jobs: int = runs.APPS
     load: float | None = None
     gaps: str = EXPONENTIAL
     evaluations: int = 600
@@ -88,36 +88,34 @@ class Searching:
 
 
 def _apps(data: Path) -> ElasticScene:
-    return workloads.automl(HISTORY, COLLECTED)
+    return runs.automl(HISTORY, COLLECTED)
 
 
 def _themis(data: Path) -> ElasticScene:
-    return workloads.themis(data, HISTORY, COLLECTED)
+    return runs.themis(data, HISTORY, COLLECTED)
 
 
 def _gavel(*, at_width: bool) -> Callable[[Path], ElasticScene]:
-    return lambda data: workloads.gavel(HISTORY, COLLECTED, at_width=at_width)
+    return lambda data: runs.gavel(HISTORY, COLLECTED, at_width=at_width)
 
 
 def _cluster(name: str) -> Callable[[Path], ElasticScene]:
-    return lambda data: workloads.published(data, name, jobs=None)
+    return lambda data: runs.published(data, name, jobs=None)
 
 
 APPS, APPS_60, GAVEL, LIGHT = "workload-1", "workload-1-load-60", "workload-3", "workload-3-light"
 THEMIS = "themis1"
-CLUSTERS: Mapping[str, str] = MappingProxyType({name: f"workload-2-{name}" for name in workloads.CLUSTERS})
+CLUSTERS: Mapping[str, str] = MappingProxyType({name: f"workload-2-{name}" for name in runs.CLUSTERS})
 SEARCHES: Mapping[str, Searching] = MappingProxyType(
     {
-        APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=workloads.LOAD),
-        THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=workloads.LOAD),
+        APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=runs.LOAD),
+        THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=runs.LOAD),
         APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
         **{
             key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()
         },
         GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
-        LIGHT: Searching(
-            "Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=workloads.JOBS, evaluations=300
-        ),
+        LIGHT: Searching("Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=runs.JOBS, evaluations=300),
     }
 )
 

@@ -9,8 +9,7 @@ from jobcast.domain.elastic import Floats
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.simulator.metrics import fair_finish_s
 from papers.pcs.fronts import NAMES
-from papers.pcs.runs import TITLES, percent
-from papers.pcs.workloads import FOLDER
+from papers.pcs.runs import FOLDER, TITLES, percent
 from papers.results import HOUR_S, Replayed, grid, number, read_rows
 
 CONFIGURED = "0e4a51"

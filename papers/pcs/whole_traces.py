@@ -11,8 +11,7 @@ from jobcast.simulator.elastic.run import replay_elastic
 from jobcast.simulator.metrics import errors_pct
 from papers.bench import Outcome, RunFile
 from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
-from papers.pcs.runs import TITLES, Task, replay
-from papers.pcs.workloads import FOLDER, published
+from papers.pcs.runs import FOLDER, TITLES, Task, published, replay
 from papers.results import grid, in_parallel, number, read_rows
 
 RUNS = ".runs-figure7.jsonl"

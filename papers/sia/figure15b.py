@@ -1,10 +1,8 @@
 """SIA, Figure 15b (section 6.3): the virtual clock against the oracle MILP on small traces."""
 
 from papers.results import Page, draws_text, result
-from papers.sia.bench import SIA_VC, Bench, milp
-from papers.sia.measures import CPU, GAP, GMEAN, RATIO, SLOWED, WAIT, median, table
-from papers.sia.plotting import over_draws
-from papers.sia.workloads import Synthetic
+from papers.sia.bench import SIA_VC, Bench, Synthetic, milp
+from papers.sia.measures import CPU, GAP, GMEAN, RATIO, SLOWED, WAIT, median, over_draws, table
 
 GRID_S = 300.0
 MILP = milp(GRID_S, 20)

@@ -26,8 +26,7 @@ from jobcast.traces.splits import pools_to_learn_from
 from jobcast.traces.table import Trace
 from papers.plotting import panels
 from papers.results import Floats, Page, grid, number, numbers, result
-from papers.sia.bench import Bench
-from papers.sia.workloads import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_FROM, TRAINED_UNTIL
+from papers.sia.bench import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_FROM, TRAINED_UNTIL, Bench
 
 OURS, WHOLE, ALL = "jobcast's own", PAPER_SETS[-1], "all"
 CAMPUS_TRAINED_UNTIL, CAMPUS_UNTIL = "2024-02-05", "2024-02-26"

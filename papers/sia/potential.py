@@ -7,10 +7,8 @@ import numpy as np
 from jobcast.traces.generators.sia import VARIANTS
 from papers.results import Claim, Done, Measure, Page, claims, draws_text, grid, number, result
 from papers.sia import measures as m
-from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, milp
-from papers.sia.measures import mean, median, table
-from papers.sia.plotting import ranges
-from papers.sia.workloads import Synthetic
+from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, Synthetic, milp
+from papers.sia.measures import mean, median, ranges, table
 
 GRID_S = 600.0
 """Of submissions, durations and the MILP's starts: every policy runs on the same rounded draws."""

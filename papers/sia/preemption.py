@@ -3,10 +3,8 @@
 from functools import partial
 
 from papers.results import Measure, Page, draws_text, numbers, result
-from papers.sia.bench import SIA, Bench, Row
-from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, mean, median, table
-from papers.sia.plotting import lines
-from papers.sia.workloads import PoolDraw
+from papers.sia.bench import SIA, Bench, PoolDraw, Row
+from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, lines, mean, median, table
 
 QUEUES = 4
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)

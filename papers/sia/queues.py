@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from papers.results import Done, Measure, Page, draws_text, numbers, result
 from papers.sia import bench as who
 from papers.sia import measures as m
-from papers.sia.plotting import boxes
-from papers.sia.workloads import PoolDraw
+from papers.sia.bench import PoolDraw
+from papers.sia.measures import boxes
 
 DRAWS = tuple(PoolDraw(queues) for queues in (2, 4, 6, 8))
 LOCAL = tuple(PoolDraw(queues, locality=True) for queues in (2, 4, 8))

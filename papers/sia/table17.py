@@ -3,10 +3,8 @@
 from functools import partial
 
 from papers.results import Claim, Done, Measure, Page, claims, result
-from papers.sia.bench import MMFS, SIA, SIA_EXACT, SIA_PAPER, Bench
-from papers.sia.measures import MEAN, P5, P95, RATIO, SLOWED, TOTAL, WORST, median, table
-from papers.sia.plotting import lines
-from papers.sia.workloads import WholePhilly
+from papers.sia.bench import MMFS, SIA, SIA_EXACT, SIA_PAPER, Bench, WholePhilly
+from papers.sia.measures import MEAN, P5, P95, RATIO, SLOWED, TOTAL, WORST, lines, median, table
 
 SCALES = (0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
 DONORS = 2

@@ -15,8 +15,7 @@ from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from papers.plotting import panels
 from papers.results import Page, grid, result
-from papers.sia.bench import Bench
-from papers.sia.workloads import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, pool_work
+from papers.sia.bench import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, Bench, pool_work
 
 USED = "utilization_hourly"
 SHOWN = {

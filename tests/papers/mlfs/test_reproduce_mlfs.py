@@ -12,7 +12,7 @@ from papers.bench import RUNS
 from papers.driver import reproduce
 from papers.mlfs import bars, bench, estimates, figure4, parts, terms
 from papers.mlfs.__main__ import PAPER, main
-from papers.mlfs.workloads import Workload
+from papers.mlfs.bench import Workload
 
 SETTINGS = (("widths", "1,2"), ("epochs", "3,6"), ("longest_h", 6), ("load", 0.05))
 JOBS = {"1/4": 4, "1": 6, "3": 12}

@@ -9,9 +9,8 @@ from jobcast.schedulers.elastic.config import WfqConfig
 from papers.bench import Outcome
 from papers.pcs import whole_traces
 from papers.pcs.measured import THEIRS, compared, published_configs
-from papers.pcs.runs import Task, policies, run
+from papers.pcs.runs import Task, automl, gavel, policies, published, run
 from papers.pcs.whole_traces import published_rows
-from papers.pcs.workloads import automl, gavel, published
 
 INF = float("inf")
 TOLD = {"AFS": 1.0, "Tiresias (SRSF)": 1.428, "Themis": 1.652}

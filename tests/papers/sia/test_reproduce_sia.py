@@ -9,8 +9,7 @@ from click.testing import CliRunner
 from papers.bench import RUNS
 from papers.sia import figure13, figure15b
 from papers.sia.__main__ import main
-from papers.sia.bench import MMFS
-from papers.sia.workloads import PoolDraw, Synthetic
+from papers.sia.bench import MMFS, PoolDraw, Synthetic
 
 
 def run(*words):
