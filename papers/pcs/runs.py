@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.domain.elastic import Floats
 from jobcast.domain.hardware import flat_cluster
 from jobcast.pipelines.experiments.clusters import preempting
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, in_submission_order
@@ -163,18 +163,6 @@ def figures_of(log: RunLog) -> dict[str, float]:
 def _measures(values: Floats) -> dict[str, float]:
     found = {f"p{level}": float(np.percentile(values, level)) for level in PERCENTILES}
     return {"mean": float(values.mean()), **found, "max": float(values.max())}
-
-
-def cut(jobs: ElasticJobs, count: int) -> ElasticJobs:
-    """The first jobs alone.
-
-    >>> one = np.zeros(2)
-    >>> few = cut(ElasticJobs(one, one, one, one, np.zeros(2, int), np.arange(3), one, one, one, one), 1)
-    >>> len(few.submit_s), len(few.stage_of)
-    (1, 2)
-    """
-    by_job = {name: getattr(jobs, name)[:count] for name in ("submit_s", "size_s", "least", "most", "model")}
-    return jobs._replace(**by_job, stage_of=jobs.stage_of[: count + 1])
 
 
 def by_policy(found: Means, case: str) -> str:

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from papers.results import HOLDS, OPEN, REVERSED, Claim, Done, Interval, Page, claims, interval_of
+from papers.results import HOLDS, OPEN, REVERSED, Claim, Done, Interval, Page, claims, in_parallel, interval_of
 
 TEMPLATE = """# {title}
 
@@ -59,3 +59,7 @@ def test_an_interval_by_hand():
     assert found.high - 4.0 == pytest.approx(3.18245 * math.sqrt(10 / 3) / 2, rel=1e-5)
     assert (found.verdict, Interval(-1, -2, -0.5).verdict, Interval(0, -1, 1).verdict) == (HOLDS, REVERSED, OPEN)
     assert interval_of([7.0]).text() == "7.0"
+
+
+def test_nothing_to_do_is_done():
+    assert list(in_parallel(str, [], str)) == []
