@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import DASHES, INK, WIDE, draw, styles
 from jobcast.simulator.log import Spans
-from papers.results import HOUR_S, Page
+from papers.results import HOUR_S, Measure, Page
 
 MOST_BARS_LABELLED = 12
 LANE = 0.42
@@ -36,6 +36,7 @@ def panels(
     height: float,
     columns: int = 1,
     last: Callable[[Axes], object] | None = None,
+    titled: bool = True,
     legend: bool = True,
     **shared: Any,
 ) -> None:
@@ -46,12 +47,15 @@ def panels(
     panel : paints one of them
     height : of the figure, inches
     last : what is done to the last panel when all are painted
+    titled : whether each has what it shows as its title, of a measure that one's
     shared : axes that panels share, as `subplots` takes them
     """
 
     def paint(figure: Figure) -> None:
         grid = np.atleast_1d(figure.subplots(-(-len(shown) // columns), columns, **shared)).ravel()
         for axes, one in zip(grid, shown, strict=False):
+            if titled:
+                axes.set_title(one.title if isinstance(one, Measure) else str(one), loc="left")
             panel(axes, one)
         for axes in grid[len(shown) :]:
             axes.set_visible(False)

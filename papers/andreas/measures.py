@@ -1,6 +1,7 @@
 """What is measured of runs, what ANDREAS saves against others on the same draws, and the plots of both."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -85,17 +86,14 @@ def over_nodes(page: Page, title: str, done: Sequence[Done]) -> None:
             axes.plot(nodes, [one.mean for one in found], marker="o", ms=3, label=label, **style[label].line)
             low, high = [one.low for one in found], [one.high for one in found]
             axes.fill_between(nodes, low, high, color=style[label].color, alpha=0.15, linewidth=0)
-        axes.set_title(measure.title, loc="left")
         axes.set(xlabel="nodes", xticks=nodes)
         if measure is CALL:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
 
-    def last(axes: Axes) -> None:
-        plain_ticks(axes.yaxis)
-
-    panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2, last=last)
+    # The last is that of calls, on a logarithmic axis.
+    panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2, last=lambda axes: plain_ticks(axes.yaxis))
 
 
 def power(page: Page, title: str, instants_s: Floats, watts: Floats, nodes: Sequence[str]) -> None:
@@ -108,8 +106,5 @@ def power(page: Page, title: str, instants_s: Floats, watts: Floats, nodes: Sequ
         axes.set_title(f"{node}, W", loc="left")
         axes.set(ylim=(0, 1.08 * watts.max()), xlim=(0, hours[-1]))
 
-    def last(axes: Axes) -> None:
-        axes.set_xlabel("hours")
-
-    height = 0.6 + 1.4 * len(nodes)
+    height, last = 0.6 + 1.4 * len(nodes), partial(Axes.set_xlabel, xlabel="hours")
     panels(page, title, nodes, panel, height=height, last=last, legend=False, sharex=True, sharey=True)

@@ -39,7 +39,6 @@ def over_x(page: Page, title: str, found: Means, measures: Sequence[Measure]) ->
             values = [found[case, label][measure.key] * measure.scale for case in cases]
             axes.plot(range(len(cases)), values, marker="o", markersize=3, label=label, **line)
         axes.set_xticks(range(len(cases)), [case.removeprefix("x = ") for case in cases])
-        axes.set_title(measure.title, loc="left")
 
     columns = min(COLUMNS, len(measures))
     height = max(1.3, -(-len(measures) // columns)) * TALL_PANEL
@@ -56,6 +55,5 @@ def jct_cdfs(page: Page, title: str, done: Sequence[Done], cases: Sequence[str])
             axes.plot(pooled / 60.0, np.linspace(0.0, 1.0, len(pooled)), label=label, **line)
         axes.set(xscale="log", xlabel="JCT, min", ylabel="share of jobs", ylim=(0, 1.02), xlim=(FIRST_MIN, None))
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_title(case, loc="left")
 
     panels(page, title, cases, panel, height=1.4 * TALL_PANEL, columns=len(cases))

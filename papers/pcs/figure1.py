@@ -1,5 +1,7 @@
 """PCS, Figure 1 (section 2.2): three policies on four jobs and one GPU, the toy that tells them apart, as published."""
 
+from functools import partial
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -132,8 +134,5 @@ def _plot(page: Page, ends: Ends) -> None:
         if policy == next(iter(ends)):
             axes.set_ylabel("end as expected then")
 
-    def last(axes: Axes) -> None:
-        axes.set_ylim(0, None)
-
-    title = "Completion as expected at each arrival"
+    title, last = "Completion as expected at each arrival", partial(Axes.set_ylim, bottom=0)
     panels(page, title, list(ends), panel, height=WIDE[1], columns=len(ends), last=last, sharey=True)

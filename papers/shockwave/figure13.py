@@ -57,7 +57,6 @@ def _plot(page: Page, found: Means) -> None:
         middle, low, high = ([found[_case(p), SHOCKWAVE][one.key + end] * one.scale for p in NOISES] for end in ENDS)
         axes.plot(at, middle, color=PALETTE[0], marker="o")
         axes.fill_between(at, low, high, color=PALETTE[0], alpha=0.2)
-        axes.set_title(one.title, loc="left")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("noise, %")
 

@@ -1,5 +1,6 @@
 """Shockwave, Figure 8 (section 8.4): who runs when, a batch of 50 jobs."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -83,10 +84,7 @@ def _plot_rounds(page: Page, used: dict[str, Floats]) -> None:
     def panel(axes: Axes, name: str) -> None:
         at = np.arange(used[name].shape[1]) * PLOTTED_S / ROUND_S
         axes.stackplot(at, used[name], labels=GROUPS, colors=PALETTE, step="post", linewidth=0)
-        axes.set_title(name, loc="left")
         axes.set_ylabel("GPUs")
 
-    def last(axes: Axes) -> None:
-        axes.set_xlabel("round of 120 s (means of five)")
-
+    last = partial(Axes.set_xlabel, xlabel="round of 120 s (means of five)")
     panels(page, "GPUs by size of jobs", list(used), panel, height=7.5, last=last, sharex=True, sharey=True)

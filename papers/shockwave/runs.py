@@ -166,7 +166,6 @@ def bars(page: Page, title: str, found: Means) -> None:
             label: [found.get((case, label), {}).get(one.key, np.nan) * one.scale for case in cases] for label in names
         }
         grouped(axes, cases, values, style)
-        axes.set_title(one.title, loc="left")
 
     panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2)
 

@@ -108,7 +108,7 @@ def forecast_tables(bench: Bench, page: Page) -> None:
             axes.step(x, y, where="post", label=horizon, **style[horizon].line)
         axes.set(xlabel="recall", ylabel="at or below", title=f"{titles[kind]}, {name}", ylim=(0, 1.02))
 
-    panels(page, "Recall by hour and by pool", shown, panel, height=5.6, columns=2)
+    panels(page, "Recall by hour and by pool", shown, panel, height=5.6, columns=2, titled=False)
     groups = dict.fromkeys(pools for _, pools, *_ in cells)
     tables = [part for one in groups for part in (f"### {_said(one)}", _table(cells, one, list(found)))]
     page.write(tables=tables, extremes=_extremes(found), **_found(cells, found))

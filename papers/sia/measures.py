@@ -177,16 +177,11 @@ def ranges(page: Page, title: str, done: Sequence[Done], measures: Sequence[Meas
     def bar(axes: Axes, at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
         axes.vlines(at, [min(each) for each in values], [max(each) for each in values], color, linewidth=5, alpha=0.45)
 
-    def last(axes: Axes) -> None:
-        cases = names_of(done)[0]
-        # Names of these workloads are long.
-        axes.set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
-
-    _spreads(page, title, done, measures, bar, last, marker="o", ms=4)
+    _spreads(page, title, done, measures, bar, "", marker="o", ms=4)
 
 
-def boxes(page: Page, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
-    """Draw `NAME.svg`: nested boxes of percentiles over draws, by case and policy, a panel a measure."""
+def boxes(page: Page, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
+    """Draw `NAME.svg`: nested boxes of percentiles over draws, by number of queues and policy, a panel a measure."""
 
     def box(axes: Axes, at: Floats, values: Sequence[Floats], wide: float, color: str) -> None:
         for low, high, share in NESTED:
@@ -194,22 +189,11 @@ def boxes(page: Page, title: str, done: Sequence[Done], measures: Sequence[Measu
             axes.bar(at, ends[:, 1] - ends[:, 0], wide * share, ends[:, 0], color=color, alpha=0.5)
         axes.grid(axis="x", visible=False)
 
-    def last(axes: Axes) -> None:
-        cases = names_of(done)[0]
-        axes.set_xticks(range(len(cases)), cases)
-        axes.set_xlabel(x)
-
-    _spreads(page, title, done, measures, box, last, marker="_", ms=7, mew=2)
+    _spreads(page, title, done, measures, box, "queues", marker="_", ms=7, mew=2)
 
 
 def _spreads(
-    page: Page,
-    title: str,
-    done: Sequence[Done],
-    measures: Sequence[Measure],
-    spread: Any,
-    last: Any,
-    **mark: Any,
+    page: Page, title: str, done: Sequence[Done], measures: Sequence[Measure], spread: Any, x: str, **mark: Any
 ) -> None:
     """A panel a measure: by case and policy what `spread` paints of the values over draws, a mark at the median."""
     cases, names = names_of(done)
@@ -222,8 +206,13 @@ def _spreads(
             spread(axes, at, values, wide, color[label])
             medians = [float(np.median(each)) for each in values]
             axes.plot(at, medians, linestyle="", color=color[label], label=label, clip_on=False, **mark)
-        axes.set_title(measure.title, loc="left")
         _scale(axes, measure)
+
+    def last(axes: Axes) -> None:
+        # Names of synthetic workloads are long.
+        labels = [case.replace(" ", "\n") for case in cases]
+        axes.set_xticks(range(len(cases)), labels, fontsize=None if x else 8)
+        axes.set_xlabel(x)
 
     panels(page, title, measures, panel, height=TALL_PANEL * len(measures), last=last, sharex=True)
 
@@ -242,7 +231,7 @@ def over_draws(page: Page, title: str, done: Sequence[Done], measures: Sequence[
         axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))
         _scale(axes, measure, "x")
 
-    panels(page, title, measures, panel, height=2 * TALL_PANEL, columns=-(-len(measures) // 2))
+    panels(page, title, measures, panel, height=2 * TALL_PANEL, columns=-(-len(measures) // 2), titled=False)
 
 
 def frontier(page: Page, title: str, done: Sequence[Done], harm: Measure, gain: Measure) -> None:
@@ -286,7 +275,6 @@ def lines(
     def panel(axes: Axes, measure: Measure) -> None:
         for label, values in curves.items():
             axes.plot(at, values(measure), marker="o", ms=3, label=label, color=color[label], clip_on=False)
-        axes.set_title(measure.title, loc="left")
         axes.set_xlabel(x)
         every = 1 if len(at) <= MOST_LABELS else 2
         axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])

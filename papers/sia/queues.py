@@ -104,7 +104,7 @@ def _over_queues(
     shown : how many draws there are, their table, and who.SIA beside the others draw by draw, for the page
     """
     done = page.runs(bench.run(draws, rows, range(bench.fewer)))
-    boxes(page, title, done, panels, "queues")
+    boxes(page, title, done, panels)
     tables = {"table": m.table(done, "queues", ALL), "paired": m.paired_table(done, "queues", who.SIA.title)}
     return done, {"draws": draws_text(bench.fewer), **tables}
 

@@ -70,7 +70,7 @@ def usage(bench: Bench, page: Page) -> None:
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)
 
-    panels(page, "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2)
+    panels(page, "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2, titled=False)
     shares = {name: {said: share(one) for said, share in SHARES.items()} for name, one in found.items()}
     page.csv(("trace", *SHARES), [(name, *(f"{v:.4g}" for v in of.values())) for name, of in shares.items()])
     rows = [
