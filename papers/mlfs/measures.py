@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from papers.mlfs.bench import UNDER
-from papers.mlfs.rows import GANDIVA, GRAPHENE, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
+from papers.mlfs.rows import GANDIVA, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
 from papers.results import By, Claim, Done, Interval, Means, Measure, interval_of, number, of_case, read_rows
 
 Groups = tuple[tuple[str, ...], ...]
@@ -28,26 +28,16 @@ OVERHEAD = Measure("decision_ms_mean", "decision, ms")
 OVERLOADS = Measure("overloads", "overloads", 0)
 SHOWN = (MAKESPAN, JCT, SHORT, DEADLINE, WAIT, ACCURACY, ACCURATE, BANDWIDTH, OVERHEAD)
 
-OURS: Groups = ((MLFS,), (MLF_RL,), (MLF_H,))
-_JCT: Groups = (*OURS, (GRAPHENE,), (TIRESIAS, HYPERSCHED, RL, GANDIVA), (TENSORFLOW,), (SLAQ,))
-LEAST_LOADED: Groups = (*OURS, (HYPERSCHED,), (SLAQ,), (TIRESIAS, RL, GRAPHENE), (GANDIVA, TENSORFLOW))
-_LOADED: Groups = (*OURS, (HYPERSCHED,), (TIRESIAS, RL, GRAPHENE), (SLAQ,), (GANDIVA, TENSORFLOW))
-"""Accuracies at the lowest load, and at higher ones; the text tells that SLAQ falls behind those that cut JCT."""
-ORDERS: dict[Measure, Groups] = {
-    JCT: _JCT,
-    DEADLINE: (*OURS, (HYPERSCHED,), (GRAPHENE,), (TIRESIAS, RL, GANDIVA), (TENSORFLOW,), (SLAQ,)),
-    WAIT: _JCT,
-    ACCURACY: _LOADED,
-    ACCURATE: _LOADED,
-    BANDWIDTH: ((MLFS,), (MLF_RL,), (MLF_H, TENSORFLOW, GRAPHENE, TIRESIAS, HYPERSCHED, SLAQ, RL), (GANDIVA,)),
-    OVERHEAD: (
-        (GANDIVA,), (TENSORFLOW,), (TIRESIAS,), (GRAPHENE,), (HYPERSCHED,), (SLAQ,), (RL, MLF_RL), (MLF_H,), (MLFS,),
-    ),
-}  # fmt: skip
-AT_LEAST = {one: LEAST_LOADED if one.key.startswith("accuracy") else groups for one, groups in ORDERS.items()}
-"""Orders at the lowest load."""
+
+def _orders(load: str) -> dict[Measure, Groups]:
+    measures = {one.key: one for one in SHOWN}
+    rows = [row for row in read_rows(Path(__file__).with_name("orders.csv")) if row["load"] == load]
+    groups = [tuple(tuple(group.split(" ~ ")) for group in row["order"].split(" > ")) for row in rows]
+    return {measures[row["measure"]]: of for row, of in zip(rows, groups, strict=True)}
 
 
+ORDERS = {load: _orders(load) for load in ("most", "least")}
+"""By load. Accuracies differ: the text tells that SLAQ falls behind those that cut JCT at higher ones."""
 PRINTED = read_rows(Path(__file__).with_name("printed.csv"))
 """By how much a policy is better than another at the highest load (x = 3 on 20 servers, 4 in simulation) and at the
 lowest (x = 1/4 and 1/2)."""
@@ -116,14 +106,14 @@ def order_text(measure: Measure, groups: Groups, found: Sequence[str]) -> str:
 
 def load_claims(least: str, most: str, found: Means, *, real: bool) -> list[Claim]:
     """Orders and relative changes at the highest and the lowest load; `real`: those that are printed of 20 servers."""
-    loads = {"most": (most, ORDERS, of_case(found, most)), "least": (least, AT_LEAST, of_case(found, least))}
+    loads = {"most": (most, of_case(found, most)), "least": (least, of_case(found, least))}
     orders = [
         order_claim(case, measure, groups, by)
-        for case, of, by in loads.values()
-        for measure, groups in of.items()
+        for load, (case, by) in loads.items()
+        for measure, groups in ORDERS[load].items()
         if compare_order(measure, groups, by)[0]
     ]
-    return [*orders, *(one for load, (case, _, by) in loads.items() for one in gain_claims(case, load, by, real=real))]
+    return [*orders, *(one for load, (case, by) in loads.items() for one in gain_claims(case, load, by, real=real))]
 
 
 def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim:

@@ -1,10 +1,9 @@
 """The searches that the figures choose configurations from (PCS, sections 3.3 and 5.1)."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import click
 import numpy as np
@@ -16,7 +15,14 @@ from jobcast.pipelines.experiments.search.evaluation import Candidate, Objective
 from jobcast.pipelines.experiments.search.front import Front, Row, read_front, write_front
 from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchRequest, draw_samples, search_front
 from jobcast.pipelines.experiments.search.proposers import FLOOR
-from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
+from jobcast.pipelines.experiments.search.workload_samples import (
+    EXPONENTIAL,
+    RESAMPLED,
+    Sample,
+    Sampling,
+    Workload,
+    workload_of,
+)
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs import runs
 from papers.results import HOUR_S, WORKERS, Page, grid, in_parallel, number
@@ -76,6 +82,11 @@ class Searching:
     gaps: str = EXPONENTIAL
     evaluations: int = 600
 
+    def place(self, data: Path) -> tuple[Workload, World]:
+        """What samples are drawn from, and the GPUs that they run on."""
+        scenario = self.history(data)
+        return workload_of(scenario), World(scenario.workload.cluster, scenario.place.gpu_types)
+
     def request(self, space: str = "parameters", seed: int = 0) -> SearchRequest:
         """As the search takes it; `space` and `seed` of `SearchRequest`."""
         return SearchRequest(
@@ -105,42 +116,27 @@ def _cluster(name: str) -> Callable[[Path], ElasticScene]:
 
 APPS, APPS_60, GAVEL, LIGHT = "workload-1", "workload-1-load-60", "workload-3", "workload-3-light"
 THEMIS = "themis1"
-CLUSTERS: Mapping[str, str] = MappingProxyType({name: f"workload-2-{name}" for name in runs.CLUSTERS})
-SEARCHES: Mapping[str, Searching] = MappingProxyType(
-    {
-        APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=runs.LOAD),
-        THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=runs.LOAD),
-        APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
-        **{
-            key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()
-        },
-        GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
-        LIGHT: Searching("Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=runs.JOBS, evaluations=300),
-    }
-)
+CLUSTERS = {name: f"workload-2-{name}" for name in runs.CLUSTERS}
+SEARCHES = {
+    APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=runs.LOAD),
+    THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=runs.LOAD),
+    APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
+    **{key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()},
+    GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
+    LIGHT: Searching("Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=runs.JOBS, evaluations=300),
+}
 
 
-def search(
-    data: Path,
-    searching: Searching,
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    space: str = "parameters",
-    seed: int = 0,
-) -> Searched:
-    """Carry a search out; arguments as of `search_front` and `Searching.request`."""
-    scenario = searching.history(data)
-    world, request = World(scenario.workload.cluster, scenario.place.gpu_types), searching.request(space, seed)
-    return search_front(workload_of(scenario), world, request, jobs=WORKERS, progress=progress)
+def search(data: Path, searching: Searching, progress: Callable[[int, int], None] | None = None) -> Searched:
+    """Carry a search out; `progress` as of `search_front`."""
+    return search_front(*searching.place(data), searching.request(), jobs=WORKERS, progress=progress)
 
 
 def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]]:
     """The GPUs of a search, and the samples on which its front was judged."""
-    scenario = searching.history(data)
-    samples = draw_samples(workload_of(scenario), searching.request())
-    return World(scenario.workload.cluster, scenario.place.gpu_types), [
-        one for name, one in samples.items() if name.startswith("test")
-    ]
+    workload, world = searching.place(data)
+    samples = draw_samples(workload, searching.request())
+    return world, [one for name, one in samples.items() if name.startswith("test")]
 
 
 def fronts(sources: Sources, page: Page) -> None:

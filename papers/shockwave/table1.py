@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from papers.results import Page, lines
+from papers.results import Page, lines, read_rows
 from papers.shockwave.toy import Score, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
 
 FAIR = 1.0 + 1e-9
@@ -27,27 +28,20 @@ class Printed:
 
     filter: str
     figure: str
-    shares: tuple[Fraction, ...]
-    schedule: tuple[str, ...]
+    shares: list[Fraction]
+    schedule: list[str]
     worst_rho: str
     mean_jct: str
     makespan: str
 
 
-PRINTED = (
-    Printed(
-        "Adaptive - 1/⅓/⅔",
-        "15 (c)",
-        (TWO_THIRDS, TWO_THIRDS, TWO_THIRDS, THIRD),
-        ("BBBAAAA", "BBBAAAA", "CCCAAAA", "CCCBB.."),
-        "0.83",
-        "5",
-        "7",
-    ),
-    Printed("Fixed - 1/3", "15 (a)", (THIRD,), ("AAABAAA", "BBABAAA", "CBACAB.", "CCCCBB."), "1.0", "5.7", "7"),
-    Printed("Fixed - 2/3", "1", (TWO_THIRDS,), ("ABAABAA", "ABAABAA", "BCCBCAA", "BCCBC.."), "1.1", "5.7", "7"),
-    Printed("Fixed - 1", "15 (b)", (ONE,), ("AAAAAAA", "ABBABAA", "BBCBBA.", "CCCCCB."), "1.1", "6.0", "7"),
-)
+def _printed(row: dict[str, Any]) -> Printed:
+    return Printed(
+        **row | {"shares": [Fraction(one) for one in row["shares"].split()], "schedule": row["schedule"].split()}
+    )
+
+
+PRINTED = [_printed(row) for row in read_rows(Path(__file__).with_suffix(".csv"))]
 """Table 1 in its order."""
 
 

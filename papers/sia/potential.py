@@ -1,4 +1,4 @@
-"""SIA, Figures 5 and 24 (section 4.1, appendix C): all schedulers with exact knowledge on synthetic workloads."""
+"""SIA, Figures 5, 24, 15b (sections 4.1, 6.3, appendix C): schedulers with exact knowledge on synthetic workloads."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from jobcast.traces.generators.sia import VARIANTS
 from papers.results import Claim, Done, Measure, Page, claims, draws_text, grid, number, result
 from papers.sia import measures as m
 from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, Synthetic, milp
-from papers.sia.measures import mean, median, ranges, table
+from papers.sia.measures import mean, median, over_draws, ranges, table
 
 GRID_S = 600.0
 """Of submissions, durations and the MILP's starts: every policy runs on the same rounded draws."""
@@ -21,6 +21,12 @@ FREE = (MILP, SIA_VC, SIA_EXACT)
 PANELS = (m.RATIO, m.WORST, m.TOTAL)
 """The paper's three: speedup, the worst slowdown, all slowdowns together."""
 COLUMNS = (m.RATIO, m.GMEAN, m.MEAN, m.P5, m.P95, m.SLOWED, m.TOTAL, m.WORST)
+SMALL_GRID_S = 300.0
+SMALL_MILP = milp(SMALL_GRID_S, 20)
+SMALL = Synthetic("base", SMALL_GRID_S, days=1.0)
+SMALL_DRAWS = 3
+"""Times `bench.seeds`: the paper speaks of tens of smaller traces."""
+SIMILAR = 0.1
 
 
 def figure5(bench: Bench, page: Page) -> None:
@@ -90,3 +96,22 @@ def _sharing(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
 
 def _by(measure: Measure, done: Sequence[Done], case: str, row: Row) -> float:
     return median(measure, done, case, row.title)
+
+
+def figure15b(bench: Bench, page: Page) -> None:
+    """Write the figure's page, table and plot into a folder."""
+    title, count = "Figure 15b: the virtual clock against the MILP", SMALL_DRAWS * bench.seeds
+    done = page.runs(bench.run([SMALL], (SMALL_MILP, SIA_VC), range(count)))
+    over_draws(page, title, done, (m.GMEAN, m.RATIO, m.WAIT, m.CPU))
+    (ours, fast), (best, slow) = (
+        [median(measure, done, SMALL.name, row.title) for measure in (m.GMEAN, m.CPU)] for row in (SIA_VC, SMALL_MILP)
+    )
+    page.write(
+        title=title,
+        draws=draws_text(count),
+        grid=SMALL_GRID_S,
+        gap=100.0 * float(m.GAP.of(done, SMALL.name, SMALL_MILP.title).max()),
+        table=table(done, "workload", (m.GMEAN, m.RATIO, m.SLOWED, m.WAIT)),
+        alike=result(f"{ours:.2f} against {best:.2f}, medians", abs(ours / best - 1.0) <= SIMILAR),
+        cpu=result(f"{slow / fast:,.0f} times", slow > 10 * fast),
+    )
