@@ -27,13 +27,13 @@ BANDWIDTH = Measure("bandwidth_tb", "bandwidth, TB", 0)
 OVERHEAD = Measure("decision_ms_mean", "decision, ms")
 OVERLOADS = Measure("overloads", "overloads", 0)
 SHOWN = (MAKESPAN, JCT, SHORT, DEADLINE, WAIT, ACCURACY, ACCURATE, BANDWIDTH, OVERHEAD)
+MEASURES = {one.key: one for one in (*SHOWN, URGENT, OVERLOADS)}
 
 
 def _orders(load: str) -> dict[Measure, Groups]:
-    measures = {one.key: one for one in SHOWN}
     rows = [row for row in read_rows(Path(__file__).with_name("orders.csv")) if row["load"] == load]
     groups = [tuple(tuple(group.split(" ~ ")) for group in row["order"].split(" > ")) for row in rows]
-    return {measures[row["measure"]]: of for row, of in zip(rows, groups, strict=True)}
+    return {MEASURES[row["measure"]]: of for row, of in zip(rows, groups, strict=True)}
 
 
 ORDERS = {load: _orders(load) for load in ("most", "least")}
@@ -130,9 +130,9 @@ def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim
 
 def gain_claims(case: str, load: str, found: By, *, real: bool) -> list[Claim]:
     """Relative changes that the paper prints, of the policies that were run."""
-    made, measures = [], {one.key: one for one in SHOWN}
+    made = []
     for row in PRINTED:
-        better, worse, measure = row["better"], row["worse"], measures[row["measure"]]
+        better, worse, measure = row["better"], row["worse"], MEASURES[row["measure"]]
         if row["load"] == load and better in found and worse in found:
             here = gain_pct(measure, found[better], found[worse])
             paper = float(row["real_pct" if real else "simulated_pct"])

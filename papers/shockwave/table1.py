@@ -36,9 +36,8 @@ class Printed:
 
 
 def _printed(row: dict[str, Any]) -> Printed:
-    return Printed(
-        **row | {"shares": [Fraction(one) for one in row["shares"].split()], "schedule": row["schedule"].split()}
-    )
+    shares = [Fraction(one) for one in row["shares"].split()]
+    return Printed(**row | {"shares": shares, "schedule": row["schedule"].split()})
 
 
 PRINTED = [_printed(row) for row in read_rows(Path(__file__).with_suffix(".csv"))]
