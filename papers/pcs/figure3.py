@@ -9,8 +9,8 @@ from jobcast.pipelines.experiments.search.evaluation import Candidate, parse_obj
 from jobcast.pipelines.report.plots import INK, WIDE
 from papers.pcs import fronts
 from papers.pcs.fronts import CLUSTERS, NAMES, Sources, fresh_samples, tried
-from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
 from papers.pcs.plotting import TALL_PANEL, style_of
+from papers.pcs.published import CONFIGURED, THEIRS, published_configs
 from papers.pcs.runs import PAPERS, TITLES, percent, share
 from papers.plotting import save
 from papers.results import HOUR_S, Claim, Page, claims, grid, number

@@ -18,8 +18,8 @@ from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, THEMIS, Searching, Sources, search, uncovered
-from papers.pcs.measured import THEIRS, published_configs
 from papers.pcs.plotting import TALL_PANEL
+from papers.pcs.published import THEIRS, published_configs
 from papers.pcs.runs import GPUS, LOAD, published
 from papers.plotting import save
 from papers.results import WORKERS, Claim, Page, claims, grid, lines, number, result

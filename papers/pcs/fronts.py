@@ -11,22 +11,16 @@ import numpy as np
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.search import workload_samples
 from jobcast.pipelines.experiments.search.evaluation import Candidate, Objective, World, parse_objectives, simulated
 from jobcast.pipelines.experiments.search.front import Front, Row, read_front, write_front
 from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchRequest, draw_samples, search_front
 from jobcast.pipelines.experiments.search.proposers import FLOOR
-from jobcast.pipelines.experiments.search.workload_samples import (
-    EXPONENTIAL,
-    RESAMPLED,
-    Sample,
-    Sampling,
-    Workload,
-    workload_of,
-)
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs import runs
 from papers.results import HOUR_S, WORKERS, Page, grid, in_parallel, number
 
+RESAMPLED = workload_samples.RESAMPLED
 MEANS, TAIL = "jct:mean,error:mean", "jct:mean,error:p99"
 """SetPreference for workloads 1 and 2, and for workload 3. PCS, section 3.2."""
 COLLECTED = 1000
@@ -79,20 +73,20 @@ class Searching:
     objectives: str = MEANS
     jobs: int = runs.APPS
     load: float | None = None
-    gaps: str = EXPONENTIAL
+    gaps: str = workload_samples.EXPONENTIAL
     evaluations: int = 600
 
-    def place(self, data: Path) -> tuple[Workload, World]:
+    def place(self, data: Path) -> tuple[workload_samples.Workload, World]:
         """What samples are drawn from, and the GPUs that they run on."""
         scenario = self.history(data)
-        return workload_of(scenario), World(scenario.workload.cluster, scenario.place.gpu_types)
+        return workload_samples.workload_of(scenario), World(scenario.workload.cluster, scenario.place.gpu_types)
 
     def request(self, space: str = "parameters", seed: int = 0) -> SearchRequest:
         """As the search takes it; `space` and `seed` of `SearchRequest`."""
         return SearchRequest(
             parse_objectives(self.objectives),
             evaluations=self.evaluations,
-            sampling=Sampling(self.jobs, self.load, self.gaps),
+            sampling=workload_samples.Sampling(self.jobs, self.load, self.gaps),
             space=space,
             seed=seed,
         )
@@ -132,7 +126,7 @@ def search(data: Path, searching: Searching, progress: Callable[[int, int], None
     return search_front(*searching.place(data), searching.request(), jobs=WORKERS, progress=progress)
 
 
-def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]]:
+def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[workload_samples.Sample]]:
     """The GPUs of a search, and the samples on which its front was judged."""
     workload, world = searching.place(data)
     samples = draw_samples(workload, searching.request())
@@ -165,7 +159,7 @@ class Trial:
     name: str
     world: World
     candidate: Candidate
-    sample: Sample
+    sample: workload_samples.Sample
 
 
 def tried(trials: Sequence[Trial], objectives: Sequence[Objective]) -> dict[str, dict[str, Floats]]:

@@ -19,10 +19,9 @@ from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.traces.table import Trace
 from papers.plotting import gantt
-from papers.results import Page, grid, result
+from papers.results import HOUR_S, Page, grid, result
 from papers.sia.bench import NO_HOME
 
-HOUR_S = 3600.0
 GREEN, ORANGE = "green", "orange"
 POOLS = [Pool(GREEN, 3), Pool(ORANGE, 3)]
 JOBS = (
