@@ -51,6 +51,15 @@ class Row:
         return {one.name: getattr(self, one.name) for one in fields(self)[3:]}
 
 
+def read_settings(text: str) -> dict[str, str]:
+    """Settings of a row in a file.
+
+    >>> read_settings("objective=equation_1;caps=true"), read_settings("")
+    ({'objective': 'equation_1', 'caps': 'true'}, {})
+    """
+    return dict(one.split("=") for one in text.split(";") if one)
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What is run by itself."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from papers.andreas.bench import BASELINES, Bench, Row, scenario
 from papers.andreas.measures import SHOWN, SINGLE, TOTAL, over
+from papers.bench import read_settings
 from papers.results import Done, Means, Page, draws_text, grid, interval_of, means, read_rows
 
 NODES, MOST_DRAWS = 20, 5
@@ -14,8 +15,7 @@ WHOLE = Row("as it is")
 def _groups() -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in read_rows(Path(__file__).with_suffix(".csv")):
-        settings = dict(one.split("=") for one in row["settings"].split(";") if one)
-        one = Row(row["title"], row["policy"], settings, float(row["noise"]))
+        one = Row(row["title"], row["policy"], read_settings(row["settings"]), float(row["noise"]))
         groups.setdefault(row["about"], []).append(one)
     return {**groups, "The others, which stop and move nothing": list(BASELINES)}
 

@@ -74,7 +74,7 @@ def figure12(data: Path, page: Page) -> None:
     made = [planned(data, jobs, seed) for jobs in ACTIVE for seed in SEEDS]
     rows = [(one.jobs, one.seed, f"{one.wall_s:.3g}", f"{one.gap_pct:.4g}") for one in made]
     page.csv(("active_jobs", "seed", "wall_s", "gap_pct"), rows)
-    _plot(page, made)
+    save(page, "Planning one window", _paint, (10.4, 3.6), made)
     cells = [_line(jobs, [one for one in made if one.jobs == jobs]) for jobs in ACTIVE]
     longest = max(one.wall_s for one in made)
     page.write(
@@ -93,16 +93,13 @@ def _line(jobs: int, made: list[Planned]) -> tuple[str, ...]:
     return (f"{jobs:,}", *wall, *gap, number(PRINTED.get(jobs, float("nan"))))
 
 
-def _plot(page: Page, made: list[Planned]) -> None:
-    def paint(figure: Figure) -> None:
-        panels = figure.subplots(1, 2)
-        at = [one.jobs for one in made]
-        panels[0].scatter(at, [one.wall_s for one in made], color=PALETTE[0])
-        panels[1].scatter(at, [one.gap_pct for one in made], color=PALETTE[0], label="here")
-        panels[1].scatter(list(PRINTED), list(PRINTED.values()), color=PALETTE[1], marker="x", label="paper, 15 s")
-        panels[0].set(xlabel="active jobs", ylabel="seconds", ylim=(0, None))
-        panels[1].set_yscale("symlog", linthresh=0.01)
-        panels[1].set(xlabel="active jobs", ylabel="bound gap, %", ylim=(0, None))
-        panels[1].legend()
-
-    save(page, "Planning one window", paint, (10.4, 3.6))
+def _paint(figure: Figure, made: list[Planned]) -> None:
+    panels = figure.subplots(1, 2)
+    at = [one.jobs for one in made]
+    panels[0].scatter(at, [one.wall_s for one in made], color=PALETTE[0])
+    panels[1].scatter(at, [one.gap_pct for one in made], color=PALETTE[0], label="here")
+    panels[1].scatter(list(PRINTED), list(PRINTED.values()), color=PALETTE[1], marker="x", label="paper, 15 s")
+    panels[0].set(xlabel="active jobs", ylabel="seconds", ylim=(0, None))
+    panels[1].set_yscale("symlog", linthresh=0.01)
+    panels[1].set(xlabel="active jobs", ylabel="bound gap, %", ylim=(0, None))
+    panels[1].legend()

@@ -13,7 +13,7 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import Declared, round_workload, work_forecasts
-from jobcast.pipelines.report.plots import legend_beside, styles
+from jobcast.pipelines.report.plots import WIDE, legend_beside, styles
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
@@ -116,7 +116,8 @@ def figure2(data: Path, page: Page) -> None:
     scenario = published(data, JOBS, GPUS, TACC)
     seq = doubling_job(scenario)
     watched = list(in_parallel(lambda run: watch(scenario, seq, *run), RUNS, lambda one: one.name))
-    _plot(page, watched)
+    title = "Deadline of a job that doubles its batch size, as estimated while it runs"
+    save(page, title, _paint, WIDE, watched)
     rows = [
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
     ]
@@ -142,14 +143,11 @@ def _line(one: Watched) -> tuple[str, ...]:
     )
 
 
-def _plot(page: Page, watched: Sequence[Watched]) -> None:
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
-        for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
-            at = [at_s / HOUR_S for at_s in one.at_s]
-            axes.plot(at, [s * CONTENTION / HOUR_S for s in one.total_s], label=one.name, **style.line)
-            axes.axvline(one.jct_s / HOUR_S, ymax=0.06, color=style.color)
-        axes.set(xlabel="hours since submission (short marks: when the job ended)", ylabel="estimated deadline, h")
-        legend_beside(axes)
-
-    save(page, "Deadline of a job that doubles its batch size, as estimated while it runs", paint)
+def _paint(figure: Figure, watched: Sequence[Watched]) -> None:
+    axes = figure.subplots()
+    for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
+        at = [at_s / HOUR_S for at_s in one.at_s]
+        axes.plot(at, [s * CONTENTION / HOUR_S for s in one.total_s], label=one.name, **style.line)
+        axes.axvline(one.jct_s / HOUR_S, ymax=0.06, color=style.color)
+    axes.set(xlabel="hours since submission (short marks: when the job ended)", ylabel="estimated deadline, h")
+    legend_beside(axes)

@@ -106,7 +106,7 @@ def schedule(jobs: Sequence[ToyJob], rule: Callable[[ToyJob, int], int], gpus: i
 def figure4(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder; nothing of `data` is read."""
     made = {name: schedule(TOY, rule) for name, rule in RULES.items()}
-    _plot(page, made)
+    save(page, "Who runs when", _paint, (7.0, 5.2), made)
     rows = [(name, i, " ".join(run)) for name, rounds in made.items() for i, run in enumerate(rounds)]
     page.csv(("run_times", "round", "jobs"), rows)
     work, span = sum(sum(job.epochs) for job in TOY), {name: len(rounds) for name, rounds in made.items()}
@@ -125,17 +125,13 @@ def _said(job: ToyJob) -> str:
     return f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {agnostic(job, 0)}"
 
 
-def _plot(page: Page, made: dict[str, list[list[str]]]) -> None:
+def _paint(figure: Figure, made: dict[str, list[list[str]]]) -> None:
     names = [job.name for job in TOY]
-
-    def paint(figure: Figure) -> None:
-        for axes, (name, rounds) in zip(figure.subplots(len(made), 1, sharex=True), made.items(), strict=True):
-            for i, run in enumerate(rounds):
-                for job in run:
-                    axes.barh(names.index(job), 1, left=i, color=PALETTE[names.index(job)], edgecolor="white")
-            axes.set_yticks(range(len(names)), names)
-            axes.invert_yaxis()
-            axes.set_title(name, loc="left")
-        axes.set_xlabel("round")
-
-    save(page, "Who runs when", paint, (7.0, 5.2))
+    for axes, (name, rounds) in zip(figure.subplots(len(made), 1, sharex=True), made.items(), strict=True):
+        for i, run in enumerate(rounds):
+            for job in run:
+                axes.barh(names.index(job), 1, left=i, color=PALETTE[names.index(job)], edgecolor="white")
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_title(name, loc="left")
+    axes.set_xlabel("round")

@@ -9,7 +9,7 @@ from jobcast.models.evaluation.regimes import compare_rules, knowing
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
 from jobcast.models.regimes.trajectories import POINTS
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
-from jobcast.pipelines.report.plots import legend_beside, styles
+from jobcast.pipelines.report.plots import WIDE, legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace
 from papers.plotting import save
@@ -40,7 +40,7 @@ def figure5(data: Path, page: Page) -> None:
     found = scored(data)
     head = ("K", "jobs", "rule", "progress_pct", "regime_error_pct", "misplaced_pct", "total_pct", "remaining_pct")
     page.csv(head, _rows(found))
-    save(page, "Forecasts of regimes and run times over progress, K an upper bound", _painter(found[UPPER]))
+    save(page, "Forecasts of regimes and run times over progress, K an upper bound", _paint, WIDE, found[UPPER])
     tables = [
         part
         for k, groups in found.items()
@@ -86,22 +86,19 @@ def _rows(found: Found) -> list[tuple[object, ...]]:
     ]
 
 
-def _painter(groups: dict[str, dict[str, Any]]) -> Any:
-    def paint(figure: Figure) -> None:
-        panels = figure.subplots(2, len(groups), squeeze=False, sharex=True)
-        for column, (group, block) in enumerate(groups.items()):
-            looks = styles(list(block["rules"]))
-            for row, (curve, says) in enumerate(PANELS.items()):
-                axes = panels[row][column]
-                for rule, one in block["rules"].items():
-                    axes.plot(POINTS, one["by_progress"][curve], label=rule, color=looks[rule].color)
-                axes.set_ylabel(says if column == 0 else "")
-                axes.set_title(GROUPS[group] if row == 0 else "", loc="left")
-                if row:
-                    axes.set_xlabel("progress, % of epochs")
-        legend_beside(panels[0][-1])
-
-    return paint
+def _paint(figure: Figure, groups: dict[str, dict[str, Any]]) -> None:
+    panels = figure.subplots(2, len(groups), squeeze=False, sharex=True)
+    for column, (group, block) in enumerate(groups.items()):
+        looks = styles(list(block["rules"]))
+        for row, (curve, says) in enumerate(PANELS.items()):
+            axes = panels[row][column]
+            for rule, one in block["rules"].items():
+                axes.plot(POINTS, one["by_progress"][curve], label=rule, color=looks[rule].color)
+            axes.set_ylabel(says if column == 0 else "")
+            axes.set_title(GROUPS[group] if row == 0 else "", loc="left")
+            if row:
+                axes.set_xlabel("progress, % of epochs")
+    legend_beside(panels[0][-1])
 
 
 def _table(rules: dict[str, Any]) -> str:
