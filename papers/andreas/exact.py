@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -12,28 +13,20 @@ from jobcast.schedulers.energy.andreas import outlook_of, queue_of
 from jobcast.schedulers.energy.exact import nodes_to_use, solve
 from jobcast.schedulers.energy.greedy_to_go import OWN, fits_node, land, lift, new_plan, total_eur
 from jobcast.schedulers.energy.objective import proxy_objective
-from jobcast.schedulers.energy.settings import EQUATION_1, AndreasSettings, ExactSettings
+from jobcast.schedulers.energy.settings import AndreasSettings, ExactSettings
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
-from papers.results import Claim, Page, claims, grid, number
+from papers.bench import read_settings
+from papers.results import Claim, Page, claims, grid, number, read_rows
 
 INSTANCES = 200
 BAR_PCT = 1.0
 SAME_EUR = 1e-6
 """Costs that differ by less are the same."""
 OURS, THOROUGH = "ANDREAS", "equation 1, thorough"
-COMPARED: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    OURS: ("andreas", {}),
-    "ANDREAS, MaxIt 2": ("andreas", {"max_iterations": 2}),
-    "equation 1": ("andreas", {"objective": EQUATION_1}),
-    "equation 1, caps": ("andreas", {"objective": EQUATION_1, "caps": True}),
-    THOROUGH: ("andreas", {"objective": EQUATION_1, "thorough": True}),
-    "equation 1, thorough, 4n": ("andreas", {"objective": EQUATION_1, "thorough": True, "force_nodes": True}),
-    "FIFO": ("energy_fifo", {}),
-    "EDF": ("edf", {}),
-    "PS": ("ps", {}),
-}
+ROWS = read_rows(Path(__file__).with_suffix(".csv"))
+COMPARED = {row["title"]: (row["policy"], read_settings(row["settings"])) for row in ROWS}
 OPTIMA = ("cost to go", "equation 1", "equation 1 with 4n")
 HEAD = ("policy", *(cell for name in OPTIMA for cell in (f"{name}: gap of the sums, %", "optimal, %")))
 

@@ -67,15 +67,9 @@ def compare(made: Session, cluster: EnergyCluster, plan_eur: float, case: tuple[
     """A 'real' run beside the plan and beside what its calls expected; periods of which nothing is expected are out."""
     pairs = [(eur, real_eur(made.log, cluster, now_s, now_s + PERIOD_S)) for now_s, eur in made.calls]
     off = [abs(1.0 - real / expected) for expected, real in pairs if expected > 0.0]
-    return Compared(
-        *case,
-        seed,
-        plan_eur,
-        energy_eur(made.log),
-        sum(expected for expected, _ in pairs),
-        100.0 * float(np.mean(off)),
-        float(tardiness_eur(made.log).sum()),
-    )
+    calls_eur, per_call_pct = sum(expected for expected, _ in pairs), 100.0 * float(np.mean(off))
+    late_eur = float(tardiness_eur(made.log).sum())
+    return Compared(*case, seed, plan_eur, energy_eur(made.log), calls_eur, per_call_pct, late_eur)
 
 
 def _mean(values: Sequence[float], digits: int = 2) -> str:

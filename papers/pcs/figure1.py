@@ -82,16 +82,8 @@ def figure1(sources: object, page: Page) -> None:
 
 def _line(policy: str, log: RunLog, unfair: Floats) -> tuple[str, ...]:
     errors, paper = errors_pct(log), " / ".join(f"{value:g}" for value in PAPER[policy])
-    peak, mean = (number(float(value), 1) for value in (unfair.max(), errors.mean()))
-    return (
-        POLICIES[policy],
-        number(float(log.jct_s.mean())),
-        peak,
-        mean,
-        paper,
-        numbers(errors, 1),
-        numbers(unfair, 1),
-    )
+    jct, peak, mean = number(float(log.jct_s.mean())), number(float(unfair.max()), 1), number(float(errors.mean()), 1)
+    return (POLICIES[policy], jct, peak, mean, paper, numbers(errors, 1), numbers(unfair, 1))
 
 
 def _expected(ends: Ends) -> str:

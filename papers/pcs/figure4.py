@@ -33,8 +33,12 @@ def figure4(sources: Sources, page: Page) -> None:
     tasks += [Task(IDEAL, name, automl(seed), config=config) for seed in SEEDS for name, config in chosen.items()]
     done = page.runs(run_all(run, tasks))
     found = means(done)
-    _plots(page, [one for one in done if one.case == _case(TOLD_S)], found)
     others, rows = [cost_s for cost_s in OVERHEADS_S if cost_s != TOLD_S], of_case(found, _case(TOLD_S))
+    testbed = [one for one in done if one.case == _case(TOLD_S)]
+    save(page, "Prediction errors of AutoML apps", _errors_plot, WIDE, testbed)
+    save(page.named("figure5"), "Performance and predictability", _trade_off, WIDE, rows)
+    title, size = "Unfairness, and simulation against testbed", (WIDE[0], 2 * TALL_PANEL)
+    save(page.named("figure6"), title, _fair, size, testbed, found)
     page.write(
         seeds=len(SEEDS),
         cost=TOLD_S,
@@ -101,32 +105,20 @@ def _times(rows: By) -> dict[str, str]:
     }
 
 
-def _plots(page: Page, done: list[Replayed], found: Means) -> None:
-    def errors(figure: Figure) -> None:
-        pool, axes = pooled(done, errors_pct), figure.subplots()
-        shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
-        distributions(axes, shown, "prediction error, %", 200.0)
-        axes.set_ylim(0.5, 1.01)
+def _errors_plot(figure: Figure, done: list[Replayed]) -> None:
+    pool, axes = pooled(done, errors_pct), figure.subplots()
+    shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
+    distributions(axes, shown, "prediction error, %", 200.0)
+    axes.set_ylim(0.5, 1.01)
 
-    def trade(figure: Figure) -> None:
-        rows = of_case(found, _case(TOLD_S))
-        names = (*NAMES, AFS, TIRESIAS, THEMIS)
-        for axes, one in zip(figure.subplots(1, 2), ("mean", "p90"), strict=True):
-            points = {name: (rows[name][f"{one}_jct_s"] / 60, rows[name][f"{one}_error_pct"]) for name in names}
-            scatter(axes, points, f"{one} JCT, minutes", f"{one} prediction error, %")
-            axes.margins(0.18)
-            axes.set_ylim(0, None)
 
-    save(page, "Prediction errors of AutoML apps", errors)
-    save(page.named("figure5"), "Performance and predictability", trade)
-    save(
-        page.named("figure6"),
-        "Unfairness, and simulation against testbed",
-        _fair,
-        (WIDE[0], 2 * TALL_PANEL),
-        done,
-        found,
-    )
+def _trade_off(figure: Figure, rows: By) -> None:
+    names = (*NAMES, AFS, TIRESIAS, THEMIS)
+    for axes, one in zip(figure.subplots(1, 2), ("mean", "p90"), strict=True):
+        points = {name: (rows[name][f"{one}_jct_s"] / 60, rows[name][f"{one}_error_pct"]) for name in names}
+        scatter(axes, points, f"{one} JCT, minutes", f"{one} prediction error, %")
+        axes.margins(0.18)
+        axes.set_ylim(0, None)
 
 
 def _fair(figure: Figure, done: list[Replayed], found: Means) -> None:

@@ -83,13 +83,9 @@ class Searching:
 
     def request(self, space: str = "parameters", seed: int = 0) -> SearchRequest:
         """As the search takes it; `space` and `seed` of `SearchRequest`."""
-        return SearchRequest(
-            parse_objectives(self.objectives),
-            evaluations=self.evaluations,
-            sampling=workload_samples.Sampling(self.jobs, self.load, self.gaps),
-            space=space,
-            seed=seed,
-        )
+        objectives = parse_objectives(self.objectives)
+        sampling = workload_samples.Sampling(self.jobs, self.load, self.gaps)
+        return SearchRequest(objectives, evaluations=self.evaluations, sampling=sampling, space=space, seed=seed)
 
 
 def _apps(data: Path) -> ElasticScene:

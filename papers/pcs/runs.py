@@ -148,12 +148,8 @@ def figures_of(log: RunLog) -> dict[str, float]:
 
     Then utilisation and preemptions a job.
     """
-    by_job = {
-        "jct_s": log.jct_s,
-        "error_pct": errors_pct(log),
-        "unfairness_pct": unfairness_pct(log),
-        "unfairness_over_time_pct": unfairness_pct(log, over_time=True),
-    }
+    by_job = {"jct_s": log.jct_s, "error_pct": errors_pct(log), "unfairness_pct": unfairness_pct(log)}
+    by_job["unfairness_over_time_pct"] = unfairness_pct(log, over_time=True)
     figures = {f"{measure}_{name}": value for name, of in by_job.items() for measure, value in _measures(of).items()}
     begin_s, end_s = float(log.submit_s.min()), float(log.end_s.max())
     used = held_gpu_s(log, begin_s, end_s) / (log.total_gpus * (end_s - begin_s))

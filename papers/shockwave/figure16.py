@@ -31,16 +31,14 @@ def figure16(data: Path, page: Page) -> None:
 
 def _found(found: Means, cases: Sequence[str]) -> dict[str, str]:
     gains = [100 * (ratio(found, case, MAKESPAN) - 1) for case in cases]
-    gain3, gain2, gain15 = (result(f"{gain:.0f} %", gain > 0) for gain in gains)
+    gained = zip(("gain3", "gain2", "gain15"), (result(f"{gain:.0f} %", gain > 0) for gain in gains), strict=True)
     falls = gains == sorted(gains, reverse=True)
     mine, theirs = (
         float(np.mean([found[case, name][UNFAIR.key] for case in cases for name in names]))
         for names in ((SHOCKWAVE,), FAIR)
     )
     return {
-        "gain3": gain3,
-        "gain2": gain2,
-        "gain15": gain15,
+        **dict(gained),
         "falls": result("yes" if falls else "no", falls),
         "unfair": result(f"{mine:.1f} %, {theirs:.1f} %", mine < theirs),
         "worst": above(ratio(found, cases[1], WORST)),

@@ -134,13 +134,8 @@ def figure2(data: Path, page: Page) -> None:
 
 
 def _line(one: Watched) -> tuple[str, ...]:
-    return (
-        one.name,
-        number(one.total_s[0] * CONTENTION / HOUR_S),
-        f"{100 * (one.total_s[0] / one.exclusive_s - 1):+.1f} %",
-        number(one.jct_s / HOUR_S),
-        number(one.ftf),
-    )
+    deadline_h, off_pct = one.total_s[0] * CONTENTION / HOUR_S, 100 * (one.total_s[0] / one.exclusive_s - 1)
+    return (one.name, number(deadline_h), f"{off_pct:+.1f} %", number(one.jct_s / HOUR_S), number(one.ftf))
 
 
 def _paint(figure: Figure, watched: Sequence[Watched]) -> None:

@@ -6,7 +6,6 @@ the first epochs of J1 and J2 make them look longer than J3; from the second epo
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -103,7 +102,7 @@ def schedule(jobs: Sequence[ToyJob], rule: Callable[[ToyJob, int], int], gpus: i
     return rounds
 
 
-def figure4(data: Path, page: Page) -> None:
+def figure4(data: object, page: Page) -> None:
     """Write the figure's page, table and plot into a folder; nothing of `data` is read."""
     made = {name: schedule(TOY, rule) for name, rule in RULES.items()}
     save(page, "Who runs when", _paint, (7.0, 5.2), made)

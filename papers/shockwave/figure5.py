@@ -68,11 +68,8 @@ def scored(data: Path) -> Found:
 
 def _jobs(data: Path, count: int, throughputs: str, seed: int) -> Any:
     folder = data / FOLDER
-    given = {
-        "throughputs": str(folder / throughputs),
-        "regimes": str(folder / f"regimes_{count}_planned.csv"),
-        "jitter": str(JITTER),
-    }
+    given = {"throughputs": str(folder / throughputs), "jitter": str(JITTER)}
+    given["regimes"] = str(folder / f"regimes_{count}_planned.csv")
     return training_jobs(read_trace(folder / f"{count}_jobs.trace", format="shockwave"), given, seed)
 
 

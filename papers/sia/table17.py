@@ -42,15 +42,11 @@ def table17(bench: Bench, page: Page) -> None:
 
 
 def _printed(done: list[Done]) -> list[Claim]:
-    titles = "; ".join(one.title for one in COLUMNS)
-    return [
-        Claim(
-            f"{name}, pools {case}: {titles}",
-            printed,
-            ", ".join(f"{median(one, done, case, name):.{one.digits}f}" for one in COLUMNS),
-        )
-        for (case, name), printed in PRINTED.items()
-    ]
+    titles, made = "; ".join(one.title for one in COLUMNS), []
+    for (case, name), printed in PRINTED.items():
+        here = ", ".join(f"{median(one, done, case, name):.{one.digits}f}" for one in COLUMNS)
+        made.append(Claim(f"{name}, pools {case}: {titles}", printed, here))
+    return made
 
 
 def _over_scales(scaled: list[Done], name: str, measure: Measure) -> list[float]:

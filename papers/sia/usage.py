@@ -42,7 +42,8 @@ SHARES: dict[str, Callable[[Description], float]] = {
     "job within 5 min after one ends": lambda one: one.total.followed_after_completion,
     "... at random": lambda one: one.total.followed_at_random,
 }
-GAPS, BURSTS, SPREAD, ALIKE = list(SHARES)[1:5]
+CLAIMED = dict(zip(("gaps", "bursts", "spread", "alike"), list(SHARES)[1:5], strict=True))
+"""Fields of the page's template."""
 
 
 def described(data: Path) -> dict[str, Description]:
@@ -82,5 +83,5 @@ def usage(bench: Bench, page: Page) -> None:
         told = ", ".join(f"{name} {100 * of[said]:.0f} %" for name, of in shares.items())
         return result(told, min(of[said] for of in shares.values()) > 0.5)
 
-    claims = {"gaps": most(GAPS), "bursts": most(BURSTS), "spread": most(SPREAD), "alike": most(ALIKE)}
+    claims = {field: most(said) for field, said in CLAIMED.items()}
     page.write(table=grid(("trace", "pools", "jobs", *SHARES), rows), **claims)
