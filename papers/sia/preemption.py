@@ -22,9 +22,8 @@ def preemption(bench: Bench, page: Page) -> None:
     """Write the page, table and plot into a folder."""
     title = "Partial preemption: speedup and slowdown by the share of jobs that may be stopped"
     rows = {cost_s: rows_of(cost_s) for cost_s in COSTS_S}
-    done = page.runs(
-        bench.run([PoolDraw(QUEUES)], [SIA, *(row for of in rows.values() for row in of)], range(bench.fewer))
-    )
+    compared = [SIA, *(row for of in rows.values() for row in of)]
+    done = page.runs(bench.run([PoolDraw(QUEUES)], compared, range(bench.fewer)))
     case = str(QUEUES)
 
     def curve(of: list[Row], measure: Measure) -> list[float]:
