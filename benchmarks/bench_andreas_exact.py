@@ -19,7 +19,7 @@ from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.exact import COMPARED, HEAD, SAME_EUR, compare, constraint, line
 from papers.andreas.instances import instance, small
-from papers.page import grid
+from papers.results import grid
 
 
 def print_gaps(count: int, worst: int) -> None:

@@ -42,8 +42,8 @@ from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.simulator.metrics import against
 from jobcast.traces.readers import read_trace
+from papers.sia.bench import PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, PoolDraw
 from papers.sia.measures import times_less, times_text
-from papers.sia.workloads import PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, PoolDraw
 
 OCTOBER = ("2017-10-23", "2017-11-06")
 FIRST_SEED = 1000

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -10,6 +10,7 @@ import click
 
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.simulation import finite_or_none
+from papers.results import Done
 
 RUNS = ".runs.jsonl"
 """In the folder of all figures; it is not kept in version control."""
@@ -46,8 +47,17 @@ class Row:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What else tells it from others, in keys of runs."""
-        return {}
+        """What else tells it from others, in keys of runs: the fields that a paper adds."""
+        return {one.name: getattr(self, one.name) for one in fields(self)[3:]}
+
+
+def read_settings(text: str) -> dict[str, str]:
+    """Settings of a row in a file.
+
+    >>> read_settings("objective=equation_1;caps=true"), read_settings("")
+    ({'objective': 'equation_1', 'caps': 'true'}, {})
+    """
+    return dict(one.split("=") for one in text.split(";") if one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +80,6 @@ class Unit:
 class Outcome:
     """What is kept of a run: its figures, and completion times (s) at some quantiles, where they are wanted."""
 
-    figures: Mapping[str, float]
-    jct_s: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A finished run in a table: its workload, its policy, its draw."""
-
-    case: str
-    name: str
-    seed: int
     figures: Mapping[str, float]
     jct_s: tuple[float, ...] = ()
 
@@ -159,7 +158,7 @@ class Bench:
             self.prepare(missing)
             self._fill(self._grouped(missing))
         found = ((unit, known[unit.key]) for unit in units)
-        return [Done(unit.workload.name, unit.row.title, unit.seed, one.figures, one.jct_s) for unit, one in found]
+        return [Done(unit.workload.name, unit.row.title, one.figures, unit.seed, one.jct_s) for unit, one in found]
 
     def _grouped(self, units: Sequence[Unit]) -> list[list[Unit]]:
         if not self.by_draw:

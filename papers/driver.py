@@ -9,11 +9,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.domain.errors import ConfigError, UserError
+
+if TYPE_CHECKING:
+    from papers.results import Page
 
 DATA_VARIABLE = "JOBCAST_DATA"
 RESULTS = "results.md"
@@ -43,7 +46,7 @@ class Paper:
     opened : what figures are made from, by the folder to write into, that of traces, and the options by name
     kept : whether figures whose folder is there are left alone when resuming; else their runs are on file
     planned : what is made for the items that are named, by them and the folder to write into
-    within : modules of items that stand in one of another name
+    within : modules of items that stand in one of another name; so does the template of a page that has none of its own
     """
 
     name: str
@@ -70,6 +73,13 @@ class Paper:
         """What makes an item."""
         made: Callable[..., None] = getattr(import_module(f"papers.{self.package}.{self.within.get(name, name)}"), name)
         return made
+
+    def page(self, name: str, out: Path) -> "Page":
+        """Of an item, in a folder."""
+        from papers.results import Page
+
+        own, shared = (Path(__file__).with_name(self.package) / f"{one}.md" for one in (name, self.within.get(name)))
+        return Page(name, out, own if own.is_file() else shared)
 
 
 def count(name: str, default: int, about: str) -> click.Option:
@@ -151,19 +161,19 @@ def reproduce(
                 continue
             begin_s = time.monotonic()
             click.echo(f"{name} ...", err=True)
-            _whole(paper.item(name), source, out / name)
+            _make_whole(paper, name, source, out)
             # After each, so that a command which is interrupted leaves a page of what it made.
             write_page_of_all(paper, out)
             click.echo(f"{name}: {out / name} ({time.monotonic() - begin_s:.0f} s)", err=True)
 
 
-def _whole(make: Callable[..., None], source: Any, out: Path) -> None:
-    """Make a figure under another name first: a run that fails leaves what was there."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
-        make(source, Path(made, out.name))
-        shutil.rmtree(out, ignore_errors=True)
-        Path(made, out.name).rename(out)
+def _make_whole(paper: Paper, name: str, source: Any, out: Path) -> None:
+    """Make a figure in another folder first: a run that fails leaves what was there."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=out) as made:
+        paper.item(name)(source, paper.page(name, Path(made, name)))
+        shutil.rmtree(out / name, ignore_errors=True)
+        Path(made, name).rename(out / name)
 
 
 def write_page_of_all(paper: Paper, out: Path) -> None:

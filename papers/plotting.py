@@ -1,7 +1,6 @@
 """Plots of the figures, as SVG files on white: panels by measure, lines, groups of bars, distributions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import DASHES, INK, WIDE, draw, styles
 from jobcast.simulator.log import Spans
-from papers.page import HOUR_S
+from papers.results import HOUR_S, Measure, Page
 
 MOST_BARS_LABELLED = 12
 LANE = 0.42
@@ -20,17 +19,16 @@ LABELLED = 0.025
 P = TypeVar("P")
 
 
-def save(out: Path, name: str, title: str, paint: Callable[[Figure], None], size: tuple[float, float] = WIDE) -> None:
-    """Draw `NAME.svg` into a folder, made where it is missing."""
+def save(page: Page, title: str, paint: Callable[..., None], size: tuple[float, float] = WIDE, *shown: Any) -> None:
+    """Draw `NAME.svg` into the folder of a page: what `paint` makes of an empty figure and of what is shown."""
     # A file on white, not a part of a page: there is no text colour that it could follow.
-    svg = draw(title, paint, size).replace("currentColor", INK)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.svg").write_text(svg.replace("<svg ", '<svg style="background:white" ', 1) + "\n", encoding="utf-8")
+    svg = draw(title, lambda figure: paint(figure, *shown), size).replace("currentColor", INK)
+    white = svg.replace("<svg ", '<svg style="background:white" ', 1)
+    page.file("svg").write_text(white + "\n", encoding="utf-8")
 
 
 def panels(
-    out: Path,
-    name: str,
+    page: Page,
     title: str,
     shown: Sequence[P],
     panel: Callable[[Axes, P], None],
@@ -38,6 +36,7 @@ def panels(
     height: float,
     columns: int = 1,
     last: Callable[[Axes], object] | None = None,
+    titled: bool = True,
     legend: bool = True,
     **shared: Any,
 ) -> None:
@@ -48,12 +47,15 @@ def panels(
     panel : paints one of them
     height : of the figure, inches
     last : what is done to the last panel when all are painted
+    titled : whether each has what it shows as its title, of a measure that one's
     shared : axes that panels share, as `subplots` takes them
     """
 
     def paint(figure: Figure) -> None:
         grid = np.atleast_1d(figure.subplots(-(-len(shown) // columns), columns, **shared)).ravel()
         for axes, one in zip(grid, shown, strict=False):
+            if titled:
+                axes.set_title(one.title if isinstance(one, Measure) else str(one), loc="left")
             panel(axes, one)
         for axes in grid[len(shown) :]:
             axes.set_visible(False)
@@ -62,7 +64,7 @@ def panels(
         if legend:
             figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
 
-    save(out, name, title, paint, (WIDE[0], height))
+    save(page, title, paint, (WIDE[0], height))
 
 
 def hatch(dashes: str, mark: str = "//") -> str:
@@ -100,7 +102,7 @@ def lanes_of(spans: Spans, gpus: Sequence[int]) -> list[tuple[int, int, int]]:
     return found
 
 
-def gantt(out: Path, name: str, title: str, spans: Spans, jobs: Sequence[str], nodes: Mapping[str, int]) -> None:
+def gantt(page: Page, title: str, spans: Spans, jobs: Sequence[str], nodes: Mapping[str, int]) -> None:
     """Draw `NAME.svg`: a lane a GPU, bars of the jobs that hold it.
 
     Parameters
@@ -130,4 +132,4 @@ def gantt(out: Path, name: str, title: str, spans: Spans, jobs: Sequence[str], n
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
 
-    save(out, name, title, paint, (WIDE[0], 1.2 + LANE * len(labels)))
+    save(page, title, paint, (WIDE[0], 1.2 + LANE * len(labels)))

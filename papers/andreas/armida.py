@@ -15,8 +15,7 @@ from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_rule
 from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.accounting import cost_of_spans
-from papers.andreas.bench import ANDREAS
-from papers.andreas.workloads import ARMIDA, read_workload
+from papers.andreas.bench import ANDREAS, ARMIDA, read_workload
 
 PERIOD_S = 300.0
 """ANDREAS, appendix B: the optimiser is called every 5 minutes, and at no other time."""

@@ -1,104 +1,74 @@
 """ANDREAS, Figures 2 and 3 (section V.B): the simulated campaign on a scenario, by number of nodes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench
-from papers.andreas.measures import CALL, ENERGY, MAKESPAN, SHOWN, SINGLE, TARDINESS, TOTAL, holds, over, savings_tables
-from papers.andreas.plotting import over_nodes
-from papers.andreas.workloads import scenario
-from papers.bench import Done
-from papers.measures import draws_text, table
-from papers.page import Claim, claims, number, write_page, write_runs
-from papers.runs import Means, means
+from papers.andreas import measures as m
+from papers.andreas.bench import EQUATION_1, OTHERS, OURS, ROWS, Bench, scenario
+from papers.results import Claim, Done, Page, claims, draws_text, means, number, table
 
 LONGEST_CALL = "decision_ms_max"
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A scenario and what the paper says of it.
+def figure2(bench: Bench, page: Page) -> None:
+    """The second scenario: the page, table and plot, into a folder."""
+    _write(bench, page, 2, "Figure 2: nodes of four V100 or two T4", 30.0, 25.0, ("a mean call takes", 10.0))
 
-    Attributes
+
+def figure3(bench: Bench, page: Page) -> None:
+    """The first scenario: the page, table and plot, into a folder."""
+    call = ("every call takes less than", 100.0)
+    _write(bench, page, 1, "Figure 3: nodes of two V100 or one T4", 62.0, 30.0, call)
+
+
+def _write(
+    bench: Bench, page: Page, number: int, title: str, total_pct: float, bar_pct: float, call: tuple[str, float]
+) -> None:
+    """Run the campaign; write the figure's page, table and plot.
+
+    Parameters
     ----------
     number : of the scenario, as the text counts
-    figure : that the text refers to
-    held : GPUs of the nodes, in words
-    total_pct : by how much less ANDREAS costs in all
-    bar_pct : what is to be reached here
-    call_ms : below which a call remains
-    always : whether that is said of every call; else of the mean
+    total_pct, bar_pct : by how much less ANDREAS costs in all, as printed, and what is to be reached here
+    call : what the paper says of every call or of a mean one, and the milliseconds below which it remains
     """
-
-    number: int
-    figure: int
-    held: str
-    total_pct: float
-    bar_pct: float
-    call_ms: float
-    always: bool
-
-
-def figure2(bench: Bench, out: Path) -> None:
-    """The second scenario: the page, table and plot, into a folder."""
-    write_campaign(bench, out, Scenario(2, 2, "nodes of four V100 or two T4", 30.0, 25.0, 10.0, always=False))
-
-
-def figure3(bench: Bench, out: Path) -> None:
-    """The first scenario."""
-    write_campaign(bench, out, Scenario(1, 3, "nodes of two V100 or one T4", 62.0, 30.0, 100.0, always=True))
-
-
-def write_campaign(bench: Bench, out: Path, one: Scenario) -> None:
-    """Run the campaign; write the figure's page, table and plot into a folder."""
-    name, title = f"figure{one.figure}", f"Figure {one.figure}: {one.held}"
     cases = [str(nodes) for nodes in bench.nodes]
-    done = bench.run([scenario(one.number, nodes) for nodes in bench.nodes], ROWS, bench.draws())
-    found = means(done)
-    write_runs(out, name, done)
-    over_nodes(out, name, title, done)
-    write_page(
-        __file__,
-        out,
-        name,
-        title=title,
-        held=one.held,
-        draws=draws_text(bench.seeds, SINGLE),
-        ordinal=("first", "second")[one.number - 1],
-        figure=one.figure,
-        table=table(found, "N", SHOWN),
-        savings=savings_tables(done, cases, OTHERS, "N"),
-        claims=claims([*_saved(one, done, cases), *_calls(one, done, found, cases)]),
+    done = page.runs(bench.run([scenario(number, nodes) for nodes in bench.nodes], ROWS, bench.draws()))
+    m.over_nodes(page, title, done)
+    page.write(
+        draws=draws_text(bench.seeds, m.SINGLE),
+        table=table(means(done), "N", m.SHOWN),
+        savings=m.savings_tables(done, cases, OTHERS, "N"),
+        claims=claims([*_saved(total_pct, bar_pct, done, cases), *_calls(*call, done, cases)]),
     )
 
 
-def _saved(one: Scenario, done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
+def _saved(total_pct: float, bar_pct: float, done: list[Done], cases: list[str]) -> list[Claim]:
     """What the paper prints of costs beside what came out."""
-    total, unprinted = over(TOTAL, done, cases, OTHERS), "plotted, not printed"
+    total, unprinted = m.over(m.TOTAL, done, cases, OTHERS), "plotted, not printed"
     result = (
-        ("total cost reduced on average by", f"{one.total_pct:g} %", TOTAL, OTHERS),
-        *((f"total cost below that of {other} by", "-", TOTAL, (other,)) for other in OTHERS),
-        ("energy cost below that of the others by", unprinted, ENERGY, OTHERS),
-        ("penalties of late jobs reduced by", "not printed", TARDINESS, OTHERS),
-        ("time to execute all jobs reduced by", unprinted, MAKESPAN, OTHERS),
+        ("total cost reduced on average by", f"{total_pct:g} %", m.TOTAL, OTHERS),
+        *((f"total cost below that of {other} by", "-", m.TOTAL, (other,)) for other in OTHERS),
+        ("energy cost below that of the others by", unprinted, m.ENERGY, OTHERS),
+        ("penalties of late jobs reduced by", "not printed", m.TARDINESS, OTHERS),
+        ("time to execute all jobs reduced by", unprinted, m.MAKESPAN, OTHERS),
     )
-    saved = [(said, paper, over(measure, done, cases, others)) for said, paper, measure, others in result]
-    first, *others = [Claim(said, paper, f"{less.text()} %", holds(less)) for said, paper, less in saved]
-    bar = Claim("at least, as jobcast's own bar", f"{one.bar_pct:g} %", first.here, total.mean >= one.bar_pct)
-    of_1 = [(case, over(TOTAL, done, [case], [EQUATION_1.title])) for case in cases]
-    beside = [Claim(f"N = {case}: below equation 1's by", "-", f"{less.text()} %", holds(less)) for case, less in of_1]
+    saved = [(said, paper, m.over(measure, done, cases, others)) for said, paper, measure, others in result]
+    first, *others = [Claim(said, paper, f"{less.text()} %", m.holds(less)) for said, paper, less in saved]
+    bar = Claim("at least, as jobcast's own bar", f"{bar_pct:g} %", first.here, total.mean >= bar_pct)
+    of_1 = [(case, m.over(m.TOTAL, done, [case], [EQUATION_1.title])) for case in cases]
+    beside = [
+        Claim(f"N = {case}: below equation 1's by", "-", f"{less.text()} %", m.holds(less)) for case, less in of_1
+    ]
     return [first, bar, *others, *beside]
 
 
-def _calls(one: Scenario, done: Sequence[Done], found: Means, cases: Sequence[str]) -> list[Claim]:
-    mean = [found[case, OURS][CALL.key] for case in cases]
+def _calls(said: str, call_ms: float, done: list[Done], cases: list[str]) -> list[Claim]:
+    found = means(done)
+    mean = [found[case, OURS][m.CALL.key] for case in cases]
     longest = max(each.figures[LONGEST_CALL] for each in done if each.name == OURS)
-    others = max(found[case, other][CALL.key] for case in cases for other in OTHERS)
-    here, said = (longest, "every call takes less than") if one.always else (sum(mean) / len(mean), "a mean call takes")
+    others = max(found[case, other][m.CALL.key] for case in cases for other in OTHERS)
+    here = longest if said.startswith("every") else sum(mean) / len(mean)
     known = f"{number(mean[0], 1)} to {number(mean[-1], 1)} ms in the mean, at most {number(longest, 1)}"
     than = f"{number(min(mean), 2)} against at most {number(others, 2)} ms"
     return [
-        Claim(said, f"{one.call_ms:g} ms", known, here < one.call_ms),
+        Claim(said, f"{call_ms:g} ms", known, here < call_ms),
         Claim("a call takes longer than those of the others", "yes", than, min(mean) > others),
     ]

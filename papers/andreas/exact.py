@@ -1,6 +1,6 @@
 """How far policies are from the exact optima of one call: of the cost-to-go, and of equation 1 (appendix A)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,28 +13,20 @@ from jobcast.schedulers.energy.andreas import outlook_of, queue_of
 from jobcast.schedulers.energy.exact import nodes_to_use, solve
 from jobcast.schedulers.energy.greedy_to_go import OWN, fits_node, land, lift, new_plan, total_eur
 from jobcast.schedulers.energy.objective import proxy_objective
-from jobcast.schedulers.energy.settings import EQUATION_1, AndreasSettings, ExactSettings
+from jobcast.schedulers.energy.settings import AndreasSettings, ExactSettings
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
-from papers.page import Claim, claims, grid, number, write_csv, write_page
+from papers.bench import read_settings
+from papers.results import Claim, Page, claims, grid, number, read_rows
 
 INSTANCES = 200
 BAR_PCT = 1.0
 SAME_EUR = 1e-6
 """Costs that differ by less are the same."""
 OURS, THOROUGH = "ANDREAS", "equation 1, thorough"
-COMPARED: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    OURS: ("andreas", {}),
-    "ANDREAS, MaxIt 2": ("andreas", {"max_iterations": 2}),
-    "equation 1": ("andreas", {"objective": EQUATION_1}),
-    "equation 1, caps": ("andreas", {"objective": EQUATION_1, "caps": True}),
-    THOROUGH: ("andreas", {"objective": EQUATION_1, "thorough": True}),
-    "equation 1, thorough, 4n": ("andreas", {"objective": EQUATION_1, "thorough": True, "force_nodes": True}),
-    "FIFO": ("energy_fifo", {}),
-    "EDF": ("edf", {}),
-    "PS": ("ps", {}),
-}
+ROWS = read_rows(Path(__file__).with_suffix(".csv"))
+COMPARED = {row["title"]: (row["policy"], read_settings(row["settings"])) for row in ROWS}
 OPTIMA = ("cost to go", "equation 1", "equation 1 with 4n")
 HEAD = ("policy", *(cell for name in OPTIMA for cell in (f"{name}: gap of the sums, %", "optimal, %")))
 
@@ -87,7 +79,7 @@ def to_go_eur(view: EnergyView, deployment: Deployment | None = None) -> float:
     return float(_least(queue, look, plan, *((none, none) if deployment is None else deployment)))
 
 
-def compare(views: Sequence[EnergyView]) -> Compared:
+def compare(views: list[EnergyView]) -> Compared:
     """Solve instances and ask policies for theirs."""
     optima = [np.array([to_go_eur(view) for view in views])]
     for forced in (False, True):
@@ -116,17 +108,15 @@ def gaps_pct(cost: Floats, optimum: Floats) -> Floats:
     return gaps
 
 
-def exact(bench: Bench, out: Path, count: int = INSTANCES) -> None:
+def exact(bench: Bench, page: Page, count: int = INSTANCES) -> None:
     """Write the page and the table of all instances into a folder."""
     views = [small(seed) for seed in range(count)]
     found = compare(views)
     columns = (*found.optima, *(row for cost in found.costs.values() for row in cost[:2]))
     rows = ((at, *(f"{value:.6g}" for value in row)) for at, row in enumerate(np.transpose(columns).tolist()))
     titles = (f"{title}: {name}" for title in found.costs for name in OPTIMA[:2])
-    write_csv(out, "exact", ("seed", *(f"optimum: {name}" for name in OPTIMA), *titles), rows)
-    write_page(
-        __file__,
-        out,
+    page.csv(("seed", *(f"optimum: {name}" for name in OPTIMA), *titles), rows)
+    page.write(
         count=count,
         most_jobs=MOST_JOBS,
         most_nodes=MOST_NODES,
@@ -143,7 +133,7 @@ def line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:
     return (title, *(cell for gap, share in cells for cell in (number(gap), number(share, 0))))
 
 
-def constraint(views: Sequence[EnergyView], found: Compared) -> str:
+def constraint(views: list[EnergyView], found: Compared) -> str:
     """What constraint 4n costs beyond the optimum, and how often it cannot be met as printed."""
     _, free, forced = found.optima
     short = sum(nodes_to_use(view) < min(len(view.active), len(view.cluster.kind_of)) for view in views)

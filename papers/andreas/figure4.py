@@ -1,8 +1,7 @@
 """ANDREAS, Figures 4 and 5 (appendix B): the schedule of Table V's eight jobs, and what the nodes draw."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -12,26 +11,25 @@ from jobcast.simulator.log import RunLog, Spans, by_job
 from jobcast.simulator.metrics import figures, tardiness_s
 from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import ROWS, Bench
-from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS
-from papers.andreas.plotting import power
-from papers.page import lines, number, result, write_csv, write_page
+from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS, power
 from papers.plotting import gantt
+from papers.results import Page, lines, number, result
 
 SHARED, TOGETHER = "armida-06", ("J6", "J10")
 URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"
 
 
-def figure4(bench: Bench, out: Path) -> None:
+def figure4(bench: Bench, page: Page) -> None:
     """Write both figures' page, table and plots into a folder."""
     scenario = armida_scenario()
     log = session(scenario).log
     nodes, cluster = scenario.place.names, scenario.facts.cluster
     held = dict(zip(nodes, cluster.kind_gpus[cluster.kind_of].tolist(), strict=True))
-    gantt(out, "figure4", "Figure 4: who holds which GPU", log.spans, scenario.job_ids, held)
-    power(out, "figure5", "Figure 5: power of the nodes", *power_over_time(log.spans, cluster), nodes)
-    write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), _segments(scenario, log))
+    gantt(page, "Figure 4: who holds which GPU", log.spans, scenario.job_ids, held)
+    power(page.named("figure5"), "Figure 5: power of the nodes", *power_over_time(log.spans, cluster), nodes)
+    page.csv(("job", "node", "gpus", "from_s", "until_s"), _segments(scenario, log))
     jobs, policies = lines(_jobs(scenario, log)), lines(_policies(scenario))
-    write_page(__file__, out, jobs=jobs, policies=policies, **_found(scenario, log))
+    page.write(jobs=jobs, policies=policies, **_found(scenario, log))
 
 
 def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:
@@ -110,7 +108,7 @@ def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str
     return scenario.place.names[found.node[here][0]] if here.any() else ""
 
 
-def _found(scenario: EnergyScene, log: RunLog) -> Mapping[str, str]:
+def _found(scenario: EnergyScene, log: RunLog) -> dict[str, str]:
     """What the paper tells of the schedule beside what came out."""
     met = shared(scenario, log, SHARED)
     together, share = _pairs(met), TOGETHER in {(one, other) for one, other, _ in met}

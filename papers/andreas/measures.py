@@ -1,13 +1,16 @@
-"""What is measured of runs, and what ANDREAS saves against others on the same draws."""
+"""What is measured of runs, what ANDREAS saves against others on the same draws, and the plots of both."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from jobcast.domain.energy import Floats
+from jobcast.pipelines.report.plots import plain_ticks, styles
 from papers.andreas.bench import OURS
-from papers.bench import Done
-from papers.measures import HOLDS, REVERSED, Floats, Interval, Measure, interval_of
-from papers.page import HOUR_S, grid, number
+from papers.plotting import panels
+from papers.results import HOLDS, HOUR_S, REVERSED, Done, Interval, Measure, Page, grid, interval_of, names_of, number
 
 ENERGY = Measure("energy_eur", "energy, EUR")
 TARDINESS = Measure("tardiness_eur", "tardiness, EUR")
@@ -65,3 +68,43 @@ def savings_tables(done: Sequence[Done], cases: Sequence[str], others: Sequence[
         f"Of each, %, over all {head}; the last column is of the sums over all draws:",
         grid(("against", *(one.word for one in SAVED), "total, of the sums"), (*every, last)),
     ]
+
+
+PANELS = (ENERGY, TOTAL, MAKESPAN, CALL)
+"""The paper's four: energy cost, total cost, time of the whole run, and of an optimiser's call."""
+TALL_PANEL = 2.7
+
+
+def over_nodes(page: Page, title: str, done: Sequence[Done]) -> None:
+    """Draw `NAME.svg`: means over draws by number of nodes, a line a policy, with their 95 % intervals."""
+    cases, names = names_of(done)
+    style, nodes = styles(names), [int(case) for case in cases]
+
+    def panel(axes: Axes, measure: Measure) -> None:
+        for label in names:
+            found = [interval_of(measure.of(done, case, label)) for case in cases]
+            axes.plot(nodes, [one.mean for one in found], marker="o", ms=3, label=label, **style[label].line)
+            low, high = [one.low for one in found], [one.high for one in found]
+            axes.fill_between(nodes, low, high, color=style[label].color, alpha=0.15, linewidth=0)
+        axes.set(xlabel="nodes", xticks=nodes)
+        if measure is CALL:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+
+    # The last is that of calls, on a logarithmic axis.
+    panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2, last=lambda axes: plain_ticks(axes.yaxis))
+
+
+def power(page: Page, title: str, instants_s: Floats, watts: Floats, nodes: Sequence[str]) -> None:
+    """Draw `NAME.svg`: watts of nodes over time, a panel a node; arguments as of `power_over_time`."""
+    hours = (instants_s - instants_s[0]) / HOUR_S
+    style = styles(nodes)
+
+    def panel(axes: Axes, node: str) -> None:
+        axes.step(hours, watts[:, nodes.index(node)], where="post", color=style[node].color)
+        axes.set_title(f"{node}, W", loc="left")
+        axes.set(ylim=(0, 1.08 * watts.max()), xlim=(0, hours[-1]))
+
+    height, last = 0.6 + 1.4 * len(nodes), partial(Axes.set_xlabel, xlabel="hours")
+    panels(page, title, nodes, panel, height=height, last=last, legend=False, sharex=True, sharey=True)

@@ -1,9 +1,8 @@
 """ANDREAS, Table III (section V.C): how far real energy costs are from predicted ones, on the jobs of Table V."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -11,8 +10,7 @@ from jobcast.domain.energy import EnergyCluster
 from jobcast.simulator.metrics import tardiness_eur
 from papers.andreas.armida import PERIOD_S, Session, armida_scenario, energy_eur, real_eur, session
 from papers.andreas.bench import Bench
-from papers.measures import draws_text, interval_of
-from papers.page import grid, number, result, write_csv, write_page
+from papers.results import Page, draws_text, grid, interval_of, number, result
 
 NOISES = (0.0, 0.05, 0.1)
 RESTARTS_S = (0.0, 60.0)
@@ -50,7 +48,7 @@ class Compared:
         return 100.0 * (1.0 - self.real_eur / self.calls_eur)
 
 
-def table3(bench: Bench, out: Path) -> None:
+def table3(bench: Bench, page: Page) -> None:
     """Write the table's page and CSV into a folder."""
     scenario, groups = armida_scenario(), []
     plan_eur = energy_eur(session(scenario).log)
@@ -60,24 +58,18 @@ def table3(bench: Bench, out: Path) -> None:
             made = session(scenario, noise=noise, restart_s=restart_s, seed=seed)
             group.append(compare(made, scenario.facts.cluster, plan_eur, (noise, restart_s), seed))
         groups.append(group)
-    write_csv(out, "table3", KEYS, ([f"{getattr(one, key):.6g}" for key in KEYS] for of in groups for one in of))
+    page.csv(KEYS, ([f"{getattr(one, key):.6g}" for key in KEYS] for of in groups for one in of))
     draws = draws_text(bench.seeds, "One draw")
-    write_page(__file__, out, draws=draws, table=grid(HEAD, map(_line, groups)), **_found(groups))
+    page.write(draws=draws, table=grid(HEAD, map(_line, groups)), **_found(groups))
 
 
 def compare(made: Session, cluster: EnergyCluster, plan_eur: float, case: tuple[float, float], seed: int) -> Compared:
     """A 'real' run beside the plan and beside what its calls expected; periods of which nothing is expected are out."""
     pairs = [(eur, real_eur(made.log, cluster, now_s, now_s + PERIOD_S)) for now_s, eur in made.calls]
     off = [abs(1.0 - real / expected) for expected, real in pairs if expected > 0.0]
-    return Compared(
-        *case,
-        seed,
-        plan_eur,
-        energy_eur(made.log),
-        sum(expected for expected, _ in pairs),
-        100.0 * float(np.mean(off)),
-        float(tardiness_eur(made.log).sum()),
-    )
+    calls_eur, per_call_pct = sum(expected for expected, _ in pairs), 100.0 * float(np.mean(off))
+    late_eur = float(tardiness_eur(made.log).sum())
+    return Compared(*case, seed, plan_eur, energy_eur(made.log), calls_eur, per_call_pct, late_eur)
 
 
 def _mean(values: Sequence[float], digits: int = 2) -> str:
@@ -100,7 +92,7 @@ def _line(group: Sequence[Compared]) -> tuple[str, ...]:
     )
 
 
-def _found(groups: Sequence[Sequence[Compared]]) -> Mapping[str, str]:
+def _found(groups: Sequence[Sequence[Compared]]) -> dict[str, str]:
     """What the paper says beside what came out, where noise and restarts are largest."""
     worst, runs = groups[-1], [one for group in groups for one in group]
     most = max(abs(one.plan_pct) for one in runs)

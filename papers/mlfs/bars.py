@@ -1,16 +1,9 @@
 """The paper's orders in completion time, deadline and accuracy ratio, each with a confidence interval over draws."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from papers.bench import Done
-from papers.measures import HOLDS, OPEN, REVERSED, Measure, draws_text, interval_of
-from papers.mlfs.bench import Bench
+from papers.mlfs.bench import Bench, scaled
 from papers.mlfs.measures import ACCURATE, DEADLINE, JCT, OVERHEAD, apart, relative
 from papers.mlfs.rows import BASELINES, MLF_H, MLF_RL, MLFS, MLFS_EXACT, MLFS_HOPEFUL, MLFS_STRANGE, SRTF
-from papers.mlfs.workloads import scaled
-from papers.page import grid, number, write_page, write_runs
-from papers.runs import names_of
+from papers.results import HOLDS, OPEN, REVERSED, Done, Measure, Page, draws_text, grid, interval_of, names_of, number
 
 SCALES = ("1", "3")
 MEASURES = (JCT, DEADLINE, ACCURATE)
@@ -26,24 +19,23 @@ MOST_MS, MOST_CPU_S = 20.0, 300.0
 """What a decision and a replay may take."""
 
 
-def bars(bench: Bench, out: Path) -> None:
+def bars(bench: Bench, page: Page) -> None:
     """Write the page and its table into a folder."""
-    done = bench.run([scaled(x) for x in SCALES], bench.rows, bench.seeds)
-    write_runs(out, "bars", done)
+    done = page.runs(bench.run([scaled(x) for x in SCALES], bench.rows, bench.seeds))
     cases, names = names_of(done)
     pairs = [(better, worse) for better, worse in PAIRS if better in names and worse in names]
     shown = bench.facts | {"draws": draws_text(len(bench.seeds), "one draw, which has no intervals")}
     for x, case in zip(SCALES, cases, strict=True):
         shown |= {f"table{x}": _table(done, case, names), f"orders{x}": _orders(done, case, pairs)}
-    write_page(__file__, out, **shown, times=_times(done, cases[-1], names))
+    page.write(**shown, times=_times(done, cases[-1], names))
 
 
-def _table(done: Sequence[Done], case: str, names: Sequence[str]) -> str:
+def _table(done: list[Done], case: str, names: list[str]) -> str:
     rows = [(name, *(interval_of(one.of(done, case, name)).text(one.digits) for one in MEASURES)) for name in names]
     return grid(("policy", *(one.title for one in MEASURES)), rows)
 
 
-def _orders(done: Sequence[Done], case: str, pairs: Sequence[tuple[str, str]]) -> str:
+def _orders(done: list[Done], case: str, pairs: list[tuple[str, str]]) -> str:
     """How many orders hold, and a row a pair."""
     rows, verdicts = [], []
     for better, worse in pairs:
@@ -58,12 +50,12 @@ def _orders(done: Sequence[Done], case: str, pairs: Sequence[tuple[str, str]]) -
     return f"{said}\n\n{grid(head, rows)}"
 
 
-def _told(measure: Measure, done: Sequence[Done], case: str, better: str, worse: str) -> tuple[str, str]:
+def _told(measure: Measure, done: list[Done], case: str, better: str, worse: str) -> tuple[str, str]:
     found = (relative if measure is JCT else apart)(measure, done, case, better, worse)
     return found.text(), found.verdict
 
 
-def _times(done: Sequence[Done], case: str, names: Sequence[str]) -> str:
+def _times(done: list[Done], case: str, names: list[str]) -> str:
     """Milliseconds of a decision and seconds of a replay, in the draw where they are largest."""
     rows = []
     for name in names:

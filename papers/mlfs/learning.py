@@ -1,15 +1,13 @@
 """MLFS, section 3.4: how MLF-RL learned, and what it reaches on workloads that it was not trained on."""
 
-from pathlib import Path
-
 from matplotlib.figure import Figure
 
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.sources import loaded_version
 from jobcast.schedulers.tasks.policies import MLF_POLICY
 from papers.mlfs.bench import Bench
-from papers.page import grid, number, write_page
 from papers.plotting import save
+from papers.results import Page, grid, number
 
 SHOWN = {
     "mean_jct_s": ("mean JCT, %", 100.0),
@@ -20,7 +18,7 @@ SHOWN = {
 }
 
 
-def learning(bench: Bench, out: Path) -> None:
+def learning(bench: Bench, page: Page) -> None:
     """Write the page and plot of the champion of `mlf-policy`; raises RegistryError where there is none."""
     version = open_registry(bench.home).resolve(MLF_POLICY)
     model = loaded_version(bench.home, MLF_POLICY, version.version)
@@ -32,7 +30,7 @@ def learning(bench: Bench, out: Path) -> None:
         axes.axhline(0.0, linewidth=0.8, linestyle=":")
         axes.set(xlabel="iteration", ylabel="reward beyond MLF-H's")
 
-    save(out, "learning", "Reward on workloads kept apart", paint)
+    save(page, "Reward on workloads kept apart", paint)
     rows = [
         (title, *(number(scale * ends[key], 2) for ends in (found.means, found.lows, found.highs)))
         for key, (title, scale) in SHOWN.items()
@@ -40,4 +38,4 @@ def learning(bench: Bench, out: Path) -> None:
     table = grid(("change against MLF-H", "mean", "from", "to"), rows)
     betas = ", ".join(f"{beta:.3g}" for beta in training.betas)
     facts = {"iterations": training.iterations, "jobs": training.jobs, "seed": training.seed, "betas": betas}
-    write_page(__file__, out, **facts, workloads=found.workloads, table=table)
+    page.write(**facts, workloads=found.workloads, table=table)

@@ -1,16 +1,13 @@
 """What is compared, and what the paper says of it: orders of policies and relative changes (MLFS, section 4.2.1)."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from papers.bench import Done
-from papers.measures import Interval, Measure, interval_of
 from papers.mlfs.bench import UNDER
-from papers.mlfs.rows import GANDIVA, GRAPHENE, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
-from papers.page import Claim, number, read_printed
-from papers.runs import By, Means, of_case
+from papers.mlfs.rows import GANDIVA, HYPERSCHED, MLF_H, MLF_RL, MLFS, RL, SLAQ, TENSORFLOW, TIRESIAS
+from papers.results import By, Claim, Done, Interval, Means, Measure, interval_of, number, of_case, read_rows
 
 Groups = tuple[tuple[str, ...], ...]
 """Policies from the best on; those of one group are about equal."""
@@ -30,50 +27,20 @@ BANDWIDTH = Measure("bandwidth_tb", "bandwidth, TB", 0)
 OVERHEAD = Measure("decision_ms_mean", "decision, ms")
 OVERLOADS = Measure("overloads", "overloads", 0)
 SHOWN = (MAKESPAN, JCT, SHORT, DEADLINE, WAIT, ACCURACY, ACCURATE, BANDWIDTH, OVERHEAD)
-
-OURS: Groups = ((MLFS,), (MLF_RL,), (MLF_H,))
-_JCT: Groups = (*OURS, (GRAPHENE,), (TIRESIAS, HYPERSCHED, RL, GANDIVA), (TENSORFLOW,), (SLAQ,))
-LEAST_LOADED: Groups = (*OURS, (HYPERSCHED,), (SLAQ,), (TIRESIAS, RL, GRAPHENE), (GANDIVA, TENSORFLOW))
-_LOADED: Groups = (*OURS, (HYPERSCHED,), (TIRESIAS, RL, GRAPHENE), (SLAQ,), (GANDIVA, TENSORFLOW))
-"""Accuracies at the lowest load, and at higher ones; the text tells that SLAQ falls behind those that cut JCT."""
-ORDERS: dict[Measure, Groups] = {
-    JCT: _JCT,
-    DEADLINE: (*OURS, (HYPERSCHED,), (GRAPHENE,), (TIRESIAS, RL, GANDIVA), (TENSORFLOW,), (SLAQ,)),
-    WAIT: _JCT,
-    ACCURACY: _LOADED,
-    ACCURATE: _LOADED,
-    BANDWIDTH: ((MLFS,), (MLF_RL,), (MLF_H, TENSORFLOW, GRAPHENE, TIRESIAS, HYPERSCHED, SLAQ, RL), (GANDIVA,)),
-    OVERHEAD: (
-        (GANDIVA,), (TENSORFLOW,), (TIRESIAS,), (GRAPHENE,), (HYPERSCHED,), (SLAQ,), (RL, MLF_RL), (MLF_H,), (MLFS,),
-    ),
-}  # fmt: skip
-AT_LEAST = {one: LEAST_LOADED if one.key.startswith("accuracy") else groups for one, groups in ORDERS.items()}
-"""Orders at the lowest load."""
+MEASURES = {one.key: one for one in (*SHOWN, URGENT, OVERLOADS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """By how much the paper says that a policy is better than another: on 20 servers, and in simulation."""
-
-    measure: Measure
-    better: str
-    worse: str
-    real_pct: float
-    simulated_pct: float
+def _orders(load: str) -> dict[Measure, Groups]:
+    rows = [row for row in read_rows(Path(__file__).with_name("orders.csv")) if row["load"] == load]
+    groups = [tuple(tuple(group.split(" ~ ")) for group in row["order"].split(" > ")) for row in rows]
+    return {MEASURES[row["measure"]]: of for row, of in zip(rows, groups, strict=True)}
 
 
-def _printed(load: str) -> tuple[Printed, ...]:
-    measures = {one.key: one for one in SHOWN}
-    rows = [row for row in read_printed(__file__, "printed.csv") if row["load"] == load]
-    told = [(float(row["real_pct"]), float(row["simulated_pct"])) for row in rows]
-    return tuple(
-        Printed(measures[row["measure"]], row["better"], row["worse"], *pct)
-        for row, pct in zip(rows, told, strict=True)
-    )
-
-
-PRINTED, PRINTED_LEAST = _printed("most"), _printed("least")
-"""At x = 3 on 20 servers and 4 in simulation, and at x = 1/4 and 1/2."""
+ORDERS = {load: _orders(load) for load in ("most", "least")}
+"""By load. Accuracies differ: the text tells that SLAQ falls behind those that cut JCT at higher ones."""
+PRINTED = read_rows(Path(__file__).with_name("printed.csv"))
+"""By how much a policy is better than another at the highest load (x = 3 on 20 servers, 4 in simulation) and at the
+lowest (x = 1/4 and 1/2)."""
 PRINTED_MS = {
     MLFS: 54, MLF_RL: 49, MLF_H: 40, GANDIVA: 23, TENSORFLOW: 28, TIRESIAS: 35, HYPERSCHED: 38, SLAQ: 40, RL: 49,
 }  # fmt: skip
@@ -112,16 +79,8 @@ def apart(measure: Measure, done: Sequence[Done], case: str, better: str, worse:
     return interval_of(-difference if measure.lower else difference)
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """How an order of the paper came out: pairs of its groups, and those that are not in its order."""
-
-    pairs: int
-    reversed: tuple[tuple[str, str], ...]
-
-
-def compare_order(measure: Measure, groups: Groups, found: By) -> Ordered:
-    """Check each pair of policies of two groups, of those that were run."""
+def compare_order(measure: Measure, groups: Groups, found: By) -> tuple[int, list[tuple[str, str]]]:
+    """How many pairs of policies of two groups were run, and those that are not in the order of their groups."""
     pairs = [
         (better, worse)
         for at, group in enumerate(groups)
@@ -131,7 +90,7 @@ def compare_order(measure: Measure, groups: Groups, found: By) -> Ordered:
         if better in found and worse in found
     ]
     wrong = [(b, w) for b, w in pairs if not _before(measure, found[b][measure.key], found[w][measure.key])]
-    return Ordered(len(pairs), tuple(wrong))
+    return len(pairs), wrong
 
 
 def _before(measure: Measure, better: float, worse: float) -> bool:
@@ -147,39 +106,37 @@ def order_text(measure: Measure, groups: Groups, found: Sequence[str]) -> str:
 
 def load_claims(least: str, most: str, found: Means, *, real: bool) -> list[Claim]:
     """Orders and relative changes at the highest and the lowest load; `real`: those that are printed of 20 servers."""
-    low, high = of_case(found, least), of_case(found, most)
-    orders = [*order_claims(most, ORDERS, high), *order_claims(least, AT_LEAST, low)]
-    return [*orders, *gain_claims(most, PRINTED, high, real=real), *gain_claims(least, PRINTED_LEAST, low, real=real)]
+    loads = {"most": (most, of_case(found, most)), "least": (least, of_case(found, least))}
+    orders = [
+        order_claim(case, measure, groups, by)
+        for load, (case, by) in loads.items()
+        for measure, groups in ORDERS[load].items()
+        if compare_order(measure, groups, by)[0]
+    ]
+    return [*orders, *(one for load, (case, by) in loads.items() for one in gain_claims(case, load, by, real=real))]
 
 
-def order_claims(case: str, orders: Mapping[Measure, Groups], found: By) -> list[Claim]:
-    """Orders of the paper by measure, of the policies that were run."""
-    made = (order_claim(case, measure, groups, found) for measure, groups in orders.items())
-    return [one for one in made if one is not None]
-
-
-def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim | None:
-    """An order of the paper; None where fewer than two of its groups were run."""
-    result = compare_order(measure, groups, found)
-    if not result.pairs:
-        return None
-    named = [f"{worse} before {better}" for better, worse in result.reversed[:MOST_PAIRS]]
-    more = len(result.reversed) - len(named)
-    here = f"{result.pairs - len(result.reversed)} of {result.pairs} pairs"
+def order_claim(case: str, measure: Measure, groups: Groups, found: By) -> Claim:
+    """An order of the paper, of the policies that were run."""
+    pairs, wrong = compare_order(measure, groups, found)
+    named = [f"{worse} before {better}" for better, worse in wrong[:MOST_PAIRS]]
+    more = len(wrong) - len(named)
+    here = f"{pairs - len(wrong)} of {pairs} pairs"
     if named:
         here += "; not: " + ", ".join(named) + (f" and {more} more" if more > 0 else "")
     said = order_text(measure, groups, list(found))
-    return Claim(f"{case}: order by {measure.word}", said, here, not result.reversed)
+    return Claim(f"{case}: order by {measure.word}", said, here, not wrong)
 
 
-def gain_claims(case: str, printed: Iterable[Printed], found: By, *, real: bool) -> list[Claim]:
+def gain_claims(case: str, load: str, found: By, *, real: bool) -> list[Claim]:
     """Relative changes that the paper prints, of the policies that were run."""
     made = []
-    for one in printed:
-        if one.better in found and one.worse in found:
-            here = gain_pct(one.measure, found[one.better], found[one.worse])
-            paper = one.real_pct if real else one.simulated_pct
-            text = f"{case}: {one.better} improves {one.worse} in {one.measure.word} by"
+    for row in PRINTED:
+        better, worse, measure = row["better"], row["worse"], MEASURES[row["measure"]]
+        if row["load"] == load and better in found and worse in found:
+            here = gain_pct(measure, found[better], found[worse])
+            paper = float(row["real_pct" if real else "simulated_pct"])
+            text = f"{case}: {better} improves {worse} in {measure.word} by"
             made.append(Claim(text, f"{paper:g} %", f"{number(here, 1)} %", here > 0))
     return made
 

@@ -1,18 +1,15 @@
 """How MLFS's figures show runs: a panel or a table a measure over x, and distributions of completion times."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import styles
-from papers.bench import Done
-from papers.measures import Measure, by_policy
 from papers.mlfs.rows import ROWS
 from papers.plotting import panels
-from papers.runs import Means, names_of, of_case
+from papers.results import Done, Means, Measure, Page, by_policy, names_of, of_case
 
 TITLES = tuple(row.title for row in ROWS)
 COLUMNS = 3
@@ -26,13 +23,13 @@ def tables_over_x(found: Means, measures: Sequence[Measure]) -> list[str]:
     return [part for case in cases for part in (f"## {case}", by_policy(of_case(found, case), measures))]
 
 
-def _styles(labels: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+def _styles(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Lines by which a policy looks alike in all figures."""
     known = styles([*TITLES, *(label for label in labels if label not in TITLES)])
     return {label: known[label].line for label in labels}
 
 
-def over_x(out: Path, name: str, title: str, found: Means, measures: Sequence[Measure]) -> None:
+def over_x(page: Page, title: str, found: Means, measures: Sequence[Measure]) -> None:
     """Draw `NAME.svg`: a panel a measure, a line a policy over the cases."""
     cases = list(dict.fromkeys(case for case, _ in found))
     style = _styles(list(dict.fromkeys(label for _, label in found)))
@@ -42,14 +39,13 @@ def over_x(out: Path, name: str, title: str, found: Means, measures: Sequence[Me
             values = [found[case, label][measure.key] * measure.scale for case in cases]
             axes.plot(range(len(cases)), values, marker="o", markersize=3, label=label, **line)
         axes.set_xticks(range(len(cases)), [case.removeprefix("x = ") for case in cases])
-        axes.set_title(measure.title, loc="left")
 
     columns = min(COLUMNS, len(measures))
     height = max(1.3, -(-len(measures) // columns)) * TALL_PANEL
-    panels(out, name, title, measures, panel, height=height, columns=columns)
+    panels(page, title, measures, panel, height=height, columns=columns)
 
 
-def jct_cdfs(out: Path, name: str, title: str, done: Sequence[Done], cases: Sequence[str]) -> None:
+def jct_cdfs(page: Page, title: str, done: Sequence[Done], cases: Sequence[str]) -> None:
     """Draw `NAME.svg`: distributions of completion times, a panel a case; draws put together."""
     style = _styles(names_of(done)[1])
 
@@ -59,6 +55,5 @@ def jct_cdfs(out: Path, name: str, title: str, done: Sequence[Done], cases: Sequ
             axes.plot(pooled / 60.0, np.linspace(0.0, 1.0, len(pooled)), label=label, **line)
         axes.set(xscale="log", xlabel="JCT, min", ylabel="share of jobs", ylim=(0, 1.02), xlim=(FIRST_MIN, None))
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_title(case, loc="left")
 
-    panels(out, name, title, cases, panel, height=1.4 * TALL_PANEL, columns=len(cases))
+    panels(page, title, cases, panel, height=1.4 * TALL_PANEL, columns=len(cases))

@@ -1,6 +1,6 @@
 """Who is compared, by the names of the paper, and what each of them goes by."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.schedulers.registry import find_policy
 from papers import bench
+from papers.results import read_rows
 
 BY_EARLIER, BY_MEASURED, EXACT, UNTOLD = "earlier", "measured", "oracle", "none"
 """Where forecasts of accuracies come from: a model of the curves of earlier jobs, one of measured curves of other
@@ -35,27 +36,14 @@ class Row(bench.Row):
     versions: tuple[tuple[str, int], ...] = ()
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Its forecasts and versions."""
         return {"forecasts": self.forecasts, "versions": dict(self.versions)}
 
 
-ROWS = (
-    Row(MLFS, "mlfs", forecasts=BY_EARLIER),
-    Row(MLFS_EXACT, "mlfs", forecasts=EXACT),
-    Row(MLFS_STRANGE, "mlfs", forecasts=BY_MEASURED),
-    Row(MLFS_HOPEFUL, "mlfs", {"give_up": "false"}, BY_MEASURED),
-    Row(MLF_H_C, "mlf_c", forecasts=BY_EARLIER),
-    Row(MLF_RL, "mlf_rl", forecasts=BY_EARLIER),
-    Row(MLF_H, "mlf_h"),
-    Row(GRAPHENE, "graphene"),
-    Row(TIRESIAS, "tiresias"),
-    Row(HYPERSCHED, "hypersched"),
-    Row(RL, "device_rl"),
-    Row(GANDIVA, "gandiva"),
-    Row(TENSORFLOW, "borg_fair"),
-    Row(SLAQ, "slaq"),
-    Row(SRTF, "srtf"),
+ROWS = tuple(
+    Row(row["title"], row["policy"], bench.read_settings(row["settings"]), row["forecasts"])
+    for row in read_rows(Path(__file__).with_suffix(".csv"))
 )
 POLICIES = tuple(dict.fromkeys(row.policy for row in ROWS))
 

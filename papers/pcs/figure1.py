@@ -1,19 +1,56 @@
-"""PCS, Figure 1 (section 2.2): three policies on four jobs and one GPU."""
+"""PCS, Figure 1 (section 2.2): three policies on four jobs and one GPU, the toy that tells them apart, as published."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.pipelines.report.plots import WIDE
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, excess_pct
-from papers.page import Claim, claims, grid, number, numbers, result, write_csv, write_page
 from papers.pcs.plotting import style_of
-from papers.pcs.toy import POLICIES, SIZES, SUBMIT, expected_ends, play_toy
 from papers.plotting import panels
+from papers.results import Claim, Page, claims, grid, number, numbers, result
+
+SUBMIT = (0.0, 0.0, 1.0, 10.0)
+SIZES = (10.0, 8.0, 1.0, 8.0)
+"""The text prints none; these are of the published figure's data, `data/fig1/fig1a.json`."""
+LEASE = 1.0  # PCS, footnote 1
+POLICIES = {"srsf": "Tiresias (SRSF)", "elastic_themis": "Themis", "elastic_fifo": "FIFO"}
+"""In the order of the figure's rows."""
+
+
+def toy_jobs(count: int) -> ElasticJobs:
+    """The first of the four jobs; a unit of time is a second."""
+    ones, none = np.ones(count), np.zeros(count)
+    return ElasticJobs(
+        submit_s=np.array(SUBMIT[:count]),
+        size_s=np.array(SIZES[:count]),
+        least=none,
+        most=ones,
+        model=np.zeros(count, dtype=np.int64),
+        stage_of=np.arange(count + 1),
+        stage_end=ones,
+        stage_most=ones,
+        speedup=np.array([[[0.0, 1.0], [0.0, 1.0]]]),
+        speed=np.ones((1, 1)),
+    )
+
+
+def play_toy(policy: str, arrived: int = len(SIZES)) -> RunLog:
+    """The first `arrived` jobs under a policy, to their end, each with the forecast made at its submission."""
+    settings = {"lease_s": str(LEASE)} if policy == "elastic_themis" else {}
+    jobs, rule = toy_jobs(arrived), make_policy(policy, None, settings)
+    return replay_elastic(ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.ones(1)), rule), predict=True)
+
+
+def expected_ends(policy: str) -> list[list[float]]:
+    """Completions of all jobs that have arrived as expected at each arrival; row k has k + 1 of them."""
+    return [play_toy(policy, arrived).end_s.tolist() for arrived in range(1, len(SIZES) + 1)]
+
 
 NAMES = tuple(f"J{index + 1}" for index in range(len(SIZES)))
 STEP = 8.0
@@ -21,40 +58,32 @@ STEP = 8.0
 PAPER = {"srsf": (11.25, 10, 46), "elastic_themis": (13.5, 0, 24), "elastic_fifo": (15.75, 500, 0)}
 """Mean JCT, peak unfairness % and mean prediction error %, of which the text prints the errors."""
 HEAD = ("policy", "mean JCT", "peak unfairness %", "mean error %", "paper", "errors by job", "unfairness by job")
-Ends = Mapping[str, list[list[float]]]
+Ends = dict[str, list[list[float]]]
 """By policy, completions of all jobs that have arrived as expected at each arrival."""
 
 
-def figure1(sources: object, out: Path) -> None:
+def figure1(sources: object, page: Page) -> None:
     """Write the figure's page, table and plot into a folder; no source is read."""
     logs = {policy: play_toy(policy) for policy in POLICIES}
     ends = {policy: expected_ends(policy) for policy in POLICIES}
-    _plot(out, ends)
+    _plot(page, ends)
     rows = [
         (policy, name, SUBMIT[job], SIZES[job], log.columns["predicted_end_s"][job], log.end_s[job])
         for policy, log in logs.items()
         for job, name in enumerate(NAMES)
     ]
-    write_csv(out, "figure1", ("policy", "job", "submission", "size", "forecast_end", "end"), rows)
+    page.csv(("policy", "job", "submission", "size", "forecast_end", "end"), rows)
     jobs = ", ".join(f"{name} of {size:g} at {at:g}" for name, size, at in zip(NAMES, SIZES, SUBMIT, strict=True))
     shared_s = play_toy("elastic_fair").jct_s
     unfair = {policy: excess_pct(log, shared_s) for policy, log in logs.items()}
     summary = grid(HEAD, (_line(policy, log, unfair[policy]) for policy, log in logs.items()))
-    write_page(__file__, out, jobs=jobs, summary=summary, expected=_expected(ends), **_found(logs, ends, unfair))
+    page.write(jobs=jobs, summary=summary, expected=_expected(ends), **_found(logs, ends, unfair))
 
 
 def _line(policy: str, log: RunLog, unfair: Floats) -> tuple[str, ...]:
     errors, paper = errors_pct(log), " / ".join(f"{value:g}" for value in PAPER[policy])
-    peak, mean = (number(float(value), 1) for value in (unfair.max(), errors.mean()))
-    return (
-        POLICIES[policy],
-        number(float(log.jct_s.mean())),
-        peak,
-        mean,
-        paper,
-        numbers(errors, 1),
-        numbers(unfair, 1),
-    )
+    jct, peak, mean = number(float(log.jct_s.mean())), number(float(unfair.max()), 1), number(float(errors.mean()), 1)
+    return (POLICIES[policy], jct, peak, mean, paper, numbers(errors, 1), numbers(unfair, 1))
 
 
 def _expected(ends: Ends) -> str:
@@ -66,7 +95,7 @@ def _expected(ends: Ends) -> str:
     return grid(head, rows)
 
 
-def _found(logs: Mapping[str, RunLog], ends: Ends, unfair: Mapping[str, Floats]) -> Mapping[str, str]:
+def _found(logs: dict[str, RunLog], ends: Ends, unfair: dict[str, Floats]) -> dict[str, str]:
     printed = []
     for name, (jct, peak, error) in PAPER.items():
         log, policy = logs[name], POLICIES[name]
@@ -84,7 +113,7 @@ def _found(logs: Mapping[str, RunLog], ends: Ends, unfair: Mapping[str, Floats])
     }
 
 
-def _plot(out: Path, ends: Ends) -> None:
+def _plot(page: Page, ends: Ends) -> None:
     labels = [f"{name}\nat {at:g}" for name, at in zip(NAMES, SUBMIT, strict=True)]
 
     def panel(axes: Axes, policy: str) -> None:
@@ -97,8 +126,5 @@ def _plot(out: Path, ends: Ends) -> None:
         if policy == next(iter(ends)):
             axes.set_ylabel("end as expected then")
 
-    def last(axes: Axes) -> None:
-        axes.set_ylim(0, None)
-
-    title = "Completion as expected at each arrival"
-    panels(out, "figure1", title, list(ends), panel, height=WIDE[1], columns=len(ends), last=last, sharey=True)
+    title, last = "Completion as expected at each arrival", partial(Axes.set_ylim, bottom=0)
+    panels(page, title, list(ends), panel, height=WIDE[1], columns=len(ends), last=last, sharey=True)

@@ -1,21 +1,16 @@
 """PCS, Figure 10 (section 5.4): wrong sizes, and a load other than the one that was searched for."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
 from jobcast.pipelines.report.plots import WIDE
-from papers.page import grid, number, result, write_csv, write_page, write_runs
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, Sources, Trial, behind, fresh_samples, tried
 from papers.pcs.plotting import TALL_PANEL, style_of
-from papers.pcs.runs import TITLES, Task, percent, run, share
-from papers.pcs.workloads import automl
+from papers.pcs.runs import TITLES, Task, automl, percent, run, share
 from papers.plotting import save
-from papers.runs import Means, means, run_all
+from papers.results import Means, Page, grid, means, number, result, run_all
 
 SEEDS = tuple(range(5))
 NOISES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -26,22 +21,18 @@ NEAR = 0.1
 SEARCHED, MISSED = "searched at 80 %", "searched at 60 %"
 
 
-def figure10(sources: Sources, out: Path) -> None:
+def figure10(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
-    done = run_all(run, _tasks(sources))
+    done = page.runs(run_all(run, _tasks(sources)))
     found = means(done)
-    write_runs(out, "figure10", done)
     loads = _at_another_load(sources)
     for name, values in loads.items():
         rows = [tuple(f"{value:.6g}" for value in one) for one in values]
-        write_csv(out, f"figure10-{name.replace(' %', '').replace(' ', '-')}", ("jct:mean", "error:mean"), rows)
+        page.named(f"figure10-{name.replace(' %', '').replace(' ', '-')}").csv(("jct:mean", "error:mean"), rows)
 
-    def paint(figure: Figure) -> None:
-        _paint(figure, found, loads)
-
-    save(out, "figure10", "Wrong sizes and loads", paint, (WIDE[0], 1.3 * TALL_PANEL))
+    save(page, "Wrong sizes and loads", _paint, (WIDE[0], 1.3 * TALL_PANEL), found, loads)
     off = behind(loads[MISSED], loads[SEARCHED])
-    write_page(__file__, out, seeds=len(SEEDS), table=_table(found), off=_off_table(off), **_found(found, off))
+    page.write(seeds=len(SEEDS), table=_table(found), off=_off_table(off), **_found(found, off))
 
 
 def _tasks(sources: Sources) -> list[Task]:
@@ -87,7 +78,7 @@ def _off_table(off: Floats) -> str:
     return grid(("off the front by at most", f"of the {len(off)} configurations searched at 60 %"), rows)
 
 
-def _found(found: Means, off: Floats) -> Mapping[str, str]:
+def _found(found: Means, off: Floats) -> dict[str, str]:
     afs, jcts = found[share(0.0), AFS]["mean_jct_s"], _over_noises(found, NAMES[0], "mean_jct_s")
     fifo, ours = (_over_noises(found, name, "mean_error_pct") for name in (FIFO, NAMES[1]))
     alike, near = float(np.corrcoef(fifo, ours)[0, 1]), float(np.mean(off <= NEAR))
@@ -100,7 +91,7 @@ def _found(found: Means, off: Floats) -> Mapping[str, str]:
     }
 
 
-def _paint(figure: Figure, found: Means, loads: Mapping[str, Floats]) -> None:
+def _paint(figure: Figure, found: Means, loads: dict[str, Floats]) -> None:
     left, middle, right = figure.subplots(1, 3)
     shares = [100 * noise for noise in NOISES]
     for name in (FIFO, *NAMES):

@@ -1,8 +1,5 @@
 """PCS, Figure 3 (section 3.2): Pareto fronts of mean JCT and prediction error for two virtual clusters."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,62 +7,49 @@ from matplotlib.figure import Figure
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.experiments.search.evaluation import Candidate, parse_objectives
 from jobcast.pipelines.report.plots import INK, WIDE
-from papers.page import HOUR_S, Claim, claims, grid, number, write_csv, write_page
-from papers.pcs.fronts import (
-    CLUSTERS,
-    MEANS,
-    NAMES,
-    SEARCHES,
-    Sources,
-    Trial,
-    fresh_samples,
-    picks,
-    tried,
-    uncovered,
-)  # fmt: skip
-from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
+from papers.pcs import fronts
+from papers.pcs.fronts import CLUSTERS, NAMES, Sources, fresh_samples, tried
 from papers.pcs.plotting import TALL_PANEL, style_of
+from papers.pcs.published import CONFIGURED, THEIRS, published_configs
 from papers.pcs.runs import PAPERS, TITLES, percent, share
 from papers.plotting import save
+from papers.results import HOUR_S, Claim, Page, claims, grid, number
 
 OBJECTIVES = parse_objectives("jct:mean,error:mean,error:p99")
-SEARCHED = parse_objectives(MEANS)
+SEARCHED = parse_objectives(fronts.MEANS)
 WITHIN = 0.02
 """A front matches a configuration that is nowhere better than some row of it by more."""
-Rows = Mapping[str, Floats]
+Rows = dict[str, Floats]
 """(3,) mean JCT in s, mean and p99 error in %, means over samples, by name; rows of the front are called by picks."""
-Chosen = Mapping[int, str]
+Chosen = dict[int, str]
 """Names of configurations by their picks."""
 
 
-def figure3(sources: Sources, out: Path) -> None:
+def figure3(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     found = tried([trial for cluster in CLUSTERS for trial in _trials(sources, cluster)], OBJECTIVES)
     for cluster, rows in found.items():
         table = [(name, *(f"{value:.6g}" for value in of)) for name, of in rows.items()]
-        write_csv(out, f"figure3-{cluster}", ("name", *(one.label for one in OBJECTIVES)), table)
+        page.named(f"figure3-{cluster}").csv(("name", *(one.label for one in OBJECTIVES)), table)
     chosen = {
-        cluster: {row.pick: name for name, row in picks(sources.front(key)).items()}
+        cluster: {row.pick: name for name, row in fronts.picks(sources.front(key)).items()}
         for cluster, key in CLUSTERS.items()
     }
 
-    def paint(figure: Figure) -> None:
-        _paint(figure, found, chosen)
-
-    save(out, "figure3", "Pareto fronts of two clusters", paint, (WIDE[0], 2 * TALL_PANEL))
+    save(page, "Pareto fronts of two clusters", _paint, (WIDE[0], 2 * TALL_PANEL), found, chosen)
     tables = [part for cluster, rows in found.items() for part in (f"## {cluster}", _table(rows, chosen[cluster]))]
     said = claims(claim for cluster, rows in found.items() for claim in _claims(cluster, rows))
-    write_page(__file__, out, tables=tables, claims=said)
+    page.write(tables=tables, claims=said)
 
 
-def _trials(sources: Sources, cluster: str) -> list[Trial]:
-    world, samples = fresh_samples(sources.data, SEARCHES[CLUSTERS[cluster]])
+def _trials(sources: Sources, cluster: str) -> list[fronts.Trial]:
+    world, samples = fresh_samples(sources.data, fronts.SEARCHES[CLUSTERS[cluster]])
     rows = sources.front(CLUSTERS[cluster]).rows
     candidates: dict[str, Candidate] = {str(row.pick): row.config for row in rows if row.pareto}
     candidates |= {TITLES[name]: name for name in PAPERS}
     if cluster == CONFIGURED:
         candidates |= published_configs(sources.data)
-    return [Trial(cluster, name, world, one, sample) for name, one in candidates.items() for sample in samples]
+    return [fronts.Trial(cluster, name, world, one, sample) for name, one in candidates.items() for sample in samples]
 
 
 def _split(rows: Rows) -> tuple[dict[str, Floats], dict[str, Floats]]:
@@ -101,13 +85,13 @@ def _claims(cluster: str, rows: Rows) -> list[Claim]:
         made.append(Claim(f"{cluster}: {said}", "small", result))
     for name in THEIRS:
         if name in others:
-            apart = float(uncovered(others[name][None, :2], front)[0])
+            apart = float(fronts.uncovered(others[name][None, :2], front)[0])
             said = f"{cluster}: {name} better than the front's nearest row by at most"
             made.append(Claim(said, f"our aim: {share(WITHIN)}", share(apart, 1), apart <= WITHIN))
     return made
 
 
-def _paint(figure: Figure, found: Mapping[str, Rows], chosen: Mapping[str, Chosen]) -> None:
+def _paint(figure: Figure, found: dict[str, Rows], chosen: dict[str, Chosen]) -> None:
     panels = figure.subplots(2, len(found))
     for column, (cluster, rows) in enumerate(found.items()):
         for axes, (measure, at) in zip(panels[:, column], (("mean", 1), ("p99", 2)), strict=True):

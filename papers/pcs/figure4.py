@@ -1,8 +1,7 @@
 """PCS, Figures 4 to 6 (section 5.2): AutoML apps on 16 GPUs, which the paper runs on a testbed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,13 +9,11 @@ from matplotlib.figure import Figure
 from jobcast.pipelines.report.plots import WIDE
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.metrics import errors_pct, unfairness_pct
-from papers.page import number, numbers, result, write_page, write_runs
 from papers.pcs.fronts import APPS, NAMES, Sources
 from papers.pcs.plotting import TALL_PANEL, distributions, scatter, style_of
-from papers.pcs.runs import TITLES, Task, by_policy, percents, policies, run
-from papers.pcs.workloads import automl
+from papers.pcs.runs import TITLES, Task, automl, by_policy, percents, policies, run
 from papers.plotting import save
-from papers.runs import By, Done, Means, means, of_case, pooled, run_all
+from papers.results import By, Means, Page, Replayed, means, number, numbers, of_case, pooled, result, run_all
 
 SEEDS = tuple(range(5))
 OVERHEADS_S = (0.0, 10.0, 30.0)
@@ -28,20 +25,21 @@ JCT, BALANCED, PREDICTABLE = NAMES
 AFS, TIRESIAS, THEMIS = TITLES["afs"], TITLES["srsf"], TITLES["elastic_themis"]
 
 
-def figure4(sources: Sources, out: Path) -> None:
+def figure4(sources: Sources, page: Page) -> None:
     """Write the figures' page, table and plots into a folder."""
     chosen = sources.configs(APPS)
     tasks = [task for cost_s in OVERHEADS_S for task in _tasks(_case(cost_s), chosen, cost_s)]
     tasks += _tasks(HALVING, chosen, TOLD_S, halving=True)
     tasks += [Task(IDEAL, name, automl(seed), config=config) for seed in SEEDS for name, config in chosen.items()]
-    done = run_all(run, tasks)
+    done = page.runs(run_all(run, tasks))
     found = means(done)
-    write_runs(out, "figure4", done)
-    _plots(out, [one for one in done if one.case == _case(TOLD_S)], found)
     others, rows = [cost_s for cost_s in OVERHEADS_S if cost_s != TOLD_S], of_case(found, _case(TOLD_S))
-    write_page(
-        __file__,
-        out,
+    testbed = [one for one in done if one.case == _case(TOLD_S)]
+    save(page, "Prediction errors of AutoML apps", _errors_plot, WIDE, testbed)
+    save(page.named("figure5"), "Performance and predictability", _trade_off, WIDE, rows)
+    title, size = "Unfairness, and simulation against testbed", (WIDE[0], 2 * TALL_PANEL)
+    save(page.named("figure6"), title, _fair, size, testbed, found)
+    page.write(
         seeds=len(SEEDS),
         cost=TOLD_S,
         table=by_policy(found, _case(TOLD_S)),
@@ -56,7 +54,7 @@ def _case(cost_s: float) -> str:
     return f"testbed, {cost_s:g} s"
 
 
-def _tasks(case: str, chosen: Mapping[str, WfqConfig], cost_s: float, *, halving: bool = False) -> list[Task]:
+def _tasks(case: str, chosen: dict[str, WfqConfig], cost_s: float, *, halving: bool = False) -> list[Task]:
     made, fair = [], TITLES["elastic_fair"]
     for seed in SEEDS:
         scenario = automl(seed, halving=halving)
@@ -71,7 +69,7 @@ def _of(rows: By, names: Sequence[str], figure: str) -> list[float]:
     return [rows[name][figure] for name in names]
 
 
-def _errors(rows: By) -> Mapping[str, str]:
+def _errors(rows: By) -> dict[str, str]:
     """What the paper says of prediction errors beside what came out."""
     others, of = (AFS, TIRESIAS, THEMIS), partial(_of, rows)
     lower = 100 * (1 - max(of(NAMES, "p90_error_pct")) / min(of(others, "p90_error_pct")))
@@ -92,7 +90,7 @@ def _errors(rows: By) -> Mapping[str, str]:
     }
 
 
-def _times(rows: By) -> Mapping[str, str]:
+def _times(rows: By) -> dict[str, str]:
     """What the paper says of completion times and unfairness beside what came out."""
     tail_jct, tail_afs = _of(rows, (JCT, AFS), "p90_jct_s")
     ours, *others = _of(rows, (JCT, AFS, TIRESIAS), "mean_jct_s")
@@ -107,31 +105,23 @@ def _times(rows: By) -> Mapping[str, str]:
     }
 
 
-def _plots(out: Path, done: list[Done], found: Means) -> None:
-    def errors(figure: Figure) -> None:
-        pool, axes = pooled(done, errors_pct), figure.subplots()
-        shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
-        distributions(axes, shown, "prediction error, %", 200.0)
-        axes.set_ylim(0.5, 1.01)
-
-    def trade(figure: Figure) -> None:
-        rows = of_case(found, _case(TOLD_S))
-        names = (*NAMES, AFS, TIRESIAS, THEMIS)
-        for axes, one in zip(figure.subplots(1, 2), ("mean", "p90"), strict=True):
-            points = {name: (rows[name][f"{one}_jct_s"] / 60, rows[name][f"{one}_error_pct"]) for name in names}
-            scatter(axes, points, f"{one} JCT, minutes", f"{one} prediction error, %")
-            axes.margins(0.18)
-            axes.set_ylim(0, None)
-
-    def fair(figure: Figure) -> None:
-        _fair(figure, done, found)
-
-    save(out, "figure4", "Prediction errors of AutoML apps", errors)
-    save(out, "figure5", "Performance and predictability", trade)
-    save(out, "figure6", "Unfairness, and simulation against testbed", fair, (WIDE[0], 2 * TALL_PANEL))
+def _errors_plot(figure: Figure, done: list[Replayed]) -> None:
+    pool, axes = pooled(done, errors_pct), figure.subplots()
+    shown = {name: pool[name] for name in (*NAMES, TIRESIAS, AFS, THEMIS)}
+    distributions(axes, shown, "prediction error, %", 200.0)
+    axes.set_ylim(0.5, 1.01)
 
 
-def _fair(figure: Figure, done: list[Done], found: Means) -> None:
+def _trade_off(figure: Figure, rows: By) -> None:
+    names = (*NAMES, AFS, TIRESIAS, THEMIS)
+    for axes, one in zip(figure.subplots(1, 2), ("mean", "p90"), strict=True):
+        points = {name: (rows[name][f"{one}_jct_s"] / 60, rows[name][f"{one}_error_pct"]) for name in names}
+        scatter(axes, points, f"{one} JCT, minutes", f"{one} prediction error, %")
+        axes.margins(0.18)
+        axes.set_ylim(0, None)
+
+
+def _fair(figure: Figure, done: list[Replayed], found: Means) -> None:
     left, right = figure.subplots(2, 1)
     unfair = pooled(done, unfairness_pct)
     distributions(left, {name: unfair[name] for name in (JCT, AFS, THEMIS)}, "unfairness, %", 300.0)

@@ -1,20 +1,16 @@
 """PCS, Figure 8 (section 5.3): Gavel's continuous-multiple workload at four jobs an hour on 64 GPUs."""
 
-from pathlib import Path
-
-from papers.page import Claim, claims, number, write_page, write_runs
 from papers.pcs.fronts import GAVEL, LIGHT, NAMES, Sources
 from papers.pcs.plotting import jct_and_errors
-from papers.pcs.runs import SHOWN, TITLES, Task, by_policy, percent, percents, policies, run
-from papers.pcs.workloads import JOBS, gavel
-from papers.runs import Means, means, of_case, run_all
+from papers.pcs.runs import JOBS, SHOWN, TITLES, Task, by_policy, gavel, percent, percents, policies, run
+from papers.results import Claim, Means, Page, claims, means, number, of_case, run_all
 
 SEEDS = tuple(range(5))
 AT_WIDTH, ON_ONE = "run times at a job's width", "run times on one GPU"
 FRONTS = {AT_WIDTH: GAVEL, ON_ONE: LIGHT}
 
 
-def figure8(sources: Sources, out: Path) -> None:
+def figure8(sources: Sources, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     tasks = []
     for case, key in FRONTS.items():
@@ -23,13 +19,12 @@ def figure8(sources: Sources, out: Path) -> None:
             scenario = gavel(seed, at_width=case == AT_WIDTH)
             tasks += [Task(case, name, scenario, config=config) for name, config in chosen.items()]
             tasks += policies(case, scenario, SHOWN)
-    done = run_all(run, tasks)
+    done = page.runs(run_all(run, tasks))
     found = means(done)
-    write_runs(out, "figure8", done)
-    jct_and_errors(out, "figure8", f"Workload 3, {AT_WIDTH}", of_case(found, AT_WIDTH))
+    jct_and_errors(page, f"Workload 3, {AT_WIDTH}", of_case(found, AT_WIDTH))
     tables = {"at_width": by_policy(found, AT_WIDTH), "on_one": by_policy(found, ON_ONE)}
     said = claims(claim for case in FRONTS for claim in _claims(found, case))
-    write_page(__file__, out, seeds=len(SEEDS), jobs=JOBS, **tables, claims=said)
+    page.write(seeds=len(SEEDS), jobs=JOBS, **tables, claims=said)
 
 
 def _claims(found: Means, case: str) -> list[Claim]:

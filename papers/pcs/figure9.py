@@ -1,6 +1,7 @@
 """PCS, Figure 9 (section 5.4): what simulations and searches cost, and what the parameterisation is worth."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,19 +9,127 @@ import click
 import numpy as np
 from matplotlib.figure import Figure
 
+from jobcast.domain.elastic import Floats
+from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal
+from jobcast.pipelines.experiments.search.pareto_search import draw_samples, run_hash, search_front
+from jobcast.pipelines.experiments.search.proposers import pareto_mask
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw, workload_of
 from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
-from papers.page import claims, lines, number, result, write_csv, write_page
-from papers.pcs import pareto_points as points
-from papers.pcs.fronts import APPS, SEARCHES, Sources, search
-from papers.pcs.measured import THEIRS, published_configs
-from papers.pcs.pareto_points import AT, SPACES, Found, pareto_points
+from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, THEMIS, Searching, Sources, search, uncovered
 from papers.pcs.plotting import TALL_PANEL
-from papers.pcs.workloads import GPUS, LOAD, published
+from papers.pcs.published import THEIRS, published_configs
+from papers.pcs.runs import GPUS, LOAD, published
 from papers.plotting import save
-from papers.runs import WORKERS
+from papers.results import WORKERS, Claim, Page, claims, grid, lines, number, result
+
+SPACES = {
+    "parameters-linear": "T, W, zeta_min, published scales",
+    "raw-linear": "raw, published scales",
+    "parameters": "T, W, zeta_min",
+    "raw": "raw, logarithmic",
+}
+PUBLISHED = tuple(SPACES)[:2]
+"""Those that the paper compares."""
+OF = (THEMIS, CLUSTERS["ee9e8c"])
+SEEDS = tuple(range(5))
+AT = (128, 256, 512, 1024)
+"""Configurations tried. PCS, Figure 9c."""
+JOBS = 100
+"""Of the sample that is searched on, and of each of the fresh ones that fronts are judged on ..."""
+FRESH = 3
+"""... so many."""
+NEAR = 0.01
+"""A point is found by a configuration that is worse than it by no more in either objective."""
+PAPER = {PUBLISHED[0]: (30, 60, 70, 95), PUBLISHED[1]: (20, 46, 47, 90)}
+"""Shares that the paper's figure shows, %."""
+Fronts = Mapping[str, Sequence[Floats]]
+"""By space, (n, n_objectives) on fresh samples, of the configurations that led after each number of `AT`."""
+Found = Mapping[str, Mapping[str, Floats]]
+"""By search and space, (n_seeds, len(AT)) shares of the """
+
+
+def pareto_points(data: Path, journal: Path) -> tuple[Found, Found]:
+    """Shares of the points that the paper's two spaces have together, and of those that all four have.
+
+    `journal` : file of what was simulated already, which is not simulated again
+    """
+    # Seed by seed, so that an interruption leaves whole ones on file.
+    made = [{key: _fronts(data, SEARCHES[key], seed, journal) for key in OF} for seed in SEEDS]
+    fronts = {key: [one[key] for one in made] for key in OF}
+    pairs = {key: [{space: one[space] for space in PUBLISHED} for one in of] for key, of in fronts.items()}
+    return _shares(pairs), _shares(fronts)
+
+
+def _shares(fronts: Mapping[str, Sequence[Fronts]]) -> Found:
+    return {
+        key: {space: np.array([found_shares(one)[space] for one in of]) for space in of[0]}
+        for key, of in fronts.items()
+    }
+
+
+def found_shares(fronts: Fronts) -> dict[str, list[float]]:
+    """By space, the share of the points that no other of any space beats which are found after each number tried."""
+    values = np.concatenate([one for of in fronts.values() for one in of])
+    points = values[pareto_mask(values)]
+    return {space: [float(np.mean(uncovered(points, one) <= NEAR)) for one in of] for space, of in fronts.items()}
+
+
+def _fronts(data: Path, searching: Searching, seed: int, journal: Path) -> Fronts:
+    (workload, world), made = searching.place(data), {}
+    for space in SPACES:
+        sampling = Sampling(JOBS, searching.load, searching.gaps)
+        request = replace(searching.request(space, seed), sampling=sampling, samples=1, test_samples=FRESH)
+        request = replace(request, evaluations=max(AT))
+        history = search_front(workload, world, request, journal=journal).history
+        values, configs = np.array([one.values for one in history]), [one.config for one in history]
+        best = [np.flatnonzero(pareto_mask(values[:count])) for count in AT]
+        leading = np.unique(np.concatenate(best))
+        kept = Journal(journal, run_hash(workload, world, request))
+        judge = Evaluator(world, request.objectives, draw_samples(workload, request), kept)
+        fresh = judge.evaluate([configs[at] for at in leading], [f"test-{one}" for one in range(FRESH)]).mean(axis=1)
+        made[space] = [fresh[np.searchsorted(leading, one)] for one in best]
+        click.echo(f"  {searching.about}, seed {seed}, {space}", err=True)
+    return made
+
+
+def write_points(page: Page, found: Found) -> None:
+    """Write a CSV file: a row a search, space and seed."""
+    rows = [
+        (key, space, seed, *(f"{value:.4f}" for value in shares))
+        for key, of in found.items()
+        for space, values in of.items()
+        for seed, shares in zip(SEEDS, values, strict=True)
+    ]
+    page.named("figure9c").csv(("workload", "space", "seed", *map(str, AT)), rows)
+
+
+def points_table(found: Found) -> str:
+    """Shares, %: medians over seeds and their range."""
+    rows = [
+        (SEARCHES[key].about, SPACES[space], *(_told(values[:, at]) for at in range(len(AT))))
+        for key, of in found.items()
+        for space, values in of.items()
+    ]
+    return grid(("workload", "searched over", *(f"after {count:,}" for count in AT)), rows)
+
+
+def _told(shares: Floats) -> str:
+    return f"{100 * np.median(shares):.0f} ({100 * shares.min():.0f} to {100 * shares.max():.0f})"
+
+
+def points_claims(found: Found) -> list[Claim]:
+    """Whether the parameterised search is ahead of the raw one on the published scales."""
+    made = []
+    for at, count in enumerate(AT):
+        paper = " against ".join(str(PAPER[space][at]) for space in PUBLISHED)
+        for key, of in found.items():
+            ours = [100 * float(np.median(of[space][:, at])) for space in PUBLISHED]
+            said = f"{SEARCHES[key].about}: points found after {count:,}, parameterised against raw"
+            made.append(Claim(said, f"{paper} %", f"{ours[0]:.0f} against {ours[1]:.0f} %", ours[0] > ours[1]))
+    return made
+
 
 CLUSTER = "0e4a51"
 COUNTS = (300, 1000, 3000, 10_000)
@@ -43,44 +152,39 @@ class Timed:
     forecast_s: float
 
 
-def figure9(sources: Sources, out: Path) -> None:
+def figure9(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     pair, all_four = pareto_points(sources.data, sources.fronts.parent / JOURNAL)
     timed, ticks = _timings(sources.data), _paper_sized(sources.data)
-    _write_times(out, timed, ticks)
-    points.write_points(out, all_four)
+    _write_times(page, timed, ticks)
+    write_points(page, all_four)
 
-    def paint(figure: Figure) -> None:
-        _paint(figure, timed, ticks, all_four)
-
-    save(out, "figure9", "What a search costs, and finds", paint, (WIDE[0], 2.2 * TALL_PANEL))
+    save(page, "What a search costs, and finds", _paint, (WIDE[0], 2.2 * TALL_PANEL), timed, ticks, all_four)
     one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
     minutes = ticks[-1][1] / 60
-    write_page(
-        __file__,
-        out,
+    page.write(
         cluster=CLUSTER,
         load=100 * LOAD,
         evaluations=EVALUATIONS,
         sample_jobs=SAMPLE_JOBS,
         workers=WORKERS,
         timed=lines(map(_line, timed)),
-        seeds=len(points.SEEDS),
-        jobs=points.JOBS,
-        fresh=points.FRESH,
-        near=100 * points.NEAR,
-        pair=points.points_table(pair),
-        all_four=points.points_table(all_four),
+        seeds=len(SEEDS),
+        jobs=JOBS,
+        fresh=FRESH,
+        near=100 * NEAR,
+        pair=points_table(pair),
+        all_four=points_table(all_four),
         one=result(f"{one.forecast_s:.2f} s"),
         search=result(f"{minutes:.1f} minutes, {WORKERS} processes", minutes < 60),
-        claims=claims(points.points_claims(pair)),
+        claims=claims(points_claims(pair)),
     )
 
 
-def _write_times(out: Path, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
+def _write_times(page: Page, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
     rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
-    write_csv(out, "figure9a", ("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
-    write_csv(out, "figure9b", ("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
+    page.named("figure9a").csv(("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
+    page.named("figure9b").csv(("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
 
 
 def _timings(data: Path) -> list[Timed]:

@@ -1,10 +1,9 @@
 """The searches that the figures choose configurations from (PCS, sections 3.3 and 5.1)."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import click
 import numpy as np
@@ -12,16 +11,16 @@ import numpy as np
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.search import workload_samples
 from jobcast.pipelines.experiments.search.evaluation import Candidate, Objective, World, parse_objectives, simulated
 from jobcast.pipelines.experiments.search.front import Front, Row, read_front, write_front
 from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchRequest, draw_samples, search_front
 from jobcast.pipelines.experiments.search.proposers import FLOOR
-from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.page import HOUR_S, grid, number, write_csv, write_page
-from papers.pcs import workloads
-from papers.runs import WORKERS, in_parallel
+from papers.pcs import runs
+from papers.results import HOUR_S, WORKERS, Page, grid, in_parallel, number
 
+RESAMPLED = workload_samples.RESAMPLED
 MEANS, TAIL = "jct:mean,error:mean", "jct:mean,error:p99"
 """SetPreference for workloads 1 and 2, and for workload 3. PCS, section 3.2."""
 COLLECTED = 1000
@@ -72,83 +71,66 @@ class Searching:
     about: str
     history: Callable[[Path], ElasticScene]
     objectives: str = MEANS
-    jobs: int = workloads.APPS
+    jobs: int = runs.APPS
     load: float | None = None
-    gaps: str = EXPONENTIAL
+    gaps: str = workload_samples.EXPONENTIAL
     evaluations: int = 600
+
+    def place(self, data: Path) -> tuple[workload_samples.Workload, World]:
+        """What samples are drawn from, and the GPUs that they run on."""
+        scenario = self.history(data)
+        return workload_samples.workload_of(scenario), World(scenario.workload.cluster, scenario.place.gpu_types)
 
     def request(self, space: str = "parameters", seed: int = 0) -> SearchRequest:
         """As the search takes it; `space` and `seed` of `SearchRequest`."""
-        return SearchRequest(
-            parse_objectives(self.objectives),
-            evaluations=self.evaluations,
-            sampling=Sampling(self.jobs, self.load, self.gaps),
-            space=space,
-            seed=seed,
-        )
+        objectives = parse_objectives(self.objectives)
+        sampling = workload_samples.Sampling(self.jobs, self.load, self.gaps)
+        return SearchRequest(objectives, evaluations=self.evaluations, sampling=sampling, space=space, seed=seed)
 
 
 def _apps(data: Path) -> ElasticScene:
-    return workloads.automl(HISTORY, COLLECTED)
+    return runs.automl(HISTORY, COLLECTED)
 
 
 def _themis(data: Path) -> ElasticScene:
-    return workloads.themis(data, HISTORY, COLLECTED)
+    return runs.themis(data, HISTORY, COLLECTED)
 
 
 def _gavel(*, at_width: bool) -> Callable[[Path], ElasticScene]:
-    return lambda data: workloads.gavel(HISTORY, COLLECTED, at_width=at_width)
+    return lambda data: runs.gavel(HISTORY, COLLECTED, at_width=at_width)
 
 
 def _cluster(name: str) -> Callable[[Path], ElasticScene]:
-    return lambda data: workloads.published(data, name, jobs=None)
+    return lambda data: runs.published(data, name, jobs=None)
 
 
 APPS, APPS_60, GAVEL, LIGHT = "workload-1", "workload-1-load-60", "workload-3", "workload-3-light"
 THEMIS = "themis1"
-CLUSTERS: Mapping[str, str] = MappingProxyType({name: f"workload-2-{name}" for name in workloads.CLUSTERS})
-SEARCHES: Mapping[str, Searching] = MappingProxyType(
-    {
-        APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=workloads.LOAD),
-        THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=workloads.LOAD),
-        APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
-        **{
-            key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()
-        },
-        GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
-        LIGHT: Searching(
-            "Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=workloads.JOBS, evaluations=300
-        ),
-    }
-)
+CLUSTERS = {name: f"workload-2-{name}" for name in runs.CLUSTERS}
+SEARCHES = {
+    APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=runs.LOAD),
+    THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=runs.LOAD),
+    APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
+    **{key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()},
+    GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
+    LIGHT: Searching("Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=runs.JOBS, evaluations=300),
+}
 
 
-def search(
-    data: Path,
-    searching: Searching,
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    space: str = "parameters",
-    seed: int = 0,
-) -> Searched:
-    """Carry a search out; arguments as of `search_front` and `Searching.request`."""
-    scenario = searching.history(data)
-    world, request = World(scenario.workload.cluster, scenario.place.gpu_types), searching.request(space, seed)
-    return search_front(workload_of(scenario), world, request, jobs=WORKERS, progress=progress)
+def search(data: Path, searching: Searching, progress: Callable[[int, int], None] | None = None) -> Searched:
+    """Carry a search out; `progress` as of `search_front`."""
+    return search_front(*searching.place(data), searching.request(), jobs=WORKERS, progress=progress)
 
 
-def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]]:
+def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[workload_samples.Sample]]:
     """The GPUs of a search, and the samples on which its front was judged."""
-    scenario = searching.history(data)
-    samples = draw_samples(workload_of(scenario), searching.request())
-    return World(scenario.workload.cluster, scenario.place.gpu_types), [
-        one for name, one in samples.items() if name.startswith("test")
-    ]
+    workload, world = searching.place(data)
+    samples = draw_samples(workload, searching.request())
+    return world, [one for name, one in samples.items() if name.startswith("test")]
 
 
-def fronts(sources: Sources, out: Path) -> None:
+def fronts(sources: Sources, page: Page) -> None:
     """Write every search's front, the configurations that it tried, and the page into a folder."""
-    out.mkdir(parents=True, exist_ok=True)
     parts = []
     # Of the published workload 1 only Figure 9c makes use, by searches of its own.
     for key, searching in SEARCHES.items():
@@ -156,13 +138,13 @@ def fronts(sources: Sources, out: Path) -> None:
             continue
         begin_s = time.monotonic()
         found = search(sources.data, searching)
-        write_front(found.front, out / f"{key}.parquet")
+        write_front(found.front, page.named(key).file("parquet"))
         labels = [one.label for one in found.front.objectives]
-        write_csv(out, f"{key}-tried", (*labels, "queues"), _tried(found))
+        page.named(f"{key}-tried").csv((*labels, "queues"), _tried(found))
         parts += [f"## {searching.about}", _page(found.front, len(found.history))]
         click.echo(f"  {key} ({time.monotonic() - begin_s:.0f} s)", err=True)
     shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in SHARES)
-    write_page(__file__, out, shares=shares, fronts=parts)
+    page.write(shares=shares, fronts=parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +155,7 @@ class Trial:
     name: str
     world: World
     candidate: Candidate
-    sample: Sample
+    sample: workload_samples.Sample
 
 
 def tried(trials: Sequence[Trial], objectives: Sequence[Objective]) -> dict[str, dict[str, Floats]]:

@@ -1,7 +1,6 @@
 """Plots of PCS's figures: distributions, trade-offs and bars by policy, which looks alike in all of them."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 from jobcast.pipelines.report.plots import INK, WIDE, Style, legend_beside, styles, thin_cdf
 from papers.pcs.runs import TITLES
 from papers.plotting import hatch, save
+from papers.results import Page
 
 PCS = ("PCS-jct", "PCS-bal", "PCS-pred")
 ALWAYS = (
@@ -44,7 +44,7 @@ def scatter(axes: Axes, points: Mapping[str, tuple[float, float]], xlabel: str, 
     axes.set(xlabel=xlabel, ylabel=ylabel)
 
 
-def jct_and_errors(out: Path, name: str, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
+def jct_and_errors(page: Page, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
     """Draw `NAME.svg`: mean JCT over the lowest, and mean errors with a line to the 99th percentile, by policy."""
     lowest = min(figures["mean_jct_s"] for figures in rows.values())
 
@@ -67,4 +67,4 @@ def jct_and_errors(out: Path, name: str, title: str, rows: Mapping[str, Mapping[
         right.set_ylim(0, None)
         right.yaxis.set_major_formatter("{x:g}")
 
-    save(out, name, title, paint, (WIDE[0], 1.7 * TALL_PANEL))
+    save(page, title, paint, (WIDE[0], 1.7 * TALL_PANEL))

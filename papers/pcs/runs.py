@@ -1,20 +1,84 @@
-"""Policies on workloads of elastic jobs, the figures of each run, and tables of them."""
+"""Workloads of PCS's evaluation (Table 1), policies on them, the figures of each run, and tables of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.domain.elastic import Floats
+from jobcast.domain.hardware import flat_cluster
 from jobcast.pipelines.experiments.clusters import preempting
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, in_submission_order
 from jobcast.pipelines.experiments.elastic.simulation import prepare
+from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, held_gpu_s, unfairness_pct
-from papers.page import HOUR_S, grid, number
-from papers.runs import Done, Means, of_case
+from jobcast.traces.generators import generate
+from jobcast.traces.readers import read_trace
+from papers.results import HOUR_S, Means, Replayed, grid, number, of_case
+
+FOLDER = "pcs"
+SPEEDUPS = "speedups.csv"
+CLUSTERS = ("0e4a51", "ee9e8c")
+"""The two of the paper's six virtual clusters that are published as elastic jobs."""
+MEASURED_JOBS = 301
+"""Jobs of a trace that the published results are of."""
+GPUS = 64
+TESTBED_GPUS = 16
+"""PCS, Table 1."""
+APPS = 300
+JOBS = 1000
+"""Jobs of a sample; PCS, section 3.3."""
+LOAD = 0.8  # PCS, section 5.4
+
+
+def published(data: Path, cluster: str, first: int = 0, jobs: int | None = MEASURED_JOBS) -> ElasticScene:
+    """Jobs of a published trace in a row on 64 GPUs, all of them for `jobs` None.
+
+    Raises TraceError where a file of `data` cannot be read.
+    """
+    trace = in_submission_order(read_trace(data / FOLDER / f"trace_{cluster}.csv", format="pcs"))
+    chosen = replace(trace, jobs=trace.jobs.slice(first, jobs))
+    return elastic_jobs(cut_scenario(chosen, flat_cluster(GPUS)), speedups=data / FOLDER / SPEEDUPS)
+
+
+def automl(
+    seed: int, apps: int = APPS, load: float = LOAD, *, halving: bool = False, noise: float = 0.0
+) -> ElasticScene:
+    """Workload 1: AutoML apps on 16 GPUs.
+
+    Parameters
+    ----------
+    seed : of the draw, and of noise
+    apps, load, halving : see the generator `automl`
+    noise : by what share declared sizes are wrong at most
+    """
+    trace, _ = generate("automl", seed, {"apps": apps, "load": load, "gpus": TESTBED_GPUS, "halving": halving})
+    return elastic_jobs(cut_scenario(trace, flat_cluster(TESTBED_GPUS)), noise=noise, noise_seed=seed)
+
+
+def themis(data: Path, seed: int, apps: int) -> ElasticScene:
+    """Workload 1 before it is scaled down for the testbed: 64 GPUs, by the published distributions."""
+    files = {"services": "service-times", "trial_counts": "num-jobs-per-app", "trial_gpus": "max-gpus-per-job"}
+    chosen = {name: str(data / FOLDER / "workloads" / f"{file}-themis1.csv") for name, file in files.items()}
+    trace, _ = generate("automl", seed, {"apps": apps, "load": LOAD, "gpus": GPUS, **chosen})
+    return elastic_jobs(cut_scenario(trace, flat_cluster(GPUS)))
+
+
+def gavel(seed: int, jobs: int = JOBS, *, at_width: bool = True) -> ElasticScene:
+    """Workload 3: four jobs an hour of Gavel's continuous-multiple on 64 GPUs.
+
+    Parameters
+    ----------
+    seed, jobs : of the draw
+    at_width : whether run times are those at a job's width, as in Gavel, or work on one GPU
+    """
+    trace, _ = generate("gavel-elastic", seed, {"jobs": jobs, "gpus": GPUS, "at_width": at_width})
+    return elastic_jobs(cut_scenario(trace, flat_cluster(GPUS)))
+
 
 TITLES = {
     "elastic_fifo": "FIFO", "srsf": "Tiresias (SRSF)", "elastic_las": "LAS", "afs": "AFS", "elastic_themis": "Themis",
@@ -73,10 +137,10 @@ def replay(task: Task) -> ElasticReplay:
     return ElasticReplay(workload.jobs, workload.size_s, cluster, policy, origin_s=workload.origin_s)
 
 
-def run(task: Task) -> Done:
+def run(task: Task) -> Replayed:
     """Simulate one task, with a forecast of each job's completion at its submission."""
     log = replay_elastic(replay(task), predict=True)
-    return Done(task.case, task.label, figures_of(log), log)
+    return Replayed(task.case, task.label, figures_of(log), log=log)
 
 
 def figures_of(log: RunLog) -> dict[str, float]:
@@ -84,12 +148,8 @@ def figures_of(log: RunLog) -> dict[str, float]:
 
     Then utilisation and preemptions a job.
     """
-    by_job = {
-        "jct_s": log.jct_s,
-        "error_pct": errors_pct(log),
-        "unfairness_pct": unfairness_pct(log),
-        "unfairness_over_time_pct": unfairness_pct(log, over_time=True),
-    }
+    by_job = {"jct_s": log.jct_s, "error_pct": errors_pct(log), "unfairness_pct": unfairness_pct(log)}
+    by_job["unfairness_over_time_pct"] = unfairness_pct(log, over_time=True)
     figures = {f"{measure}_{name}": value for name, of in by_job.items() for measure, value in _measures(of).items()}
     begin_s, end_s = float(log.submit_s.min()), float(log.end_s.max())
     used = held_gpu_s(log, begin_s, end_s) / (log.total_gpus * (end_s - begin_s))
@@ -99,18 +159,6 @@ def figures_of(log: RunLog) -> dict[str, float]:
 def _measures(values: Floats) -> dict[str, float]:
     found = {f"p{level}": float(np.percentile(values, level)) for level in PERCENTILES}
     return {"mean": float(values.mean()), **found, "max": float(values.max())}
-
-
-def cut(jobs: ElasticJobs, count: int) -> ElasticJobs:
-    """The first jobs alone.
-
-    >>> one = np.zeros(2)
-    >>> few = cut(ElasticJobs(one, one, one, one, np.zeros(2, int), np.arange(3), one, one, one, one), 1)
-    >>> len(few.submit_s), len(few.stage_of)
-    (1, 2)
-    """
-    by_job = {name: getattr(jobs, name)[:count] for name in ("submit_s", "size_s", "least", "most", "model")}
-    return jobs._replace(**by_job, stage_of=jobs.stage_of[: count + 1])
 
 
 def by_policy(found: Means, case: str) -> str:

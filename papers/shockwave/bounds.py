@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from papers.page import grid, number, numbers, result, write_page, write_runs
-from papers.runs import Done, run_all
+from papers.results import Done, Page, grid, number, numbers, result, run_all
 from papers.shockwave.figure9 import SIZES
 from papers.shockwave.runs import MAKESPAN, RULE, SHOCKWAVE, WORST, Task, run
 from papers.shockwave.workloads import WISR, drawn
@@ -25,7 +24,7 @@ def bound_s(scenario: RigidScenario) -> float:
     return max(longest, load)
 
 
-def bounds(data: Path, out: Path) -> None:
+def bounds(data: Path, page: Page) -> None:
     """Write the page and its table into a folder."""
     sizes = [size for size in SIZES.values() if size[0] in DRAWN]
     scenarios = {
@@ -33,15 +32,14 @@ def bounds(data: Path, out: Path) -> None:
         for jobs, gpus in sizes
         for seed in SEEDS
     }
-    done = run_all(run, [Task(case, one, name) for case, one in scenarios.items() for name in (SHOCKWAVE, RULE)])
-    write_runs(out, "bounds", done)
+    done = page.runs(
+        run_all(run, [Task(case, one, name) for case, one in scenarios.items() for name in (SHOCKWAVE, RULE)])
+    )
     least = {case: bound_s(scenario) for case, scenario in scenarios.items()}
     rows = [(one.case, one.name, number(_above(one, least[one.case]), 3), WORST.text(one.figures)) for one in done]
     ours = [one for one in done if one.name == SHOCKWAVE]
     above, worst = [_above(one, least[one.case]) for one in ours], [one.figures[WORST.key] for one in ours]
-    write_page(
-        __file__,
-        out,
+    page.write(
         table=grid(("workload", "policy", "makespan / bound", WORST.title), rows),
         above=_within(above, MOST_ABOVE, 3),
         worst=_within(worst, MOST_UNFAIR, 2),

@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.models.regimes import RegimePrior
-from jobcast.pipelines.experiments.forecast_specs import ORACLE
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import Declared, round_workload
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator import metrics
 from jobcast.simulator.engine import replay
-from papers.measures import Interval, Measure, interval_of
-from papers.page import grid, numbers, result, write_page, write_runs
-from papers.runs import Done, run_all
+from papers.results import Interval, Measure, Page, Replayed, grid, interval_of, numbers, result, run_all
 from papers.shockwave.runs import JCT, MAKESPAN, RULE, SHOCKWAVE, WORST, Task, run
 from papers.shockwave.workloads import drawn
 
@@ -38,41 +36,31 @@ def learned(data: Path) -> RegimePrior:
     return RegimePrior(LEARNT).fit([(job.training, outcome.regimes) for job, outcome in pairs if job.training])
 
 
-def by_prior(scenario: RigidScenario, case: str, prior: RegimePrior) -> Done:
+def by_prior(scenario: RigidScenario, case: str, prior: RegimePrior) -> Replayed:
     """Shockwave as the registry's version of the prior would serve it, without a registry."""
     workload = round_workload(scenario, RoundMechanism())
     source: Any = Declared(workload, prior)  # it is asked for regimes and declared run times alone
     log = replay(workload, make_policy(SHOCKWAVE, source, {}), source)
-    return Done(case, PRIOR, metrics.figures(log), log)
+    return Replayed(case, PRIOR, metrics.figures(log), log=log)
 
 
-def replayed(task: Task, prior: RegimePrior) -> Done:
+def replayed(task: Task, prior: RegimePrior) -> Replayed:
     """One task; those of the prior ask no source that goes by a name."""
     return by_prior(task.scenario, task.case, prior) if task.label == PRIOR else run(task)
 
 
-def draws(data: Path, out: Path) -> None:
+def draws(data: Path, page: Page) -> None:
     """Write the page and its table into a folder."""
     scenarios = {f"seed {seed}": drawn(data, seed, jobs=JOBS, gpus=GPUS) for seed in SEEDS}
-    tasks = [
-        task
-        for case, one in scenarios.items()
-        for task in (
-            Task(case, one, SHOCKWAVE),
-            Task(case, one, RULE),
-            Task(case, one, SHOCKWAVE, ORACLE, label=EXACT),
-            Task(case, one, SHOCKWAVE, label=PRIOR),
-        )
-    ]
-    done = run_all(partial(replayed, prior=learned(data)), tasks)
-    write_runs(out, "draws", done)
+    asked = [(SHOCKWAVE, RESTATEMENT, ""), (RULE, RESTATEMENT, "")]
+    asked += [(SHOCKWAVE, ORACLE, EXACT), (SHOCKWAVE, RESTATEMENT, PRIOR)]
+    tasks = [Task(case, one, name, spec, label=to) for case, one in scenarios.items() for name, spec, to in asked]
+    done = page.runs(run_all(partial(replayed, prior=learned(data)), tasks))
     found = {pair: (differences(done, MAKESPAN, *pair), differences(done, JCT, *pair)) for pair in PAIRS}
     (later, slower), exact = found[SHOCKWAVE, RULE], found[EXACT, SHOCKWAVE]
     worst = [one.figures[WORST.key] for one in done if one.name == SHOCKWAVE]
     adjacent = [one for pair in PAIRS[1:3] for one in found[pair]]
-    write_page(
-        __file__,
-        out,
+    page.write(
         draws=len(SEEDS),
         first=SEEDS[0],
         last=SEEDS[-1],
@@ -98,7 +86,7 @@ def fair_enough(worst: list[float]) -> bool:
     return sum(one <= MOST_UNFAIR for one in worst) >= 0.9 * len(worst)
 
 
-def differences(done: list[Done], measure: Measure, name: str, other: str) -> Interval:
+def differences(done: list[Replayed], measure: Measure, name: str, other: str) -> Interval:
     """Mean over draws of how much more one has than the other, per cent of the other's, and its interval."""
     by_draw = {(one.case, one.name): one.figures[measure.key] for one in done}
     cases = dict.fromkeys(one.case for one in done)

@@ -1,13 +1,11 @@
 """Shockwave, Figure 10 (section 8.6): from jobs that never change their batch size to jobs that all do."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from papers.page import number, result, write_page
-from papers.runs import Means, run_all
+from papers.results import Means, Page, number, result, run_all
 from papers.shockwave.runs import FAIR, GREEDY, JCT, MAKESPAN, SHOCKWAVE, UNFAIR, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
 
@@ -26,7 +24,7 @@ def mix(data: Path, seed: int, static: float, jobs: int = JOBS, gpus: int = GPUS
     return drawn(data, seed, jobs=jobs, gpus=gpus, mode_shares=f"{static:g},{half:g},{half:g}")
 
 
-def figure10(data: Path, out: Path) -> None:
+def figure10(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     tasks = []
     for static in STATIC_SHARES:
@@ -34,15 +32,15 @@ def figure10(data: Path, out: Path) -> None:
             tasks.append(Task(_case(static), scenario, SHOCKWAVE))
             tasks += [Task(_case(static), scenario, policy, GREEDY) for policy in FORECASTING]
             tasks += [Task(_case(static), scenario, policy) for policy in OTHERS]
-    found, tables = write_cases(out, "figure10", "Static and dynamic jobs", run_all(run, tasks))
-    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found))
+    found, tables = write_cases(page, "Static and dynamic jobs", run_all(run, tasks))
+    page.write(jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found))
 
 
 def _case(static: float) -> str:
     return f"(S, D) = ({static:g}, {1 - static:g})"
 
 
-def _found(found: Means) -> Mapping[str, str]:
+def _found(found: Means) -> dict[str, str]:
     none, all_ = _case(STATIC_SHARES[0]), _case(STATIC_SHARES[-1])
     first, last = (ratio(found, case, MAKESPAN) for case in (none, all_))
     static, dynamic = ({name: found[case, name][UNFAIR.key] for name in (SHOCKWAVE, *FAIR)} for case in (none, all_))

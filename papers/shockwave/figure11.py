@@ -10,8 +10,7 @@ from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures
-from papers.page import Claim, claims, number, numbers, write_page
-from papers.runs import Done, Means, in_parallel
+from papers.results import Claim, Means, Page, Replayed, claims, in_parallel, number, numbers
 from papers.shockwave.pollux_jobs import applications, draw_jobs, scenario_of
 from papers.shockwave.runs import GREEDY, SHOCKWAVE, Task, fairness_cdfs, run, write_cases
 from papers.shockwave.workloads import CONTENTION
@@ -23,7 +22,7 @@ CASES = {"contention 3": CONTENTION, "contention 1": 1.0}
 SEEDS = range(2)
 
 
-def both(data: Path, case: str, seed: int) -> tuple[Done, ...]:
+def both(data: Path, case: str, seed: int) -> tuple[Replayed, ...]:
     """Both schedulers on one draw."""
     known = applications(data, GPUS)
     names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
@@ -38,24 +37,24 @@ def _label(spec: ForecastSpec) -> str:
     return SHOCKWAVE if spec == ORACLE else f"{SHOCKWAVE}, {spec.label}"
 
 
-def _done(case: str, log: RunLog, like: RunLog) -> Done:
+def _done(case: str, log: RunLog, like: RunLog) -> Replayed:
     """Pollux's replay with the run times alone of Shockwave's jobs."""
     made = replace(log, policy=POLLUX, duration_s=like.duration_s)
-    return Done(case, POLLUX, figures(made), made)
+    return Replayed(case, POLLUX, figures(made), log=made)
 
 
-def figure11(data: Path, out: Path) -> None:
+def figure11(data: Path, page: Page) -> None:
     """Write the figure's page, table and plots into a folder."""
     draws = [(case, seed) for case in CASES for seed in SEEDS]
     pairs = list(in_parallel(lambda draw: both(data, *draw), draws, lambda pair: pair[0].case))
     done = [one for pair in pairs for one in pair]
-    fairness_cdfs(out, "figure11-ftf", "Finish-time fairness of one draw, contention 3", pairs[0])
-    found, tables = write_cases(out, "figure11", "Shockwave and Pollux", done)
+    fairness_cdfs(page.named("figure11-ftf"), "Finish-time fairness of one draw, contention 3", pairs[0])
+    found, tables = write_cases(page, "Shockwave and Pollux", done)
     said = claims(claim for case in CASES for claim in _claims(found, done, case))
-    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, claims=said)
+    page.write(jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, claims=said)
 
 
-def _claims(found: Means, done: list[Done], case: str) -> list[Claim]:
+def _claims(found: Means, done: list[Replayed], case: str) -> list[Claim]:
     mine, theirs = found[case, SHOCKWAVE], found[case, POLLUX]
     jct, makespan = mine["mean_jct_s"] / theirs["mean_jct_s"], theirs["makespan_s"] / mine["makespan_s"]
     pollux = [one for one in done if (one.case, one.name) == (case, POLLUX)]

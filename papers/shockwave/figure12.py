@@ -15,8 +15,8 @@ from jobcast.pipelines.experiments.rounds import work_forecasts
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
-from papers.page import lines, number, result, write_csv, write_page
 from papers.plotting import save
+from papers.results import Page, lines, number, result
 from papers.shockwave.runs import NO_HOME, SHOCKWAVE
 from papers.shockwave.workloads import drawn
 
@@ -68,18 +68,16 @@ def planned(data: Path, jobs: int, seed: int) -> Planned:
     return Planned(jobs, seed, wall_s, 100 * rule.figures()[GAP])
 
 
-def figure12(data: Path, out: Path) -> None:
+def figure12(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     planned(data, ACTIVE[0], 0)  # imports are nobody's planning time
     made = [planned(data, jobs, seed) for jobs in ACTIVE for seed in SEEDS]
     rows = [(one.jobs, one.seed, f"{one.wall_s:.3g}", f"{one.gap_pct:.4g}") for one in made]
-    write_csv(out, "figure12", ("active_jobs", "seed", "wall_s", "gap_pct"), rows)
-    _plot(out, made)
+    page.csv(("active_jobs", "seed", "wall_s", "gap_pct"), rows)
+    save(page, "Planning one window", _paint, (10.4, 3.6), made)
     cells = [_line(jobs, [one for one in made if one.jobs == jobs]) for jobs in ACTIVE]
     longest = max(one.wall_s for one in made)
-    write_page(
-        __file__,
-        out,
+    page.write(
         gpus=GPUS,
         seeds=len(SEEDS),
         lines=lines(cells),
@@ -95,16 +93,13 @@ def _line(jobs: int, made: list[Planned]) -> tuple[str, ...]:
     return (f"{jobs:,}", *wall, *gap, number(PRINTED.get(jobs, float("nan"))))
 
 
-def _plot(out: Path, made: list[Planned]) -> None:
-    def paint(figure: Figure) -> None:
-        panels = figure.subplots(1, 2)
-        at = [one.jobs for one in made]
-        panels[0].scatter(at, [one.wall_s for one in made], color=PALETTE[0])
-        panels[1].scatter(at, [one.gap_pct for one in made], color=PALETTE[0], label="here")
-        panels[1].scatter(list(PRINTED), list(PRINTED.values()), color=PALETTE[1], marker="x", label="paper, 15 s")
-        panels[0].set(xlabel="active jobs", ylabel="seconds", ylim=(0, None))
-        panels[1].set_yscale("symlog", linthresh=0.01)
-        panels[1].set(xlabel="active jobs", ylabel="bound gap, %", ylim=(0, None))
-        panels[1].legend()
-
-    save(out, "figure12", "Planning one window", paint, (10.4, 3.6))
+def _paint(figure: Figure, made: list[Planned]) -> None:
+    panels = figure.subplots(1, 2)
+    at = [one.jobs for one in made]
+    panels[0].scatter(at, [one.wall_s for one in made], color=PALETTE[0])
+    panels[1].scatter(at, [one.gap_pct for one in made], color=PALETTE[0], label="here")
+    panels[1].scatter(list(PRINTED), list(PRINTED.values()), color=PALETTE[1], marker="x", label="paper, 15 s")
+    panels[0].set(xlabel="active jobs", ylabel="seconds", ylim=(0, None))
+    panels[1].set_yscale("symlog", linthresh=0.01)
+    panels[1].set(xlabel="active jobs", ylabel="bound gap, %", ylim=(0, None))
+    panels[1].legend()

@@ -1,12 +1,11 @@
 """Shockwave, Figure 16 (section 8.8, appendix I): contention."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from papers.page import result, write_page
-from papers.runs import Means, run_all
+from papers.results import Means, Page, result, run_all
 from papers.shockwave.runs import FAIR, MAKESPAN, SHOCKWAVE, UNFAIR, WORST, Task, above, ratio, run, write_cases
 from papers.shockwave.workloads import drawn
 
@@ -17,7 +16,7 @@ SEEDS = range(3)
 POLICIES = (SHOCKWAVE, "ossp", "themis_filter", "gavel", "allox", "gandiva_fair")
 
 
-def figure16(data: Path, out: Path) -> None:
+def figure16(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     cases = [f"contention {one:g}" for one in CONTENTIONS]
     tasks = [
@@ -26,22 +25,20 @@ def figure16(data: Path, out: Path) -> None:
         for scenario in (drawn(data, seed, jobs=JOBS, gpus=GPUS, contention=contention) for seed in SEEDS)
         for policy in POLICIES
     ]
-    found, tables = write_cases(out, "figure16", "Contention", run_all(run, tasks))
-    write_page(__file__, out, jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found, cases))
+    found, tables = write_cases(page, "Contention", run_all(run, tasks))
+    page.write(jobs=JOBS, gpus=GPUS, seeds=len(SEEDS), tables=tables, **_found(found, cases))
 
 
-def _found(found: Means, cases: Sequence[str]) -> Mapping[str, str]:
+def _found(found: Means, cases: Sequence[str]) -> dict[str, str]:
     gains = [100 * (ratio(found, case, MAKESPAN) - 1) for case in cases]
-    gain3, gain2, gain15 = (result(f"{gain:.0f} %", gain > 0) for gain in gains)
+    gained = zip(("gain3", "gain2", "gain15"), (result(f"{gain:.0f} %", gain > 0) for gain in gains), strict=True)
     falls = gains == sorted(gains, reverse=True)
     mine, theirs = (
         float(np.mean([found[case, name][UNFAIR.key] for case in cases for name in names]))
         for names in ((SHOCKWAVE,), FAIR)
     )
     return {
-        "gain3": gain3,
-        "gain2": gain2,
-        "gain15": gain15,
+        **dict(gained),
         "falls": result("yes" if falls else "no", falls),
         "unfair": result(f"{mine:.1f} %, {theirs:.1f} %", mine < theirs),
         "worst": above(ratio(found, cases[1], WORST)),

@@ -13,15 +13,14 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import Declared, round_workload, work_forecasts
-from jobcast.pipelines.report.plots import legend_beside, styles
+from jobcast.pipelines.report.plots import WIDE, legend_beside, styles
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import replay
-from papers.page import HOUR_S, lines, number, write_csv, write_page
 from papers.plotting import save
-from papers.runs import in_parallel
+from papers.results import HOUR_S, Page, in_parallel, lines, number
 from papers.shockwave.runs import GREEDY, NO_HOME
 from papers.shockwave.workloads import TACC, published
 
@@ -112,21 +111,20 @@ def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) ->
     return Watched(policy, spec.label, watched.at_s, watched.total_s, float(log.jct_s[seq]), float(log.duration_s[seq]))
 
 
-def figure2(data: Path, out: Path) -> None:
+def figure2(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenario = published(data, JOBS, GPUS, TACC)
     seq = doubling_job(scenario)
     watched = list(in_parallel(lambda run: watch(scenario, seq, *run), RUNS, lambda one: one.name))
-    _plot(out, watched)
+    title = "Deadline of a job that doubles its batch size, as estimated while it runs"
+    save(page, title, _paint, WIDE, watched)
     rows = [
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
     ]
-    write_csv(out, "figure2", ("run", "seconds_since_submission", "estimated_run_time_s"), rows)
+    page.csv(("run", "seconds_since_submission", "estimated_run_time_s"), rows)
     job, outcome = scenario.workload.jobs[seq], scenario.workload.outcomes[seq]
     epoch_s: Mapping[int, float] = job.training.epoch_s if job.training else {}
-    write_page(
-        __file__,
-        out,
+    page.write(
         job=job.job_id,
         course=", ".join(f"{regime.epochs:g} epochs at {regime.batch_size}" for regime in outcome.regimes),
         faster=epoch_s[DOUBLINGS[0]] / epoch_s[DOUBLINGS[-1]],
@@ -136,23 +134,15 @@ def figure2(data: Path, out: Path) -> None:
 
 
 def _line(one: Watched) -> tuple[str, ...]:
-    return (
-        one.name,
-        number(one.total_s[0] * CONTENTION / HOUR_S),
-        f"{100 * (one.total_s[0] / one.exclusive_s - 1):+.1f} %",
-        number(one.jct_s / HOUR_S),
-        number(one.ftf),
-    )
+    deadline_h, off_pct = one.total_s[0] * CONTENTION / HOUR_S, 100 * (one.total_s[0] / one.exclusive_s - 1)
+    return (one.name, number(deadline_h), f"{off_pct:+.1f} %", number(one.jct_s / HOUR_S), number(one.ftf))
 
 
-def _plot(out: Path, watched: Sequence[Watched]) -> None:
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
-        for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
-            at = [at_s / HOUR_S for at_s in one.at_s]
-            axes.plot(at, [s * CONTENTION / HOUR_S for s in one.total_s], label=one.name, **style.line)
-            axes.axvline(one.jct_s / HOUR_S, ymax=0.06, color=style.color)
-        axes.set(xlabel="hours since submission (short marks: when the job ended)", ylabel="estimated deadline, h")
-        legend_beside(axes)
-
-    save(out, "figure2", "Deadline of a job that doubles its batch size, as estimated while it runs", paint)
+def _paint(figure: Figure, watched: Sequence[Watched]) -> None:
+    axes = figure.subplots()
+    for one, style in zip(watched, styles([one.name for one in watched]).values(), strict=True):
+        at = [at_s / HOUR_S for at_s in one.at_s]
+        axes.plot(at, [s * CONTENTION / HOUR_S for s in one.total_s], label=one.name, **style.line)
+        axes.axvline(one.jct_s / HOUR_S, ymax=0.06, color=style.color)
+    axes.set(xlabel="hours since submission (short marks: when the job ended)", ylabel="estimated deadline, h")
+    legend_beside(axes)

@@ -4,16 +4,15 @@ The paper describes its instance and prints what comes of it, not the instance. 
 the first epochs of J1 and J2 make them look longer than J3; from the second epoch on they are faster and shorter.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.plots import PALETTE
-from papers.page import lines, result, write_csv, write_page
 from papers.plotting import save
+from papers.results import Page, lines, result
 
 GPUS = 2
 FIRST = 1e-3
@@ -59,7 +58,7 @@ def agnostic(job: ToyJob, done: int) -> int:
     return max(1, round(job.epochs[0] * (len(job.epochs) - index - inside / job.epochs[index])))
 
 
-RULES: Mapping[str, Callable[[ToyJob, int], int]] = {rule.__name__: rule for rule in (proactive, reactive, agnostic)}
+RULES: dict[str, Callable[[ToyJob, int], int]] = {rule.__name__: rule for rule in (proactive, reactive, agnostic)}
 
 
 def plan(left: Sequence[int], gpus: int) -> list[int]:
@@ -103,19 +102,17 @@ def schedule(jobs: Sequence[ToyJob], rule: Callable[[ToyJob, int], int], gpus: i
     return rounds
 
 
-def figure4(data: Path, out: Path) -> None:
+def figure4(data: object, page: Page) -> None:
     """Write the figure's page, table and plot into a folder; nothing of `data` is read."""
     made = {name: schedule(TOY, rule) for name, rule in RULES.items()}
-    _plot(out, made)
+    save(page, "Who runs when", _paint, (7.0, 5.2), made)
     rows = [(name, i, " ".join(run)) for name, rounds in made.items() for i, run in enumerate(rounds)]
-    write_csv(out, "figure4", ("run_times", "round", "jobs"), rows)
+    page.csv(("run_times", "round", "jobs"), rows)
     work, span = sum(sum(job.epochs) for job in TOY), {name: len(rounds) for name, rounds in made.items()}
     used = {name: work / (GPUS * rounds) for name, rounds in span.items()}
     longer = {name: 100 * (rounds / span["proactive"] - 1) for name, rounds in span.items()}
     less = 100 * (used["proactive"] / used["reactive"] - 1)
-    write_page(
-        __file__,
-        out,
+    page.write(
         toy="; ".join(map(_said, TOY)),
         lines=lines((name, str(rounds), f"{100 * used[name]:.0f} %") for name, rounds in span.items()),
         used=result(f"{less:.0f} %", less > 0),
@@ -127,17 +124,13 @@ def _said(job: ToyJob) -> str:
     return f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {agnostic(job, 0)}"
 
 
-def _plot(out: Path, made: Mapping[str, list[list[str]]]) -> None:
+def _paint(figure: Figure, made: dict[str, list[list[str]]]) -> None:
     names = [job.name for job in TOY]
-
-    def paint(figure: Figure) -> None:
-        for axes, (name, rounds) in zip(figure.subplots(len(made), 1, sharex=True), made.items(), strict=True):
-            for i, run in enumerate(rounds):
-                for job in run:
-                    axes.barh(names.index(job), 1, left=i, color=PALETTE[names.index(job)], edgecolor="white")
-            axes.set_yticks(range(len(names)), names)
-            axes.invert_yaxis()
-            axes.set_title(name, loc="left")
-        axes.set_xlabel("round")
-
-    save(out, "figure4", "Who runs when", paint, (7.0, 5.2))
+    for axes, (name, rounds) in zip(figure.subplots(len(made), 1, sharex=True), made.items(), strict=True):
+        for i, run in enumerate(rounds):
+            for job in run:
+                axes.barh(names.index(job), 1, left=i, color=PALETTE[names.index(job)], edgecolor="white")
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.set_title(name, loc="left")
+    axes.set_xlabel("round")

@@ -1,6 +1,5 @@
 """Shockwave, Figure 5: how well regimes and run times are forecast over a job's progress, by rule."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,11 @@ from jobcast.models.evaluation.regimes import compare_rules, knowing
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
 from jobcast.models.regimes.trajectories import POINTS
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
-from jobcast.pipelines.report.plots import legend_beside, styles
+from jobcast.pipelines.report.plots import WIDE, legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace
-from papers.page import grid, number, result, write_csv, write_page
 from papers.plotting import save
+from papers.results import Page, grid, number, result
 from papers.shockwave.workloads import FOLDER, TACC, WISR
 
 NAME = "figure5"
@@ -26,11 +25,11 @@ LEARNT, SCORED = (220, WISR), (120, TACC)
 CURVES = ("regime_error", "misplaced", "total", "remaining")
 PANELS = {"regime_error": "regime error, % of epochs", "total": "accuracy of total run time, %"}
 KNOWN, UPPER = "K known", "K an upper bound"
-Found = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Found = dict[str, dict[str, dict[str, Any]]]
 """K -> group of jobs -> figures by rule."""
 
 
-def figure5(data: Path, out: Path) -> None:
+def figure5(data: Path, page: Page) -> None:
     """Write `figure5.md`, `.csv` and `.svg` into a folder: figures of all rules, and curves over progress.
 
     Parameters
@@ -40,8 +39,8 @@ def figure5(data: Path, out: Path) -> None:
     """
     found = scored(data)
     head = ("K", "jobs", "rule", "progress_pct", "regime_error_pct", "misplaced_pct", "total_pct", "remaining_pct")
-    write_csv(out, NAME, head, _rows(found))
-    save(out, NAME, "Forecasts of regimes and run times over progress, K an upper bound", _painter(found[UPPER]))
+    page.csv(head, _rows(found))
+    save(page, "Forecasts of regimes and run times over progress, K an upper bound", _paint, WIDE, found[UPPER])
     tables = [
         part
         for k, groups in found.items()
@@ -49,7 +48,7 @@ def figure5(data: Path, out: Path) -> None:
         for part in (f"## {k}, {block['jobs']} {GROUPS[group]}", _table(block["rules"]))
     ]
     shown = {"jobs": found[UPPER]["all"]["jobs"], "scored": SCORED[0], "learnt": LEARNT[0], "finished": FINISHED}
-    write_page(__file__, out, **shown, jitter=JITTER, tables=tables, **_found(found))
+    page.write(**shown, jitter=JITTER, tables=tables, **_found(found))
 
 
 def scored(data: Path) -> Found:
@@ -69,11 +68,8 @@ def scored(data: Path) -> Found:
 
 def _jobs(data: Path, count: int, throughputs: str, seed: int) -> Any:
     folder = data / FOLDER
-    given = {
-        "throughputs": str(folder / throughputs),
-        "regimes": str(folder / f"regimes_{count}_planned.csv"),
-        "jitter": str(JITTER),
-    }
+    given = {"throughputs": str(folder / throughputs), "jitter": str(JITTER)}
+    given["regimes"] = str(folder / f"regimes_{count}_planned.csv")
     return training_jobs(read_trace(folder / f"{count}_jobs.trace", format="shockwave"), given, seed)
 
 
@@ -87,31 +83,28 @@ def _rows(found: Found) -> list[tuple[object, ...]]:
     ]
 
 
-def _painter(groups: Mapping[str, Mapping[str, Any]]) -> Any:
-    def paint(figure: Figure) -> None:
-        panels = figure.subplots(2, len(groups), squeeze=False, sharex=True)
-        for column, (group, block) in enumerate(groups.items()):
-            looks = styles(list(block["rules"]))
-            for row, (curve, says) in enumerate(PANELS.items()):
-                axes = panels[row][column]
-                for rule, one in block["rules"].items():
-                    axes.plot(POINTS, one["by_progress"][curve], label=rule, color=looks[rule].color)
-                axes.set_ylabel(says if column == 0 else "")
-                axes.set_title(GROUPS[group] if row == 0 else "", loc="left")
-                if row:
-                    axes.set_xlabel("progress, % of epochs")
-        legend_beside(panels[0][-1])
-
-    return paint
+def _paint(figure: Figure, groups: dict[str, dict[str, Any]]) -> None:
+    panels = figure.subplots(2, len(groups), squeeze=False, sharex=True)
+    for column, (group, block) in enumerate(groups.items()):
+        looks = styles(list(block["rules"]))
+        for row, (curve, says) in enumerate(PANELS.items()):
+            axes = panels[row][column]
+            for rule, one in block["rules"].items():
+                axes.plot(POINTS, one["by_progress"][curve], label=rule, color=looks[rule].color)
+            axes.set_ylabel(says if column == 0 else "")
+            axes.set_title(GROUPS[group] if row == 0 else "", loc="left")
+            if row:
+                axes.set_xlabel("progress, % of epochs")
+    legend_beside(panels[0][-1])
 
 
-def _table(rules: Mapping[str, Any]) -> str:
+def _table(rules: dict[str, Any]) -> str:
     shown = {rule: [one[key] for key in COLUMNS] for rule, one in rules.items()}
     rows = [(rule, *("" if one is None else number(one, 1) for one in values)) for rule, values in shown.items()]
     return grid(("rule", *COLUMNS.values()), rows)
 
 
-def _found(found: Found) -> Mapping[str, str]:
+def _found(found: Found) -> dict[str, str]:
     known, upper = found[KNOWN]["changing"]["rules"], found[UPPER]["all"]["rules"]
     error, unknown = ({rule: one["regime_error"] for rule, one in rules.items()} for rules in (known, upper))
     ours = error["restatement"]

@@ -1,13 +1,10 @@
 """Shockwave, Figure 7 (section 8.3): 120 jobs on 32 GPUs."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
-from papers.measures import Measure
-from papers.page import number, numbers, result, write_page, write_runs
-from papers.runs import Means, run_all
+from papers.results import Means, Measure, Page, number, numbers, result, run_all
 from papers.shockwave import runs
 from papers.shockwave.runs import BASELINES, GREEDY, JCT, MAKESPAN, SHOCKWAVE, SIMPLE, UNFAIR, WORST, Task, above
 from papers.shockwave.workloads import TACC, published
@@ -20,7 +17,7 @@ PERTURBATIONS, FEWER = 20, 5
 REACTING = ("ossp", "themis_filter", "allox", "srpt")
 
 
-def figure7(data: Path, out: Path) -> None:
+def figure7(data: Path, page: Page) -> None:
     """Write the figure's page, table and plots into a folder."""
     scenario = published(data, JOBS, GPUS, TACC)
     alike = [Task(SAME, scenario, policy) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)]
@@ -33,17 +30,17 @@ def figure7(data: Path, out: Path) -> None:
     ours = [one for one in done if (one.case, one.name) == (SAME, SHOCKWAVE)]
     done = [*(replace(one, case=case) for case in (EXACT, REACTIVE) for one in ours), *done]
     found = runs.medians(done)
-    write_runs(out, "figure7", done)
-    runs.bars(out, "figure7", "120 jobs on 32 GPUs", {key: found[key] for key in found if key[0] == SAME})
+    page.runs(done)
+    runs.bars(page, "120 jobs on 32 GPUs", {key: found[key] for key in found if key[0] == SAME})
     drawn = {one.name: one for one in done if one.case == SAME}
-    runs.fairness_cdfs(out, "figure7-ftf", "Finish-time fairness, 120 jobs on 32 GPUs", list(drawn.values()))
+    runs.fairness_cdfs(page.named("figure7-ftf"), "Finish-time fairness, 120 jobs on 32 GPUs", list(drawn.values()))
     shown = {"alike": SAME, "theirs": THEIRS, "others": EXACT, "reactive": REACTIVE}
     tables = {name: runs.comparison(found, case) for name, case in shown.items()}
     better = runs.who_is_better(found, SAME)
-    write_page(__file__, out, **tables, most=PERTURBATIONS, fewer=FEWER, better=better, **_found(found))
+    page.write(**tables, most=PERTURBATIONS, fewer=FEWER, better=better, **_found(found))
 
 
-def _found(found: Means) -> Mapping[str, str]:
+def _found(found: Means) -> dict[str, str]:
     def by(measure: Measure, *names: str) -> float:
         return runs.ratio(found, SAME, measure, names or runs.FAIR)
 

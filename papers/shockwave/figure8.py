@@ -1,6 +1,6 @@
 """Shockwave, Figure 8 (section 8.4): who runs when, a batch of 50 jobs."""
 
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +8,8 @@ from matplotlib.axes import Axes
 
 from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
-from papers.measures import Floats
-from papers.page import result, write_csv, write_page, write_runs
 from papers.plotting import panels
-from papers.runs import Done, run_all
+from papers.results import Floats, Page, Replayed, result, run_all
 from papers.shockwave import runs
 from papers.shockwave.runs import SHOCKWAVE, UNFAIR, WORST, Task, comparison, fairness_cdfs, who_is_better
 from papers.shockwave.workloads import drawn
@@ -26,28 +24,26 @@ SHARES = (0.1, 0.3, 0.6)
 """Where groups end, by rank of GPU-time from the largest; the paper does not print its bounds."""
 
 
-def figure8(data: Path, out: Path) -> None:
+def figure8(data: Path, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     scenario = drawn(data, SEED, jobs=JOBS, gpus=GPUS, arrivals="batch")
     tasks = runs.trials([Task(CASE, scenario, policy) for policy in POLICIES], 1, PERTURBATIONS)
     every = run_all(runs.run, tasks)
     done = every[PERTURBATIONS - 1 :]  # one of each
     groups = size_groups(done[0])
-    _plot_rounds(out, {one.name: gpus_over_time(one, groups, PLOTTED_S) for one in done})
-    fairness_cdfs(out, "figure8-ftf", "Finish-time fairness of the batch", done)
-    write_runs(out, "figure8", every)
+    _plot_rounds(page, {one.name: gpus_over_time(one, groups, PLOTTED_S) for one in done})
+    fairness_cdfs(page.named("figure8-ftf"), "Finish-time fairness of the batch", done)
+    page.runs(every)
     rows = [
         (one.name, round_, *(f"{value:.4g}" for value in gpus))
         for one in done
         for round_, gpus in enumerate(gpus_over_time(one, groups, ROUND_S).T)
     ]
-    write_csv(out, "figure8-rounds", ("policy", "round", *GROUPS), rows)
+    page.named("figure8-rounds").csv(("policy", "round", *GROUPS), rows)
     found = runs.medians(every)
     last = {one.name: [float(np.max(one.log.jct_s[groups == g])) / ROUND_S for g in range(len(GROUPS))] for one in done}
     (mine, ours), (_, allox), (_, gavel), (ossp, _) = ((last[name][-1], last[name][0]) for name in POLICIES)
-    write_page(
-        __file__,
-        out,
+    page.write(
         most=PERTURBATIONS,
         table=comparison(found, CASE),
         better=who_is_better(found, CASE),
@@ -58,7 +54,7 @@ def figure8(data: Path, out: Path) -> None:
     )
 
 
-def size_groups(done: Done) -> np.ndarray:
+def size_groups(done: Replayed) -> np.ndarray:
     """(n_jobs,) index into `GROUPS` by GPU-time, ties by position."""
     work = done.log.gpus * done.log.duration_s
     rank = np.empty(len(work))
@@ -66,7 +62,7 @@ def size_groups(done: Done) -> np.ndarray:
     return np.searchsorted(SHARES, rank)
 
 
-def gpus_over_time(done: Done, groups: np.ndarray, step_s: float) -> Floats:
+def gpus_over_time(done: Replayed, groups: np.ndarray, step_s: float) -> Floats:
     """GPUs in use by group of jobs, (n_groups, n_steps), averaged over steps from the first submission on.
 
     Parameters
@@ -84,14 +80,11 @@ def gpus_over_time(done: Done, groups: np.ndarray, step_s: float) -> Floats:
     return used
 
 
-def _plot_rounds(out: Path, used: Mapping[str, Floats]) -> None:
+def _plot_rounds(page: Page, used: dict[str, Floats]) -> None:
     def panel(axes: Axes, name: str) -> None:
         at = np.arange(used[name].shape[1]) * PLOTTED_S / ROUND_S
         axes.stackplot(at, used[name], labels=GROUPS, colors=PALETTE, step="post", linewidth=0)
-        axes.set_title(name, loc="left")
         axes.set_ylabel("GPUs")
 
-    def last(axes: Axes) -> None:
-        axes.set_xlabel("round of 120 s (means of five)")
-
-    panels(out, "figure8", "GPUs by size of jobs", list(used), panel, height=7.5, last=last, sharex=True, sharey=True)
+    last = partial(Axes.set_xlabel, xlabel="round of 120 s (means of five)")
+    panels(page, "GPUs by size of jobs", list(used), panel, height=7.5, last=last, sharex=True, sharey=True)

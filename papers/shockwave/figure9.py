@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.page import Claim, claims, numbers, result, write_page
-from papers.runs import Means, run_all
+from papers.results import Claim, Means, Page, claims, numbers, read_rows, result, run_all
 from papers.shockwave.runs import MAKESPAN, RULE, SHOCKWAVE, UNFAIR, WORST, Task, ratio, run, trials, write_cases
 from papers.shockwave.workloads import WISR, drawn, published
 
@@ -14,16 +13,11 @@ SIZES = {"64 GPUs, 220 jobs": (220, 64), "128 GPUs, 460 jobs": (460, 128), "256 
 PUBLISHED = 220  # jobs of a published trace
 SEED = 0
 PERTURBATIONS = 3
-RATIOS = (
-    ("themis_filter", "Themis", "1.26-1.35", "2.5"),
-    ("gavel", "Gavel", "1.3-1.34", "2.4"),
-    ("allox", "AlloX", "1.35-1.37", "3.1"),
-    ("gandiva_fair", "Gandiva-Fair", "1.21-1.3", "3.9"),
-)
+RATIOS = read_rows(Path(__file__).with_suffix(".csv"))
 """Makespan and worst FTF relative to Shockwave's, as printed."""
 
 
-def figure9(data: Path, out: Path) -> None:
+def figure9(data: Path, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     scenarios = {
         case: published(data, jobs, gpus, WISR) if jobs == PUBLISHED else drawn(data, SEED, WISR, jobs=jobs, gpus=gpus)
@@ -32,13 +26,11 @@ def figure9(data: Path, out: Path) -> None:
     policies = (SHOCKWAVE, *OTHERS)
     tasks = [Task(case, one, policy) for case, one in scenarios.items() for policy in policies]
     done = run_all(run, trials(tasks, 1, PERTURBATIONS))
-    found, tables = write_cases(out, "figure9", "Larger clusters", done)
+    found, tables = write_cases(page, "Larger clusters", done)
     ossp = [100 * (1 / ratio(found, case, MAKESPAN, ("ossp",)) - 1) for case in SIZES]
     worst, mine = (float(np.mean([found[case, SHOCKWAVE][one.key] for case in SIZES])) for one in (WORST, UNFAIR))
-    theirs = float(np.mean([found[case, name][UNFAIR.key] for case in SIZES for name, *_ in RATIOS]))
-    write_page(
-        __file__,
-        out,
+    theirs = float(np.mean([found[case, row["policy"]][UNFAIR.key] for case in SIZES for row in RATIOS]))
+    page.write(
         tables=tables,
         most=PERTURBATIONS,
         claims=claims(_ratios(found)),
@@ -50,8 +42,8 @@ def figure9(data: Path, out: Path) -> None:
 
 def _ratios(found: Means) -> list[Claim]:
     made = []
-    for name, said, makespan, worst in RATIOS:
-        spans, unfair = ([ratio(found, case, one, (name,)) for case in SIZES] for one in (MAKESPAN, WORST))
+    for policy, said, makespan, worst in (row.values() for row in RATIOS):
+        spans, unfair = ([ratio(found, case, one, (policy,)) for case in SIZES] for one in (MAKESPAN, WORST))
         fairness = float(np.mean(unfair))
         made.append(Claim(f"makespan of {said} / Shockwave's", makespan, numbers(spans), min(spans) > 1))
         made.append(Claim(f"worst FTF of {said} / Shockwave's, mean", worst, f"{fairness:.2f}", fairness > 1))

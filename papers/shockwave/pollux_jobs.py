@@ -1,6 +1,6 @@
 """Jobs for Shockwave against Pollux (section 8.7): measured trainings that scale, and what Pollux made of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
 from jobcast.traces.table import Trace
 
-SHARES: Mapping[str, float] = {"cifar10": 0.7, "deepspeech2": 0.2, "bert": 0.1}
+SHARES: dict[str, float] = {"cifar10": 0.7, "deepspeech2": 0.2, "bert": 0.1}
 """Of small, medium and larger jobs, near section 8.1. Trainings of ncf last about a minute and are left out."""
 WIDTHS = (1, 2, 4, 8)
 WIDTH_SHARES = (0.6, 0.3, 0.09, 0.01)
@@ -36,7 +36,7 @@ def applications(data: Path, most_gpus: int) -> dict[str, Application]:
 
 
 def draw_jobs(
-    known: Mapping[str, Application], jobs: int, gpus: int, contention: float, seed: int
+    known: dict[str, Application], jobs: int, gpus: int, contention: float, seed: int
 ) -> tuple[list[str], list[ScalableWork]]:
     """Applications and work of jobs that arrive as a Poisson process; together they would hold contention x GPUs."""
     rng = np.random.default_rng(seed)
@@ -56,7 +56,7 @@ def scenario_of(
     names: Sequence[str],
     works: Sequence[ScalableWork],
     stretches: Sequence[Sequence[Stretch]],
-    known: Mapping[str, Application],
+    known: dict[str, Application],
     gpus: int,
 ) -> RigidScenario:
     """The jobs for Shockwave: on the GPUs that they ask for, with the samples and batch sizes that Pollux's run had."""

@@ -13,10 +13,8 @@ from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.report.plots import WIDE, Style, legend_beside, styles, thin_cdf
 from jobcast.simulator import metrics
-from papers.measures import Measure
-from papers.page import HOUR_S, grid, number, result, write_runs
 from papers.plotting import grouped, panels, save
-from papers.runs import Done, Means, means, of_case
+from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, number, of_case, result
 from papers.shockwave.workloads import perturbed
 
 SHOCKWAVE = "shockwave"
@@ -73,12 +71,12 @@ def trials(tasks: Iterable[Task], count: int, most: int) -> list[Task]:
     return [replace(one, perturbation=seed) for one in tasks for seed in range(tried.get(one.policy, count))]
 
 
-def run(task: Task) -> Done:
+def run(task: Task) -> Replayed:
     """Simulate one task."""
     seed = task.perturbation
     scenario = task.scenario if seed is None else perturbed(task.scenario, seed)
     made = simulate(scenario, task.policy, task.spec, home=NO_HOME, settings=dict(task.settings))
-    return Done(task.case, task.label or task.policy, {**metrics.figures(made.log), **made.own}, made.log)
+    return Replayed(task.case, task.label or task.policy, {**metrics.figures(made.log), **made.own}, log=made.log)
 
 
 def ratio(found: Means, case: str, measure: Measure, names: Sequence[str] = FAIR) -> float:
@@ -120,7 +118,7 @@ def ranged(measure: Measure, figures: Mapping[str, float]) -> str:
     return measure.text(figures) if low == high else f"{measure.text(figures)} ({low}-{high})"
 
 
-def medians(done: Iterable[Done]) -> Means:
+def medians(done: Iterable[Replayed]) -> Means:
     """Figures by case and name: medians over runs of one name, beside the least and the most of each."""
     every = list(done)
     found = means(every, np.median)
@@ -140,7 +138,7 @@ def who_is_better(found: Means, case: str) -> str:
     return "Better than shockwave by " + "; by ".join(parts) + "."
 
 
-def write_cases(out: Path, name: str, title: str, done: Sequence[Done]) -> tuple[Means, list[str]]:
+def write_cases(page: Page, title: str, done: list[Replayed]) -> tuple[Means, list[str]]:
     """Write the table of runs and the bars of a figure into a folder.
 
     Returns
@@ -149,15 +147,15 @@ def write_cases(out: Path, name: str, title: str, done: Sequence[Done]) -> tuple
     tables : for the page: a heading, a table of policies and who is better, for each case
     """
     found = medians(done)
-    write_runs(out, name, done)
-    bars(out, name, title, found)
+    page.runs(done)
+    bars(page, title, found)
     cases = dict.fromkeys(case for case, _ in found)
     return found, [
         part for case in cases for part in (f"## {case}", comparison(found, case), who_is_better(found, case))
     ]
 
 
-def bars(out: Path, name: str, title: str, found: Means) -> None:
+def bars(page: Page, title: str, found: Means) -> None:
     """Draw `NAME.svg`: four panels, as the paper has them: a group of bars a case, a bar a policy."""
     cases = list(dict.fromkeys(case for case, _ in found))
     names = list(dict.fromkeys(label for _, label in found))
@@ -168,9 +166,8 @@ def bars(out: Path, name: str, title: str, found: Means) -> None:
             label: [found.get((case, label), {}).get(one.key, np.nan) * one.scale for case in cases] for label in names
         }
         grouped(axes, cases, values, style)
-        axes.set_title(one.title, loc="left")
 
-    panels(out, name, title, PANELS, panel, height=2 * TALL_PANEL, columns=2)
+    panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2)
 
 
 def _styles(labels: Iterable[str]) -> dict[str, Style]:
@@ -178,7 +175,7 @@ def _styles(labels: Iterable[str]) -> dict[str, Style]:
     return styles([*ALWAYS, *(label for label in labels if label not in ALWAYS)])
 
 
-def fairness_cdfs(out: Path, name: str, title: str, done: Sequence[Done]) -> None:
+def fairness_cdfs(page: Page, title: str, done: Sequence[Replayed]) -> None:
     """Draw `NAME.svg`: distributions over jobs of finish-time fairness, a line a run."""
     style = _styles([one.name for one in done])
 
@@ -190,4 +187,4 @@ def fairness_cdfs(out: Path, name: str, title: str, done: Sequence[Done]) -> Non
         axes.set(xlabel="FTF (above 1 is unfair)", ylabel="share of jobs", ylim=(0, 1.02))
         legend_beside(axes)
 
-    save(out, name, title, paint, WIDE)
+    save(page, title, paint, WIDE)

@@ -1,20 +1,20 @@
 """Shockwave, Table 1 with Figures 1 and 15: what a fairness filter makes of three jobs on four GPUs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from papers.page import lines, write_page
+from papers.results import Page, lines, read_rows
 from papers.shockwave.toy import Score, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
 
 FAIR = 1.0 + 1e-9
 """Sharing incentive holds up to this rho."""
+FIGURES = ("worst_rho", "mean_jct", "makespan")
 THIRD, TWO_THIRDS, ONE = Fraction(1, 3), Fraction(2, 3), Fraction(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(NamedTuple):
     """A schedule and its figures as the paper prints them.
 
     Attributes
@@ -27,32 +27,23 @@ class Printed:
 
     filter: str
     figure: str
-    shares: tuple[Fraction, ...]
-    schedule: tuple[str, ...]
+    shares: list[Fraction]
+    schedule: list[str]
     worst_rho: str
     mean_jct: str
     makespan: str
 
 
-PRINTED = (
-    Printed(
-        "Adaptive - 1/⅓/⅔",
-        "15 (c)",
-        (TWO_THIRDS, TWO_THIRDS, TWO_THIRDS, THIRD),
-        ("BBBAAAA", "BBBAAAA", "CCCAAAA", "CCCBB.."),
-        "0.83",
-        "5",
-        "7",
-    ),
-    Printed("Fixed - 1/3", "15 (a)", (THIRD,), ("AAABAAA", "BBABAAA", "CBACAB.", "CCCCBB."), "1.0", "5.7", "7"),
-    Printed("Fixed - 2/3", "1", (TWO_THIRDS,), ("ABAABAA", "ABAABAA", "BCCBCAA", "BCCBC.."), "1.1", "5.7", "7"),
-    Printed("Fixed - 1", "15 (b)", (ONE,), ("AAAAAAA", "ABBABAA", "BBCBBA.", "CCCCCB."), "1.1", "6.0", "7"),
-)
+def _printed(row: dict[str, Any]) -> Printed:
+    shares = [Fraction(one) for one in row["shares"].split()]
+    return Printed(**row | {"shares": shares, "schedule": row["schedule"].split()})
+
+
+PRINTED = [_printed(row) for row in read_rows(Path(__file__).with_suffix(".csv"))]
 """Table 1 in its order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A line of Table 1, made anew.
 
     Attributes
@@ -69,34 +60,22 @@ class Row:
     leaves_filter_at: int | None
 
 
-def table1_rows() -> tuple[Row, ...]:
+def table1_rows() -> list[Row]:
     """Score the printed schedules, and run a filter of our own for the same shares. Lines in the order of Table 1."""
-    return tuple(
-        Row(
-            printed,
-            score(printed.schedule),
-            _best_first(filter_scores(printed.shares)),
-            leaves_filter_at(printed.schedule, printed.shares),
-        )
-        for printed in PRINTED
-    )
+    rows = []
+    for one in PRINTED:
+        reachable, leaves_at = _best_first(filter_scores(one.shares)), leaves_filter_at(one.schedule, one.shares)
+        rows.append(Row(one, score(one.schedule), reachable, leaves_at))
+    return rows
 
 
-def table1(data: Path, out: Path) -> None:
-    """Write `table1.md` into a folder: our figures beside the paper's, and what can be reproduced of them.
-
-    Parameters
-    ----------
-    data : folder of traces; nothing is read, the toy stands in the paper
-    out : folder, made where it is missing
-    """
+def table1(data: object, page: Page) -> None:
+    """Our figures beside the paper's, and what can be reproduced of them; nothing is read: the toy is the paper's."""
     rows = table1_rows()
     adaptive, *fixed = rows
     every = all_scores()
-    least = {name: min(getattr(one, name) for one in every) for name in ("worst_rho", "mean_jct", "makespan")}
-    write_page(
-        __file__,
-        out,
+    least = {name: min(getattr(one, name) for one in every) for name in FIGURES}
+    page.write(
         scored=lines(map(_scored_line, rows)),
         every="Every" if all(agrees(row) for row in rows) else "Not every",
         requested=max(row.scored.worst_requested_rho for row in rows),
@@ -130,22 +109,13 @@ def _scored_line(row: Row) -> tuple[str, ...]:
 
 
 def _reached_line(row: Row) -> tuple[str, ...]:
-    at = row.leaves_filter_at
-    return (
-        row.printed.filter,
-        "; ".join(map(_figures, row.reachable)),
-        "yes" if at is None else f"not from round {at} on",
-    )
+    kept = "yes" if row.leaves_filter_at is None else f"not from round {row.leaves_filter_at} on"
+    return (row.printed.filter, "; ".join(map(_figures, row.reachable)), kept)
 
 
 def agrees(row: Row) -> bool:
     """Whether the scored figures round to the printed ones."""
-    printed, scored = row.printed, row.scored
-    pairs = (
-        (printed.worst_rho, scored.worst_rho),
-        (printed.mean_jct, scored.mean_jct),
-        (printed.makespan, scored.makespan),
-    )
+    pairs = [(getattr(row.printed, name), getattr(row.scored, name)) for name in FIGURES]
     return all(f"{value:.{len(text.partition('.')[2])}f}" == text for text, value in pairs)
 
 

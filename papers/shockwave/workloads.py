@@ -1,6 +1,5 @@
 """Workloads of Shockwave's evaluation: the published traces, and draws of the generator that made them."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,7 +48,7 @@ def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | floa
     settings : of the generator, by name
     """
     folder = data / FOLDER
-    files: Mapping[str, str] = {"throughputs": str(folder / throughputs), "gns": str(folder / "regimes.csv")}
+    files: dict[str, str] = {"throughputs": str(folder / throughputs), "gns": str(folder / "regimes.csv")}
     chosen = {**files, **settings}
     trace, pools = generate(KIND, seed, chosen)
     courses = Courses(KIND, generate_courses(KIND, trace, seed, chosen))

@@ -25,7 +25,7 @@ ITEMS = (
     "figure15b", "figure16", "table17", "preemption",
 )  # fmt: skip
 WITHIN = dict.fromkeys(("figure14", "figure15a", "figure16"), "queues")
-WITHIN |= dict.fromkeys(("figure5", "figure24"), "potential")
+WITHIN |= dict.fromkeys(("figure5", "figure24", "figure15b"), "potential")
 NEED_DATA = ("usage", "forecast_tables", "figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
 HOME = ".home"
 """In the folder of all items, which share predictors; it is not kept in version control."""

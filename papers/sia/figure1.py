@@ -4,8 +4,6 @@ The paper draws its eight jobs and prints neither GPUs nor run times. These are 
 already; of green's first the run time is long, of two others short; orange's come later and need its pool.
 """
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 
@@ -20,11 +18,10 @@ from jobcast.schedulers.policies import ARRIVALS, DURATIONS, ELASTIC, SIZES
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.traces.table import Trace
-from papers.page import grid, result, write_csv, write_page
 from papers.plotting import gantt
+from papers.results import HOUR_S, Page, grid, result
 from papers.sia.bench import NO_HOME
 
-HOUR_S = 3600.0
 GREEN, ORANGE = "green", "orange"
 POOLS = [Pool(GREEN, 3), Pool(ORANGE, 3)]
 JOBS = (
@@ -48,20 +45,18 @@ def example() -> RigidScenario:
     return rigid_jobs(cut_scenario(trace, pools_cluster(POOLS)))
 
 
-def figure1(source: object, out: Path) -> None:
+def figure1(source: object, page: Page) -> None:
     """Write the page, tables and plots into a folder; nothing of `source` is read."""
     logs = {name: simulate(example(), name, ORACLE, home=NO_HOME).log for name in POLICIES}
     jobs, gpus = [job for job, *_ in JOBS], {"cluster": sum(pool.quota for pool in POOLS)}
     for name in DRAWN:
-        gantt(out, f"figure1-{name}", f"Figure 1 under {name}", logs[name].spans, jobs, gpus)
+        gantt(page.named(f"figure1-{name}"), f"Figure 1 under {name}", logs[name].spans, jobs, gpus)
     ends = [(name, *(f"{end_s / HOUR_S:g}" for end_s in log.end_s)) for name, log in logs.items()]
-    write_csv(out, "figure1", ("policy", *jobs), ends)
+    page.csv(("policy", *jobs), ends)
     hurt, mine = (_apart_h(logs[name], logs["fcfs"]) for name in ("mmfs", "sia_vc"))
     late, early = ([job for job, apart in zip(jobs, mine, strict=True) if of(apart)] for of in (_late, _early))
     slowed = [job for job, apart in zip(jobs, hurt, strict=True) if _late(apart)]
-    write_page(
-        __file__,
-        out,
+    page.write(
         jobs=grid(("job", "user", "submitted, h", "runs, h", "GPUs"), [tuple(map(str, job)) for job in JOBS]),
         table=grid(("", *jobs), [_line(name, log, logs["fcfs"]) for name, log in logs.items()]),
         table4=grid(("", *KNOWN), _knows()),

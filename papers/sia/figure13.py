@@ -1,78 +1,58 @@
 """SIA, Figure 13 (section 6.2): many schedulers on random draws of four queues, and what gains cost in harm."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 
-from papers.bench import Done
-from papers.measures import Measure, draws_text
-from papers.page import result, write_page, write_runs
+from papers.results import Done, Measure, Page, draws_text, result
+from papers.sia import bench as who
 from papers.sia import measures as m
-from papers.sia.bench import (
-    GSSF,
-    HIVED,
-    MMFS,
-    SIA,
-    SIA_EXACT,
-    SIA_PAPER,
-    SIA_PLAN,
-    SIA_RISK,
-    SIA_VC,
-    SJF,
-    SSF,
-    THEMIS,
-    Bench,
-)
-from papers.sia.measures import GMEAN, SLOWED, TOTAL, WORST, mean, median, paired_table, paired_text, table
-from papers.sia.plotting import frontier, over_draws
-from papers.sia.workloads import PoolDraw
+from papers.sia.bench import PoolDraw
 
 QUEUES = 4
-ROWS = (SIA, SIA_PAPER, MMFS, HIVED, THEMIS, SSF, SJF, GSSF)
-OTHERS = (SIA_RISK, SIA_PLAN, SIA_EXACT, SIA_VC)
+ROWS = (who.SIA, who.SIA_PAPER, who.MMFS, who.HIVED, who.THEMIS, who.SSF, who.SJF, who.GSSF)
+OTHERS = (who.SIA_RISK, who.SIA_PLAN, who.SIA_EXACT, who.SIA_VC)
 """Not in the paper's figure; on as many draws as the figures after it."""
-SHARING = (*(row.title for row in OTHERS), *(row.title for row in (SIA, SIA_PAPER, MMFS, HIVED, THEMIS, GSSF)))
-PANELS = (GMEAN, SLOWED, TOTAL, WORST)
+SHARING = tuple(row.title for row in (*OTHERS, *ROWS) if row not in (who.SSF, who.SJF))
+PANELS = (m.GMEAN, m.SLOWED, m.TOTAL, m.WORST)
 PAPER_LESS = 100.0
 """SIA's slowdowns are smaller than max-min's by 100 to 1,000 times, section 6.2."""
 
 
-def figure13(bench: Bench, out: Path) -> None:
+def figure13(bench: who.Bench, page: Page) -> None:
     """Write the figure's page, table and plot into a folder."""
     title = f"Figure 13: {bench.draws} draws of four queues"
     done = bench.run([PoolDraw(QUEUES)], ROWS, range(bench.draws))
     more = bench.run([PoolDraw(QUEUES)], OTHERS, range(bench.fewer))
-    write_runs(out, "figure13", [*done, *more])
-    over_draws(out, "figure13", title, done, PANELS)
-    columns = (GMEAN, m.MEAN, SLOWED, TOTAL, WORST)
+    page.runs([*done, *more])
+    m.over_draws(page, title, done, PANELS)
+    columns = (m.GMEAN, m.MEAN, m.SLOWED, m.TOTAL, m.WORST)
     # The same draws of all, so that medians compare.
-    shared = [one for one in (*more, *done) if one.name in SHARING and one.seed < bench.fewer]
-    frontier(out, "figure13-frontier", "What is gained and what it costs others", shared, TOTAL, GMEAN)
-    tables = {"table": table(done, "queues", columns), "frontier": table(shared, "queues", columns)}
-    tables["paired"] = paired_table(shared, "queues", SIA.title)
+    shared = [one for one in (*more, *done) if one.name in SHARING and (one.seed or 0) < bench.fewer]
+    m.frontier(page.named("figure13-frontier"), "What is gained and what it costs others", shared, m.TOTAL, m.GMEAN)
+    tables = {"table": m.table(done, "queues", columns), "frontier": m.table(shared, "queues", columns)}
+    tables["paired"] = m.paired_table(shared, "queues", who.SIA.title)
     draws = {"draws": draws_text(bench.draws), "fewer": draws_text(bench.fewer)}
-    write_page(__file__, out, title=title, **draws, **tables, **_found(done))
+    page.write(title=title, **draws, **tables, **_found(done))
 
 
-def _found(done: Sequence[Done]) -> dict[str, str]:
+def _found(done: list[Done]) -> dict[str, str]:
     case = str(QUEUES)
-    speed = {row.title: median(GMEAN, done, case, row.title) for row in ROWS}
-    ours, per_queue = speed[SIA.title], max(speed[row.title] for row in (SSF, SJF))
-    rivals = max(speed[row.title] for row in (MMFS, HIVED, THEMIS))
-    none = 100.0 * float(np.mean(TOTAL.of(done, case, SIA.title) == 0.0))
+    speed = {row.title: m.median(m.GMEAN, done, case, row.title) for row in ROWS}
+    ours, per_queue = speed[who.SIA.title], max(speed[row.title] for row in (who.SSF, who.SJF))
+    rivals = max(speed[row.title] for row in (who.MMFS, who.HIVED, who.THEMIS))
+    none = 100.0 * float(np.mean(m.TOTAL.of(done, case, who.SIA.title) == 0.0))
+    own = m.paired_text(*(m.GMEAN.of(done, case, row.title) for row in (who.SIA, who.SIA_PAPER)))
     return {
         "speeds": result(", ".join(f"{name} {value:.2f}" for name, value in speed.items()), ours >= rivals),
         "per_queue": result(f"{ours:.2f} against {per_queue:.2f}", ours > per_queue),
-        "total": _less(TOTAL, done),
-        "worst": _less(WORST, done),
+        "total": _less(m.TOTAL, done),
+        "worst": _less(m.WORST, done),
         "nobody": result(f"{none:.0f} %"),
-        "own": result(paired_text(GMEAN.of(done, case, SIA.title), GMEAN.of(done, case, SIA_PAPER.title))),
+        "own": result(own),
     }
 
 
-def _less(measure: Measure, done: Sequence[Done]) -> str:
-    ours, theirs = (mean(measure, done, str(QUEUES), row.title) for row in (SIA, MMFS))
+def _less(measure: Measure, done: list[Done]) -> str:
+    ours, theirs = (m.mean(measure, done, str(QUEUES), row.title) for row in (who.SIA, who.MMFS))
     times = m.times_less(ours, theirs)
     here = f"{m.times_text(times)}, {ours:,.1f} against {theirs:,.0f} min, means over draws"
     return result(here, times >= PAPER_LESS)

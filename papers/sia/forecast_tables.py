@@ -24,11 +24,9 @@ from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import pools_to_learn_from
 from jobcast.traces.table import Trace
-from papers.measures import Floats
-from papers.page import grid, number, numbers, result, write_csv, write_page
 from papers.plotting import panels
-from papers.sia.bench import Bench
-from papers.sia.workloads import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_FROM, TRAINED_UNTIL
+from papers.results import Floats, Page, grid, number, numbers, result
+from papers.sia.bench import FEWEST_JOBS, PHILLY_FILE, THREE_WEEKS, TRAINED_FROM, TRAINED_UNTIL, Bench
 
 OURS, WHOLE, ALL = "jobcast's own", PAPER_SETS[-1], "all"
 CAMPUS_TRAINED_UNTIL, CAMPUS_UNTIL = "2024-02-05", "2024-02-26"
@@ -84,7 +82,7 @@ def scored(name: str, trace: Trace, from_s: float, until_s: float, end_s: float)
     return Scored(cells, by_hour, by_pool)
 
 
-def forecast_tables(bench: Bench, out: Path) -> None:
+def forecast_tables(bench: Bench, page: Page) -> None:
     """Write the page, table and plot into a folder."""
     campus = generate("campus", 0)[0]
     cuts = (TRAINED_FROM, TRAINED_UNTIL, THREE_WEEKS[1])
@@ -98,7 +96,7 @@ def forecast_tables(bench: Bench, out: Path) -> None:
     cells: Cells = {(data, pools, float(h), features): tuple(values) for data, pools, h, features, *values in printed}
     for one in found.values():
         cells |= one.cells
-    write_csv(out, "forecast_tables", HEAD, [(*key, *_texts(values)) for key, values in cells.items()])
+    page.csv(HEAD, [(*key, *_texts(values)) for key, values in cells.items()])
     shown = [(name, kind) for kind in ("by_hour", "by_pool") for name in found]
     titles = {"by_hour": "Figure 21: pool-hours", "by_pool": "Figure 22: pools"}
 
@@ -110,10 +108,10 @@ def forecast_tables(bench: Bench, out: Path) -> None:
             axes.step(x, y, where="post", label=horizon, **style[horizon].line)
         axes.set(xlabel="recall", ylabel="at or below", title=f"{titles[kind]}, {name}", ylim=(0, 1.02))
 
-    panels(out, "forecast_tables", "Recall by hour and by pool", shown, panel, height=5.6, columns=2)
+    panels(page, "Recall by hour and by pool", shown, panel, height=5.6, columns=2, titled=False)
     groups = dict.fromkeys(pools for _, pools, *_ in cells)
     tables = [part for one in groups for part in (f"### {_said(one)}", _table(cells, one, list(found)))]
-    write_page(__file__, out, tables=tables, extremes=_extremes(found), **_found(cells, found))
+    page.write(tables=tables, extremes=_extremes(found), **_found(cells, found))
 
 
 def _texts(values: Sequence[float | None]) -> list[str]:

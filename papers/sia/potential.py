@@ -1,19 +1,14 @@
-"""SIA, Figures 5 and 24 (section 4.1, appendix C): all schedulers with exact knowledge on synthetic workloads."""
+"""SIA, Figures 5, 24, 15b (sections 4.1, 6.3, appendix C): schedulers with exact knowledge on synthetic workloads."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from jobcast.traces.generators.sia import VARIANTS
-from papers.bench import Done
-from papers.measures import Measure, draws_text
-from papers.page import Claim, claims, grid, number, result, write_page, write_runs
+from papers.results import Claim, Done, Measure, Page, claims, draws_text, grid, number, result
 from papers.sia import measures as m
-from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, milp
-from papers.sia.measures import mean, median, table
-from papers.sia.plotting import ranges
-from papers.sia.workloads import Synthetic
+from papers.sia.bench import FCFS, GSSF, MMFS, SIA_EXACT, SIA_VC, SSF, Bench, Row, Synthetic, milp
+from papers.sia.measures import mean, median, over_draws, ranges, table
 
 GRID_S = 600.0
 """Of submissions, durations and the MILP's starts: every policy runs on the same rounded draws."""
@@ -26,29 +21,35 @@ FREE = (MILP, SIA_VC, SIA_EXACT)
 PANELS = (m.RATIO, m.WORST, m.TOTAL)
 """The paper's three: speedup, the worst slowdown, all slowdowns together."""
 COLUMNS = (m.RATIO, m.GMEAN, m.MEAN, m.P5, m.P95, m.SLOWED, m.TOTAL, m.WORST)
+SMALL_GRID_S = 300.0
+SMALL_MILP = milp(SMALL_GRID_S, 20)
+SMALL = Synthetic("base", SMALL_GRID_S, days=1.0)
+SMALL_DRAWS = 3
+"""Times `bench.seeds`: the paper speaks of tens of smaller traces."""
+SIMILAR = 0.1
 
 
-def figure5(bench: Bench, out: Path) -> None:
+def figure5(bench: Bench, page: Page) -> None:
     """The potential on three workloads: the page, table and plot, into a folder."""
     variants = ("base", "more_queues", "higher_load")
-    write_potential(bench, out, "figure5", "Figure 5: the potential of anticipation", variants)
+    write_potential(bench, page, "Figure 5: the potential of anticipation", variants)
 
 
-def figure24(bench: Bench, out: Path) -> None:
+def figure24(bench: Bench, page: Page) -> None:
     """The same on the base workload and eight variants."""
-    write_potential(bench, out, "figure24", "Figure 24: the potential on nine workloads", tuple(VARIANTS))
+    write_potential(bench, page, "Figure 24: the potential on nine workloads", tuple(VARIANTS))
 
 
-def write_potential(bench: Bench, out: Path, name: str, title: str, variants: Sequence[str]) -> None:
+def write_potential(bench: Bench, page: Page, title: str, variants: Sequence[str]) -> None:
     """Run the schedulers on variants of the workload; write the page, table and plot of a figure into a folder."""
     workloads = [Synthetic(variant, GRID_S) for variant in variants]
     seeds = min(bench.seeds, MOST_SEEDS)
     done, cases = bench.run(workloads, ROWS, range(seeds)), [one.name for one in workloads]
-    write_runs(out, name, done)
-    ranges(out, name, title, done, PANELS)
+    page.runs(done)
+    ranges(page, title, done, PANELS)
     shown = {"draws": draws_text(seeds), "grid": GRID_S / 60.0, "table": table(done, "workload", COLUMNS)}
     shown |= {"milp": _milp(done, cases), **_found(done, cases), "sharing": claims(_sharing(done, cases))}
-    write_page(__file__, out, name, title=title, **shown)
+    page.write(title=title, **shown)
 
 
 def _milp(done: Sequence[Done], cases: Sequence[str]) -> str:
@@ -95,3 +96,22 @@ def _sharing(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
 
 def _by(measure: Measure, done: Sequence[Done], case: str, row: Row) -> float:
     return median(measure, done, case, row.title)
+
+
+def figure15b(bench: Bench, page: Page) -> None:
+    """Write the figure's page, table and plot into a folder."""
+    title, count = "Figure 15b: the virtual clock against the MILP", SMALL_DRAWS * bench.seeds
+    done = page.runs(bench.run([SMALL], (SMALL_MILP, SIA_VC), range(count)))
+    over_draws(page, title, done, (m.GMEAN, m.RATIO, m.WAIT, m.CPU))
+    (ours, fast), (best, slow) = (
+        [median(measure, done, SMALL.name, row.title) for measure in (m.GMEAN, m.CPU)] for row in (SIA_VC, SMALL_MILP)
+    )
+    page.write(
+        title=title,
+        draws=draws_text(count),
+        grid=SMALL_GRID_S,
+        gap=100.0 * float(m.GAP.of(done, SMALL.name, SMALL_MILP.title).max()),
+        table=table(done, "workload", (m.GMEAN, m.RATIO, m.SLOWED, m.WAIT)),
+        alike=result(f"{ours:.2f} against {best:.2f}, medians", abs(ours / best - 1.0) <= SIMILAR),
+        cpu=result(f"{slow / fast:,.0f} times", slow > 10 * fast),
+    )

@@ -1,15 +1,10 @@
 """SIA, section 5.5: what it is worth that a share of the jobs may be stopped, and what resuming may cost."""
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from papers.measures import Measure, draws_text
-from papers.page import numbers, result, write_page, write_runs
-from papers.sia.bench import SIA, Bench, Row
-from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, mean, median, table
-from papers.sia.plotting import lines
-from papers.sia.workloads import PoolDraw
+from papers.results import Measure, Page, draws_text, numbers, result
+from papers.sia.bench import SIA, Bench, PoolDraw, Row
+from papers.sia.measures import GMEAN, P90, SLOWED, STOPS, TOTAL, WORST, lines, mean, median, table
 
 QUEUES = 4
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -23,25 +18,23 @@ def rows_of(cost_s: int) -> list[Row]:
     return [Row(title, "sia_preempt", own, "registry") for title, own in zip(titles, settings, strict=True)]
 
 
-def preemption(bench: Bench, out: Path) -> None:
+def preemption(bench: Bench, page: Page) -> None:
     """Write the page, table and plot into a folder."""
     title = "Partial preemption: speedup and slowdown by the share of jobs that may be stopped"
     rows = {cost_s: rows_of(cost_s) for cost_s in COSTS_S}
-    done = bench.run([PoolDraw(QUEUES)], [SIA, *(row for of in rows.values() for row in of)], range(bench.fewer))
-    write_runs(out, "preemption", done)
+    compared = [SIA, *(row for of in rows.values() for row in of)]
+    done = page.runs(bench.run([PoolDraw(QUEUES)], compared, range(bench.fewer)))
     case = str(QUEUES)
 
-    def curve(of: Sequence[Row], measure: Measure) -> list[float]:
+    def curve(of: list[Row], measure: Measure) -> list[float]:
         return [mean(measure, done, case, row.title) for row in of]
 
     curves = {f"{cost_s} s to go on": partial(curve, of) for cost_s, of in rows.items()}
-    lines(out, "preemption", title, (GMEAN, SLOWED, TOTAL), "share that may be stopped", SHARES, curves)
+    lines(page, title, (GMEAN, SLOWED, TOTAL), "share that may be stopped", SHARES, curves)
     first, last = COSTS_S
     cheap, dear = ([median(GMEAN, done, case, row.title) for row in rows[cost_s]] for cost_s in COSTS_S)
     less, total = (mean(TOTAL, done, case, row.title) for row in (rows[first][-1], SIA))
-    write_page(
-        __file__,
-        out,
+    page.write(
         title=title,
         draws=draws_text(bench.fewer),
         table=table(done, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST, STOPS)),

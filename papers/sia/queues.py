@@ -1,15 +1,12 @@
 """SIA, Figures 14, 15a and 16 (sections 6.2 to 6.4): draws of several numbers of queues."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from papers.bench import Done
-from papers.measures import Measure, draws_text
-from papers.page import numbers, result, write_page, write_runs
+from papers.results import Done, Measure, Page, draws_text, numbers, result
 from papers.sia import bench as who
 from papers.sia import measures as m
-from papers.sia.plotting import boxes
-from papers.sia.workloads import PoolDraw
+from papers.sia.bench import PoolDraw
+from papers.sia.measures import boxes
 
 DRAWS = tuple(PoolDraw(queues) for queues in (2, 4, 6, 8))
 LOCAL = tuple(PoolDraw(queues, locality=True) for queues in (2, 4, 8))
@@ -20,10 +17,10 @@ SIMILAR = 3.0
 """Totals that differ by less than this factor are called similar here."""
 
 
-def figure14(bench: who.Bench, out: Path) -> None:
+def figure14(bench: who.Bench, page: Page) -> None:
     """Numbers of queues that share, and the tails of speedups: the page, table and plot, into a folder."""
     title, panels = "Figure 14: numbers of queues that share", (m.GMEAN, m.P90, m.TOTAL, m.WORST)
-    done, shown = _over_queues(bench, out, title, DRAWS, (who.SIA, who.SIA_PAPER, *OTHERS), panels)
+    done, shown = _over_queues(bench, page, title, DRAWS, (who.SIA, who.SIA_PAPER, *OTHERS), panels)
     cases = [one.name for one in DRAWS]
     ours = [m.median(m.GMEAN, done, case, who.SIA.title) for case in cases]
     rivals = [max(m.median(m.GMEAN, done, case, row.title) for row in OTHERS) for case in cases]
@@ -34,13 +31,13 @@ def figure14(bench: who.Bench, out: Path) -> None:
         "above": result(f"with {', '.join(better) or 'no number of'} queues", cases[-1] in better),
         "less": result("; ".join(map(m.times_text, less)), min(less) >= 10.0),
     }
-    _write(out, "figure14", shown | found)
+    page.write(**shown, **found)
 
 
-def figure15a(bench: who.Bench, out: Path) -> None:
+def figure15a(bench: who.Bench, page: Page) -> None:
     """What predictors are worth, and what perfect ones would be: the page, table and plot, into a folder."""
     title = "Figure 15a: what the predictors are worth"
-    done, shown = _over_queues(bench, out, title, DRAWS, BY_FORECASTS, (m.GMEAN, m.TOTAL))
+    done, shown = _over_queues(bench, page, title, DRAWS, BY_FORECASTS, (m.GMEAN, m.TOTAL))
     cases = [one.name for one in DRAWS]
     total = {
         row.title: sum(m.mean(m.TOTAL, done, case, row.title) for case in cases) / len(cases) for row in BY_FORECASTS
@@ -66,13 +63,13 @@ def figure15a(bench: who.Bench, out: Path) -> None:
         "raised": result(numbers(more), min(more) >= 1.0),
         "gaps": result(f"{numbers(gaps)} times", gaps[-1] < gaps[0]),
     }
-    _write(out, "figure15a", shown | found)
+    page.write(**shown, **found)
 
 
-def figure16(bench: who.Bench, out: Path) -> None:
+def figure16(bench: who.Bench, page: Page) -> None:
     """Jobs that need their GPUs on one server of eight: the page, table and plot, into a folder."""
     rows, panels = (who.SIA, who.SIA_PAPER, who.SIA_EXACT, who.HIVED), (m.GMEAN, m.P90, m.TOTAL, m.WORST)
-    done, shown = _over_queues(bench, out, "Figure 16: locality", LOCAL, rows, panels)
+    done, shown = _over_queues(bench, page, "Figure 16: locality", LOCAL, rows, panels)
     cases = [one.name for one in LOCAL]
     less = m.times_less(
         *(sum(m.mean(m.TOTAL, done, case, row.title) for case in cases) for row in (who.SIA, who.HIVED))
@@ -83,12 +80,12 @@ def figure16(bench: who.Bench, out: Path) -> None:
         "less": result(m.times_text(less), less > 1.0),
         "exact": result(f"{slowed:.2f} % at most", slowed == 0.0),
     }
-    _write(out, "figure16", shown | found)
+    page.write(**shown, **found)
 
 
 def _over_queues(
     bench: who.Bench,
-    out: Path,
+    page: Page,
     title: str,
     draws: Sequence[PoolDraw],
     rows: Sequence[who.Row],
@@ -106,10 +103,8 @@ def _over_queues(
     done : the runs
     shown : how many draws there are, their table, and who.SIA beside the others draw by draw, for the page
     """
-    name = title.partition(":")[0].lower().replace(" ", "")
-    done = bench.run(draws, rows, range(bench.fewer))
-    write_runs(out, name, done)
-    boxes(out, name, title, done, panels, "queues")
+    done = page.runs(bench.run(draws, rows, range(bench.fewer)))
+    boxes(page, title, done, panels)
     tables = {"table": m.table(done, "queues", ALL), "paired": m.paired_table(done, "queues", who.SIA.title)}
     return done, {"draws": draws_text(bench.fewer), **tables}
 
@@ -118,7 +113,3 @@ def _growing(done: Sequence[Done], cases: Sequence[str]) -> str:
     """Whether who.SIA's speedup grows with the number of queues."""
     ours = [m.median(m.GMEAN, done, case, who.SIA.title) for case in cases]
     return result(f"{numbers(ours)} by queues", ours == sorted(ours))
-
-
-def _write(out: Path, name: str, parts: Mapping[str, str]) -> None:
-    write_page(str(Path(__file__).with_name(name)), out, **parts)

@@ -1,16 +1,10 @@
 """SIA, Table 17 and Figure 18 (section 6.5): all pools of a trace, smaller pools, and without the largest donors."""
 
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from papers.bench import Done
-from papers.measures import Measure
-from papers.page import Claim, claims, result, write_page, write_runs
-from papers.sia.bench import MMFS, SIA, SIA_EXACT, SIA_PAPER, Bench
-from papers.sia.measures import MEAN, P5, P95, RATIO, SLOWED, TOTAL, WORST, median, table
-from papers.sia.plotting import lines
-from papers.sia.workloads import WholePhilly
+from papers.results import Claim, Done, Measure, Page, claims, result
+from papers.sia.bench import MMFS, SIA, SIA_EXACT, SIA_PAPER, Bench, WholePhilly
+from papers.sia.measures import MEAN, P5, P95, RATIO, SLOWED, TOTAL, WORST, lines, median, table
 
 SCALES = (0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
 DONORS = 2
@@ -26,20 +20,18 @@ PRINTED = {
 }
 
 
-def table17(bench: Bench, out: Path) -> None:
+def table17(bench: Bench, page: Page) -> None:
     """Write the table's and the figure's page and plot into a folder."""
     # Nothing of it is drawn: one seed is all there is.
     done = bench.run([ALL, WITHOUT], ROWS, range(1))
     scaled = bench.run([WholePhilly(scale) for scale in SCALES], ROWS, range(1))
-    write_runs(out, "table17", [*scaled, *(one for one in done if one.case == WITHOUT.name)])
+    page.runs([*scaled, *(one for one in done if one.case == WITHOUT.name)])
     curves = {row.title: partial(_over_scales, scaled, row.title) for row in ROWS}
-    lines(out, "table17", "Figure 18: pools scaled", (RATIO, SLOWED, TOTAL), "scale of all pools", SCALES, curves)
+    lines(page, "Figure 18: pools scaled", (RATIO, SLOWED, TOTAL), "scale of all pools", SCALES, curves)
     slowed, theirs_slowed = _both(SLOWED, done, WITHOUT.name)
     total, theirs_total = _both(TOTAL, done, ALL.name)
     small, full = (_both(RATIO, scaled, f"{scale:g}")[0] for scale in (SCALES[0], 1.0))
-    write_page(
-        __file__,
-        out,
+    page.write(
         table=table(done, "pools", COLUMNS),
         scaled=table(scaled, "scale", (RATIO, *COLUMNS)),
         printed=claims(_printed(done)),
@@ -49,21 +41,17 @@ def table17(bench: Bench, out: Path) -> None:
     )
 
 
-def _printed(done: Sequence[Done]) -> list[Claim]:
-    titles = "; ".join(one.title for one in COLUMNS)
-    return [
-        Claim(
-            f"{name}, pools {case}: {titles}",
-            printed,
-            ", ".join(f"{median(one, done, case, name):.{one.digits}f}" for one in COLUMNS),
-        )
-        for (case, name), printed in PRINTED.items()
-    ]
+def _printed(done: list[Done]) -> list[Claim]:
+    titles, made = "; ".join(one.title for one in COLUMNS), []
+    for (case, name), printed in PRINTED.items():
+        here = ", ".join(f"{median(one, done, case, name):.{one.digits}f}" for one in COLUMNS)
+        made.append(Claim(f"{name}, pools {case}: {titles}", printed, here))
+    return made
 
 
-def _over_scales(scaled: Sequence[Done], name: str, measure: Measure) -> list[float]:
+def _over_scales(scaled: list[Done], name: str, measure: Measure) -> list[float]:
     return [median(measure, scaled, f"{scale:g}", name) for scale in SCALES]
 
 
-def _both(measure: Measure, done: Sequence[Done], case: str) -> tuple[float, float]:
+def _both(measure: Measure, done: list[Done], case: str) -> tuple[float, float]:
     return median(measure, done, case, SIA.title), median(measure, done, case, MMFS.title)

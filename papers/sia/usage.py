@@ -1,6 +1,6 @@
 """SIA, Figures 2 and 3 (section 2): how much of their GPUs pools use, and how their jobs differ, on public traces."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,9 @@ from jobcast.pipelines.report.plots import plain_ticks, styles
 from jobcast.traces.describe import Description, describe
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
-from papers.page import grid, result, write_csv, write_page
 from papers.plotting import panels
-from papers.sia.bench import Bench
-from papers.sia.workloads import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, pool_work
+from papers.results import Page, grid, result
+from papers.sia.bench import ACTUAL_LOAD, PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, Bench, pool_work
 
 USED = "utilization_hourly"
 SHOWN = {
@@ -29,7 +28,7 @@ MOSTLY = 0.9
 """A pool's jobs are of one width where so many are."""
 
 
-def of_pools(holds: Callable[[Mapping[str, Any]], bool]) -> Callable[[Description], float]:
+def of_pools(holds: Callable[[dict[str, Any]], bool]) -> Callable[[Description], float]:
     """Share of the pools whose figures hold something."""
     return lambda one: float(np.mean([holds(asdict(pool)) for pool in one.pools.values()]))
 
@@ -43,7 +42,8 @@ SHARES: dict[str, Callable[[Description], float]] = {
     "job within 5 min after one ends": lambda one: one.total.followed_after_completion,
     "... at random": lambda one: one.total.followed_at_random,
 }
-GAPS, BURSTS, SPREAD, ALIKE = list(SHARES)[1:5]
+CLAIMED = dict(zip(("gaps", "bursts", "spread", "alike"), list(SHARES)[1:5], strict=True))
+"""Fields of the page's template."""
 
 
 def described(data: Path) -> dict[str, Description]:
@@ -58,7 +58,7 @@ def described(data: Path) -> dict[str, Description]:
     }
 
 
-def usage(bench: Bench, out: Path) -> None:
+def usage(bench: Bench, page: Page) -> None:
     """Write the figures' page, table and plot into a folder."""
     found = described(bench.data)
     style = styles(list(found))
@@ -71,11 +71,9 @@ def usage(bench: Bench, out: Path) -> None:
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)
 
-    panels(out, "usage", "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2)
+    panels(page, "Figures 2 and 3: pools", list(SHOWN), panel, height=5.4, columns=2, titled=False)
     shares = {name: {said: share(one) for said, share in SHARES.items()} for name, one in found.items()}
-    write_csv(
-        out, "usage", ("trace", *SHARES), [(name, *(f"{v:.4g}" for v in of.values())) for name, of in shares.items()]
-    )
+    page.csv(("trace", *SHARES), [(name, *(f"{v:.4g}" for v in of.values())) for name, of in shares.items()])
     rows = [
         (name, f"{len(one.pools)}", f"{one.total.jobs:,}", *(f"{100 * share:.0f} %" for share in shares[name].values()))
         for name, one in found.items()
@@ -85,5 +83,5 @@ def usage(bench: Bench, out: Path) -> None:
         told = ", ".join(f"{name} {100 * of[said]:.0f} %" for name, of in shares.items())
         return result(told, min(of[said] for of in shares.values()) > 0.5)
 
-    claims = {"gaps": most(GAPS), "bursts": most(BURSTS), "spread": most(SPREAD), "alike": most(ALIKE)}
-    write_page(__file__, out, table=grid(("trace", "pools", "jobs", *SHARES), rows), **claims)
+    claims = {field: most(said) for field, said in CLAIMED.items()}
+    page.write(table=grid(("trace", "pools", "jobs", *SHARES), rows), **claims)

@@ -56,9 +56,9 @@ def test_options_reach_the_figures(name, monkeypatch, tmp_path):
     seen, command = [], COMMANDS[name]
     item = command.PAPER.items[0]
 
-    def figure(bench, out):
+    def figure(bench, page):
         seen.append(bench)
-        out.mkdir(parents=True)
+        page.out.mkdir(parents=True)
 
     monkeypatch.setattr(driver, "import_module", lambda path: types.SimpleNamespace(**{item: figure}))
     (tmp_path / "data" / command.PAPER.folder).mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from papers.andreas.__main__ import PAPER
 from papers.andreas.bench import Bench
 from papers.andreas.exact import COMPARED, compare, exact, gaps_pct
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
@@ -30,7 +31,7 @@ def test_nobody_is_below_the_optimum():
 
 def test_the_page(tmp_path):
     bench = Bench(data=tmp_path, file=RunFile(tmp_path / "runs.jsonl", resume=False))
-    exact(bench, tmp_path / "out", count=4)
+    exact(bench, PAPER.page("exact", tmp_path / "out"), count=4)
     page = (tmp_path / "out" / "exact.md").read_text()
     assert page.startswith("# The exact optimum\n\n4 instances of one call")
     assert all(f"| {title} |" in page for title in COMPARED)

@@ -3,8 +3,7 @@
 import pytest
 
 from papers.andreas.measures import ENERGY, TOTAL, holds, of_sums_pct, over, savings_pct
-from papers.bench import Done
-from papers.measures import Interval, interval_of
+from papers.results import Done, Interval, interval_of
 
 COSTS = {("10", "ANDREAS"): (40.0, 30.0), ("10", "FIFO"): (100.0, 100.0), ("20", "ANDREAS"): (50.0, 90.0)}
 COSTS |= {("20", "FIFO"): (100.0, 100.0), ("10", "EDF"): (0.0, 60.0), ("20", "EDF"): (100.0, 90.0)}
@@ -14,7 +13,7 @@ COSTS |= {("20", "FIFO"): (100.0, 100.0), ("10", "EDF"): (0.0, 60.0), ("20", "ED
 def done():
     """Two draws of each, those of the second seed first."""
     return [
-        Done(case, name, seed, {"total_eur": costs[seed], "energy_eur": costs[seed] / 2})
+        Done(case, name, {"total_eur": costs[seed], "energy_eur": costs[seed] / 2}, seed)
         for seed in (1, 0)
         for (case, name), costs in COSTS.items()
     ]

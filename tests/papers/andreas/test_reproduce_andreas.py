@@ -8,8 +8,7 @@ from click.testing import CliRunner
 from jobcast.domain.errors import ConfigError
 from papers.andreas import campaign, effects, openb
 from papers.andreas.__main__ import DEFAULT_NODES, main, read_nodes
-from papers.andreas.bench import BASELINES, EQUATION_1, Row, run_unit
-from papers.andreas.workloads import Workload, read_workload, scenario
+from papers.andreas.bench import BASELINES, EQUATION_1, Row, Workload, read_workload, run_unit, scenario
 from papers.bench import RUNS, Unit
 
 FEW = (("epochs", "2,5"), ("jobs", 6))

@@ -2,37 +2,36 @@
 
 import pytest
 
-from papers.bench import Done
-from papers.measures import HOLDS, REVERSED
 from papers.mlfs.measures import (
     DEADLINE,
     JCT,
     ORDERS,
     PRINTED,
-    PRINTED_LEAST,
     PRINTED_MS,
     apart,
     compare_order,
     gain_pct,
+    load_claims,
     order_claim,
     order_text,
     relative,
 )
 from papers.mlfs.rows import BASELINES
+from papers.results import HOLDS, REVERSED, Done
 
 OURS = {"MLFS", "MLF-RL", "MLF-H"}
 
 
 def done(name, seed, jct_s=60.0, deadline=0.5):
-    return Done("x = 1", name, seed, {"mean_jct_s": jct_s, "deadline_ratio": deadline}, (jct_s,))
+    return Done("x = 1", name, {"mean_jct_s": jct_s, "deadline_ratio": deadline}, seed, (jct_s,))
 
 
 def test_each_order_ranks_all_policies_of_the_paper_once():
-    for groups in ORDERS.values():
+    for groups in (*ORDERS["most"].values(), *ORDERS["least"].values()):
         named = [name for group in groups for name in group]
         assert sorted(named) == sorted({*OURS, *BASELINES})
     known = OURS | set(BASELINES)
-    assert {name for one in (*PRINTED, *PRINTED_LEAST) for name in (one.better, one.worse)} <= known
+    assert {name for row in PRINTED for name in (row["better"], row["worse"])} <= known
     assert set(PRINTED_MS) <= known
 
 
@@ -45,14 +44,15 @@ def test_changes_are_relative_to_the_worse_one():
 
 def test_an_order_counts_pairs_of_different_groups_that_were_run():
     found = {name: {"mean_jct_s": jct} for name, jct in {"MLFS": 5.0, "MLF-H": 3.0, "Tiresias": 4.0, "RL": 9.0}.items()}
-    told = compare_order(JCT, ORDERS[JCT], found)
-    assert told.pairs == 5  # Tiresias and RL are of one group
-    assert set(told.reversed) == {("MLFS", "MLF-H"), ("MLFS", "Tiresias")}
-    assert order_text(JCT, ORDERS[JCT], list(found)) == "MLFS < MLF-H < Tiresias ~ RL"
-    claim = order_claim("x = 3", JCT, ORDERS[JCT], found)
+    pairs, wrong = compare_order(JCT, ORDERS["most"][JCT], found)
+    assert pairs == 5  # Tiresias and RL are of one group
+    assert set(wrong) == {("MLFS", "MLF-H"), ("MLFS", "Tiresias")}
+    assert order_text(JCT, ORDERS["most"][JCT], list(found)) == "MLFS < MLF-H < Tiresias ~ RL"
+    claim = order_claim("x = 3", JCT, ORDERS["most"][JCT], found)
     assert claim.here == "3 of 5 pairs; not: MLF-H before MLFS, Tiresias before MLFS"
     assert claim.holds is False
-    assert order_claim("x = 3", JCT, ORDERS[JCT], {"RL": {"mean_jct_s": 1.0}}) is None
+    alone = {("x = 3", "RL"): {"mean_jct_s": 1.0}, ("x = 1", "RL"): {"mean_jct_s": 1.0}}
+    assert load_claims("x = 1", "x = 3", alone, real=True) == []
 
 
 def test_intervals_are_of_differences_draw_by_draw():

@@ -12,9 +12,8 @@ from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
 from papers.bench import Unit
 from papers.mlfs import bench
-from papers.mlfs.bench import QUANTILES, UNDER, run_unit
+from papers.mlfs.bench import QUANTILES, SCALES, UNDER, Workload, philly_week, run_unit, scaled, write_workload
 from papers.mlfs.rows import EXACT, Row
-from papers.mlfs.workloads import SCALES, Workload, philly_week, scaled, write_workload
 
 FEW = Workload("few", 8, ((2, 4),), (("widths", "1,2"), ("epochs", "3,6"), ("load", 0.05)))
 

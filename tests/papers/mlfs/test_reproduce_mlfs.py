@@ -10,9 +10,9 @@ from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
 from papers.bench import RUNS
 from papers.driver import reproduce
-from papers.mlfs import bars, bench, estimates, figure4, parts, terms
+from papers.mlfs import bars, bench, loads, parts, priorities
 from papers.mlfs.__main__ import PAPER, main
-from papers.mlfs.workloads import Workload
+from papers.mlfs.bench import Workload
 
 SETTINGS = (("widths", "1,2"), ("epochs", "3,6"), ("longest_h", 6), ("load", 0.05))
 JOBS = {"1/4": 4, "1": 6, "3": 12}
@@ -32,9 +32,9 @@ def small(data, monkeypatch):
     """Few jobs on two servers, whose arrivals are drawn, in place of Philly's."""
     drawn = generate("mlfs", 9, {"jobs": 200})[0]
     monkeypatch.setattr(bench, "write_arrivals", lambda data, out: write_trace(drawn, out))
-    for module in (figure4, bars, parts):
+    for module in (loads, bars, parts):
         monkeypatch.setattr(module, "scaled", lambda x: Workload(f"x = {x}", JOBS[x], ((2, 4),), SETTINGS))
-    for module in (figure4, parts):
+    for module in (loads, parts):
         monkeypatch.setattr(module, "SCALES", JOBS)
     return data
 
@@ -81,11 +81,8 @@ def test_figures_share_runs_and_go_on_where_they_stopped(small, tmp_path):
 
 
 def test_pages_of_terms_and_estimates(small, tmp_path, monkeypatch):
-    for module in (terms, estimates):
-        monkeypatch.setattr(module, "JOBS", 6)
-        monkeypatch.setattr(module, "TESTBED", ((4, 4),))
-    monkeypatch.setattr(terms, "LOADS", (0.05, 0.1))
-    monkeypatch.setattr(estimates, "LOAD", ("load", 0.05))
+    for name, few in {"JOBS": 6, "TESTBED": ((4, 4),), "LOADS": (0.05, 0.1), "LOAD": ("load", 0.05)}.items():
+        monkeypatch.setattr(priorities, name, few)
     answer = run("terms", "estimates", "--out", tmp_path, "--seeds", 2, "--jobs", 1)
     assert answer.exit_code == 0, answer.output
     page = (tmp_path / "results.md").read_text()

@@ -6,8 +6,8 @@ import pytest
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
 from jobcast.pipelines.experiments.search.front import Front, Row
 from jobcast.schedulers.elastic.config import WfqConfig
+from papers.pcs.figure9 import found_shares
 from papers.pcs.fronts import behind, picks, uncovered
-from papers.pcs.pareto_points import found_shares
 
 INF = float("inf")
 ONE = WfqConfig()

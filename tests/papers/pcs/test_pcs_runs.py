@@ -7,11 +7,9 @@ import pytest
 
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.bench import Outcome
-from papers.pcs import whole_traces
-from papers.pcs.measured import THEIRS, compared, published_configs
-from papers.pcs.runs import Task, policies, run
-from papers.pcs.whole_traces import published_rows
-from papers.pcs.workloads import automl, gavel, published
+from papers.pcs import published as theirs
+from papers.pcs.published import THEIRS, compared, published_configs, published_rows
+from papers.pcs.runs import Task, automl, gavel, policies, published, run
 
 INF = float("inf")
 TOLD = {"AFS": 1.0, "Tiresias (SRSF)": 1.428, "Themis": 1.652}
@@ -66,18 +64,18 @@ def test_runs_on_file_are_not_made_again(traces, tmp_path, monkeypatch):
         made.append(one.key)
         return one.key, Outcome({"mean_jct_s": 2.0 if one.policy == "afs" else 3.0, "mean_error_pct": 1.0})
 
-    monkeypatch.setattr(whole_traces, "_outcome", outcome)
-    monkeypatch.setattr(whole_traces, "in_parallel", lambda work, items, name: map(work, items))
-    first = whole_traces.whole_traces(traces, tmp_path)
+    monkeypatch.setattr(theirs, "_outcome", outcome)
+    monkeypatch.setattr(theirs, "in_parallel", lambda work, items, name: map(work, items))
+    first = theirs.whole_traces(traces, tmp_path)
     assert first["ee9e8c", "FIFO"]["jct_over_afs"] == 1.5
-    assert whole_traces.whole_traces(traces, tmp_path) == first
+    assert theirs.whole_traces(traces, tmp_path) == first
     assert len(made) == len(set(made)) == 4 * 4 + 3
 
 
 def test_a_whole_trace_comes_out_as_published(traces):
     """2869ce, 956 jobs: Tiresias, and Themis by its speedups, in mean JCT over AFS's."""
-    runs = {one.name: one for one in whole_traces._runs(traces) if one.cluster == "2869ce"}
-    found = {name: whole_traces._outcome(replace(runs[name], predict=name != "Themis"))[1].figures for name in TOLD}
+    runs = {one.name: one for one in theirs._runs(traces) if one.cluster == "2869ce"}
+    found = {name: theirs._outcome(replace(runs[name], predict=name != "Themis"))[1].figures for name in TOLD}
     assert found["Tiresias (SRSF)"]["p99_error_pct"] == pytest.approx(241.127, abs=1e-3)
     for name, over_afs in TOLD.items():
         assert found[name]["mean_jct_s"] / found["AFS"]["mean_jct_s"] == pytest.approx(over_afs, abs=1e-3)

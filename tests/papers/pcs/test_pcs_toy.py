@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.simulator.metrics import errors_pct, excess_pct
-from papers.pcs.toy import expected_ends, play_toy
+from papers.pcs.figure1 import expected_ends, play_toy
 
 
 def test_themis_shares_by_leases():

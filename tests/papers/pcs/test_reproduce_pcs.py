@@ -25,10 +25,9 @@ def made(monkeypatch):
     def module(path):
         name = path.rsplit(".", 1)[1]
 
-        def figure(sources, out):
+        def figure(sources, page):
             names.append(name)
-            out.mkdir(parents=True)
-            (out / f"{name}.md").write_text(f"# {name}\n\n{sources.fronts.name}\n")
+            page.file("md").write_text(f"# {name}\n\n{sources.fronts.name}\n")
 
         return types.SimpleNamespace(**{name: figure})
 

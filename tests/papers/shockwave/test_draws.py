@@ -5,8 +5,9 @@ import csv
 import pytest
 
 from jobcast.models.regimes import Restatement
-from papers.runs import Done
+from papers.results import Replayed
 from papers.shockwave import draws
+from papers.shockwave.__main__ import PAPER
 from papers.shockwave.runs import MAKESPAN
 from papers.shockwave.workloads import drawn
 
@@ -15,7 +16,7 @@ def test_a_prior_that_restates_is_restatement(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(draws, "SEEDS", (700, 706))
     monkeypatch.setattr(draws, "learned", lambda data: Restatement())
     monkeypatch.setattr(draws, "drawn", lambda data, seed, **sizes: drawn(data, seed, jobs=10, gpus=8))
-    draws.draws(traces, tmp_path)
+    draws.draws(traces, PAPER.page("draws", tmp_path))
     rows = {
         (row.pop("case"), row.pop("policy")): row for row in csv.DictReader((tmp_path / "draws.csv").open(newline=""))
     }
@@ -41,7 +42,7 @@ def test_the_prior_learns_from_jobs_of_another_draw(traces, monkeypatch):
 
 
 def made(case, name, value):
-    return Done(case, name, {MAKESPAN.key: value}, None)
+    return Replayed(case, name, {MAKESPAN.key: value}, log=None)
 
 
 def test_differences_are_by_draw_and_relative_to_the_second():

@@ -4,7 +4,7 @@ import numpy as np
 
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.log import RunLog, flat_spans
-from papers.runs import Done
+from papers.results import Replayed
 from papers.shockwave.figure8 import size_groups
 
 
@@ -16,7 +16,7 @@ def done_of(gpus, duration_s, spans):
         zeros.astype(int), zeros.astype(int), zeros.astype(bool),
         flat_spans(seq, np.array([s[1] for s in spans]), np.array([s[2] for s in spans]), np.array(gpus)[seq]), 0,
     )  # fmt: skip
-    return Done("c", "p", {}, log)
+    return Replayed("c", "p", {}, log=log)
 
 
 def test_groups_are_by_rank_of_gpu_time():

@@ -28,9 +28,8 @@ def test_figures_without_data_are_made_and_put_into_one_page(data, tmp_path):
 
 
 def test_a_figure_that_fails_leaves_what_was_there(data, tmp_path, monkeypatch):
-    def broken(data, out):
-        out.mkdir(parents=True)
-        (out / "figure4.md").write_text("half")
+    def broken(data, page):
+        page.file("md").write_text("half")
         raise ArithmeticError("no")
 
     old = tmp_path / "out" / "figure4"

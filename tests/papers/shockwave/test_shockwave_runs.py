@@ -2,7 +2,7 @@
 
 import pytest
 
-from papers.runs import Done, means
+from papers.results import Replayed, means
 from papers.shockwave.runs import MAKESPAN, comparison, ratio, who_is_better
 
 FIGURES = {
@@ -12,7 +12,7 @@ FIGURES = {
 
 
 def done(name, case="c", **other):
-    return Done(case, name, {**FIGURES, **other}, None)
+    return Replayed(case, name, {**FIGURES, **other}, log=None)
 
 
 def test_runs_of_one_name_are_averaged_and_others_kept_in_order():

@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from papers.shockwave import figure7, figure10, figure11, figure13, figure16, figure17
+from papers.shockwave.__main__ import PAPER
 from papers.shockwave.workloads import drawn, philly
 
 
@@ -19,7 +20,7 @@ def rows_of(out, name):
 @pytest.mark.slow
 def test_figure7(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure7, "published", lambda traces, *args: few(traces))
-    figure7.figure7(traces, tmp_path)
+    figure7.figure7(traces, PAPER.page("figure7", tmp_path))
     rows = rows_of(tmp_path, "figure7")
     assert len({(row["case"], row["policy"]) for row in rows}) == 10 + 3 + 5 + 7
     assert sum(row["case"] == "restatement" and row["policy"] == "shockwave" for row in rows) == 20
@@ -35,7 +36,7 @@ def test_figures_of_several_draws(traces, tmp_path, monkeypatch, figure):
     name = figure.__name__.rpartition(".")[2]
     monkeypatch.setattr(figure, "SEEDS", (0, 1))
     monkeypatch.setattr(figure, "drawn" if figure is figure16 else "mix", few)
-    getattr(figure, name)(traces, tmp_path)
+    getattr(figure, name)(traces, PAPER.page(name, tmp_path))
     rows = rows_of(tmp_path, name)
     runs = {figure10: 4 * 2 * 6, figure13: 2 * (1 + 5 * 2), figure16: 3 * 2 * 6}[figure]
     assert len(rows) == runs
@@ -55,5 +56,5 @@ def test_pollux_and_shockwave_run_the_same_jobs(traces, tmp_path, monkeypatch):
 
 def test_figure17(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(figure17, "philly", lambda traces, jobs, gpus: philly(traces, 8, gpus))
-    figure17.figure17(traces, tmp_path)
+    figure17.figure17(traces, PAPER.page("figure17", tmp_path))
     assert len(rows_of(tmp_path, "figure17")) == 8 + 2 * 20

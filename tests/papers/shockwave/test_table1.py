@@ -2,6 +2,7 @@
 
 import pytest
 
+from papers.shockwave.__main__ import PAPER
 from papers.shockwave.table1 import Fraction, agrees, table1, table1_rows
 
 THIRD, TWO_THIRDS, ONE = Fraction(1, 3), Fraction(2, 3), Fraction(1)
@@ -59,8 +60,8 @@ def test_the_adaptive_schedule_comes_out_of_no_filter(rows):
 
 
 def test_the_page_is_written_and_the_same_each_time(tmp_path):
-    table1(tmp_path / "no data needed", tmp_path / "docs" / "shockwave")
-    table1(tmp_path, tmp_path / "again")
+    table1(tmp_path / "no data needed", PAPER.page("table1", tmp_path / "docs" / "shockwave"))
+    table1(tmp_path, PAPER.page("table1", tmp_path / "again"))
     text = (tmp_path / "docs" / "shockwave" / "table1.md").read_text(encoding="utf-8")
     assert text == (tmp_path / "again" / "table1.md").read_text(encoding="utf-8")
     assert "| Fixed - 2/3 | 1 | 0.78, 0.83, 1.11 | 1.11 | 1.1 | no | 5.67 | 5.7 | 7 | 7 | 0.58 |" in text

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from papers.bench import Done
+from papers.results import Done
 
 FORTNIGHT_S = 14 * 86400.0
 POOLS = {"a": (100, 24192.0, 1), "b": (100, 60480.0, 2), "c": (100, 12096.0, 1), "few": (99, 3600.0, 1)}
@@ -45,7 +45,7 @@ def made_up(told):
 
     def run(workloads, rows, seeds):
         return [
-            Done(one.name, row.title, seed, PLAIN | told(one.name, row.title, seed))
+            Done(one.name, row.title, PLAIN | told(one.name, row.title, seed), seed)
             for one in workloads
             for seed in seeds
             for row in rows

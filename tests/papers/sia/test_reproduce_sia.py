@@ -7,10 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from papers.bench import RUNS
-from papers.sia import figure13, figure15b
+from papers.sia import figure13, potential
 from papers.sia.__main__ import main
-from papers.sia.bench import MMFS
-from papers.sia.workloads import PoolDraw, Synthetic
+from papers.sia.bench import MMFS, PoolDraw, Synthetic
 
 
 def run(*words):
@@ -21,8 +20,8 @@ def run(*words):
 def small(monkeypatch):
     """Hours of two queues, told no folder of traces."""
     monkeypatch.delenv("JOBCAST_DATA", raising=False)
-    monkeypatch.setattr(figure15b, "SMALL", Synthetic("less_queues", 900.0, days=0.2))
-    monkeypatch.setattr(figure15b, "SMALL_DRAWS", 2)
+    monkeypatch.setattr(potential, "SMALL", Synthetic("less_queues", 900.0, days=0.2))
+    monkeypatch.setattr(potential, "SMALL_DRAWS", 2)
 
 
 def test_a_figure_from_the_command(small, tmp_path):

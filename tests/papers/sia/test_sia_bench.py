@@ -10,8 +10,7 @@ from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.report.formatting import parse_time
 from papers.bench import Outcome, RunFile
 from papers.sia import bench as benches
-from papers.sia.bench import FCFS, MMFS, SIA, SIA_EXACT, SIA_RANDOM, SSF, Bench, train_predictors
-from papers.sia.workloads import PoolDraw, Synthetic
+from papers.sia.bench import FCFS, MMFS, SIA, SIA_EXACT, SIA_RANDOM, SSF, Bench, PoolDraw, Synthetic, train_predictors
 
 BASE, MORE = Synthetic(), Synthetic("more_queues")
 

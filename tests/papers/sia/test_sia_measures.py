@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from papers.bench import Done
+from papers.results import Done
 from papers.sia.measures import GMEAN, SLOWED, TOTAL, mean, median, table, times_less, times_text
 
 
 def done(name, seed, speed, total=0.0, case="2", **more):
-    return Done(case, name, seed, {"speedup_gmean": speed, "slowdown_total_min": total, "cpu_s": 0.1 * seed, **more})
+    return Done(case, name, {"speedup_gmean": speed, "slowdown_total_min": total, "cpu_s": 0.1 * seed, **more}, seed)
 
 
 RUNS = [

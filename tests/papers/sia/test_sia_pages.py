@@ -70,7 +70,7 @@ def reversed_(case, title, seed):
 
 
 def written(bench, name, out):
-    PAPER.item(name)(bench, out)
+    PAPER.item(name)(bench, PAPER.page(name, out))
     return (out / f"{name}.md").read_text()
 
 

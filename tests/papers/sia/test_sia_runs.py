@@ -21,11 +21,12 @@ from papers.sia.bench import (
     SIA_RANDOM_ARRIVALS,
     SIA_VC,
     SSF,
+    PoolDraw,
     Row,
+    Synthetic,
     figures_of,
     run_draw,
 )  # fmt: skip
-from papers.sia.workloads import PoolDraw, Synthetic
 
 FEW = Synthetic("less_queues", days=0.3)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.readers import read_trace
-from papers.sia.workloads import THREE_WEEKS, TWO_WEEKS, PoolDraw, PoolWork, Synthetic, WholePhilly, pool_work
+from papers.sia.bench import THREE_WEEKS, TWO_WEEKS, PoolDraw, PoolWork, Synthetic, WholePhilly, pool_work
 
 NOWHERE = Path("nowhere")
 

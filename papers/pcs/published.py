@@ -1,21 +1,59 @@
-"""Figure 7 of PCS on whole traces, beside its published rows."""
+"""What PCS publishes beside ours: configurations and runs of its simulator for cluster 0e4a51, rows of whole traces."""
 
-import csv
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from jobcast import __version__
+from jobcast.domain.elastic import Floats
+from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.simulator.elastic.run import replay_elastic
-from jobcast.simulator.metrics import errors_pct
+from jobcast.simulator.metrics import errors_pct, fair_finish_s
 from papers.bench import Outcome, RunFile
-from papers.page import grid, number
-from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
-from papers.pcs.runs import TITLES, Task, replay
-from papers.pcs.workloads import FOLDER, published
-from papers.runs import in_parallel
+from papers.pcs.fronts import NAMES
+from papers.pcs.runs import FOLDER, TITLES, Task, percent, published, replay
+from papers.results import HOUR_S, Replayed, grid, in_parallel, number, read_rows
+
+CONFIGURED = "0e4a51"
+THEIRS = tuple(f"{name} (published)" for name in NAMES)
+MEASURED = {"FIFO": TITLES["elastic_fifo"], "SRSF": TITLES["srsf"], "PCS_bal": THEIRS[1]}
+"""Published runs, and what they are called here."""
+COLUMNS = ("completion_time_s", "predicted_jct_s", "fair_finish_time_s")
+HEAD = (
+    "run", "mean JCT h", "mean error %", "p99", "completion apart, s", "forecast apart, s", "fair finish apart, s",
+)  # fmt: skip
+
+
+def published_configs(data: Path) -> dict[str, WfqConfig]:
+    """The published configurations for the cluster, by `THEIRS`. Raises ConfigError for a file that holds others."""
+    path = data / FOLDER / f"configs_{CONFIGURED}.json"
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    keys = [f"PCS_config_{CONFIGURED}_{name.removeprefix('PCS-')}" for name in NAMES]
+    return {name: parse_config(saved[key], f"{path}, {key}") for name, key in zip(THEIRS, keys, strict=True)}
+
+
+def compared(data: Path, done: list[Replayed]) -> str:
+    """A table: figures of the published runs, and the largest difference of a job from ours, s."""
+    rows = []
+    for run, name in MEASURED.items():
+        log = next(one.log for one in done if one.name == name)
+        jct, forecast, fair = (_column(data, run, column) for column in COLUMNS)
+        ours = (log.jct_s, log.columns["predicted_end_s"] - log.submit_s, fair_finish_s(log))
+        apart = [float(np.abs(mine - one).max()) for mine, one in zip(ours, (jct, forecast, fair), strict=True)]
+        # Relative to the forecast: PCS, section 2.2.
+        errors = 100 * np.abs(forecast - jct) / forecast
+        error = percent(float(errors.mean())), percent(float(np.percentile(errors, 99)))
+        rows.append((name, number(float(jct.mean()) / HOUR_S), *error, *(f"{value:.0e}" for value in apart)))
+    return grid(HEAD, rows)
+
+
+def _column(data: Path, run: str, column: str) -> Floats:
+    rows = read_rows(data / FOLDER / f"measured_{CONFIGURED}_{run}.csv")
+    return np.array([float(row[column]) for row in rows])
+
 
 RUNS = ".runs-figure7.jsonl"
 """Beside the figures' folders; not kept in version control."""
@@ -28,7 +66,7 @@ FILES = {"mean_error_pct": "avg_error", "p99_error_pct": "p99_error", "jct_over_
 SLOW = {"ee9e8c": ("srsf", "afs"), "b436b2": ("srsf",)}
 """Of these long traces only runs of these policies are made with forecasts: those of others cost much more."""
 AS_PUBLISHED = {"rho": "speedup", "pending_lease": "false"}
-Found = Mapping[tuple[str, str], Mapping[str, float]]
+Found = dict[tuple[str, str], dict[str, float]]
 """By cluster and policy."""
 
 
@@ -86,8 +124,7 @@ def published_rows(data: Path) -> Found:
     """The published figures under our names."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     for figure, name in FILES.items():
-        with (data / FOLDER / f"figure7_{name}.csv").open(encoding="utf-8", newline="") as file:
-            by_row = {row["workload"]: row for row in csv.DictReader(file)}
+        by_row = {row["workload"]: row for row in read_rows(data / FOLDER / f"figure7_{name}.csv")}
         for cluster, row in ROWS.items():
             for ours in (*TITLES.values(), *THEIRS):
                 if PUBLISHED.get(ours, ours) in by_row[row]:
@@ -101,5 +138,5 @@ def whole_table(found: Found, paper: Found) -> str:
     return grid(head, ((*key, *(_beside(found[key], paper[key], figure) for figure in FILES)) for key in found))
 
 
-def _beside(ours: Mapping[str, float], paper: Mapping[str, float], figure: str) -> str:
+def _beside(ours: dict[str, float], paper: dict[str, float], figure: str) -> str:
     return f"{number(ours[figure], 3)} ({paper[figure]:g})"
