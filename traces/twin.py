@@ -35,8 +35,8 @@ PROFILE_H = 1.0
 """Standard deviation of the kernel that smooths a profile of the week, hours."""
 PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
 """A stream's profile counts so many bursts of its pool's beside its own, a week and a day so many of the profile's."""
-LEAST_VALUES = 20
-"""A group with fewer values goes to the next coarser one, with what else is left there."""
+LEAST_VALUES, LEAST_OF_ALL = 20, 10
+"""A group with fewer values goes to the next coarser one, with what else is left there; the coarsest needs fewer."""
 ALIKE = 5
 """Users whose jobs are drawn from one another's, at least: the k of an export."""
 LEAST_PAIRS = 20.0
@@ -49,10 +49,13 @@ WIDTH_VALUES = 1.0
 """So is that of a width: a few wide and long jobs make a pool's load."""
 PART_H = 3
 """Hours of a part of the day; those of Saturdays and Sundays are others."""
-MOST_CORRECTION = 2.0
-"""Run times of a pool are multiplied by at most this, or divided, to bring its load near the log's."""
+MOST_CORRECTION, REACH, CORRECTIONS = 4.0, 4.0, 5
+"""The longest run times of a pool are multiplied by at most this, or divided, to bring its load near the log's; one at
+level u of the pool's by the factor to the power of u^4. So many steps find the factor."""
 TINY = 1e-6
 LEAST_GAP_S, LEAST_DURATION_S = 0.01, 1.0
+RESOLUTION_S = 1.0
+"""Of the instants of a log."""
 NEAR = 5
 """A state and a limit are those of a job at most so many ranks away by run time."""
 LIMIT_STEP_S = 60.0
@@ -139,9 +142,10 @@ def _grouped(groups: Levels, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """
     its, ours = (np.full(len(keys), -1, dtype=np.int64) for keys in groups[0])
     numbers = 0
-    for old_key, new_key in groups:
+    for level, (old_key, new_key) in enumerate(groups, 1):
+        least = LEAST_VALUES if level < len(groups) else LEAST_OF_ALL
         size = 1 + int(max(old_key.max(initial=0), new_key.max(initial=0)))
-        enough = np.bincount(old_key[its < 0], minlength=size) >= LEAST_VALUES
+        enough = np.bincount(old_key[its < 0], minlength=size) >= least
         for group, key in ((its, old_key), (ours, new_key)):
             here = (group < 0) & enough[key]
             group[here] = numbers + key[here]
@@ -454,10 +458,14 @@ def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: In
     turns = np.bincount(source_h // WEEK_H, minlength=weeks) / np.maximum(length, 1)
     cells = pools * weeks
     asked = np.bincount(week[0], log.gpus[known] * np.exp(log.log_s[known]), cells) * np.tile(turns, pools)
-    made = np.bincount(week[1], gpus * drawn_s, cells)
-    factor = np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
-    drawn_s = drawn_s * np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)[week[1]]
-    corrected: Floats = np.maximum(drawn_s, LEAST_DURATION_S)
+    # the long make the load; the short stay nearly as they are
+    reach = _stratified(logs, jobs.pool, rng) ** REACH
+    factor, corrected = np.ones(cells), drawn_s
+    for _ in range(CORRECTIONS):
+        made = np.bincount(week[1], gpus * corrected, cells)
+        factor *= np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
+        factor = np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)
+        corrected = np.maximum(drawn_s * factor[week[1]] ** reach, LEAST_DURATION_S)
     return corrected
 
 
@@ -470,7 +478,8 @@ def _with_room(
     lasted_s = np.where(np.isnan(log.log_s), log.submit_s.max() - log.submit_s, np.exp(log.log_s))
     for pool in np.unique(jobs.pool):
         its, ours = log.items.pool == pool, jobs.pool == pool
-        room = peak_demand(log.submit_s[its], lasted_s[its], log.gpus[its])
+        # rounded instants overlap where one job ended as another began
+        room = peak_demand(log.submit_s[its], np.maximum(lasted_s[its] - RESOLUTION_S, 0.0), log.gpus[its])
         moved_s[ours] = put_off(submit_s[ours], duration_s[ours], gpus[ours], room, rng)
     return moved_s
 
