@@ -18,12 +18,12 @@ from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S
 from jobcast.traces.twin import numbered
 from jobcast.traces.words import NAMES, public_states, renamed
 
-JITTER_S = 1800.0
-"""Half an hour: the membership attack still finds more than by chance, less with more (`docs/twin.md`)."""
+JITTER_S = 7200.0
+"""Two hours: ranks of schedulers stay, and the membership attack finds less than with half an hour (`docs/twin.md`)."""
 SHIFTS = {"weeks": WEEK_S, "days": DAY_S, "hours": HOUR_S}
 """Units of the secret shift of all times. Whole weeks leave the hour and the weekday as they are."""
 MOST_SHIFT_S = 5 * 365 * DAY_S
-DURATION_SHARE = 0.25
+DURATION_SHARE = 0.5
 """A run time is jittered by at most this share of itself."""
 ROUNDED = ("cores", "mem_gb")
 """Columns that are rounded up to powers of two."""

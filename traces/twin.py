@@ -17,13 +17,15 @@ from scipy.signal import lfilter
 from scipy.special import ndtri
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.demand import Ints, peak_demand, put_off
 from jobcast.traces.table import MICROSECONDS, Floats, Source, Trace
 from jobcast.traces.trace_stats import FIRST_MONDAY_S, HOUR_S
 from jobcast.traces.words import public_states
 
-Ints = NDArray[np.int64]
-Levels = Sequence[tuple[Ints, Ints]]
-"""Keys of groups, of the log's items and of the twin's, from the finest groups to the coarsest."""
+Keys = tuple[Ints, Ints]
+"""Numbers of groups, of the log's items and of the twin's."""
+Levels = Sequence[Keys]
+"""From the finest groups to the coarsest."""
 
 BURST_GAP_S = 300.0
 """Five minutes, the period of SIA, Figure 3b: jobs of a stream no further apart may be one burst."""
@@ -33,22 +35,31 @@ PROFILE_H = 1.0
 """Standard deviation of the kernel that smooths a profile of the week, hours."""
 PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
 """A stream's profile counts so many bursts of its pool's beside its own, a week and a day so many of the profile's."""
-LEAST_VALUES = 20
-"""A group with fewer values goes to the next coarser one, with what else is left there."""
+LEAST_VALUES, LEAST_OF_ALL = 20, 10
+"""A group with fewer values goes to the next coarser one, with what else is left there; the coarsest needs fewer."""
+ALIKE = 5
+"""Users whose jobs are drawn from one another's, at least: the k of an export."""
 LEAST_PAIRS = 20.0
 """Correlations are shrunk as if so many pairs without one were beside those of the log."""
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.05, 0.3
 """Of the kernel that smooths the logarithms of times."""
 BLOCK_VALUES = 10.0
-"""A day's or a week's shift of values is shrunk as if so many without one were beside its own."""
-MOST_CORRECTION = 2.0
-"""Run times of a pool are multiplied by at most this, or divided, to bring its load near the log's."""
+"""The shift of a week, of a day or of a part of it is shrunk as if so many values without one were beside its own."""
+WIDTH_VALUES = 1.0
+"""So is that of a width: a few wide and long jobs make a pool's load."""
+PART_H = 3
+"""Hours of a part of the day; those of Saturdays and Sundays are others."""
+MOST_CORRECTION, REACH, CORRECTIONS = 4.0, 4.0, 5
+"""The longest run times of a pool are multiplied by at most this, or divided, to bring its load near the log's; one at
+level u of the pool's by the factor to the power of u^4. So many steps find the factor."""
 TINY = 1e-6
 LEAST_GAP_S, LEAST_DURATION_S = 0.01, 1.0
+RESOLUTION_S = 1.0
+"""Of the instants of a log."""
 NEAR = 5
 """A state and a limit are those of a job at most so many ranks away by run time."""
 LIMIT_STEP_S = 60.0
-WEEK_H, DAY_H = 168, 24
+WEEK_H, DAY_H, WEEKEND_H = 168, 24, 120
 KEPT = ("job_id", "pool", "submit_time", "duration", "gpus", "user", "state", "time_limit_s")
 """Columns of a twin; the last three where the log has them."""
 
@@ -91,7 +102,7 @@ def draw_like(
     groups: Levels,
     rng: np.random.Generator,
     smooth: bool = False,
-    drift: tuple[Ints, Ints] | None = None,
+    shifts: Sequence[tuple[Keys, float]] = (),
 ) -> Floats:
     """Values for new items: distributed as those of their group, as alike within bursts and from burst to burst.
 
@@ -102,19 +113,24 @@ def draw_like(
     groups : whose values an item draws from; see `_grouped`
     rng : of the draws
     smooth : whether values lie on a line (logarithms of times), so that those in between are drawn too
-    drift : keys of days or weeks of the two; values of one are shifted as the log's are
+    shifts : blocks (days, parts of the day, widths) whose values are shifted as the log's are, and by how many values
+        without a shift each is shrunk; a later one tells what earlier ones left
 
     Returns
     -------
     (n_new,) values. Each group is drawn at stratified levels, so that its distribution is met closely.
     """
     its, ours = _grouped(groups, rng)
-    scores = ndtri(_stratified(values, its, rng))
-    latent = _latent(scores, old, new, rng)
-    if drift is not None:
-        weeks = 1 + max(int(drift[0].max(initial=0)), int(drift[1].max(initial=0)))
-        sums = np.bincount(drift[0], scores, weeks)
-        latent += (sums / (np.bincount(drift[0], minlength=weeks) + BLOCK_VALUES))[drift[1]]
+    rest = ndtri(_stratified(values, its, rng))
+    shift = np.zeros(len(ours))
+    for (of_log, of_twin), prior in shifts:
+        size = 1 + max(int(of_log.max(initial=0)), int(of_twin.max(initial=0)))
+        mean = np.bincount(of_log, rest, size) / (np.bincount(of_log, minlength=size) + prior)
+        rest, shift = rest - mean[of_log], shift + mean[of_twin]
+    # what is left to chance, by group: shifts are part of the scores' variance of 1
+    size = 1 + max(int(its.max(initial=0)), int(ours.max(initial=0)))
+    left = np.sqrt(np.bincount(its, rest**2, size) / np.maximum(np.bincount(its, minlength=size), 1)).clip(TINY, 1.0)
+    latent = shift + left[ours] * _latent(rest / left[its], old, new, rng)
     return _quantiles(values, its, ours, _stratified(latent, ours, rng), rng, smooth)
 
 
@@ -126,9 +142,10 @@ def _grouped(groups: Levels, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """
     its, ours = (np.full(len(keys), -1, dtype=np.int64) for keys in groups[0])
     numbers = 0
-    for old_key, new_key in groups:
+    for level, (old_key, new_key) in enumerate(groups, 1):
+        least = LEAST_VALUES if level < len(groups) else LEAST_OF_ALL
         size = 1 + int(max(old_key.max(initial=0), new_key.max(initial=0)))
-        enough = np.bincount(old_key[its < 0], minlength=size) >= LEAST_VALUES
+        enough = np.bincount(old_key[its < 0], minlength=size) >= least
         for group, key in ((its, old_key), (ours, new_key)):
             here = (group < 0) & enough[key]
             group[here] = numbers + key[here]
@@ -245,6 +262,11 @@ class Log:
             log_s = np.log(trace.duration_s[rows])
         return cls(rows, items, submit_s, trace.gpus[rows], log_s, from_s, hours)
 
+    def kinds(self, old: Items, new: Items) -> Levels:
+        """`levels`, in which all streams of a kind are one."""
+        kinds = _kinds(self.items.pool, self.items.stream)
+        return levels(replace(old, stream=kinds[old.stream]), replace(new, stream=kinds[new.stream]))
+
     def source_hours(self, weeks: int | None) -> Ints:
         """The log's hour that stands behind each hour of the twin: the same, or going round through whole weeks."""
         if weeks is None:
@@ -255,6 +277,24 @@ class Log:
     def hour_of_week(self, hours: Ints) -> Ints:
         """Hours of the week, Monday first, of hours of the log."""
         return (hours + round((self.from_s - FIRST_MONDAY_S) / HOUR_S)) % WEEK_H
+
+
+def _kinds(pool: Ints, stream: Ints) -> Ints:
+    """(n_streams,) kinds: at least `ALIKE` of a pool that are next to one another by how many jobs they have.
+
+    Pools with fewer streams are one kind.
+    """
+    first = np.flatnonzero(np.diff(stream, prepend=-1))
+    of_pool, jobs = pool[first], np.bincount(stream)
+    kinds = np.empty(len(first), dtype=np.int64)
+    made = 0
+    for number in np.unique(of_pool):
+        its = np.flatnonzero(of_pool == number)
+        its = its[np.argsort(jobs[its], kind="stable")]
+        groups = max(len(its) // ALIKE, 1)
+        kinds[its] = made + np.arange(len(its)) * groups // len(its)
+        made += groups
+    return kinds
 
 
 def _bursts(stream: Ints, submit_s: Floats) -> Ints:
@@ -340,29 +380,59 @@ def _members(
     """Jobs of the twin's bursts and their submissions, seconds from `log.from_s`."""
     first = log.items.first
     old = log.items.at(first)
-    drift = _drift(log, old.pool, log.submit_s[first], bursts.pool, begin_s, source_h, DAY_H)
-    sizes = np.bincount(log.items.burst).astype(np.float64)
-    count = draw_like(sizes, old, bursts, levels(old, bursts), rng, drift=drift).astype(np.int64)
+    times = log.submit_s[first], begin_s
+    shifts = [
+        (_blocks(log, (old, bursts), times, source_h, DAY_H), BLOCK_VALUES),
+        _parts(log, (old, bursts), times, source_h),
+    ]
+    sizes = np.bincount(log.items.burst)
+    count = draw_like(sizes.astype(np.float64), old, bursts, log.kinds(old, bursts), rng, shifts=shifts).astype(
+        np.int64
+    )
+    for pool in np.unique(bursts.pool):
+        here = bursts.pool == pool
+        wanted = round(sizes[old.pool == pool].mean() * here.sum())
+        count[here] = _in_sum(count[here], wanted, rng)
     jobs = bursts.repeated(count)
     waits_s = np.where(jobs.first, np.repeat(begin_s, count), 0.0)
     if not first.all() and not jobs.first.all():
         inner = log.items.at(~first)
         gaps = np.log(np.maximum(np.diff(log.submit_s, prepend=0.0)[~first], LEAST_GAP_S))
         within = jobs.at(~jobs.first)
-        waits_s[~jobs.first] = np.exp(draw_like(gaps, inner, within, levels(inner, within), rng, smooth=True))
+        waits_s[~jobs.first] = np.exp(draw_like(gaps, inner, within, log.kinds(inner, within), rng, smooth=True))
     run = np.cumsum(waits_s)
     # a running sum, begun anew with each burst
     before = np.where(jobs.first, run - waits_s, 0.0)
     return jobs, run - np.maximum.accumulate(before)
 
 
-def _drift(
-    log: Log, pool: Ints, at_s: Floats, new_pool: Ints, new_s: Floats, source_h: Ints, block_h: int
-) -> tuple[Ints, Ints]:
+def _in_sum(count: Ints, wanted: int, rng: np.random.Generator) -> Ints:
+    """Sizes of bursts with so many jobs in all: what is missing goes to the large, what is too much leaves them."""
+    missing = wanted - int(count.sum())
+    if missing >= 0:
+        return count + rng.multinomial(missing, count / count.sum())
+    return count - rng.multivariate_hypergeometric(count - 1, -missing, method="marginals")
+
+
+def _blocks(log: Log, items: tuple[Items, Items], times_s: tuple[Floats, Floats], source_h: Ints, block_h: int) -> Keys:
     """Keys of (pool, block of so many hours of the log) of the log's items and the twin's."""
     blocks = log.hours // block_h + 1
-    hour = source_h[np.minimum((new_s // HOUR_S).astype(np.int64), len(source_h) - 1)]
-    return pool * blocks + (at_s // HOUR_S).astype(np.int64) // block_h, new_pool * blocks + hour // block_h
+    old_h, new_h = _hours(times_s, source_h)
+    return items[0].pool * blocks + old_h // block_h, items[1].pool * blocks + new_h // block_h
+
+
+def _parts(log: Log, items: tuple[Items, Items], times_s: tuple[Floats, Floats], source_h: Ints) -> tuple[Keys, float]:
+    """Keys of (pool, part of the day, weekend) of the log's items and the twin's, and how much they are shrunk."""
+    hours = [log.hour_of_week(hour) for hour in _hours(times_s, source_h)]
+    old, new = (hour % DAY_H // PART_H + DAY_H // PART_H * (hour >= WEEKEND_H) for hour in hours)
+    parts = 2 * DAY_H // PART_H
+    return (items[0].pool * parts + old, items[1].pool * parts + new), BLOCK_VALUES
+
+
+def _hours(times_s: tuple[Floats, Floats], source_h: Ints) -> tuple[Ints, Ints]:
+    """Hours of the log of its items and of those that stand behind the twin's."""
+    old, new = ((at_s // HOUR_S).astype(np.int64) for at_s in times_s)
+    return old, source_h[np.minimum(new, len(source_h) - 1)]
 
 
 def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: Ints, rng: np.random.Generator) -> Floats:
@@ -370,9 +440,12 @@ def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: In
     known = ~np.isnan(log.log_s)
     old = log.items.at(known)
     weeks = log.hours // WEEK_H + 1
-    drift = _drift(log, old.pool, log.submit_s[known], jobs.pool, submit_s, source_h, WEEK_H)
-    groups = levels(old, jobs, (log.gpus[known], gpus))
-    logs = draw_like(log.log_s[known], old, jobs, groups, rng, smooth=True, drift=drift)
+    times = log.submit_s[known], submit_s
+    widths = (log.gpus[known], gpus)
+    groups = levels(old, jobs, widths)
+    week = _blocks(log, (old, jobs), times, source_h, WEEK_H)
+    shifts = [(groups[1], WIDTH_VALUES), (week, BLOCK_VALUES), _parts(log, (old, jobs), times, source_h)]
+    logs = draw_like(log.log_s[known], old, jobs, groups, rng, smooth=True, shifts=shifts)
     pools = int(log.items.pool.max()) + 1
     longest = np.full(pools, np.nanmax(log.log_s))
     for pool in np.unique(old.pool):
@@ -384,12 +457,31 @@ def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: In
     length = np.bincount(np.arange(log.hours) // WEEK_H, minlength=weeks)
     turns = np.bincount(source_h // WEEK_H, minlength=weeks) / np.maximum(length, 1)
     cells = pools * weeks
-    asked = np.bincount(drift[0], log.gpus[known] * np.exp(log.log_s[known]), cells) * np.tile(turns, pools)
-    made = np.bincount(drift[1], gpus * drawn_s, cells)
-    factor = np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
-    drawn_s = drawn_s * np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)[drift[1]]
-    corrected: Floats = np.maximum(drawn_s, LEAST_DURATION_S)
+    asked = np.bincount(week[0], log.gpus[known] * np.exp(log.log_s[known]), cells) * np.tile(turns, pools)
+    # the long make the load; the short stay nearly as they are
+    reach = _stratified(logs, jobs.pool, rng) ** REACH
+    factor, corrected = np.ones(cells), drawn_s
+    for _ in range(CORRECTIONS):
+        made = np.bincount(week[1], gpus * corrected, cells)
+        factor *= np.divide(asked, made, out=np.ones(cells), where=(asked > 0) & (made > 0))
+        factor = np.clip(factor, 1 / MOST_CORRECTION, MOST_CORRECTION)
+        corrected = np.maximum(drawn_s * factor[week[1]] ** reach, LEAST_DURATION_S)
     return corrected
+
+
+def _with_room(
+    log: Log, jobs: Items, submit_s: Floats, duration_s: Floats, gpus: Ints, rng: np.random.Generator
+) -> Floats:
+    """(n_jobs,) submissions that never ask for more of a pool at a time than the log's did."""
+    moved_s = submit_s.copy()
+    # a job that has not ended holds its GPUs up to the end of the log
+    lasted_s = np.where(np.isnan(log.log_s), log.submit_s.max() - log.submit_s, np.exp(log.log_s))
+    for pool in np.unique(jobs.pool):
+        its, ours = log.items.pool == pool, jobs.pool == pool
+        # rounded instants overlap where one job ended as another began
+        room = peak_demand(log.submit_s[its], np.maximum(lasted_s[its] - RESOLUTION_S, 0.0), log.gpus[its])
+        moved_s[ours] = put_off(submit_s[ours], duration_s[ours], gpus[ours], room, rng)
+    return moved_s
 
 
 def _beside(trace: Trace, log: Log, jobs: Items, duration_s: Floats, rng: np.random.Generator) -> dict[str, pl.Series]:
@@ -446,8 +538,10 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
     bursts, begin_s = _arrivals(log, source_h, weeks is None, rng)
     jobs, submit_s = _members(log, bursts, begin_s, source_h, rng)
     widths = log.gpus.astype(np.float64)
-    gpus = draw_like(widths, log.items, jobs, levels(log.items, jobs), rng).astype(np.int64)
-    duration_s = _run_times(log, jobs, submit_s, gpus, source_h, rng)
+    parts = _parts(log, (log.items, jobs), (log.submit_s, submit_s), source_h)
+    gpus = draw_like(widths, log.items, jobs, log.kinds(log.items, jobs), rng, shifts=[parts]).astype(np.int64)
+    duration_s = np.round(_run_times(log, jobs, submit_s, gpus, source_h, rng), 3)
+    submit_s = _with_room(log, jobs, submit_s, duration_s, gpus, rng)
     # one job of each stream tells its names
     example = log.rows[np.searchsorted(log.items.stream, jobs.stream)]
     names = [name for name in ("pool", "user") if name in trace.jobs.columns]
@@ -457,7 +551,7 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
         .select(names)
         .with_columns(
             submit_time=pl.Series(stamps).cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
-            duration=pl.Series(np.round(duration_s, 3)),
+            duration=pl.Series(duration_s),
             gpus=pl.Series(gpus),
             **_beside(trace, log, jobs, duration_s, rng),
         )

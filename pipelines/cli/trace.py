@@ -345,7 +345,7 @@ def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
 @_quotas
 @click.option("--k", type=int, default=5, show_default=True, help="Fewest users who look alike.")
 @click.option(
-    "--jitter", "jitter_s", metavar="S", type=float, default=1800.0, show_default=True, help="Most that a job moves, s."
+    "--jitter", "jitter_s", metavar="S", type=float, default=7200.0, show_default=True, help="Most that a job moves, s."
 )
 @click.option(
     "--shift",

@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.demand import peak_demand
 from jobcast.traces.generators import generate
 from jobcast.traces.likeness import dispersion, likeness
 from jobcast.traces.table import Trace
-from jobcast.traces.twin import Items, draw_like, levels, twin_of
+from jobcast.traces.twin import Items, _kinds, draw_like, levels, twin_of
 
 DAY_S = 86400.0
 
@@ -120,6 +121,53 @@ def test_tiny_logs(make_trace, count):
     twin = twin_of(make_trace(*rows, user=["one"] * count))
     assert len(twin) == count
     assert twin.jobs["duration"].min() > 0
+
+
+def test_a_pool_of_few_bursts_keeps_its_jobs(make_trace):
+    """What few bursts tell is drawn from other pools', but not how many jobs a pool has."""
+    rows = [("busy", 900.0 * at, 100.0, 1) for at in range(600)]
+    rows += [("rare", 7200.0 * burst + 10.0 * at, 100.0, 1) for burst in range(3) for at in range(40)]
+    pools = twin_of(make_trace(*rows)).jobs["pool"].to_list()
+    assert (pools.count("busy"), pools.count("rare")) == (600, 120)
+
+
+def test_few_wide_and_long_jobs_keep_their_pools_load(make_trace):
+    rng = np.random.default_rng(0)
+    few = rng.permutation(400) < 12
+    lasted_s = np.where(few, 200_000.0, 60.0) * rng.lognormal(0, 0.3, 400)
+    rows = [("p", 1000.0 * at, float(lasted_s[at]), int(rng.choice([4, 8, 16])) if few[at] else 1) for at in range(400)]
+    trace = make_trace(*rows)
+    for seed in range(5):
+        assert twin_of(trace, seed=seed).gpu_time_s.sum() == pytest.approx(trace.gpu_time_s.sum(), rel=0.1)
+
+
+def test_nights_have_wider_and_longer_jobs_where_the_logs_have(make_trace):
+    hours = np.arange(24 * 60)
+    rows = [("p", 3600.0 * h, 9000.0 if h % 24 < 6 else 60.0, 16 if h % 24 < 6 else 1) for h in hours]
+    twin = twin_of(make_trace(*rows))
+    night = twin.submit_s // 3600 % 24 < 6
+    assert np.log2(twin.gpus[night]).mean() > 1.5 * np.log2(twin.gpus[~night]).mean()
+    assert np.log(twin.duration_s[night]).mean() > 1 + np.log(twin.duration_s[~night]).mean()
+
+
+def test_nothing_waits_in_the_twin_of_a_log_of_starts(make_trace):
+    """Each job of the log begins where the one before it ends: its demand never goes above 4 GPUs."""
+    rng = np.random.default_rng(0)
+    lasted_s = rng.lognormal(6, 1, 500)
+    begins_s = np.concatenate(([0.0], np.cumsum(lasted_s)[:-1]))
+    jobs = zip(begins_s.tolist(), lasted_s.tolist(), rng.integers(1, 5, 500).tolist(), strict=True)
+    log = make_trace(*(("p", *job) for job in jobs))
+    twin = twin_of(log)
+    # stamps are whole microseconds
+    for trace in (log, twin):
+        assert peak_demand(trace.submit_s, trace.duration_s - 1e-5, trace.gpus) == 4
+
+
+def test_kinds_are_of_five_users_of_a_pool_or_of_all():
+    """By hand: a pool of 11 streams is two kinds, the rarer six and the busier five; one of 3 is one kind."""
+    stream = np.repeat(np.arange(14), [*range(1, 12), 1, 2, 3])
+    pool = (stream >= 11).astype(int)
+    assert _kinds(pool, stream).tolist() == [0] * 6 + [1] * 5 + [2] * 3
 
 
 def test_open_jobs_count_as_arrivals(make_trace):
