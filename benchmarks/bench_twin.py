@@ -75,6 +75,11 @@ CASES: dict[str, Callable[[], Case]] = {
     "philly": lambda: philly("2017-11-06", "2017-11-13", "pools_nov06_nov26.csv"),
     "surf": lambda: surf("2022-09-05", "2022-09-12"),
     "nasa": lambda: nasa("1993-11-15", "1993-11-29"),
+    # those that nobody had looked at when it was made
+    "new-campus": lambda: campus(4242, weeks="1", jobs="1500"),
+    "new-philly": lambda: philly("2017-11-20", "2017-11-27", "pools_nov06_nov26.csv"),
+    "new-surf": lambda: surf("2022-10-10", "2022-10-17"),
+    "new-nasa": lambda: nasa("1993-12-06", "1993-12-20"),
     # those that the model was made on
     "made-campus": lambda: campus(7, weeks="2", pools="6", jobs="3000"),
     "made-philly": lambda: philly("2017-10-23", "2017-10-30", "pools_oct02_nov12.csv"),
