@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -18,17 +19,12 @@ NAN = float("nan")
 
 
 class Workload(Protocol):
-    """Something to replay, drawn by a seed."""
+    """Something to replay, drawn by a seed: its name in tables, and what tells it from others, in keys of runs."""
 
     @property
-    def name(self) -> str:
-        """In tables."""
-        ...
-
+    def name(self) -> str: ...  # noqa: D102
     @property
-    def drawn(self) -> Mapping[str, Any]:
-        """What tells it from others, in keys of runs."""
-        ...
+    def drawn(self) -> Mapping[str, Any]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +157,9 @@ class Bench:
         return [Done(unit.workload.name, unit.row.title, one.figures, unit.seed, one.jct_s) for unit, one in found]
 
     def _grouped(self, units: Sequence[Unit]) -> list[list[Unit]]:
-        if not self.by_draw:
-            return [[unit] for unit in units]
-        draws: dict[tuple[Any, int], list[Unit]] = {}
-        for unit in units:
-            draws.setdefault((unit.workload, unit.seed), []).append(unit)
-        return list(draws.values())
+        """Those of a draw follow one another."""
+        draw = (lambda one: (one.workload, one.seed)) if self.by_draw else (lambda one: one.key)
+        return [list(group) for _, group in groupby(units, draw)]
 
     def _fill(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Run groups of units; keep and tell each that is done."""

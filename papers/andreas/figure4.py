@@ -1,7 +1,7 @@
 """ANDREAS, Figures 4 and 5 (appendix B): the schedule of Table V's eight jobs, and what the nodes draw."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -87,18 +87,12 @@ def shared(scenario: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str
     its = np.flatnonzero(found.node == scenario.place.names.index(node))
     its = its[np.lexsort((found.job[its], found.from_s[its]))]
     together: dict[tuple[int, int], float] = {}
-    for place, one in enumerate(its.tolist()):
-        for other in its[place + 1 :].tolist():
-            both_s = min(found.until_s[one], found.until_s[other]) - max(found.from_s[one], found.from_s[other])
-            if both_s > 0.0:
-                pair = (int(found.job[one]), int(found.job[other]))
-                pair = pair if pair[0] < pair[1] else (pair[1], pair[0])
-                together[pair] = together.get(pair, 0.0) + float(both_s)
+    for one, other in combinations(its.tolist(), 2):
+        both_s = min(found.until_s[one], found.until_s[other]) - max(found.from_s[one], found.from_s[other])
+        if both_s > 0.0:
+            first, second = sorted((int(found.job[one]), int(found.job[other])))
+            together[first, second] = together.get((first, second), 0.0) + float(both_s)
     return [(scenario.job_ids[one], scenario.job_ids[other], seconds) for (one, other), seconds in together.items()]
-
-
-def _pairs(found: Sequence[tuple[str, str, float]]) -> str:
-    return ", ".join(f"{one} and {other} ({seconds / 60.0:.0f} min)" for one, other, seconds in found) or "nobody"
 
 
 def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str:
@@ -111,7 +105,8 @@ def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str
 def _found(scenario: EnergyScene, log: RunLog) -> dict[str, str]:
     """What the paper tells of the schedule beside what came out."""
     met = shared(scenario, log, SHARED)
-    together, share = _pairs(met), TOGETHER in {(one, other) for one, other, _ in met}
+    together = ", ".join(f"{one} and {other} ({both_s / 60.0:.0f} min)" for one, other, both_s in met) or "nobody"
+    share = TOGETHER in {(one, other) for one, other, _ in met}
     # What was submitted at a grid point is decided on at that very point.
     submit_s = float(log.submit_s[scenario.job_ids.index(URGENT)])
     urgent, other = (_place_at(scenario, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))

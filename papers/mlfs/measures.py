@@ -89,12 +89,8 @@ def compare_order(measure: Measure, groups: Groups, found: By) -> tuple[int, lis
         for worse in later
         if better in found and worse in found
     ]
-    wrong = [(b, w) for b, w in pairs if not _before(measure, found[b][measure.key], found[w][measure.key])]
-    return len(pairs), wrong
-
-
-def _before(measure: Measure, better: float, worse: float) -> bool:
-    return better < worse - SAME if measure.lower else better > worse + SAME
+    sign, key = (1.0 if measure.lower else -1.0), measure.key
+    return len(pairs), [(b, w) for b, w in pairs if sign * (found[w][key] - found[b][key]) <= SAME]
 
 
 def order_text(measure: Measure, groups: Groups, found: Sequence[str]) -> str:

@@ -32,7 +32,9 @@ def figure10(sources: Sources, page: Page) -> None:
 
     save(page, "Wrong sizes and loads", _paint, (WIDE[0], 1.3 * TALL_PANEL), found, loads)
     off = behind(loads[MISSED], loads[SEARCHED])
-    page.write(seeds=len(SEEDS), table=_table(found), off=_off_table(off), **_found(found, off))
+    head = ("off the front by at most", f"of the {len(off)} configurations searched at 60 %")
+    levels = grid(head, ((share(level), share(float(np.mean(off <= level)))) for level in LEVELS))
+    page.write(seeds=len(SEEDS), table=_table(found), off=levels, **_found(found, off))
 
 
 def _tasks(sources: Sources) -> list[Task]:
@@ -71,11 +73,6 @@ def _table(found: Means) -> str:
     errors = [map(percent, _over_noises(found, name, "mean_error_pct")) for name in named]
     jcts = [[number(value / afs, 3) for value in _over_noises(found, name, "mean_jct_s")] for name in NAMES]
     return grid(("sizes off by up to", *head), zip(map(share, NOISES), *errors, *jcts, strict=True))
-
-
-def _off_table(off: Floats) -> str:
-    rows = [(share(level), share(float(np.mean(off <= level)))) for level in LEVELS]
-    return grid(("off the front by at most", f"of the {len(off)} configurations searched at 60 %"), rows)
 
 
 def _found(found: Means, off: Floats) -> dict[str, str]:

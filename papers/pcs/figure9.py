@@ -156,7 +156,9 @@ def figure9(sources: Sources, page: Page) -> None:
     """Write the figure's page, tables and plots into a folder."""
     pair, all_four = pareto_points(sources.data, sources.fronts.parent / JOURNAL)
     timed, ticks = _timings(sources.data), _paper_sized(sources.data)
-    _write_times(page, timed, ticks)
+    times = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
+    page.named("figure9a").csv(("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), times)
+    page.named("figure9b").csv(("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
     write_points(page, all_four)
 
     save(page, "What a search costs, and finds", _paint, (WIDE[0], 2.2 * TALL_PANEL), timed, ticks, all_four)
@@ -179,12 +181,6 @@ def figure9(sources: Sources, page: Page) -> None:
         search=result(f"{minutes:.1f} minutes, {WORKERS} processes", minutes < 60),
         claims=claims(points_claims(pair)),
     )
-
-
-def _write_times(page: Page, timed: list[Timed], ticks: list[tuple[int, float]]) -> None:
-    rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
-    page.named("figure9a").csv(("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
-    page.named("figure9b").csv(("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
 
 
 def _timings(data: Path) -> list[Timed]:

@@ -140,7 +140,8 @@ def fronts(sources: Sources, page: Page) -> None:
         found = search(sources.data, searching)
         write_front(found.front, page.named(key).file("parquet"))
         labels = [one.label for one in found.front.objectives]
-        page.named(f"{key}-tried").csv((*labels, "queues"), _tried(found))
+        tries = ((*(f"{value:.6g}" for value in one.values), len(one.config.rates)) for one in found.history)
+        page.named(f"{key}-tried").csv((*labels, "queues"), tries)
         parts += [f"## {searching.about}", _page(found.front, len(found.history))]
         click.echo(f"  {key} ({time.monotonic() - begin_s:.0f} s)", err=True)
     shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in SHARES)
@@ -169,10 +170,6 @@ def tried(trials: Sequence[Trial], objectives: Sequence[Objective]) -> dict[str,
     for case, name, values in in_parallel(one, trials, lambda made: f"{made[0]} {made[1]}"):
         found.setdefault(case, {}).setdefault(name, []).append(values)
     return {case: {name: np.mean(of, axis=0) for name, of in rows.items()} for case, rows in found.items()}
-
-
-def _tried(found: Searched) -> list[tuple[str, ...]]:
-    return [(*(f"{value:.6g}" for value in one.values), str(len(one.config.rates))) for one in found.history]
 
 
 def picks(front: Front) -> dict[str, Row]:

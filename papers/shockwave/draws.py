@@ -6,7 +6,6 @@ from typing import Any
 
 from jobcast.models.regimes import RegimePrior
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import Declared, round_workload
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_policy
@@ -36,17 +35,14 @@ def learned(data: Path) -> RegimePrior:
     return RegimePrior(LEARNT).fit([(job.training, outcome.regimes) for job, outcome in pairs if job.training])
 
 
-def by_prior(scenario: RigidScenario, case: str, prior: RegimePrior) -> Replayed:
-    """Shockwave as the registry's version of the prior would serve it, without a registry."""
-    workload = round_workload(scenario, RoundMechanism())
+def replayed(task: Task, prior: RegimePrior) -> Replayed:
+    """One task; the prior answers as the registry's version of it would, without a registry."""
+    if task.label != PRIOR:
+        return run(task)
+    workload = round_workload(task.scenario, RoundMechanism())
     source: Any = Declared(workload, prior)  # it is asked for regimes and declared run times alone
     log = replay(workload, make_policy(SHOCKWAVE, source, {}), source)
-    return Replayed(case, PRIOR, metrics.figures(log), log=log)
-
-
-def replayed(task: Task, prior: RegimePrior) -> Replayed:
-    """One task; those of the prior ask no source that goes by a name."""
-    return by_prior(task.scenario, task.case, prior) if task.label == PRIOR else run(task)
+    return Replayed(task.case, PRIOR, metrics.figures(log), log=log)
 
 
 def draws(data: Path, page: Page) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
@@ -29,12 +29,9 @@ def both(data: Path, case: str, seed: int) -> tuple[Replayed, ...]:
     log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
     # Shockwave cannot scale jobs: it gets the batch sizes that Pollux chose, on the widths that were asked for.
     scenario = scenario_of(names, works, ran, known, GPUS)
-    runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
+    labels = {ORACLE: SHOCKWAVE, GREEDY: f"{SHOCKWAVE}, {GREEDY.label}"}
+    runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=label)) for spec, label in labels.items()]
     return (runs[0], _done(case, log, runs[0].log), *runs[1:])
-
-
-def _label(spec: ForecastSpec) -> str:
-    return SHOCKWAVE if spec == ORACLE else f"{SHOCKWAVE}, {spec.label}"
 
 
 def _done(case: str, log: RunLog, like: RunLog) -> Replayed:

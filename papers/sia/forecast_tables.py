@@ -96,7 +96,7 @@ def forecast_tables(bench: Bench, page: Page) -> None:
     cells: Cells = {(data, pools, float(h), features): tuple(values) for data, pools, h, features, *values in printed}
     for one in found.values():
         cells |= one.cells
-    page.csv(HEAD, [(*key, *_texts(values)) for key, values in cells.items()])
+    page.csv(HEAD, [(*key, *("" if one is None else f"{one:.4g}" for one in row)) for key, row in cells.items()])
     shown = [(name, kind) for kind in ("by_hour", "by_pool") for name in found]
     titles = {"by_hour": "Figure 21: pool-hours", "by_pool": "Figure 22: pools"}
 
@@ -112,10 +112,6 @@ def forecast_tables(bench: Bench, page: Page) -> None:
     groups = dict.fromkeys(pools for _, pools, *_ in cells)
     tables = [part for one in groups for part in (f"### {_said(one)}", _table(cells, one, list(found)))]
     page.write(tables=tables, extremes=_extremes(found), **_found(cells, found))
-
-
-def _texts(values: Sequence[float | None]) -> list[str]:
-    return ["" if value is None else f"{value:.4g}" for value in values]
 
 
 def _said(pools: str) -> str:

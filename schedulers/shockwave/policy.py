@@ -14,7 +14,6 @@ import numpy as np
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.schedulers.ossp import makespan_bound_s
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.run_times import HEDGE, QUANTILE, RunTimes
 from jobcast.schedulers.shockwave.programme import Programme
@@ -81,6 +80,7 @@ class Claims:
     ----------
     left_s : seconds that each still runs, as forecast
     most_s : what the makespan counts of it, where forecasts may be wrong
+    least_s : what would be left by the shortest run time that was ever forecast of it
     budgets : rho^k times the job's own priority
     widths : GPUs
     running : whether it held its GPUs in the round before
@@ -88,6 +88,7 @@ class Claims:
 
     left_s: Floats
     most_s: Floats
+    least_s: Floats
     budgets: Floats
     widths: Ints
     running: Bools
@@ -95,11 +96,12 @@ class Claims:
     def binding(self, gpus: int, share: float, goes_on: Bools) -> Bools:
         """Jobs that may have at least a share of the makespan's bound left, equation 10: they cannot wait.
 
-        One that runs since it bound the makespan in the round before (`goes_on`, (n,)) counts `HOLD` times: where the
-        forecast of a single other job jumps for a while, those that in truth end last shall not stop.
+        The bound's longest job is the longest by `least_s`: where the forecast of a single one jumps for a while, those
+        that in truth end last shall not have to wait. One that runs since it bound the makespan in the round before
+        (`goes_on`, (n,)) may have a share of that share left, lest those at the line take turns.
         """
-        bound_s = max(makespan_bound_s(self.left_s, self.widths, gpus), float(self.most_s.max()))
-        counted_s = self.most_s * np.where(goes_on & self.running, HOLD, 1.0)
+        bound_s = max(float(self.widths @ self.left_s) / gpus, float(self.least_s.max()))
+        counted_s = self.most_s / np.where(goes_on & self.running, share, 1.0)
         binding: Bools = rounded_all(counted_s) >= rounded(share * bound_s)
         return binding
 
@@ -191,7 +193,7 @@ class Shockwave:
         self._owed: dict[int, int] = {}  # rounds, by seq
         self._bound: frozenset[int] = frozenset()  # seqs of the jobs that bound the makespan in the round before
         self._rounds_left = 0
-        self._told: dict[int, tuple[float, float, float]] = {}  # run_s, and what is left of a job, by seq
+        self._told: dict[int, tuple[float, float, float, float]] = {}  # run_s, and what is left of a job, by seq
         self._market: dict[int, tuple[float, ...]] = {}  # `MARKET`, by seq
         self._gaps: list[float] = []
         self._asked = 0
@@ -251,25 +253,27 @@ class Shockwave:
         self._solve_s += perf_counter() - begun_s
 
     def _claims(self, state: RoundState) -> Claims:
-        left_s, most_s = np.array([self._left(active) for active in state.active]).T
+        left_s, most_s, least_s = np.array([self._left(active) for active in state.active]).T
         # Powers of unfairness may pass all numbers; they are cut right after.
         with np.errstate(over="ignore"):
             urgency = np.minimum(self._budgets.fairness(state, left_s) ** self._k, MOST_WEIGHT)
         return Claims(
             left_s=left_s,
             most_s=most_s,
+            least_s=least_s,
             budgets=rounded_all(urgency * np.array([one.job.weight for one in state.active])),
             widths=np.array([one.job.gpus for one in state.active], dtype=np.int64),
             running=np.array([one.running for one in state.active], dtype=np.bool_),
         )
 
-    def _left(self, active: ActiveJob) -> tuple[float, float]:
+    def _left(self, active: ActiveJob) -> tuple[float, float, float]:
         told = self._told.get(active.job.seq)
         # Who waits has as much left as before.
         if told is None or told[0] != active.run_s:
             left_s = self._run_times.remaining_s(active)
             most_s = self._run_times.at_most_s(active, self._quantile, self._hedge)
-            told = self._told[active.job.seq] = (active.run_s, left_s, most_s)
+            least_s = left_s if told is None else min(left_s, told[3] - (active.run_s - told[0]))
+            told = self._told[active.job.seq] = (active.run_s, left_s, most_s, least_s)
         return told[1:]
 
     def _programme(self, state: RoundState, claims: Claims) -> Programme:

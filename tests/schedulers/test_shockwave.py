@@ -80,12 +80,13 @@ def test_a_running_job_keeps_the_fairness_that_it_was_started_with():
     assert rho.tolist() == pytest.approx([1.0, 1.05, 1.05, 1.05])  # unkept: (120 + 480 x 4) / 2400 = 0.85
 
 
-def claims(left_s, most_s=None, budgets=None, widths=None, running=()):
+def claims(left_s, most_s=None, least_s=None, budgets=None, widths=None, running=()):
     rows = len(left_s)
     ones = np.ones(rows)
     return Claims(
         left_s=np.array(left_s),
         most_s=np.array(most_s or left_s),
+        least_s=np.array(least_s or left_s),
         budgets=np.array(budgets or ones),
         widths=np.array(widths or [1] * rows),
         running=np.isin(np.arange(rows), list(running)),
@@ -101,10 +102,20 @@ def test_who_may_have_most_of_the_makespans_bound_left_binds_it():
     assert claims([400.0, 900.0], most_s=[850.0, 900.0]).binding(9, 0.9, fresh[:2]).tolist() == [True, True]
 
 
-def test_who_runs_since_it_bound_the_makespan_goes_on_while_anothers_forecast_jumps():
-    # 700 s count 910 of the 1000 that one may suddenly have left; 690 count 897; who does not run counts as it is.
-    jobs = claims([700.0, 690.0, 700.0, 1000.0], running=[0, 1])
+def test_who_runs_since_it_bound_the_makespan_goes_on_below_the_line():
+    # 820 s count 911 of 1000 where .9 bind; 800 count 889; who does not run counts as it is.
+    jobs = claims([820.0, 800.0, 820.0, 1000.0], running=[0, 1])
     assert jobs.binding(9, 0.9, np.array([True, True, True, False])).tolist() == [True, False, False, True]
+
+
+def test_a_forecast_that_jumps_holds_nobody_else_back():
+    """A job of 700 s is said to have 3,000 left all at once: it goes first, and the longest of the others goes on."""
+    told = Known({0: 900.0, 1: 700.0, 2: 60.0})
+    policy = Shockwave(told)
+    assert [job.seq for job in policy.choose(state([active(0), active(1), active(2, 8)], 9))] == [0, 2]
+    told.run_s[1] = 3100.0
+    later = [active(0, held_s=100.0, running=True), active(1, held_s=100.0), active(2, 8)]
+    assert [job.seq for job in policy.choose(state(later, 9, ROUND_S))] == [1, 0]
 
 
 def test_binding_jobs_go_first_then_those_owed_rounds_by_worth():
