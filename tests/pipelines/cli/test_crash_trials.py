@@ -17,7 +17,7 @@ def test_nothing_is_lost_and_nothing_left_behind(tmp_path):
     if os.name != "posix" or subprocess.run(["mount", "-t", "tmpfs", "tmpfs", probe], check=False).returncode:
         pytest.skip("mounting is not allowed here")
     subprocess.run(["umount", "-l", probe], check=True)
-    words = ("--work", tmp_path / "work", "--trials", 3, "--seed", 7, "--stages", "train", "promote", "backtest")
+    words = ("--work", tmp_path / "work", "--trials", 2, "--seed", 7, "--stages", "train", "promote", "backtest")
     done = subprocess.run([sys.executable, SCRIPT, *map(str, words)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "trials / that hit a running command / that failed a check" in done.stdout
