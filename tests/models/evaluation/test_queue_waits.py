@@ -32,6 +32,7 @@ def test_who_is_at_an_end_of_an_interval_is_in_it():
     assert (figures["n"], figures["unknown"], MEDIAN, BOUND) == (5, 1, 2, 4)
     assert (figures["coverage_50"], figures["coverage_90"]) == pytest.approx((3 / 5, 4 / 5))
     assert (figures["bound_median_s"], figures["wait_median_s"]) == (40.0, 20.0)
+    assert (figures["groups"]["cpu"]["n"], figures["groups"]["gpu"]["n"]) == (0, 5)
     assert "intervals" not in figures
 
 
