@@ -383,12 +383,11 @@ def _members(
     times = log.submit_s[first], begin_s
     shifts = [
         (_blocks(log, (old, bursts), times, source_h, DAY_H), BLOCK_VALUES),
-        _parts(log, (old, bursts), times, source_h),
+        (_parts(log, (old, bursts), times, source_h), BLOCK_VALUES),
     ]
     sizes = np.bincount(log.items.burst)
-    count = draw_like(sizes.astype(np.float64), old, bursts, log.kinds(old, bursts), rng, shifts=shifts).astype(
-        np.int64
-    )
+    kinds = log.kinds(old, bursts)
+    count = draw_like(sizes.astype(np.float64), old, bursts, kinds, rng, shifts=shifts).astype(np.int64)
     for pool in np.unique(bursts.pool):
         here = bursts.pool == pool
         wanted = round(sizes[old.pool == pool].mean() * here.sum())
@@ -421,12 +420,12 @@ def _blocks(log: Log, items: tuple[Items, Items], times_s: tuple[Floats, Floats]
     return items[0].pool * blocks + old_h // block_h, items[1].pool * blocks + new_h // block_h
 
 
-def _parts(log: Log, items: tuple[Items, Items], times_s: tuple[Floats, Floats], source_h: Ints) -> tuple[Keys, float]:
-    """Keys of (pool, part of the day, weekend) of the log's items and the twin's, and how much they are shrunk."""
+def _parts(log: Log, items: tuple[Items, Items], times_s: tuple[Floats, Floats], source_h: Ints) -> Keys:
+    """Keys of (pool, part of the day, weekend) of the log's items and the twin's."""
     hours = [log.hour_of_week(hour) for hour in _hours(times_s, source_h)]
     old, new = (hour % DAY_H // PART_H + DAY_H // PART_H * (hour >= WEEKEND_H) for hour in hours)
     parts = 2 * DAY_H // PART_H
-    return (items[0].pool * parts + old, items[1].pool * parts + new), BLOCK_VALUES
+    return items[0].pool * parts + old, items[1].pool * parts + new
 
 
 def _hours(times_s: tuple[Floats, Floats], source_h: Ints) -> tuple[Ints, Ints]:
@@ -444,7 +443,8 @@ def _run_times(log: Log, jobs: Items, submit_s: Floats, gpus: Ints, source_h: In
     widths = (log.gpus[known], gpus)
     groups = levels(old, jobs, widths)
     week = _blocks(log, (old, jobs), times, source_h, WEEK_H)
-    shifts = [(groups[1], WIDTH_VALUES), (week, BLOCK_VALUES), _parts(log, (old, jobs), times, source_h)]
+    parts = _parts(log, (old, jobs), times, source_h)
+    shifts = [(groups[1], WIDTH_VALUES), (week, BLOCK_VALUES), (parts, BLOCK_VALUES)]
     logs = draw_like(log.log_s[known], old, jobs, groups, rng, smooth=True, shifts=shifts)
     pools = int(log.items.pool.max()) + 1
     longest = np.full(pools, np.nanmax(log.log_s))
@@ -538,8 +538,8 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
     bursts, begin_s = _arrivals(log, source_h, weeks is None, rng)
     jobs, submit_s = _members(log, bursts, begin_s, source_h, rng)
     widths = log.gpus.astype(np.float64)
-    parts = _parts(log, (log.items, jobs), (log.submit_s, submit_s), source_h)
-    gpus = draw_like(widths, log.items, jobs, log.kinds(log.items, jobs), rng, shifts=[parts]).astype(np.int64)
+    parts = [(_parts(log, (log.items, jobs), (log.submit_s, submit_s), source_h), BLOCK_VALUES)]
+    gpus = draw_like(widths, log.items, jobs, log.kinds(log.items, jobs), rng, shifts=parts).astype(np.int64)
     duration_s = np.round(_run_times(log, jobs, submit_s, gpus, source_h, rng), 3)
     submit_s = _with_room(log, jobs, submit_s, duration_s, gpus, rng)
     # one job of each stream tells its names
