@@ -1,5 +1,6 @@
 """What all tests share: examples are drawn anew from the same seed, and a busy machine fails none of them."""
 
+import gc
 import os
 import sqlite3
 import subprocess
@@ -50,6 +51,12 @@ def pytest_configure(config):
     imports = [f"import {', '.join(names)}" for names in parts.values()]
     compiling = [subprocess.Popen([sys.executable, "-c", one], cwd=house) for one in imports]
     assert [one.wait() for one in compiling] == [0] * len(compiling)
+
+
+def pytest_collection_finish(session):
+    """Libraries stay: the collector of garbage need not look through them again and again, nor often."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")

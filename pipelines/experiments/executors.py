@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.report.compiling import compiling_in_workers, report_compiling
 
 T = TypeVar("T")
 ENGINES = ("local", "ray")
@@ -26,10 +27,11 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
     with engine(engine_name):
         if engine_name == "local":
             # A single job runs in this process, which must stay open to Ctrl-C.
+            workers = {"initializer": report_compiling, "initargs": (compiling_in_workers(),)} if jobs > 1 else {}
             with signals_blocked() if jobs > 1 else nullcontext():
-                done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)(
-                    tasks
-                )
+                done = Parallel(
+                    n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1, **workers
+                )(tasks)
             try:
                 for result in done:  # noqa: UP028 (`yield from` would close it before the warnings are held back)
                     yield result

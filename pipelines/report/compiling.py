@@ -4,9 +4,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.abc import MetaPathFinder
-from threading import Timer
-from typing import Any
+from threading import Thread, Timer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
 
 LASTS_S = 0.5
 """Shorter compiling is no wait that needs a reason."""
@@ -64,6 +68,28 @@ def tell_compiling(notice: Callable[[str], None]) -> None:
         _listen()
     elif not any(isinstance(finder, _BeforeNumba) for finder in sys.meta_path):
         sys.meta_path.insert(0, _BeforeNumba())
+
+
+@cache
+def compiling_in_workers() -> "Event":
+    """Set by workers of this process in which compiling lasts (`report_compiling`): told as its own is, once."""
+    # Here, since commands without workers must start fast.
+    from joblib.externals.loky.backend import get_context
+
+    lasts = get_context("loky").Event()
+
+    def tell() -> None:
+        lasts.wait()
+        if COMPILING.spent_s < LASTS_S:
+            COMPILING.notice(NOTICE)
+
+    Thread(target=tell, daemon=True).start()
+    return lasts  # type: ignore[no-any-return]
+
+
+def report_compiling(lasts: "Event") -> None:
+    """In a worker, which shows nothing itself: set its parent's `compiling_in_workers` when compiling begins to last."""
+    tell_compiling(lambda text: lasts.set())
 
 
 class _BeforeNumba(MetaPathFinder):

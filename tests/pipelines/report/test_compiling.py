@@ -39,6 +39,39 @@ def test_the_first_run_of_a_compiled_part_is_told_and_later_ones_are_not(tmp_pat
     assert [run.stdout.splitlines() for run in runs] == [[compiling.NOTICE, "5 6.5 True"], ["5 6.5 False"]]
 
 
+WORKERS = """
+from joblib import delayed
+from jobcast.pipelines.experiments.executors import results
+from jobcast.pipelines.report import compiling
+
+compiling.tell_compiling(lambda text: print(text, flush=True))
+
+
+def asked(x):
+    import time
+    import kernel
+    from jobcast.pipelines.report import compiling
+    compiling.LASTS_S = 0.01
+    time.sleep(0.5)  # both workers have one
+    return kernel.outer(x)
+
+
+print(sorted(results([delayed(asked)(x) for x in (1, 1)], jobs=2, engine_name="local")))
+"""
+
+
+def test_compiling_in_workers_is_told_once_by_who_has_begun_them(tmp_path):
+    """Both workers compile; one line, by the process that a person has asked; none where the cache has it all."""
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    where = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    runs = [
+        subprocess.run([sys.executable, "-c", WORKERS], cwd=tmp_path, env=where, capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert [run.stderr for run in runs] == ["", ""]
+    assert [run.stdout.splitlines() for run in runs] == [[compiling.NOTICE, "[5, 5]"], ["[5, 5]"]]
+
+
 def test_the_clock_of_progress_stands_still_while_something_is_compiled(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(compiling.time, "monotonic", lambda: now[0])
