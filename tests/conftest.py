@@ -11,6 +11,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # tests run in parallel themselves: who wants processes says how many
+gc.set_threshold(50_000, 20, 50)  # libraries and tests are read faster, too
 
 from hypothesis import Phase, settings
 from sqlalchemy import event
@@ -54,9 +55,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish(session):
-    """Libraries stay: the collector of garbage need not look through them again and again, nor often."""
+    """Libraries stay: the collector of garbage need not look through them again and again."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")

@@ -1,6 +1,5 @@
 """YAML files as plain values, and what a value of one may be."""
 
-import difflib
 import sys
 from datetime import date
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import yaml
 
 from jobcast.domain.errors import PoolsError
+from jobcast.domain.suggestions import did_you_mean
 
 MOST_VALUES = 100_000
 """Values that a file of ours holds at most, each counted as often as it is referred to."""
@@ -84,6 +84,5 @@ def refuse_unknown(given: Any, known: tuple[str, ...], where: str) -> None:
     unknown = [str(key) for key in given if key not in known]
     if unknown:
         # most unknown keys are slips of the pen
-        near = difflib.get_close_matches(unknown[0], known, 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise PoolsError(f"{where}: {', '.join(unknown)} is not known; known are {', '.join(known)}{meant}")
+        meant = did_you_mean(unknown[0], known)
+        raise PoolsError(f"{where}: {', '.join(unknown)} is not known; {meant}known are {', '.join(known)}")

@@ -16,7 +16,6 @@ on a V100, whose speed is 1; batch sizes are of all GPUs together.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -30,6 +29,7 @@ from scipy.special import ndtri
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.gpu_types import GPU_TYPES, known_type
+from jobcast.domain.suggestions import did_you_mean
 from jobcast.traces.columns import LONGEST_S
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
 from jobcast.traces.table import MICROSECONDS, Trace
@@ -93,9 +93,9 @@ def parse_facts(words: Sequence[str]) -> tuple[str, ...]:
     asked = [word.strip() for word in words if word.strip()]
     for word in asked:
         if word not in FACTS:
-            near = get_close_matches(word, FACTS, 1)
-            hint = f"did you mean {near[0]}? known are" if near else "choose from"
-            raise ConfigError(f"--facts {word}: is not known; {hint} {', '.join(FACTS)}")
+            raise ConfigError(
+                f"--facts {word}: is not known; {did_you_mean(word, FACTS)}choose from {', '.join(FACTS)}"
+            )
     if not asked:
         raise ConfigError(f"--facts: names nothing; choose from {', '.join(FACTS)}")
     return tuple(name for name in FACTS if name in asked)
