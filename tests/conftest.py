@@ -11,12 +11,12 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # tests run in parallel themselves: who wants processes says how many
-gc.set_threshold(50_000, 20, 50)  # libraries and tests are read faster, too
 
 from hypothesis import Phase, settings
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
+gc.set_threshold(50_000, 20, 50)  # tests are read faster, too
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("mutants", settings.get_profile("jobcast"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("jobcast")

@@ -88,7 +88,7 @@ def compiling_in_workers() -> "Event":
 
 
 def report_compiling(lasts: "Event") -> None:
-    """In a worker, which shows nothing itself: set its parent's `compiling_in_workers` when compiling begins to last."""
+    """In a worker, which shows nothing: set its parent's `compiling_in_workers` when compiling begins to last."""
     tell_compiling(lambda text: lasts.set())
 
 
