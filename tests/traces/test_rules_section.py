@@ -76,7 +76,7 @@ def test_what_is_written_is_read_back(tmp_path, rules):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("priority: {agee: 1}", "priority: agee is not known; known are age, fairshare"),
+        ("priority: {agee: 1}", "priority: agee is not known; did you mean age? known are age, fairshare"),
         ("priority: {agee: 1}", "did you mean age?"),
         ("priority: {age: -1}", "priority, age: must be a number >= 0, got -1"),
         ("priority: {period_s: 0}", "priority, period_s: must be a number > 0, got 0"),
