@@ -90,27 +90,30 @@ def best_columns(programme: Programme, numbers: Numbers, columns: Ints) -> Ints:
     """
     if numbers.gpus.shape[1] == 1:
         return columns
-    value, relaxed = _worth(programme, numbers, columns)
+    value, *found = _worth(programme, numbers, columns)
     for _ in range(STEPS):
-        for tried in _proposals(programme, numbers, columns, relaxed):
-            worth, found = _worth(programme, numbers, tried)
+        for tried in _proposals(programme, numbers, columns, *found):
+            worth, *there = _worth(programme, numbers, tried)
             if rounded(worth) > rounded(value):
-                columns, value, relaxed = tried, worth, found
+                columns, value, found = tried, worth, there
                 break
         else:
             break
     return columns
 
 
-def _worth(programme: Programme, numbers: Numbers, columns: Ints) -> tuple[float, Relaxed]:
-    """Value of the best timetable that is found without repairs, and the relaxation."""
+def _worth(programme: Programme, numbers: Numbers, columns: Ints) -> tuple[float, Relaxed, float]:
+    """Value of the best timetable that is found without repairs, the relaxation, and that timetable's makespan."""
     here = scaled(programme, numbers, columns)
     relaxed = relax(here)
-    return incumbent(here, relaxed, np.inf)[1], relaxed
+    runs, value = incumbent(here, relaxed, np.inf)
+    return value, relaxed, here.makespan_s(here.held_left_s(runs.sum(axis=1), here.starts(runs)))
 
 
-def _proposals(programme: Programme, numbers: Numbers, columns: Ints, relaxed: Relaxed) -> Iterator[Ints]:
-    surplus = surpluses(programme, numbers, relaxed)
+def _proposals(
+    programme: Programme, numbers: Numbers, columns: Ints, relaxed: Relaxed, makespan_s: float
+) -> Iterator[Ints]:
+    surplus = surpluses(programme, numbers, relaxed, makespan_s)
     rows, wanted = np.arange(len(columns)), surplus.argmax(axis=1)
     gains = surplus[rows, wanted] - surplus[rows, columns]
     movers = np.flatnonzero(gains > 0.0)
@@ -129,11 +132,12 @@ def _proposals(programme: Programme, numbers: Numbers, columns: Ints, relaxed: R
                 yield tried
 
 
-def surpluses(programme: Programme, numbers: Numbers, relaxed: Relaxed) -> Floats:
+def surpluses(programme: Programme, numbers: Numbers, relaxed: Relaxed, makespan_s: float = np.inf) -> Floats:
     """What jobs gain with each number of GPUs at the relaxation's prices beyond what they pay, (n, k).
 
     The sum of the greatest of each, and what all GPU-rounds cost, is at least what any timetable with any numbers is
-    worth: the relaxation's bound, in which each job has all its numbers.
+    worth: the relaxation's bound, in which each job has all its numbers. Prices do not tell that who has few GPUs may
+    become the longest job: what it then has left beyond `makespan_s` counts against it.
     """
     columns = []
     counts = np.arange(programme.rounds + 1)
@@ -141,5 +145,6 @@ def surpluses(programme: Programme, numbers: Numbers, relaxed: Relaxed) -> Float
         here = scaled(programme, numbers, np.full(programme.jobs, column))
         share = relaxed.theta * here.loads + relaxed.nu
         values = here.gains - programme.makespan_price * share[:, None] * here.left_after_s
+        values -= programme.makespan_price * np.maximum(0.0, here.left_after_s - makespan_s)
         columns.append((values - relaxed.price * here.widths[:, None] * counts).max(axis=1))
     return rounded_all(np.stack(columns, axis=1))
