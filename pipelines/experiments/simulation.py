@@ -127,6 +127,10 @@ def simulate(
         check_locality(policy)
     on_cells = bool(scenario.workload.servers)
     split = split_settings(rule_of, read, on_cells)
+    if rule_of.kind == kinds.GOODPUT and world is not None:
+        rule = make_rule(policy, None, split.plain("own"))
+        log, took = timed(lambda: world.replay(scenario.workload, rule, progress=progress, meters=watching))
+        return Simulated(log, **took, own={ROUND_COUNT: float(_rounds(log, split.own.round_s))})
     if rule_of.kind == kinds.GOODPUT:
         shown = shown_goodputs(spec, scenario, home=home, allow_overlap=allow_overlap, degrade=degrade)
         return _by_goodput(scenario, policy, split, shown, progress, watching)
