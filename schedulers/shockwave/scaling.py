@@ -90,12 +90,12 @@ def best_columns(programme: Programme, numbers: Numbers, columns: Ints) -> Ints:
     """
     if numbers.gpus.shape[1] == 1:
         return columns
-    value, *found = _worth(programme, numbers, columns)
+    found = _worth(programme, numbers, columns)
     for _ in range(STEPS):
-        for tried in _proposals(programme, numbers, columns, *found):
-            worth, *there = _worth(programme, numbers, tried)
-            if rounded(worth) > rounded(value):
-                columns, value, found = tried, worth, there
+        for tried in _proposals(programme, numbers, columns, *found[1:]):
+            there = _worth(programme, numbers, tried)
+            if rounded(there[0]) > rounded(found[0]):
+                columns, found = tried, there
                 break
         else:
             break
