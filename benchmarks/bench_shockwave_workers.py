@@ -2,7 +2,7 @@
 
     JOBCAST_DATA=DIR python benchmarks/bench_shockwave_workers.py [--mix NAME ...] [--first-seed N] [--draws N]
 
-Figures of docs/shockwave.md. Draws of the generator `gavel` on 8 GPUs, enriched by assumed speedups: each job may run
+Draws of the generator `gavel` on 8 GPUs, enriched by assumed speedups: each job may run
 on 1 GPU up to those asked for. All meet the same jobs under the law of epochs; batch sizes change as the jobs have it.
 Medians over draws (least to most), for all but the first also of its difference to the first by draw, percent.
 """
@@ -63,7 +63,7 @@ def figures_of(mix: dict[str, object], seed: int) -> list[list[float]]:
             settings = {"restart_s": RESTART_S, **own}
             trace = enriched / "jobs.parquet"
             told = command("simulate", trace=trace, cluster=nodes, law="epochs", policy=policy, set=settings, **asks)
-            rows.append([float(told["metrics"][name]) for name in SHOWN])
+            rows.append([float(told[name]) for name in SHOWN])
         return rows
 
 
