@@ -1,7 +1,7 @@
 """Scheduling by rounds: what a policy sees when a round begins, and what it answers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from jobcast.domain.jobs import Job
@@ -22,6 +22,9 @@ class ActiveJob:
     run_s : seconds of `held_s` in which it made progress
     running : whether it held its GPUs in the round that ends now
     progress : epochs and regimes, None where the job is no training job
+    speeds : by numbers of GPUs that it may have, ascending, progress over that on the GPUs that it asks for; none where
+        it keeps that number
+    gpus : that it held in the round that ends now, 0 where it held none
     """
 
     job: Job
@@ -29,6 +32,8 @@ class ActiveJob:
     run_s: float
     running: bool
     progress: Progress | None = None
+    speeds: Mapping[int, float] = field(default_factory=dict)
+    gpus: int = 0
 
     @property
     def weight(self) -> float:
@@ -67,7 +72,10 @@ class RoundPolicy(Protocol):
     """A rule that chooses the jobs of a round."""
 
     def choose(self, state: RoundState) -> Sequence[Job]:
-        """Active jobs to run in this round; their widths must fit on the cluster together."""
+        """Active jobs to run in this round; their widths must fit on the cluster together.
+
+        A job with `speeds` may be answered with another of these numbers of GPUs: `replace(job, gpus=...)`.
+        """
         ...
 
 

@@ -70,10 +70,10 @@ def expected(state: RoundState, chosen: Sequence[Job]) -> RoundState:
 
     Jobs that may not be stopped are left out once they run, and so are their GPUs.
     """
-    runs = {job.seq for job in chosen}
+    runs = {job.seq: job.gpus for job in chosen}
     kept = {job.seq: job.gpus for job in chosen if not job.preemptible}
     active = [
-        _advanced(one, state) if one.job.seq in runs else replace(one, running=False)
+        _advanced(one, state, runs[one.job.seq]) if one.job.seq in runs else replace(one, running=False, gpus=0)
         for one in state.active
         if one.job.seq not in kept
     ]
@@ -86,9 +86,11 @@ def expected(state: RoundState, chosen: Sequence[Job]) -> RoundState:
     )
 
 
-def _advanced(one: ActiveJob, state: RoundState) -> ActiveJob:
-    # Who starts pays the restart out of the round, as the law will charge it.
-    run_s = state.round_s if one.running else max(0.0, state.round_s - state.restart_s)
+def _advanced(one: ActiveJob, state: RoundState, gpus: int) -> ActiveJob:
+    # Who starts, or goes on with other GPUs, pays the restart out of the round, as the law will charge it.
+    stays = one.running and gpus == (one.gpus or one.job.gpus)
+    run_s = state.round_s if stays else max(0.0, state.round_s - state.restart_s)
+    run_s *= one.speeds.get(gpus, 1.0)
     training, progress = one.job.training, one.progress
     if training is not None and progress is not None:
         epoch_s, last = training.epoch_s[progress.batch_size], progress.regimes[-1]
@@ -97,4 +99,5 @@ def _advanced(one: ActiveJob, state: RoundState) -> ActiveJob:
         run_s = epochs * epoch_s
         now = replace(last, epochs=last.epochs + epochs)
         progress = replace(progress, epochs=progress.epochs + epochs, regimes=(*progress.regimes[:-1], now))
-    return replace(one, held_s=one.held_s + state.round_s, run_s=one.run_s + run_s, running=True, progress=progress)
+    held_s, run_s = one.held_s + state.round_s, one.run_s + run_s
+    return replace(one, held_s=held_s, run_s=run_s, running=True, progress=progress, gpus=gpus)

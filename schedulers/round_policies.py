@@ -55,6 +55,7 @@ class ShockwaveSettings(NoiseSettings):
     hedge: From0To1 = setting(1.0, "elsewhere, share of the way from the forecast to the present batch size")
     floor: Positive = setting(3.0, "added to each utility, share of epochs, before its logarithm is taken")
     time_limit_s: Seconds = setting(60.0, "of the solver, a guard")
+    workers: Literal["asked", "elastic"] = setting("asked", "GPUs of jobs with min_gpus: as asked, or as pays best")
 
 
 class OsspSettings(NoiseSettings):

@@ -4,11 +4,15 @@ Shockwave, section 7: rounds of fixed length; a job that goes on keeps its GPUs,
 freed within a round are used again from the next one on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from jobcast.domain.energy import EnergyCluster, EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, Grant, Trigger, View
+from jobcast.domain.policy import Decision, Grant, RunningJob, Trigger, View
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.placement import NodePlacement
@@ -53,6 +57,7 @@ class Rounds:
         self._policy, self._round_s, self._restart_s = policy, round_s, restart_s
         self._first_s: float | None = None
         self._seen: dict[int, int] = {}  # regimes that each job had shown when the last round began, by seq
+        self._speeds: dict[int, Mapping[int, float]] = {}  # by seq
 
     def decide(self, view: View) -> Decision:
         """Changes of the jobs that run."""
@@ -63,11 +68,13 @@ class Rounds:
         # Taken after the choice: `changed` compares with what the policy saw last.
         self._seen = {one.job.seq: _shown(one) for one in state.active}
         run_on = {job.seq for job in chosen}
-        starts = [job for job in chosen if job.seq not in view.running]
+        # Who is given another number of GPUs starts anew.
+        starts = [job for job in chosen if job.seq not in view.running or _held(view.running[job.seq]) != job.gpus]
         stops = {seq: None for seq, run in view.running.items() if run.job.preemptible and seq not in run_on}
         if self.seats is None:
             return Decision({**stops, **{job.seq: Grant(job.gpus) for job in starts}})
-        staying = [run.job for seq, run in view.running.items() if seq not in stops]
+        gone = stops.keys() | {job.seq for job in starts}
+        staying = [_of_width(run.job, _held(run)) for seq, run in view.running.items() if seq not in gone]
         try:
             return Decision({**stops, **self.seats.settle(staying, starts)})
         except DecisionError as error:
@@ -93,7 +100,12 @@ class Rounds:
                 total_gpus -= job.gpus
                 continue
             service = view.service(job)
-            active.append(ActiveJob(job, service.held_s, service.run_s, job.seq in view.running, service.progress))
+            gpus = _held(view.running[job.seq]) if job.seq in view.running else 0
+            if job.seq not in self._speeds:
+                self._speeds[job.seq] = speeds_of(job, view)
+            active.append(
+                ActiveJob(job, service.held_s, service.run_s, gpus > 0, service.progress, self._speeds[job.seq], gpus)
+            )
         shown = {one.job.seq: _shown(one) for one in active}
         adapted = any(shown[seq] != count for seq, count in self._seen.items() if seq in shown)
         return RoundState(
@@ -153,6 +165,38 @@ class ShareRounds:
         # Given less owed, so that the smallest comes first; in units, for sums of shares round off.
         owed = self._given.get(seq, 0.0) - self._owed.get(seq, 0.0)
         return round(owed / SAME_ROUNDS), not one.running, seq
+
+
+def speeds_of(job: Job, view: View) -> Mapping[int, float]:
+    """By numbers of GPUs that a job may have, ascending, its progress over that on the GPUs that it asks for.
+
+    These are the one asked for, and where its law knows seconds an epoch by number, those from `min_gpus` on that are
+    faster than any smaller one, as far as a kind of nodes with GPUs of the first type has so many. None of a job that
+    tells no `min_gpus`, or may not be stopped: it keeps its number.
+    """
+    if not job.min_gpus or not job.preemptible:
+        return {}
+    try:
+        times, cluster = view.facts(EpochTimes), view.facts(EnergyCluster)
+    except LookupError:  # a law in which GPUs of a job do not change
+        return {}
+    there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+    counts = np.arange(1, times.epoch_s.shape[2] + 1)
+    able = cluster.reference[:, None] & (counts <= there[:, None]) & (counts >= min(job.min_gpus, job.gpus))
+    epoch_s = np.where(able, times.epoch_s[job.seq], np.inf).min(axis=0)
+    if job.gpus > len(counts) or not np.isfinite(epoch_s[job.gpus - 1]):
+        return {}
+    faster = epoch_s < np.concatenate([[np.inf], np.minimum.accumulate(epoch_s)[:-1]])
+    faster[job.gpus - 1] = True
+    return {int(gpus): float(epoch_s[job.gpus - 1] / epoch_s[gpus - 1]) for gpus in counts[faster]}
+
+
+def _held(run: RunningJob) -> int:
+    return int(run.grant.gpus)
+
+
+def _of_width(job: Job, gpus: int) -> Job:
+    return job if job.gpus == gpus else replace(job, gpus=gpus)
 
 
 def _shown(one: ActiveJob) -> int:

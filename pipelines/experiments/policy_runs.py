@@ -180,6 +180,8 @@ ANSWERED_BY: Mapping[str, tuple[str, ...]] = {
     kinds.GOODPUT: ("oracle", "registry"),
 }
 """Kinds of sources that tell what policies of a kind ask."""
+TOLD_RESTARTS = (kinds.ROUNDS, kinds.GOODPUT)
+"""Kinds of policies over whole jobs that count on what a start costs."""
 DECLARED = (kinds.ELASTIC, kinds.GOODPUT)
 """Kinds whose jobs declare what policies ask: a registered model answers in their place only where it is named."""
 
@@ -249,7 +251,7 @@ def predictors_of(rule: PolicySpec) -> set[str]:
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scenario, world = experiment.scenario(rule.kind, rule.scope), experiment.world
-    result = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == kinds.ROUNDS else {}
+    result = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind in TOLD_RESTARTS else {}
     # The run wraps its source only where it asks one: what was made is read afterwards.
     made: list[Asked] = []
 

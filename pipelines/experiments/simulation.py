@@ -12,7 +12,7 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
-from jobcast.domain.law import RUNTIME
+from jobcast.domain.law import EPOCHS, RUNTIME
 from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.closed_loop import check_closed
 from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
@@ -127,6 +127,10 @@ def simulate(
         check_locality(policy)
     on_cells = bool(scenario.workload.servers)
     split = split_settings(rule_of, read, on_cells)
+    if rule_of.kind == kinds.GOODPUT and world is not None:
+        rule = make_rule(policy, None, split.plain("own"))
+        log, took = timed(lambda: world.replay(scenario.workload, rule, progress=progress, meters=watching))
+        return Simulated(log, **took, own={ROUND_COUNT: float(_rounds(log, split.own.round_s))})
     if rule_of.kind == kinds.GOODPUT:
         shown = shown_goodputs(spec, scenario, home=home, allow_overlap=allow_overlap, degrade=degrade)
         return _by_goodput(scenario, policy, split, shown, progress, watching)
@@ -187,6 +191,10 @@ def _by_rounds(
 ) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
     by_gavel = mechanism.mechanism == "gavel"
+    if getattr(split.own, "workers", "asked") == "elastic" and (world is None or world.law != EPOCHS):
+        raise ConfigError(
+            f"policy {policy}: workers=elastic needs a law in which GPUs of a job change; add --law epochs"
+        )
     # The published mechanism brings its own clock and costs.
     if by_gavel and world is not None:
         raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")

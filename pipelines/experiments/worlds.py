@@ -45,15 +45,15 @@ LAWS = (RUNTIME, SPEEDUP, EPOCHS, GOODPUT, TASKS)
 LIVING: Mapping[str, tuple[str, ...]] = {
     RUNTIME: (POOLS, ROUNDS),
     SPEEDUP: (kinds.ELASTIC,),
-    EPOCHS: (POOLS, ROUNDS, kinds.ELASTIC, kinds.ENERGY),
+    EPOCHS: (POOLS, ROUNDS, kinds.ELASTIC, kinds.GOODPUT, kinds.ENERGY),
     GOODPUT: (kinds.GOODPUT,),
     TASKS: (POOLS, ROUNDS, kinds.TASKS),
 }
 """Kinds of policies that can live in a law, most of them completed."""
 SHARED_OUT = (RUNTIME, EPOCHS, TASKS)
 """Laws in which jobs and costs are made here; in the others one kind lives, as it does without `--law`."""
-CONCAVE = ("afs", "elastic_themis", "elastic_fair")
-"""Elastic rules that go by what a job gains from each single GPU."""
+CONCAVE = ("afs", "elastic_themis", "elastic_fair", "pollux")
+"""Rules that go by what a job gains from each single GPU."""
 
 
 class RunTimeCosts(Settings):
@@ -112,7 +112,7 @@ class World:
 
     def scenario(self, kind: str, scope: str) -> Scenario[Any, Any]:
         """What policies of a kind and scope meet."""
-        if kind in (POOLS, ROUNDS):
+        if kind in (POOLS, ROUNDS, kinds.GOODPUT):
             return self._by_quotas if scope == POOL else self._in_one_pool
         if kind == kinds.TASKS:
             return self._facts

@@ -6,7 +6,7 @@ Budgets of jobs: their finish-time fairness, forecast over each job's own life. 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -17,6 +17,7 @@ from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.run_times import HEDGE, QUANTILE, RunTimes
 from jobcast.schedulers.shockwave.programme import Programme
+from jobcast.schedulers.shockwave.scaling import Numbers, best_columns, numbers_of, scaled
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints, work_of
 
@@ -93,6 +94,12 @@ class Claims:
     widths: Ints
     running: Bools
 
+    def at(self, gpus: Ints, speed: Floats, held: Bools) -> "Claims":
+        """The same with other GPUs, on which jobs are so much faster, (n,) each; `held`: whether it holds these."""
+        left_s, most_s, least_s = self.left_s / speed, self.most_s / speed, self.least_s / speed
+        running = self.running & held
+        return replace(self, left_s=left_s, most_s=most_s, least_s=least_s, widths=gpus, running=running)
+
     def binding(self, gpus: int, share: float, goes_on: Bools) -> Bools:
         """Jobs that may have at least a share of the makespan's bound left, equation 10: they cannot wait.
 
@@ -141,6 +148,7 @@ TIME_LIMIT_S = 60.0
 # Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers.
 MOST_WEIGHT = 1e100
 REACTIVE = "reactive"
+ASKED, ELASTIC = "asked", "elastic"
 MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
 """What a job's first plan says of it as a buyer of GPU-rounds: what it may spend, what one costs, rounds bought, and
 what a GPU-round of the last and of the next one is worth to it. Shockwave, section 4: of goods that can be divided
@@ -167,6 +175,7 @@ class Shockwave:
     hedge : where they do not, share of the way from the forecast to the present batch size until the end
     floor : added to utilities, so that their logarithm is finite before the first epoch
     time_limit_s : of HiGHS in one solve; a guard, it is limited by nodes, which give the same answer everywhere
+    workers : asked, or elastic: jobs that may scale have as many GPUs as a plan says, see `scaling`
     """
 
     name = "shockwave"
@@ -184,11 +193,14 @@ class Shockwave:
         hedge: float = HEDGE,
         floor: float = FLOOR,
         time_limit_s: float = TIME_LIMIT_S,
+        workers: str = ASKED,
     ) -> None:
         self._run_times = run_times
         self._k, self._lam, self._window, self._mode, self._share = k, lam, window, mode, share
         self._quantile, self._hedge, self._floor = quantile, hedge, floor
         self._limits = Limits(time_limit_s=time_limit_s)
+        self._scales = workers == ELASTIC
+        self._gpus: dict[int, int] = {}  # that the last plan gives each job, by seq
         self._budgets = Budgets()
         self._owed: dict[int, int] = {}  # rounds, by seq
         self._bound: frozenset[int] = frozenset()  # seqs of the jobs that bound the makespan in the round before
@@ -204,17 +216,18 @@ class Shockwave:
         if not state.active:
             return []
         self._budgets.observe(state)
-        claims = self._claims(state)
+        claims, numbers = self._claims(state), numbers_of(state.active, self._scales)
         adapted = state.adapted and self._mode == REACTIVE
         # A plan is of these very jobs; a lazy one lives with other batch sizes.
         if adapted or not self._rounds_left or self._owed.keys() != {active.job.seq for active in state.active}:
-            self._plan(state, claims)
+            self._plan(state, claims, numbers)
+        claims = claims.at(*numbers.at(self._columns(state, numbers)))
         owed = np.array([self._owed[active.job.seq] > 0 for active in state.active])
         goes_on = np.array([active.job.seq in self._bound for active in state.active])
         binding = claims.binding(state.total_gpus, self._share, goes_on)
         self._bound = frozenset(one.job.seq for one, binds in zip(state.active, binding.tolist(), strict=True) if binds)
         order = claims.order(binding, owed)
-        chosen = first_fit((state.active[place].job for place in order.tolist()), state.total_gpus)
+        chosen = first_fit((self._resized(state.active[place].job) for place in order.tolist()), state.total_gpus)
         self._rounds_left -= 1
         for job in chosen:
             self._owed[job.seq] -= 1
@@ -236,9 +249,21 @@ class Shockwave:
         """`MARKET`, by seq."""
         return {name: {seq: of[at] for seq, of in self._market.items()} for at, name in enumerate(MARKET)}
 
-    def _plan(self, state: RoundState, claims: Claims) -> None:
+    def _columns(self, state: RoundState, numbers: Numbers) -> Ints:
+        """Where the GPUs that the last plan gives jobs stand, those asked for of who is new, (n,)."""
+        given = (self._gpus.get(one.job.seq, one.job.gpus) for one in state.active)
+        return np.array([numbers.column(row, gpus) for row, gpus in enumerate(given)], dtype=np.int64)
+
+    def _resized(self, job: Job) -> Job:
+        gpus = self._gpus[job.seq]
+        return job if gpus == job.gpus else replace(job, gpus=gpus)
+
+    def _plan(self, state: RoundState, claims: Claims, numbers: Numbers) -> None:
         begun_s = perf_counter()
         programme = self._programme(state, claims)
+        columns = best_columns(programme, numbers, self._columns(state, numbers))
+        self._gpus = dict(zip((one.job.seq for one in state.active), numbers.at(columns)[0].tolist(), strict=True))
+        programme = scaled(programme, numbers, columns)
         solution = solve(programme, self._limits)
         counts = solution.runs.sum(axis=1).tolist()
         self._owed = {active.job.seq: count for active, count in zip(state.active, counts, strict=True)}

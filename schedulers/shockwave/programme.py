@@ -28,6 +28,7 @@ class Programme:
     rounds : of the window
     round_s, restart_s : length of a round; what a start costs
     makespan_price : lambda / Z0, per second
+    whole_as_asked : (n, 1) `whole` on the GPUs asked for, where these are others: a round's utility goes by its epochs
     """
 
     work: Work
@@ -42,6 +43,7 @@ class Programme:
     round_s: float
     restart_s: float
     makespan_price: float
+    whole_as_asked: Floats | None = None
 
     @property
     def jobs(self) -> int:
@@ -99,7 +101,7 @@ class Programme:
         return most
 
     @cached_property
-    def _whole(self) -> Floats:
+    def whole(self) -> Floats:
         """Share of its epochs that a job would have at the end of its last round, at least 1, (n, 1)."""
         whole = self.work.fraction(self._most_s[:, None])
         return np.where(whole > 0.0, whole, 1.0)  # less than dust of a round is left of a job that has not begun
@@ -115,6 +117,10 @@ class Programme:
 
     def _welfare(self, run_s: Floats) -> Floats:
         scale = self.weights / (self.jobs * self.gpus)
-        share = self.work.fraction(run_s) / self._whole
+        if self.whole_as_asked is None:
+            share = self.work.fraction(run_s) / self.whole
+        else:  # who ends has all its utility, on whatever GPUs
+            partly = np.minimum(1.0, self.work.fraction(run_s) / self.whole_as_asked)
+            share = np.where(run_s >= self._most_s[:, None], 1.0, partly)
         welfare: Floats = scale[:, None] * np.log((self.floor + share) / (self.floor + 1.0))
         return welfare

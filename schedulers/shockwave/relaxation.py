@@ -53,12 +53,15 @@ class Relaxed:
     counts : (c, n) rounds of each job, in some candidates for a timetable
     slopes : (n, rounds) what each next round is worth, a GPU, decreasing
     price : of a GPU-round, at which the window is sold out
+    theta, nu : weights of the load and of each job's time left, (n,), in the makespan
     """
 
     bound: float
     counts: tuple[Ints, ...]
     slopes: Floats
     price: float
+    theta: float
+    nu: Floats
 
 
 def relax(programme: Programme) -> Relaxed:
@@ -70,10 +73,10 @@ def relax(programme: Programme) -> Relaxed:
         found = _Search(programme, longest.load_share)
         mixtures.append((longest.load_share, found.mixture(longest.load_share)))
     bounds = [_bound(programme, *mixture) for mixture in mixtures]
-    best = min(bounds, key=lambda one: rounded(one[0]))
+    best, mixture = min(zip(bounds, mixtures, strict=True), key=lambda one: rounded(one[0][0]))
     searched = [*found.candidates, *(longest.candidates if found is not longest else [])]
     candidates = (*searched, *(fill(one[1], programme) for one in bounds))
-    return Relaxed(best[0], candidates, *best[1:])
+    return Relaxed(best[0], candidates, *best[1:], *mixture)
 
 
 class _Search:

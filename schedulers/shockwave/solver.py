@@ -129,7 +129,7 @@ def share_lost(programme: Programme, solution: Solution) -> float:
 def solve(programme: Programme, limits: Limits) -> Solution:
     """The best timetable found, and the bound."""
     relaxed = relax(programme)
-    runs, value = _incumbent(programme, relaxed, limits.gap)
+    runs, value = incumbent(programme, relaxed, limits.gap)
     solution = Solution(runs, value, relaxed.bound, relaxed.slopes, relaxed.price)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
@@ -144,7 +144,7 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     return replace(solution, runs=runs, value=value, bound=min(bound, solution.bound), asked=True)
 
 
-def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:
+def incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:
     """The best of some timetables, repaired where it is not within the gap, and its value."""
     made = []
     for counts in _best_counts(programme, relaxed):

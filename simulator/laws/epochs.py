@@ -12,6 +12,7 @@ from jobcast.domain import tolerance
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
@@ -182,11 +183,17 @@ class Epochs(Regimed):
         return result._replace(run_s=result.done * self.unit_s[job.seq], saved=saved)
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
-        """`EpochTimes` as policies know them and `EpochsDone`, by seq, the `EnergyCluster`, and an `ElasticView`."""
+        """`EpochTimes` as policies know them, `EpochsDone` and `Goodputs`, by seq, the `EnergyCluster`, `ElasticView`.
+
+        Goodput is the speedup that elastic rules see: batch sizes are the job's own here, and all epochs worth as much.
+        """
         if kind is EnergyCluster:
             return self.cluster
         if kind is ElasticView and not run.workload.closed:
             return self._as_elastic(run)
+        if kind is Goodputs and not run.workload.closed:
+            jobs, table = run.cluster.active, self._as_elastic(run).jobs.speedup
+            return Goodputs({seq: tuple(table[seq, 0, 1 : job.gpus + 1].tolist()) for seq, job in jobs.items()})
         if kind is EpochsDone:
             work, rate, since_s, lost_s, base, starts = (np.array(getattr(self, name)) for name in SHOWN)
             done = work + rate * np.maximum(0.0, run.now_s - since_s - lost_s)

@@ -16,7 +16,7 @@ from jobcast.domain import law as laws
 from jobcast.domain.jobs import FLAT_POOL, Outcome, Pool
 from jobcast.pipelines.experiments.worlds import CONCAVE
 from jobcast.schedulers.elastic.whole_widths import WholeWidths
-from jobcast.schedulers.policies import ELASTIC, POOL, POOLS, ROUNDS
+from jobcast.schedulers.policies import ELASTIC, GOODPUT, POOL, POOLS, ROUNDS
 from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation
@@ -137,7 +137,8 @@ def made_in(spec, source, settings, *, round_s, restart_s):
     if spec.kind == ELASTIC:
         whole = {"whole_gpus": True} if "whole_gpus" in spec.settings.model_fields else {}
         return WholeWidths(make_policy(spec.name, None, {**settings, **whole}))
-    return make_policy(spec.name, source, settings)
+    times = {"round_s": round_s, "restart_s": restart_s} if spec.kind == GOODPUT else {}
+    return make_policy(spec.name, source, {**settings, **times})
 
 
 def few_rows(name):
@@ -151,7 +152,7 @@ def on_unlike_nodes(rng, spec, base):
     cluster, true_s = base.cluster, base.true_s
     there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
     able, total = np.isfinite(true_s[:, :, 0]), int(there.sum())
-    shrink = spec.name in CONCAVE if spec.kind == ELASTIC else None
+    shrink = spec.name in CONCAVE if spec.kind in (ELASTIC, GOODPUT) else None
     widest = (able * there).max(axis=1).tolist()
     jobs, pools = in_pools(rng, base.workload, total, widest, flat=spec.scope != POOL, elastic=shrink)
     columns = [np.minimum(np.arange(total), gpus - 1) for gpus in cluster.kind_gpus]
@@ -168,20 +169,24 @@ def of_epochs(name, seed):
     round_s = times["period_s"] * (8.0 if name in SOLVED else 1.0)
     told = {"round_s": round_s, "restart_s": min(times["restart_s"], 0.1 * round_s)}
     every = rng.choice((None, 1, 3)) if spec.kind == POOLS and not spec.preempts else None
+    settings = drawn(name, seed)
+    grows = settings.get("workers") == "elastic"
 
     def work(log):
         check_energy(log, cluster)
         for row, held in stretches(log).items():
             job = workload.jobs[row]
-            least = job.min_gpus or job.gpus if spec.kind == ELASTIC else job.gpus
+            scales = spec.kind in (ELASTIC, GOODPUT) or (grows and job.preemptible)
+            least = min(job.min_gpus or job.gpus, job.gpus) if scales else job.gpus
+            most = flat_s.shape[2] if grows and scales and job.min_gpus else job.gpus
             lasting = [one for one in held if one.until_s > one.from_s]
-            assert all(least <= sum(one.on.values()) <= job.gpus for one in lasting), f"job {row}: {lasting}"
+            assert all(least <= sum(one.on.values()) <= most for one in lasting), f"job {row}: {lasting}"
             check_epochs(log, held, row, job, flat_s[row], cluster.kind_of, told["restart_s"])
 
     return Experiment(
         workload,
         lambda: base.law(snapshot_epochs=every, restart_s=told["restart_s"]),
-        lambda source: made_in(spec, source, drawn(name, seed), **told),
+        lambda source: made_in(spec, source, settings, **told),
         source_of(rng, spec, workload),
         work,
         sizes=base.workload.servers,
