@@ -38,18 +38,21 @@ def run(rows, script, cluster=TWO_SERVERS, **how):
     return replay_tasks(workload_of(rows, cluster), policy, **{"fluctuation": 0.0, "restart_s": 10.0, **how}), policy
 
 
-def mixed_seed(slow, servers=2, stragglers=0.5):
-    """A seed under which, for the first hour, only one server is slow."""
-    rows = [TaskJob(iterations=3000.0) for _ in range(servers)]
-    put = {0: {"put": [(server, 2 * server) for server in range(servers)]}}
+ALL_ALONG = {"stragglers": 0.5, "straggler_factor": 3.0, "straggler_h": 1e6}
+
+
+def seed_of(slow):
+    """The first seed under which servers are as slow as that all along."""
     for seed in range(200):
-        log, _ = run(rows, put, seed=seed, stragglers=stragglers, straggler_factor=3.0, straggler_h=1e6)
-        if (log.end_s > 4000.0).tolist() == [server == slow for server in range(servers)]:
+        policy = Script({0: {"put": [(0, 0)]}})
+        run, law = simulation_of(workload_of([TaskJob()], TWO_SERVERS), policy, seed=seed, **ALL_ALONG)
+        run.run(0.0)
+        if law.state.slow.tolist() == slow:
             return seed
-    raise AssertionError("no seed makes that server slow alone")
+    raise AssertionError(f"no seed makes servers as slow as {slow}")
 
 
-SECOND = {"seed": mixed_seed(1), "stragglers": 0.5, "straggler_factor": 3.0, "straggler_h": 1e6}
+SECOND = {**ALL_ALONG, "seed": seed_of([1.0, 3.0])}
 """The second server is slow by 3 all the time, the first is healthy."""
 
 
