@@ -190,6 +190,7 @@ class Decision(NamedTuple):
         running job that goes back to its queue. What is taken away is free for what is given in the same decision
     wake_s : instant (seconds from the epoch) at which it is asked at the latest; infinite leaves the old one
     tasks : by task, in worlds of tasks: the GPU that it is put on, or `tasks.QUEUED`
+    copies : by task that is on a GPU then: the GPU that its copy is put on, or `tasks.QUEUED` to end that
     limit : by `seq`: work after which a job ends, in the units of its law
     """
 
@@ -197,6 +198,7 @@ class Decision(NamedTuple):
     wake_s: float = inf
     tasks: Mapping[int, int] = EMPTY
     limit: Mapping[int, float] = EMPTY
+    copies: Mapping[int, int] = EMPTY
 
 
 NOTHING = Decision()

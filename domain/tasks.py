@@ -107,6 +107,9 @@ class TaskView(NamedTuple):
     last_gain, all_gain : (n_jobs,) what that epoch gained, and all so far, at least 0; NaN before the first
     earlier : (n_jobs,) best metric as of an eighth of the job's epochs before the latest, NaN for younger jobs
     final_mean, final_sd : (n_jobs,) forecast of the metric after all iterations; NaN where there is none yet
+    copy_of : (n_tasks,) the GPU that a copy of a task is on, or QUEUED; `load` and `gpu_load` have it with them
+    step_s : (n_tasks, 2) seconds that a task and its copy last took for their part of an iteration where they are now;
+        NaN before the first iteration there
     """
 
     now_s: float
@@ -127,6 +130,8 @@ class TaskView(NamedTuple):
     earlier: Floats
     final_mean: Floats
     final_sd: Floats
+    copy_of: Ints
+    step_s: Floats
 
 
 class TaskRule:
@@ -153,6 +158,15 @@ class TaskRule:
 AccuracyForecast = Callable[[Ints, Floats, Ints, Ints], tuple[Floats, Floats]]
 """(jobs, metric by epoch (n, longest) padded with NaN, epochs seen (n,), epochs in all (n,)) -> mean and standard
 deviation of the metric after all epochs, each (n,)."""
+
+
+def by_sender(edge_from: Ints) -> Ints:
+    """(n_edges,) edges by the task that they come from.
+
+    >>> by_sender(np.array([2, 0, 1, 0])).tolist()
+    [1, 3, 2, 0]
+    """
+    return np.argsort(edge_from, kind="stable").astype(np.int64)
 
 
 def decision(

@@ -18,6 +18,8 @@ from jobcast.schedulers.settings import (
     Delay,
     File,
     Flag,
+    From0To1,
+    Positive,
     Seconds,
     Settings,
     Share,
@@ -117,6 +119,9 @@ class TaskMechanism(Settings):
     fluctuation: AtLeastZero = setting(0.2, "standard deviation of what a task uses over its mean")
     restart_s: Delay = setting(10.0, "that a job stands still when a task of it moved, or after a stop")
     forecast_every: Share = setting(0.1, "share of a job's epochs between two forecasts of its accuracy")
+    stragglers: From0To1 = setting(0.0, "share of servers that are slow at a time")
+    straggler_factor: AtLeastOne = setting(2.0, "times as long that tasks compute on a slow server")
+    straggler_h: Positive = setting(6.0, "hours that a server is slow at a time, or is not")
 
 
 class EnergyMechanism(Settings):

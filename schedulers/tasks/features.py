@@ -115,7 +115,8 @@ HOST_FEATURES = Host._fields
 JOBS = types.NamedTuple([FLOATS] * 7 + [INTS] * 7 + [FLOATS_2D, FLOATS, FLOATS, BOOLS, INTS, INTS, FLOATS], TaskJobs)
 CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
 VIEW = types.NamedTuple(
-    [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 10, TaskView
+    [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 10 + [INTS, FLOATS_2D],
+    TaskView,
 )
 # Slack at which more makes little difference; deadlines lie up to a day ahead (section 4.1).
 _SLACK_S = 6 * 3600.0

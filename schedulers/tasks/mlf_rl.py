@@ -134,7 +134,7 @@ class GuardedPolicy(TaskRule):
 
     Parameters
     ----------
-    learned, rule : neither remembers earlier decisions
+    learned, rule : either may miss decisions that the other made
     networks : of the learned policy, or its corrections of MLF-H
     tally : where decisions of the rule are counted
     """

@@ -95,6 +95,9 @@ class HeuristicSettings(Settings):
     part: Flag = setting(False, "a leaving task may go far from those that it communicates with")
     preempt: Flag = setting(True, "running jobs give way to waiting ones of higher priority")
     hold: AtLeastOne = setting(2.0, "times the priority of a running job that a waiting one must have")
+    slow_servers: Literal["ignore", "move", "replicate", "both"] = setting(
+        "ignore", "what is done about servers that are slow, or may become so"
+    )
 
 
 class ShortestSettings(Settings):
@@ -146,10 +149,21 @@ def _networks(name: str, learned: Any) -> Any:
     return learned
 
 
+def _against_stragglers(policy: Any, own: HeuristicSettings) -> Any:
+    """A policy that does something about slow servers, where that is wanted."""
+    if own.slow_servers == "ignore":
+        return policy
+    from jobcast.schedulers.tasks.packing import limits_of
+    from jobcast.schedulers.tasks.stragglers import COPY, MOVE, AgainstStragglers
+
+    ways = (MOVE, COPY) if own.slow_servers == "both" else (own.slow_servers,)
+    return AgainstStragglers(policy, ways, limits_of(own.h_r, own.h_r))
+
+
 def _mlf_h(learned: Any, own: HeuristicSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_h import MlfH
 
-    return MlfH(_heuristic(own))
+    return _against_stragglers(MlfH(_heuristic(own)), own)
 
 
 def _srtf(learned: Any, own: ShortestSettings) -> Any:
@@ -164,9 +178,9 @@ def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
     from jobcast.schedulers.tasks.mlf_rl import MlfRl
 
     if isinstance(learned, Corrections):
-        return LearnedPriorities(learned, _heuristic(own))
+        return _against_stragglers(LearnedPriorities(learned, _heuristic(own)), own)
     # Of versions that were trained to pick one job and server after another.
-    return MlfRl(_networks("mlf_rl", learned), settings=_heuristic(own))
+    return _against_stragglers(MlfRl(_networks("mlf_rl", learned), settings=_heuristic(own)), own)
 
 
 def _mlf_c(learned: Any, own: ControlSettings) -> Any:

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.iteration_kernels import Places, iteration
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, Floats, Ints, TaskCluster, TaskJobs
 from jobcast.simulator.laws.task_state import (
     ACTIVE,
@@ -20,6 +21,7 @@ from jobcast.simulator.laws.task_state import (
     OVERLOADED,
     OVERLOADED_NOW,
     OVERLOADS,
+    SLOT_S,
     STATE_INTS,
     STATUS,
     TURNED,
@@ -38,9 +40,10 @@ FLOATS_2D = types.Array(types.float64, 2, "C")
 INTS = types.Array(types.int64, 1, "C")
 FLAGS = types.Array(types.boolean, 1, "C")
 
-FLAGS_OF = ("is_server", "is_active")
-SQUARES = ("demand", "capacity", "metric", "task_load", "load", "moves")
-SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s"), types.float64) | {"seed": types.int64}
+FLAGS_OF = ("is_server", "is_active", "unseen")
+SQUARES = ("demand", "capacity", "metric", "task_load", "load", "moves", "ready_s", "step_s", "next_step_s")
+STRAGGLERS = ("stragglers", "straggler_factor", "straggler_s")
+SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s", *STRAGGLERS), types.float64) | {"seed": types.int64}
 
 
 def _type_of(kind: Any, ints: Collection[str], **known: Any) -> Any:
@@ -54,7 +57,7 @@ JOBS = _type_of(TaskJobs, INT_COLUMNS)
 CLUSTER = _type_of(TaskCluster, INT_COLUMNS)
 WORLD = _type_of(TaskWorld, ("epochs", "edge_order"), jobs=JOBS, cluster=CLUSTER)
 STATE = _type_of(TaskState, STATE_INTS)
-UNCHANGED, CHANGED, NO_TASK, NO_GPU, NO_MEMORY, LIMIT_DONE, LIMIT_ABOVE = range(7)
+UNCHANGED, CHANGED, NO_TASK, NO_GPU, NO_MEMORY, LIMIT_DONE, LIMIT_ABOVE, NO_COPY = range(8)
 """How carrying out a decision ends: nothing changed, something did, or what the policy did wrong."""
 UNTOUCHED, STOPPED, RAN, HELD = range(4)
 """Marks of jobs during a decision."""
@@ -92,6 +95,23 @@ def _factor(fluctuation: float, seed: int, task: int, slot: int) -> float:
     return float(max(LEAST_FACTOR, 1.0 + fluctuation * drawn))
 
 
+@inner(types.float64(types.int64, types.int64))
+def _even(key: int, number: int) -> float:
+    """A draw between 0 and 1 that is a pure function of a key and a number."""
+    return float(_mixed(_mixed(np.uint64(key)) ^ np.uint64(number)) >> np.uint64(11)) * 2.0**-53
+
+
+@inner(types.float64(WORLD, types.int64, types.int64))
+def _slowness(world: TaskWorld, server: int, slot: int) -> float:
+    """How many times as long tasks compute on a server in a slot; its spells begin at an instant of its own."""
+    if world.stragglers == 0.0:
+        return 1.0
+    # A key of each server's own, for any seed.
+    key = world.seed * 1_000_003 - 1 - server
+    spell = int(np.floor(slot * SLOT_S / world.straggler_s + _even(key, -1)))
+    return float(world.straggler_factor if _even(key, spell) < world.stragglers else 1.0)
+
+
 @outer(types.void(WORLD, STATE, types.int64))
 def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
     """Fill what tasks, servers and GPUs use in a slot.
@@ -102,8 +122,11 @@ def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
     demand, task_of, server_of = world.jobs.demand, world.jobs.task_of, world.cluster.server_of
     load, gpu_load, task_load = state.load, state.gpu_load, state.task_load
     active, placed, gpu_of, factors, slots = state.active, state.placed, state.gpu_of, state.factor, state.factor_slot
+    copy_of = state.copy_of
     load[:] = 0.0
     gpu_load[:] = 0.0
+    for server in range(len(load)):
+        state.slow[server] = _slowness(world, server, slot)
     for i in range(state.counts[ACTIVE]):
         job = active[i]
         if placed[job] == 0:
@@ -116,13 +139,14 @@ def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
             if slots[task] != slot:
                 slots[task] = slot
                 factors[task] = _factor(world.fluctuation, world.seed, task, slot)
-            server = server_of[gpu]
             for kind in range(4):
                 # Memory does not fluctuate: what fits must go on fitting.
-                used = demand[task, kind] * (1.0 if kind == MEMORY else factors[task])
-                task_load[task, kind] = used
-                load[server, kind] += used
-            gpu_load[gpu] += task_load[task, GPU]
+                task_load[task, kind] = demand[task, kind] * (1.0 if kind == MEMORY else factors[task])
+            for gpu in (gpu_of[task], copy_of[task]):
+                if gpu != QUEUED:
+                    gpu_load[gpu] += task_load[task, GPU]
+                    for kind in range(4):
+                        load[server_of[gpu], kind] += task_load[task, kind]
 
 
 @inner(types.void(WORLD, STATE))
@@ -138,46 +162,6 @@ def count_overloads(world: TaskWorld, state: TaskState) -> None:
                 break
 
 
-@inner(types.void(WORLD, STATE, types.int64, FLOATS, FLOATS))
-def _set_rate(world: TaskWorld, state: TaskState, job: int, cores: Floats, links: Floats) -> None:
-    """Rate, MB between servers and GPUs in use of a job all of whose tasks are on GPUs.
-
-    An iteration takes the longest path through the tasks, then the longest of the exchanges: edges to earlier tasks.
-    Edges come by the task that they come from, so that all that lead to a task are seen before those that leave it.
-
-    `cores`, `links` : (n_servers,) by how much a server's cores and its network hold tasks up, at least 1
-    """
-    jobs, order, server_of, gpu_of = world.jobs, world.edge_order, world.cluster.server_of, state.gpu_of
-    edge_from, edge_to, volume_mb, demand = jobs.edge_from, jobs.edge_to, jobs.volume_mb, jobs.demand
-    compute_s, ready_s, gpu_load = jobs.compute_s, state.ready_s, state.gpu_load
-    begin, end, at, last = jobs.task_of[job], jobs.task_of[job + 1], jobs.edge_of[job], jobs.edge_of[job + 1]
-    ready_s[begin:end] = 0.0
-    share, crossing_mb, exchange_s, longest_s = 0.0, 0.0, 0.0, 0.0
-    for task in range(begin, end):
-        gpu = gpu_of[task]
-        here, crowded = server_of[gpu], max(1.0, gpu_load[gpu])
-        share += state.task_load[task, GPU] / crowded
-        # A parameter server uses no GPU: only cores hold it up.
-        held_up = max(cores[here], crowded) if demand[task, GPU] > 0.0 else cores[here]
-        finish_s = ready_s[task] + compute_s[task] * held_up
-        longest_s = max(longest_s, finish_s)
-        while at < last and edge_from[order[at]] == task:
-            edge, to = order[at], edge_to[order[at]]
-            there, taken_s = server_of[gpu_of[to]], 0.0
-            if here != there and volume_mb[edge] > 0.0:
-                crossing_mb += volume_mb[edge]
-                taken_s = volume_mb[edge] / demand[task, BANDWIDTH] * max(links[here], links[there])
-            # An edge back is the exchange at the iteration's end.
-            if to < task:
-                exchange_s = max(exchange_s, taken_s)
-            else:
-                ready_s[to] = max(ready_s[to], finish_s + taken_s)
-            at += 1
-    state.rate[job] = 1.0 / (longest_s + exchange_s)
-    state.iteration_mb[job] = crossing_mb
-    state.gpu_share[job] = share
-
-
 @inner(types.void(WORLD, STATE))
 def set_rates(world: TaskWorld, state: TaskState) -> None:
     """How fast the active jobs get on from now on: not at all, unless all their tasks are on GPUs."""
@@ -187,11 +171,15 @@ def set_rates(world: TaskWorld, state: TaskState) -> None:
         cores[server] = max(1.0, load[server, CPU] / capacity[server, CPU])
         links[server] = max(1.0, load[server, BANDWIDTH] / capacity[server, BANDWIDTH])
     task_of, placed, active, rate = world.jobs.task_of, state.placed, state.active, state.rate
+    hosts, where, copies = world.cluster.server_of, state.gpu_of, state.copy_of
+    places = Places(world.edge_order, hosts, where, copies, state.task_load, state.gpu_load, cores, links, state.slow)
     for i in range(state.counts[ACTIVE]):
         job = active[i]
         # In part on GPUs is not enough: tasks wait for one another.
         if placed[job] == task_of[job + 1] - task_of[job]:
-            _set_rate(world, state, job, cores, links)
+            taken_s, crossing_mb, share = iteration(world.jobs, places, job, state.ready_s, state.next_step_s)
+            rate[job] = 1.0 / taken_s
+            state.iteration_mb[job], state.gpu_share[job], state.unseen[job] = crossing_mb, share, True
         else:
             rate[job] = 0.0
 
@@ -212,11 +200,21 @@ def _record(state: TaskState, task: int, gpu: int, now_s: float) -> None:
     state.counts[MOVES] = row + 1
 
 
+@inner(types.void(STATE, types.int64, types.int64, types.float64))
+def _copy_to(state: TaskState, task: int, gpu: int, now_s: float) -> None:
+    """A task's copy is on another GPU from now on, or on none."""
+    if gpu != state.copy_of[task]:
+        _record(state, task + len(state.copy_of), gpu, now_s)
+        state.copy_of[task], state.step_s[task, 1], state.next_step_s[task, 1] = gpu, np.nan, np.nan
+
+
 @inner(types.void(WORLD, STATE, types.int64, types.float64))
 def _rest(world: TaskWorld, state: TaskState, task: int, now_s: float) -> None:
-    """A task goes back to the queue, where it counts as using what it uses at rest."""
+    """A task goes back to the queue, where it counts as using what it uses at rest; without it there is no copy."""
     if state.gpu_of[task] != QUEUED:
         _record(state, task, QUEUED, now_s)
+        _copy_to(state, task, QUEUED, now_s)
+        state.step_s[task, 0] = np.nan
     state.gpu_of[task] = QUEUED
     for kind in range(4):
         state.task_load[task, kind] = world.jobs.demand[task, kind]
@@ -263,7 +261,7 @@ def _put(world: TaskWorld, state: TaskState, now_s: float, task: int, gpu: int) 
         _rest(world, state, task, now_s)
         return
     _record(state, task, gpu, now_s)
-    state.gpu_of[task] = gpu
+    state.gpu_of[task], state.step_s[task, 0] = gpu, np.nan
     if before == QUEUED:
         state.placed[job] += 1
     else:
@@ -272,6 +270,14 @@ def _put(world: TaskWorld, state: TaskState, now_s: float, task: int, gpu: int) 
     if state.last_server[task] >= 0:
         _owe(world, state, task, server)
     state.last_server[task] = server
+
+
+@inner(types.void(WORLD, STATE, types.int64))
+def _touch(world: TaskWorld, state: TaskState, job: int) -> None:
+    """Mark a job as it was before the decision; what comes later in it must not overwrite that."""
+    if state.mark[job] == UNTOUCHED:
+        whole = state.placed[job] == world.jobs.task_of[job + 1] - world.jobs.task_of[job]
+        state.mark[job] = RAN if whole else HELD
 
 
 @inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
@@ -284,13 +290,30 @@ def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: 
             return int(_fault(state, NO_TASK, task, 0))
         if gpu < QUEUED or gpu >= len(world.cluster.server_of):
             return int(_fault(state, NO_GPU, task, gpu))
-        job = jobs.job_of[task]
-        # As it was before the decision; later moves of it must not overwrite that.
-        if state.mark[job] == UNTOUCHED:
-            whole = state.placed[job] == jobs.task_of[job + 1] - jobs.task_of[job]
-            state.mark[job] = RAN if whole else HELD
+        _touch(world, state, jobs.job_of[task])
         if gpu != state.gpu_of[task]:
             _put(world, state, now_s, task, gpu)
+            status = CHANGED
+    return status
+
+
+@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
+def _duplicate(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: Ints) -> int:
+    """Put copies of tasks where they belong; one that joins a job that ran costs it what a move of the task does."""
+    jobs, status = world.jobs, UNCHANGED
+    for i in range(len(tasks)):
+        task, gpu = tasks[i], gpus[i]
+        if task < 0 or task >= len(state.gpu_of) or not state.is_active[jobs.job_of[task]]:
+            return int(_fault(state, NO_TASK, task, 0))
+        if gpu < QUEUED or gpu >= len(world.cluster.server_of):
+            return int(_fault(state, NO_GPU, task, gpu))
+        if gpu != QUEUED and state.gpu_of[task] == QUEUED:
+            return int(_fault(state, NO_COPY, task, gpu))
+        if gpu != state.copy_of[task]:
+            _touch(world, state, jobs.job_of[task])
+            if gpu != QUEUED and state.mark[jobs.job_of[task]] == RAN:
+                _owe(world, state, task, world.cluster.server_of[gpu])
+            _copy_to(state, task, gpu, now_s)
             status = CHANGED
     return status
 
@@ -330,15 +353,19 @@ def used_memory(world: TaskWorld, state: TaskState) -> Floats:
         if placed[job] == 0:
             continue
         for task in range(task_of[job], task_of[job + 1]):
-            if gpu_of[task] != QUEUED:
-                used[server_of[gpu_of[task]]] += demand[task, MEMORY]
+            for gpu in (gpu_of[task], state.copy_of[task]):
+                if gpu != QUEUED:
+                    used[server_of[gpu]] += demand[task, MEMORY]
     return used
 
 
-@inner(types.int64(WORLD, STATE, INTS))
-def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints) -> int:
-    """Whether all servers have the memory that their tasks need; else the last task put on one that has not."""
-    capacity, server_of, gpu_of = world.cluster.capacity, world.cluster.server_of, state.gpu_of
+@inner(types.int64(WORLD, STATE, INTS, INTS))
+def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints, gpu_of: Ints) -> int:
+    """Whether all servers have the memory that their tasks need; else the last task put on one that has not.
+
+    `gpu_of` : (n_tasks,) of the tasks, or of their copies
+    """
+    capacity, server_of = world.cluster.capacity, world.cluster.server_of
     used = used_memory(world, state)
     # From the last: that is the move that went too far.
     for i in range(len(tasks) - 1, -1, -1):
@@ -368,15 +395,21 @@ def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Float
     return status
 
 
-@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS, INTS))
-def _move(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tasks: Ints, gpus: Ints) -> int:
-    """Put tasks where they belong, all at once; a status. After a fault the state is of no use."""
+@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS, INTS, INTS, INTS))
+def _move(
+    world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tasks: Ints, gpus: Ints, copied: Ints, to: Ints
+) -> int:
+    """Put tasks and copies where they belong, all at once; a status. After a fault the state is of no use."""
     placed = _place(world, state, now_s, tasks, gpus)
+    if placed <= CHANGED and len(copied):
+        placed = max(placed, _duplicate(world, state, now_s, copied, to))
     if placed > CHANGED:
         return int(placed)
-    _settle(world, state, now_s, stopped, tasks)
+    _settle(world, state, now_s, stopped, np.concatenate((tasks, copied)))
     if placed == CHANGED:
-        placed = _check_memory(world, state, tasks)
+        placed = max(
+            _check_memory(world, state, tasks, state.gpu_of), _check_memory(world, state, copied, state.copy_of)
+        )
     return int(max(placed, CHANGED if len(stopped) else UNCHANGED))
 
 
@@ -398,7 +431,7 @@ def _expect(world: TaskWorld, state: TaskState, now_s: float) -> float:
     return soonest
 
 
-@outer(types.float64(WORLD, STATE, types.float64, types.int64, types.boolean, INTS, INTS, INTS, INTS, FLOATS))
+@outer(types.float64(WORLD, STATE, types.float64, types.int64, types.boolean, *[INTS] * 6, FLOATS))
 def carry_out(
     world: TaskWorld,
     state: TaskState,
@@ -408,6 +441,8 @@ def carry_out(
     stopped: Ints,
     tasks: Ints,
     gpus: Ints,
+    copied: Ints,
+    to: Ints,
     limited: Ints,
     limits: Floats,
 ) -> float:
@@ -418,7 +453,7 @@ def carry_out(
     state.counts[TURNED] = 0
     status = _set_limits(world, state, limited, limits)
     if status <= CHANGED:
-        status = max(status, _move(world, state, now_s, stopped, tasks, gpus))
+        status = max(status, _move(world, state, now_s, stopped, tasks, gpus, copied, to))
     state.counts[STATUS] = status
     # After a fault nothing of the state means anything: the caller raises.
     if status > CHANGED:
@@ -473,6 +508,10 @@ def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s
         state.gpu_s[job] += (end_s - from_s) * state.gpu_share[job]
     if gained > 0.0:
         _finish_epochs(world, state, job)
+        # Only what an iteration has gone on with is known.
+        if state.unseen[job]:
+            begin, end, state.unseen[job] = world.jobs.task_of[job], world.jobs.task_of[job + 1], False
+            state.step_s[begin:end] = state.next_step_s[begin:end]
     if ends:
         state.end_s[job] = end_s
     return bool(gained > 0.0)

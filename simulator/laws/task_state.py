@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.tasks import QUEUED, Bools, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.domain.tasks import QUEUED, Bools, Floats, Ints, TaskCluster, TaskJobs, by_sender
 from jobcast.simulator.task_workload import TaskWorkload, epochs_of
 
 OVERLOADED = 0.9
@@ -15,7 +15,7 @@ ACTIVE, OVERLOADS, OVERLOADED_NOW, STATUS, CULPRIT, WHERE, MOVES, TURNED = range
 """Places in `TaskState.counts`: active jobs; overloads so far, servers overloaded now; how a decision ended, whose
 fault it is, and where; moves that wait to be taken; jobs that are on GPUs whole from now on, or no more."""
 TURNS = 3
-"""A task may move so often from one decision to the next: stopped, placed, released at its job's end."""
+"""A task may move so often from one decision to the next, and its copy: stopped, placed, released at its job's end."""
 ROOM = 65_536
 """Moves kept beyond those before they are taken out of the state."""
 
@@ -33,6 +33,8 @@ class TaskWorld(NamedTuple):
     origin_s : the first submission, seconds from the epoch
     seed, fluctuation : of what tasks use
     restart_s : seconds that a moved or restarted job stands still
+    stragglers, straggler_factor, straggler_s : share of servers that are slow, how many times as long tasks compute on
+        one, and how long that lasts, seconds
     """
 
     jobs: TaskJobs
@@ -47,6 +49,9 @@ class TaskWorld(NamedTuple):
     seed: int
     fluctuation: float
     restart_s: float
+    stragglers: float
+    straggler_factor: float
+    straggler_s: float
 
 
 class TaskState(NamedTuple):
@@ -54,10 +59,13 @@ class TaskState(NamedTuple):
 
     Attributes
     ----------
-    gpu_of, task_load : see `TaskView`
+    gpu_of, task_load, copy_of, step_s : see `TaskView`
     last_server : (n_tasks,) server that the task was on last, or -1
     factor, factor_slot : (n_tasks,) draw of what the task uses over what it uses at rest, and for which slot
-    ready_s : (n_tasks,) room for when a task has all that it needs, into an iteration
+    ready_s : (n_tasks, 2) room for when a task and its copy have all that they need, into an iteration
+    next_step_s : (n_tasks, 2) `step_s` as it will be seen when an iteration has gone on with it
+    unseen : (n_jobs,) whether none has yet
+    slow : (n_servers,) how many times as long as on a healthy server tasks compute
     load, gpu_load, done, limit, waited_s, ran_s, accuracy, last_gain, all_gain, final_mean, final_sd : see `TaskView`
     placed : (n_jobs,) tasks on GPUs
     rate : (n_jobs,) iterations a second, 0 for a job that does not run
@@ -75,7 +83,8 @@ class TaskState(NamedTuple):
     mark : (n_jobs,) room for marks
     turned : (n_jobs,) jobs of which a decision put the last task on a GPU, or took the first; counts[TURNED] of them
     active : (n_jobs,) the active jobs, ascending; the first counts[ACTIVE] of it
-    moves : (ROOM + TURNS x n_tasks, 3) the latest moves: task, GPU or QUEUED, and when; the first counts[MOVES] of it
+    moves : (ROOM + TURNS x 2 n_tasks, 3) the latest moves: task (copies come after all tasks), GPU or QUEUED, and when;
+        the first counts[MOVES] of it
     counts : (8,) see `ACTIVE`
     """
 
@@ -85,6 +94,11 @@ class TaskState(NamedTuple):
     factor: Floats
     factor_slot: Ints
     ready_s: Floats
+    copy_of: Ints
+    step_s: Floats
+    next_step_s: Floats
+    unseen: Bools
+    slow: Floats
     load: Floats
     gpu_load: Floats
     done: Floats
@@ -127,7 +141,7 @@ INT_COLUMNS = frozenset(
     ["option", "may_become", "algorithm", "gpus", "task_of", "edge_of", "job_of", "edge_from", "edge_to", "server_of"]
 )
 """Columns of jobs and servers that hold whole numbers."""
-BY_TASK_INTS = {"gpu_of": QUEUED, "last_server": -1, "factor_slot": -(2**62)}
+BY_TASK_INTS = {"gpu_of": QUEUED, "copy_of": QUEUED, "last_server": -1, "factor_slot": -(2**62)}
 BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "turned", "active")
 STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
 """Columns of the state that hold whole numbers."""
@@ -145,19 +159,23 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),
-        "ready_s": np.zeros(tasks),
-        "moves": np.zeros((ROOM + TURNS * tasks, 3)),
+        "ready_s": np.zeros((tasks, 2)),
+        "step_s": np.full((tasks, 2), np.nan),
+        "next_step_s": np.full((tasks, 2), np.nan),
+        "slow": np.ones(len(cluster.capacity)),
+        "moves": np.zeros((ROOM + TURNS * 2 * tasks, 3)),
         "load": np.zeros_like(cluster.capacity),
         "gpu_load": np.zeros(len(cluster.server_of)),
         "limit": jobs.iterations.copy(),
         "stalled_until_s": np.full(count, -np.inf),
         "at_s": np.full(count, np.inf),
     }
-    return TaskState(**{**columns, **ints, "is_active": np.zeros(count, dtype=np.bool_)})  # type: ignore[arg-type]
+    flags = {name: np.zeros(count, dtype=np.bool_) for name in ("is_active", "unseen")}
+    return TaskState(**{**columns, **ints, **flags})  # type: ignore[arg-type]
 
 
-def world_of(workload: TaskWorkload, *, seed: int, fluctuation: float, restart_s: float) -> TaskWorld:
-    """What a run of a workload plays out in."""
+def world_of(workload: TaskWorkload, **how: Any) -> TaskWorld:
+    """What a run of a workload plays out in; `how` : the last seven columns, from `seed` on."""
     jobs = TaskJobs(**{name: _typed(name, column) for name, column in workload.jobs._asdict().items()})
     iterations = _typed("iterations", workload.iterations)
     origin_s = float(jobs.submit_s[0])
@@ -169,11 +187,9 @@ def world_of(workload: TaskWorkload, *, seed: int, fluctuation: float, restart_s
         epochs=epochs_of(iterations, jobs.epoch_iterations),
         metric=_typed("metric", workload.truth.metric),
         model_mb=_typed("model_mb", workload.truth.model_mb),
-        edge_order=np.argsort(jobs.edge_from, kind="stable").astype(np.int64),
+        edge_order=by_sender(jobs.edge_from),
         origin_s=origin_s,
-        seed=seed,
-        fluctuation=fluctuation,
-        restart_s=restart_s,
+        **how,
     )
 
 

@@ -61,7 +61,8 @@ class Gangs:
         self._world, self._last = world, state.last_server
         self._memory = world.cluster.capacity[:, MEMORY] - used_gb
         self._free = np.ones(len(world.cluster.server_of), dtype=np.bool_)
-        self._free[state.gpu_of[state.gpu_of != QUEUED]] = False
+        for gpu_of in (state.gpu_of, state.copy_of):
+            self._free[gpu_of[gpu_of != QUEUED]] = False
 
     def take(self, job: int, cells: Sequence[Cell]) -> dict[int, int] | None:
         """GPUs for all tasks of a job, which are taken; None where they do not fit. `cells` : where they must go.
@@ -155,6 +156,9 @@ class Tasks:
     fluctuation : standard deviation of what a task uses over what it uses at rest, memory apart
     restart_s : seconds that a job stands still when a task of it moved, or when it goes on after a stop
     forecast_every : share of a job's epochs between two forecasts; at least one epoch
+    stragglers : share of servers that are slow at a time, 0 to 1
+    straggler_factor : how many times as long tasks compute on one, at least 1
+    straggler_h : hours that a server is slow at a time, or is not
 
     Raises
     ------
@@ -176,18 +180,27 @@ class Tasks:
         fluctuation: float = 0.2,
         restart_s: float = 10.0,
         forecast_every: float = 0.1,
+        stragglers: float = 0.0,
+        straggler_factor: float = 2.0,
+        straggler_h: float = 6.0,
     ) -> None:
         for name, value in (("fluctuation", fluctuation), ("restart_s", restart_s), ("forecast_every", forecast_every)):
             least = 1e-9 if name == "forecast_every" else 0.0
             if not least <= value < inf:
                 raise ConfigError(f"{name} is {value:g}; it must be {'above' if least else 'at least'} 0")
+        if not (0.0 <= stragglers <= 1.0 and 1.0 <= straggler_factor < inf and 0.0 < straggler_h < inf):
+            raise ConfigError(
+                f"stragglers is {stragglers:g}, straggler_factor {straggler_factor:g}, straggler_h {straggler_h:g}; "
+                "they must be from 0 to 1, at least 1, and above 0"
+            )
         workload.check()
         # Numba takes a second to import.
         from jobcast.simulator.laws import task_kernels
 
         self._kernels: Any = task_kernels
         self.workload, self._forecast, self._every = workload, forecast, forecast_every
-        self.world = world_of(workload, seed=seed, fluctuation=fluctuation, restart_s=restart_s)
+        slowness = {"stragglers": stragglers, "straggler_factor": straggler_factor, "straggler_s": straggler_h * 3600.0}
+        self.world = world_of(workload, seed=seed, fluctuation=fluctuation, restart_s=restart_s, **slowness)
         self._epochs = workload.epochs
         self._stall = stall_epochs(self._epochs)
         # Fmax passes over the NaN that pad short jobs.
@@ -303,7 +316,7 @@ class Tasks:
         if self._asked_s is not None:
             self.decision_s += time.process_time() - self._asked_s
         self._look(run)
-        tasks, limit = self._put | dict(decision.tasks), decision.limit
+        tasks, copies, limit = self._put | dict(decision.tasks), decision.copies, decision.limit
         for seq in limit:
             run.known(seq)
         # Before a decision adds to them: the state has room for one.
@@ -311,7 +324,8 @@ class Tasks:
             self._take_moves()
         self._next_s = self._kernels.carry_out(
             *(self.world, self.state, self._now_s, self._slot, self._stale, np.array(self._stopped, dtype=np.int64)),
-            *(_ints(tasks), _ints(tasks.values()), _ints(limit), np.fromiter(limit.values(), np.float64, len(limit))),
+            *(_ints(tasks), _ints(tasks.values()), _ints(copies), _ints(copies.values())),
+            *(_ints(limit), np.fromiter(limit.values(), np.float64, len(limit))),
         )
         if self.state.counts[STATUS] > self._kernels.CHANGED:
             self._refuse(run, limit)
@@ -359,6 +373,7 @@ class Tasks:
         why = {
             kernels.NO_TASK: "it is not active",
             kernels.NO_GPU: f"{task} goes to GPU {where}, of which there are {len(self.state.gpu_load)}",
+            kernels.NO_COPY: f"{task} gets a copy on GPU {where}, but is on no GPU itself",
             kernels.NO_MEMORY: f"{task} goes to server {where}, which lacks the memory for it ({capacity:g} GB in all)",
         }
         raise run.refusal("place", job, why[status])
@@ -464,7 +479,8 @@ class Tasks:
         self._catch_up(run)
         world, state, jobs = self.world, self.state, self.world.jobs
         self._take_moves()
-        held = task_spans(np.concatenate(self._moved), jobs.job_of, world.cluster.server_of, self._now_s)
+        job_of = np.concatenate([jobs.job_of, jobs.job_of])  # copies come after all tasks
+        held = task_spans(np.concatenate(self._moved), job_of, world.cluster.server_of, self._now_s)
         return {
             "start_s": world.origin_s + state.start_s,
             "end_s": world.origin_s + state.end_s,
@@ -493,7 +509,7 @@ class Tasks:
         }
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Jobs run all the iterations that they declare, and tasks use what they use at rest.
+        """Jobs run all the iterations that they declare, tasks use what they use at rest, and no server is slow.
 
         Metrics go straight from what was seen last to what is forecast of their ends, or stay where nothing is.
         """
@@ -508,7 +524,8 @@ class Tasks:
         # Asking would change what a policy in the fork believes of jobs.
         self._forecast = None  # forecasts stand as they are
         iterations = self.world.jobs.iterations
-        self.world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric, fluctuation=0.0)
+        world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric)
+        self.world = world._replace(fluctuation=0.0, stragglers=0.0)
         self._best = np.fmax.accumulate(metric[:, 1:], axis=1)
 
     def fork(self) -> Self:

@@ -177,6 +177,8 @@ def view_of(jobs, cluster, *, gpu_of=None, done=None, now_s=None, factor=1.0, **
         "earlier": np.where(seen > stall, curve_at(np.maximum(seen - stall, 0), epochs), nan),
         "final_mean": np.full(count, nan),
         "final_sd": np.full(count, nan),
+        "copy_of": np.full(len(jobs.job_of), QUEUED, dtype=np.int64),
+        "step_s": np.full((len(jobs.job_of), 2), nan),
     }
     return TaskView(**(fields | given))
 

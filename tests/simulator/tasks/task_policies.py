@@ -100,5 +100,5 @@ class Chaos(TaskRule):
 
 COPIED = (
     *("active", "gpu_of", "load", "gpu_load", "task_load", "done", "limit", "waited_s", "ran_s"),
-    *("accuracy", "last_gain", "all_gain", "earlier", "final_mean", "final_sd"),
+    *("accuracy", "last_gain", "all_gain", "earlier", "final_mean", "final_sd", "copy_of", "step_s"),
 )

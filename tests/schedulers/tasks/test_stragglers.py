@@ -1,0 +1,174 @@
+"""What is learned of slow servers, and copies and moves against them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.tasks import MEMORY, QUEUED
+from jobcast.schedulers.registry import make_policy
+from jobcast.schedulers.tasks.stragglers import PRIOR_S, Spells, seen_slowness, without_copies
+from tests.simulator.laws.test_stragglers import SECOND
+from tests.simulator.tasks.task_cases import (
+    TaskJob,
+    cluster_of,
+    jobs_of,
+    loads_of,
+    replay_tasks,
+    view_of,
+    workload_of,
+    workloads,
+)
+from tests.simulator.tasks.test_task_properties import FEW, ROUND_S
+
+TWO_SERVERS = cluster_of(2, 2)
+
+
+def view_at(now_s, first_s, second_s):
+    """Two jobs of a task of 1 s, on a server each, that last took so long; NaN: was not seen yet."""
+    step_s = np.array([[first_s, np.nan], [second_s, np.nan]])
+    rows = jobs_of(TaskJob(), TaskJob())
+    return view_of(rows, TWO_SERVERS, gpu_of=[0, 2], done=[1.0, 1.0], now_s=now_s, step_s=step_s)
+
+
+def test_slowness_is_what_loads_do_not_explain():
+    """A GPU used one and a half times makes 1 s 1.5 s; the server is twice as slow beyond that."""
+    rows = jobs_of(TaskJob(gpu=0.75), TaskJob(gpu=0.75), TaskJob())
+    step_s = np.array([[3.0, np.nan], [3.0, np.nan], [np.nan, np.nan]])
+    view = view_of(rows, TWO_SERVERS, gpu_of=[0, 0, 2], done=[1.0] * 3, step_s=step_s)
+    assert np.array_equal(seen_slowness(view), [2.0, np.nan], equal_nan=True)
+
+
+def test_a_copy_tells_of_its_own_server():
+    view = view_at(0.0, 1.0, np.nan)._replace(
+        copy_of=np.array([3, QUEUED]), step_s=np.array([[1.0, 4.0], [np.nan] * 2])
+    )
+    assert seen_slowness(view).tolist() == [1.0, 4.0]
+
+
+def test_nothing_is_expected_before_a_server_was_seen_to_become_slow():
+    spells = Spells(2)
+    for minute in range(10):
+        spells.look(view_at(60.0 * minute, 1.0, 1.2))
+    assert (spells.share, spells.factor, spells.chance.tolist()) == (0.0, 1.0, [0.0, 0.0])
+
+
+def test_spells_are_counted_and_shrunk():
+    """The second server becomes slow in the second minute, stays so for two, and is healthy again."""
+    spells = Spells(2)
+    for minute, second_s in enumerate((1.0, 3.0, 3.0, 1.0)):
+        spells.look(view_at(60.0 * minute, 1.0, second_s))
+    assert spells.factor == 3.0
+    # Healthy: the first for three minutes, the second for one.
+    assert spells.rates == pytest.approx((1.0 / (240.0 + PRIOR_S), 2.0 / (120.0 + PRIOR_S)))
+    begins, ends = spells.rates
+    assert spells.share == pytest.approx(begins / (begins + ends))
+    assert spells.chance.tolist() == [0.0, 0.0]
+
+
+def test_belief_in_a_server_that_is_not_seen_goes_to_its_share():
+    spells = Spells(2)
+    for minute, second_s in enumerate((1.0, 3.0, np.nan)):
+        spells.look(view_at(60.0 * minute, 1.0, second_s))
+    share, rate = spells.share, sum(spells.rates)
+    assert spells.chance[1] == pytest.approx(share + (1.0 - share) * np.exp(-60.0 * rate))
+    spells.look(view_at(1e7, 1.0, np.nan))
+    assert spells.chance[1] == pytest.approx(spells.share)
+
+
+LONG = [TaskJob(iterations=20_000.0, gpu=0.8), TaskJob(iterations=20_000.0, gpu=0.8)]
+"""Two jobs of which the heuristic puts one on each server."""
+
+
+def ends_of(way, rows=LONG, **world):
+    how = {**SECOND, "fluctuation": 0.0, **world}
+    return replay_tasks(workload_of(rows, TWO_SERVERS), make_policy("mlf_h", None, {"slow_servers": way}), **how)
+
+
+@pytest.mark.parametrize(("way", "moves"), [("move", 1), ("replicate", 0), ("both", 1)])
+def test_a_job_on_a_slow_server_gets_away(way, moves):
+    """Ignored it takes three times as long; else a minute is lost, ten seconds, and the way of the model."""
+    assert sorted(ends_of("ignore").end_s.tolist()) == pytest.approx([20_000.0, 60_000.0])
+    log = ends_of(way)
+    assert log.end_s.max() == pytest.approx(60.0 + 10.0 + 0.4 + 20_000.0 - 20.0, abs=1.0)
+    assert log.columns["migrations"].sum() == moves
+
+
+def test_a_job_that_is_nearly_over_stays():
+    rows = [TaskJob(iterations=60.0, gpu=0.8), TaskJob(iterations=30.0, gpu=0.8)]
+    assert np.array_equal(ends_of("both", rows).end_s, ends_of("ignore", rows).end_s)
+
+
+def test_jobs_do_not_wait_for_copies():
+    """While the first two run each copy fills a GPU; a third and a fourth get in as if there were none."""
+    rows = [
+        *LONG,
+        TaskJob(submit_s=600.0, iterations=100.0, gpu=0.8),
+        TaskJob(submit_s=600.0, iterations=100.0, gpu=0.8),
+    ]
+    copied, ignored = ends_of("replicate", rows), ends_of("ignore", rows)
+    assert copied.start_s.tolist() == ignored.start_s.tolist()
+
+
+def test_loads_without_copies_are_those_of_the_tasks():
+    view = view_at(0.0, 1.0, 1.0)
+    assert without_copies(view) is view
+    load, gpu_load = loads_of(TWO_SERVERS, view.task_load, np.array([3, QUEUED]))
+    copied = view._replace(copy_of=np.array([3, QUEUED]), load=view.load + load, gpu_load=view.gpu_load + gpu_load)
+    assert np.allclose(without_copies(copied).load, view.load)
+    assert np.allclose(without_copies(copied).gpu_load, view.gpu_load)
+
+
+class Watching:
+    """Keeps what a policy saw and said."""
+
+    def __init__(self, policy):
+        self.policy, self.name, self.seen = policy, policy.name, []
+
+    def decide(self, view):
+        from jobcast.domain.tasks import TaskView
+
+        seen, decided = view.facts(TaskView), self.policy.decide(view)
+        self.seen.append((seen.copy_of.copy(), seen.gpu_of.copy(), seen.load.copy(), seen.active.copy(), decided))
+        return decided
+
+
+@FEW
+@given(workloads(roomy=True), st.integers(0, 99), st.sampled_from(["move", "replicate", "both"]))
+def test_what_every_run_keeps_to(case, seed, way):
+    jobs, cluster = case
+    how = {"seed": seed, "stragglers": 0.4, "straggler_factor": 3.0, "straggler_h": 0.2, "round_s": ROUND_S}
+    policy = Watching(make_policy("mlf_h", None, {"slow_servers": way}))
+    log = replay_tasks(workload_of(*case), policy, **how)
+    assert np.isfinite(log.end_s).all()
+    for copy_of, gpu_of, load, active, decided in policy.seen:
+        assert (load[:, MEMORY] <= cluster.capacity[:, MEMORY] * (1 + 1e-9)).all()
+        copied = copy_of != QUEUED
+        assert (gpu_of[copied] != QUEUED).all()
+        assert np.isin(jobs.job_of[copied], active).all()
+        assert way != "move" or not (copied.any() or decided.copies)
+    again = replay_tasks(workload_of(*case), make_policy("mlf_h", None, {"slow_servers": way}), **how)
+    assert np.array_equal(log.end_s, again.end_s)
+
+
+@FEW
+@given(workloads(roomy=True), st.integers(0, 99))
+def test_where_no_server_is_slow_and_loads_are_steady_no_bit_changes(case, seed):
+    logs = [
+        replay_tasks(
+            workload_of(*case),
+            make_policy("mlf_h", None, {"slow_servers": way}),
+            seed=seed,
+            fluctuation=0.0,
+            round_s=ROUND_S,
+        )
+        for way in ("ignore", "both")
+    ]
+    assert np.array_equal(logs[0].end_s, logs[1].end_s)
+
+
+@pytest.mark.parametrize("name", ["mlf_h", "mlf_c", "mlfs", "mlf_rl"])
+def test_ways_that_are_not_known_are_refused(name):
+    with pytest.raises(ConfigError, match="slow_servers"):
+        make_policy(name, None, {"slow_servers": "run"})
