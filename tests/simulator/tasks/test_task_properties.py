@@ -141,7 +141,7 @@ def test_a_policy_cannot_see_what_is_to_come(case, seed, share):
             assert np.array_equal(getattr(one, name), getattr(two, name), equal_nan=name.startswith(FLOATS)), name
 
 
-FLOATS = ("accuracy", "last_gain", "all_gain", "earlier", "final")
+FLOATS = ("accuracy", "last_gain", "all_gain", "earlier", "final", "step_s")
 
 
 @FEW
