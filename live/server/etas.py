@@ -19,7 +19,7 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
-from jobcast.live.completion_forecasts import RunTimeDraws, completions
+from jobcast.live.completion_forecasts import RunTimeDraws, completions, limit_of
 from jobcast.live.event_log import SUBMIT, Event
 from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.futures import FutureAnswer, Futures
@@ -333,6 +333,8 @@ class Etas:
         if not len(ran.jobs) and sizes is None:
             raise NoneEndedError(NONE_ENDED)
         draws = RunTimeDraws(ran, self._count, self._seed, sizes, DURATIONS in basis.predictors)
+        # One that all jobs have is a default, and says nothing of how long any of them runs.
+        draws.limits = len({limit_of(job) for job in state.jobs.jobs} - {inf}) > 1
         return Queue(run, draws, left_out)
 
     def _why_not(self, job: Job) -> str:

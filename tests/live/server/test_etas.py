@@ -270,6 +270,26 @@ def test_quotas_whose_gpus_are_on_lease_keep_nobody_from_an_answer(registry):
         assert 20.0 < seconds(site.told("/v1/jobs/owner/eta")["start"]["p50"]) < 110.0
 
 
+@pytest.mark.parametrize(("other_s", "alike"), [(86_400.0, False), (3_600.0, True)])
+def test_a_limit_that_all_jobs_have_says_nothing_of_their_run_times(registry, other_s, alike):
+    """Jobs of calm run for 100 s, those of busy for 2,000 s; all that were submitted lately have a limit."""
+    with Site(registry, policy="fcfs") as site:
+        site.now_s = NOW_S
+        # Of busy's jobs the last have ended under the limit that a job of calm has.
+        ends = [("end", f"long{at}", 3_000.0 + at, {}) for at in range(60)]
+        ran = [
+            (kind, f"long{at}", 1_000.0 + at, {"pool": "busy", "gpus": 1, "time_limit_s": 86_400.0})
+            for at in range(60)
+            for kind in ("submit", "start")
+        ]
+        asks = {"gpus": 16, "pool": "calm", "time_limit_s": 86_400.0}
+        other = ("submit", "other", NOW_S, {"pool": "busy", "gpus": 1, "time_limit_s": other_s})
+        site.post(*past(), *ran, *ends, ("submit", "asked", NOW_S, asks), other)
+        site.service.refresh()
+        end_s = seconds(site.told("/v1/jobs/asked/eta")["end"]["p50"])
+        assert (end_s > 1_000.0) is alike
+
+
 def test_how_old_news_may_be_is_told(registry):
     with Site(registry, policy="fcfs", stale_s=600.0) as site:
         filled(site)
