@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jobcast.live.slurm import Slurm
     from jobcast.live.slurm_side import SlurmSide
 
-TURN_S = 0.001
+TURN_S = 0.0002
 
 
 @click.command(name="serve")
@@ -120,7 +120,7 @@ def command(
     door = None if socket is not None else _door(host, port)
     hosts = None if socket is not None else hosts_of(host)
     app = make_app(service, access, hosts, told, REFRESH_S / clock.scale)
-    # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, every hundredth took 30 ms.
+    # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, they wait longest.
     sys.setswitchinterval(TURN_S)
     ours: dict[str, Any] = {
         "ssl_certfile": tls_cert,
