@@ -149,6 +149,7 @@ class RunTimeDraws:
     learned : how jobs of the past count, and those where none has ended yet; None: as did best when first asked
     probable : whether the run's source of forecasts says how likely bins of run times are
     fitted : how jobs that came before count, where that was chosen already
+    limits : whether jobs of about the same time limit are alike; else those of a pool and width
     """
 
     earlier: EarlierJobs
@@ -157,6 +158,7 @@ class RunTimeDraws:
     learned: CompletionTime | None = None
     probable: bool = False
     fitted: SizeForecaster | None = None
+    limits: bool = True
     _kinds: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     _before: "Known | None" = field(default=None, init=False)
 
@@ -164,7 +166,7 @@ class RunTimeDraws:
         """Raises TraceError where no job has ended."""
         active = list(run.cluster.active.values())
         done_s = np.array([run.law.service(run, job).run_s for job in active])
-        limit_s = np.array([_limit_s(job) for job in active])
+        limit_s = np.array([limit_of(job) for job in active])
         known, kind = self._known(run, active, done_s), self._kinds_of(active)
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
@@ -220,7 +222,9 @@ class RunTimeDraws:
         """Of one kind are jobs of a time limit, or of a pool and width; where a version is asked, of a width."""
         if self.learned is not None:
             return np.array([job.gpus for job in jobs], dtype=np.int64)
-        return np.array([self._kinds.setdefault(_kind(job), len(self._kinds)) for job in jobs], dtype=np.int64)
+        return np.array(
+            [self._kinds.setdefault(_kind(job, self.limits), len(self._kinds)) for job in jobs], dtype=np.int64
+        )
 
     def _odds(self, run: Simulation, active: Sequence[Job]) -> tuple[Floats, Floats]:
         """Upper edges of the bins of run times, seconds, and how likely each is for each job."""
@@ -268,14 +272,14 @@ def _unlike(drawn_s: Floats, done_s: Floats, sample: SizeSample, rng: np.random.
     return np.where(rank > len(seen_s), long_s, result)
 
 
-def _limit_s(job: Job) -> float:
+def limit_of(job: Job) -> float:
     """A job's time limit, seconds; infinite without one."""
     return inf if job.requirements is None else job.requirements.time_limit_s
 
 
-def _kind(job: Job) -> tuple[str, int]:
+def _kind(job: Job, limits: bool) -> tuple[str, int]:
     """Whom a job's run time is like: those allowed about as long; without a time limit its pool's of its width."""
-    limit_s = _limit_s(job)
+    limit_s = limit_of(job) if limits else inf
     return (job.pool, job.gpus) if limit_s == inf else ("", round(STEPS * log2(max(limit_s, LEAST_S))))
 
 

@@ -25,6 +25,9 @@ LAST = 500
 AGAIN_S = 3600.0
 """After which futures of a job count again, and then whenever it has waited as long once more: who is asked about for
 days is told from where it stands."""
+AGAIN = np.arange(0.5, 20.0) / np.arange(19.5, 0.0, -1.0)
+"""A start that is late comes as likely within as long again as not: quantiles of Pareto's law of index 1, less 1.
+Gott, Implications of the Copernican principle for our future prospects, Nature 363, 1993."""
 SINGLE = {0.5: 0.57, 0.9: 0.95}
 """By level that is told, the level of single jobs that reaches as far: those of a queue are missed together."""
 Asked = tuple[float, Floats]
@@ -73,8 +76,10 @@ class Kind:
     Attributes
     ----------
     tracker : of how far intervals reach
+    later : what is left of what should have come in all futures, as shares of how late it is, (n,); a moment by default
     """
 
+    later: Floats = field(default_factory=lambda: np.zeros(1))
     tracker: IntervalTracker = field(default_factory=lambda: IntervalTracker(tuple(SINGLE.values())))
     _asked: dict[str, list[Asked]] = field(default_factory=dict, init=False)
 
@@ -101,9 +106,10 @@ class Kind:
         return self.tracker.positions(asked_s, np.maximum(took_s, MOMENT_S), lengths_s, now_s)
 
     def spread(self, at_s: Floats, now_s: float, open_now: list[Position]) -> Spread:
-        """From instants in futures, (n_futures,), of those in which it has not happened yet; a moment where it has."""
-        later = at_s[at_s > now_s]
-        left_s = np.maximum(later - now_s, MOMENT_S) if len(later) else np.array([MOMENT_S])
+        """From instants in futures, (n_futures,), of those in which it has not happened yet; else see `later`."""
+        later_s = at_s[at_s > now_s]
+        left_s = later_s - now_s if len(later_s) else (now_s - at_s.max()) * self.later
+        left_s = np.maximum(left_s, MOMENT_S)
         found = zip(SINGLE, self.tracker.intervals(left_s, open_now), strict=True)
         return Spread(tuple(replace(one, level=level) for level, one in found), left_s)
 
@@ -129,7 +135,7 @@ class Futures:
     """
 
     draws: Draws
-    starts: Kind = field(default_factory=Kind)
+    starts: Kind = field(default_factory=lambda: Kind(AGAIN))
     ends: Kind = field(default_factory=Kind)
     _played: _Played | None = field(default=None, init=False)
 

@@ -1,5 +1,6 @@
 """What a look at a Slurm tells that was not known: events for the log."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from jobcast.live.slurm import Snapshot
 from jobcast.traces.readers.slurm_queue import QueuedJob
 from jobcast.traces.table import Trace
 
+TICK_S = 0.001
+"""Between two jobs that were submitted within a second."""
 LOOK_S = 20.0
 """Between two events that tell only that somebody looked."""
 
@@ -58,8 +61,10 @@ def news(
     if record.gpus != snapshot.gpus:
         found.append(Event(now_s, GPUS, "", now_s, {"gpus": snapshot.gpus}))
     jobs = [job for job in snapshot.jobs if job.gpus]
+    after_s = _within_seconds(jobs)
     for job in jobs:
-        found += _of_job(job, record.jobs.get(job.job_id, JobRecord()), pool_of(job, pool_by), now_s, clock)
+        known, pool = record.jobs.get(job.job_id, JobRecord()), pool_of(job, pool_by)
+        found += _of_job(job, known, pool, now_s, clock, clock.scale * after_s[job.job_id])
     there = {job.job_id for job in jobs}
     gone = [name for name, one in record.jobs.items() if not one.over and name not in there]
     found += [Event(now_s, END, name, now_s, {"forgotten": True}) for name in gone]
@@ -92,8 +97,18 @@ def _at(clock: Clock, kind: str, name: str, at_s: float, facts: dict[str, Any]) 
     return Event(clock.model(at_s), kind, name, clock.model(at_s), facts)
 
 
-def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Clock) -> Iterator[Event]:
-    """What is new of one job, in the order in which it happened."""
+def _within_seconds(jobs: Sequence[QueuedJob]) -> dict[str, float]:
+    """By job, how long after the others of its second it was submitted: Slurm tells whole ones, and counts ids up."""
+    counts: Counter[float] = Counter()
+    found = {}
+    for job in sorted(jobs, key=lambda one: (len(one.job_id), one.job_id)):
+        found[job.job_id] = TICK_S * counts[job.submit_s]
+        counts[job.submit_s] += 1
+    return found
+
+
+def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Clock, after_s: float) -> Iterator[Event]:
+    """What is new of one job, in the order in which it happened; `after_s`: its submission, after its second began."""
     name, submit_s, start_s, end_s = job.job_id, *(clock.model(at) for at in (job.submit_s, job.start_s, job.end_s))
     facts: dict[str, Any] = {"pool": pool, "gpus": job.gpus, "user": job.user, "tag": job.name}
     if job.limit_s < float("inf"):
@@ -103,7 +118,7 @@ def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Cl
     again = known.over and known.end is not None and submit_s > known.end.at_s
     if known.submit_s != known.submit_s or again:
         # A requeued job has a later submission: the first one is its arrival.
-        yield Event(now_s, SUBMIT, name, min(submit_s, now_s), facts)
+        yield Event(now_s, SUBMIT, name, min(submit_s + after_s, now_s), facts)
     elif job.waits or job.runs:
         changed = {key: value for key, value in facts.items() if known.facts.get(key) != value}
         if changed:

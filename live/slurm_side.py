@@ -1,7 +1,9 @@
 """What a server knows of a Slurm that it looks at by itself: it reads, says what it would lend, and does nothing."""
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from jobcast.domain.errors import ClusterError, LedgerError
@@ -9,8 +11,11 @@ from jobcast.domain.jobs import Pool
 from jobcast.live.advice import Advice, advice_figures, lease_figures
 from jobcast.live.advisor import Advisor
 from jobcast.live.leases import pools_of
+from jobcast.live.slurm import Snapshot
 from jobcast.live.state import STALE_S
 
+HEARD_S = 1.0
+"""After a look began nobody looks anew for who asks about a job that is not known, nor waits longer for one."""
 LOG = logging.getLogger(__name__)
 
 
@@ -37,18 +42,39 @@ class SlurmSide:
         self._advisor, self._clock, self.every_s, self._poll = advisor, clock, every_s, poll
         self._last: Advice | None = None
         self._trouble, self.pools = "", pools
+        self._lock, self._seen_s = threading.Lock(), -inf
 
     def look(self) -> None:
         """See the cluster, keep what is new of it, and work out what to do. What fails is logged, and told in short."""
         self._poll()
+        with self._lock:
+            self._see(self._advise)
+
+    def hear(self) -> None:
+        """See the cluster, and keep what is new of it, unless that was begun just before, or it does not answer."""
+        asked_s = self._clock()
+        # A Slurm that hangs must not hold up more than who asks about what nobody knows, and these not for long.
+        if self._trouble or not self._lock.acquire(timeout=HEARD_S):
+            return
         try:
-            snapshot = self._advisor.look(self._clock())
-            self.pools = pools_of(snapshot.qos)
-            self._last, self._trouble = self._advisor.advise(snapshot), ""
+            # Whoever waited finds that who was before them has seen it.
+            if self._seen_s < asked_s - HEARD_S:
+                self._see(lambda snapshot: None)
+        finally:
+            self._lock.release()
+
+    def _see(self, then: Callable[[Snapshot], None]) -> None:
+        self._seen_s = self._clock()
+        try:
+            then(self._advisor.look(self._seen_s))
+            self._trouble = ""
         except (ClusterError, LedgerError) as error:
             if not self._trouble:
                 LOG.warning("%s", error)
             self._trouble = "Slurm cannot be read; the server's log tells more"
+
+    def _advise(self, snapshot: Snapshot) -> None:
+        self.pools, self._last = pools_of(snapshot.qos), self._advisor.advise(snapshot)
 
     def advice(self) -> Mapping[str, Any]:
         """What would be done now, and why; nothing where the cluster was not seen for a minute."""

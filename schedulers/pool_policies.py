@@ -66,7 +66,7 @@ class Lending(Settings):
     switches: Switches = setting(ALL_SHARE, "where sharing is off: pool, horizon, from")
 
 
-class SiaSettings(Lending):
+class SiaSettings(Lending, QueueSettings):
     """Of SIA; its tunables, end of section 5.3."""
 
     windows_min: Minutes | None = setting(None, "horizons used as windows; all")
@@ -153,7 +153,11 @@ BLOCKS = Local("cells.turns:TurnPlacer", TurnSettings)
 TURNS = Local("cells.turns:TurnPlacer", PartSettings)
 WHOLE_PLAN = "it plans GPUs ahead by number, and cells may be in pieces then"
 POOL_POLICIES = (
-    _spec("fcfs", "pool_rules:Fcfs", "each pool in order of submission, nobody overtakes", local=CELLS, paper=""),
+    _spec(
+        *("fcfs", "pool_rules:Fcfs", "each pool in order of submission, nobody overtakes", QueueSettings),
+        local=CELLS,
+        paper="",
+    ),
     _spec(
         *("ssf", "pool_rules:ShortestServiceFirst", "each pool, the least GPUs x run time first", QueueSettings),
         asks=(DURATIONS,),

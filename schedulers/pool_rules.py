@@ -15,17 +15,29 @@ from jobcast.schedulers.tentative_allocation import Placed, TentativeAllocation
 
 
 class Fcfs(Placed):
-    """Start each pool's jobs in order of submission while they fit its quota; the head blocks the rest."""
+    """Start each pool's jobs in order of submission while they fit its quota.
+
+    Parameters
+    ----------
+    backfill : start any later job that fits, where the first does not; else the first blocks the rest
+    """
 
     name = "fcfs"
-    # Futures are played without later arrivals where these delay nobody.
-    overtakes = False
+
+    def __init__(self, backfill: bool = False) -> None:
+        # Futures are played without later arrivals where these delay nobody.
+        self.overtakes = backfill
 
     def decide(self, view: View) -> Decision:
-        """Only a pool with an arrival or a completion can have something to start."""
+        """Without backfill only a pool with an arrival or a completion can have something to start."""
         draft = self.placer.draft(view)
-        for pool in view.touched:
-            draft.dedicate_heads(pool)
+        if not self.overtakes:
+            for pool in view.touched:
+                draft.dedicate_heads(pool)
+            return draft.decision()
+        for pool in draft.waiting():
+            while (job := draft.first(pool, draft.usable_quota(pool), inf)) and draft.dedicate(job):
+                pass
         return draft.decision()
 
 

@@ -162,6 +162,7 @@ class Sia(Placed):
         share
     adapt : whether the run switches sharing off by itself, and on again, where the gate missed too many arrivals of a
         pool and window so far (`SwitchRule`)
+    backfill : start any later job that fits its pool's quota, where the first does not; else the first blocks the rest
 
     Raises
     ------
@@ -180,6 +181,7 @@ class Sia(Placed):
         slack: float = 0.0,
         order: str = SHARE,
         adapt: bool = False,
+        backfill: bool = False,
     ) -> None:
         self._forecasts = forecasts
         self._switches = switches
@@ -189,6 +191,7 @@ class Sia(Placed):
         self._slack = slack
         self._choose = SPARE_ORDERS[order]
         self._live = LiveSwitches(SwitchRule()) if adapt else None
+        self._backfill = backfill
 
     def lane(self, job: Job) -> int:
         """The bin of its duration."""
@@ -216,6 +219,16 @@ class Sia(Placed):
         while (job := of_smallest_share(draft, draft.due())) is not None:
             if draft.dedicate(job):
                 self._started(job)
+        # Whose turn it is comes first; then others, where they fit their quota.
+        while self._backfill and (job := of_smallest_share(draft, self._behind(draft))) and draft.dedicate(job):
+            self._started(job)
+
+    def _behind(self, draft: TentativeAllocation) -> Iterator[tuple[PoolView, Job]]:
+        """Of each pool the first job that fits its quota, whoever waits before it."""
+        for pool in draft.waiting():
+            job = draft.first(pool, draft.usable_quota(pool), inf)
+            if job is not None:
+                yield pool, job
 
     def _started(self, job: Job) -> None:
         """A job has left its pool's queue."""

@@ -291,6 +291,10 @@ class TentativeAllocation:
         """Width of the widest job that there is room for in a pool's quota."""
         return pool.quota - self.dedicated(pool)
 
+    def usable_quota(self, pool: PoolView) -> float:
+        """As much of a pool's room in its quota as is idle: others may hold its GPUs on lease."""
+        return min(self.own_room(pool), self.free)
+
     def dedicate(self, job: Job) -> bool:
         """Start a pending job in its pool's quota if there is room; whether there was."""
         there = job.gpus <= self.unused_quota(self._view.pools[job.pool])

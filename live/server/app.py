@@ -37,14 +37,19 @@ HEADERS = {
 
 
 def make_app(
-    service: Service, access: Access, hosts: frozenset[str] | None = LOOPBACK, told: Path | None = None
+    service: Service,
+    access: Access,
+    hosts: frozenset[str] | None = LOOPBACK,
+    told: Path | None = None,
+    refresh_s: float = REFRESH_S,
 ) -> FastAPI:
     """The application; while it runs, threads look the versions up and play futures.
 
     `hosts`: names that requests without tokens may be addressed to; None for all, as on a unix socket. `told`: a file
-    that is written after each round of futures, see `told.write_told`.
+    that is written after each round of futures, see `told.write_told`. `refresh_s`: between two rounds, at least.
     """
-    app = FastAPI(title="jobcast", version=__version__, docs_url=None, redoc_url=None, lifespan=_threads(service, told))
+    threads = _threads(service, told, refresh_s)
+    app = FastAPI(title="jobcast", version=__version__, docs_url=None, redoc_url=None, lifespan=threads)
     app.add_middleware(BoundedBodies)
     _guard(app, access, hosts)
     _answer_errors(app)
@@ -110,7 +115,7 @@ class BoundedBodies:
         await self._app(scope, replayed, send)
 
 
-def _threads(service: Service, told: Path | None) -> Any:
+def _threads(service: Service, told: Path | None, refresh_s: float) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stop = threading.Event()
@@ -123,7 +128,7 @@ def _threads(service: Service, told: Path | None) -> Any:
             took_s = service.refresh()
             if told is not None:
                 write_told(told, service, service.clock())
-            return max(REFRESH_S, IDLE_SHARE * took_s)
+            return max(refresh_s, IDLE_SHARE * took_s)
 
         def cluster() -> float:
             assert service.advisor is not None

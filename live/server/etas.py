@@ -19,7 +19,7 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
-from jobcast.live.completion_forecasts import RunTimeDraws, completions
+from jobcast.live.completion_forecasts import RunTimeDraws, completions, limit_of
 from jobcast.live.event_log import SUBMIT, Event
 from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.futures import FutureAnswer, Futures
@@ -44,6 +44,8 @@ ASKED = "?" * 201
 """Id of a job that there is not: longer than any that a cluster can have."""
 NEEDS = {policies.ARRIVALS: ARRIVALS, policies.LOADS: LOADS, policies.DURATIONS: DURATIONS}
 """What policies ask -> the predictor that answers it."""
+BACKFILL = "backfill"
+"""Setting of policies that can."""
 NONE_ENDED = "no job has ended yet, and no version of completion-time is registered: nothing is known of run times"
 LOG = logging.getLogger(__name__)
 
@@ -79,10 +81,13 @@ class Basis:
     unanswered: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, policy: str, champions: Champions) -> "Basis":
-        """Of a policy, and who answers now; an empty name: sia where all that it asks is answered, else fcfs."""
+    def of(cls, policy: str, champions: Champions, lends: bool = False) -> "Basis":
+        """Of a policy, and who answers now; an empty name: sia where it lends, and all it asks is answered, else fcfs.
+
+        `lends`: whether any job has held GPUs beyond its pool's quota.
+        """
         known = set(champions.predictors)
-        policy = policy or ("sia" if set(NEEDS.values()) <= known else "fcfs")
+        policy = policy or ("sia" if lends and set(NEEDS.values()) <= known else "fcfs")
         asks = {NEEDS[one] for one in find_of_kind(policy, policies.POOLS).asks}
         names = sorted((asks | {DURATIONS, COMPLETIONS}) & known)
         predictors = {name: champions.predictors[name] for name in names}
@@ -157,6 +162,7 @@ class Etas:
     clock : the instant now, seconds from the epoch
     policy : that futures are played under; see `Basis.of`
     futures, seed : how many are drawn, and from what
+    backfill : whether jobs start that fit their pool's quota behind one that does not
 
     Attributes
     ----------
@@ -179,11 +185,12 @@ class Etas:
         policy: str = "",
         futures: int = FUTURES,
         seed: int = 0,
+        backfill: bool = False,
     ) -> None:
         if policy and not set(find_of_kind(policy, policies.POOLS).asks) <= set(NEEDS):
             raise ConfigError(f"--policy {policy}: asks what nobody knows beside a running cluster; take fcfs or sia")
         self.pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
-        self._count, self._seed = futures, seed
+        self._count, self._seed, self._backfill = futures, seed, backfill
         self._playing, self._asking = threading.Lock(), threading.Lock()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
@@ -233,7 +240,7 @@ class Etas:
                     self._round()
 
     def _play(self, state: State, now_s: float) -> None:
-        basis = Basis.of(self._policy, self._champions())
+        basis = self._basis(state)
         source = basis.source(state, self.pools, now_s)
         queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
@@ -243,6 +250,10 @@ class Etas:
         self._asked = _Asked(basis, source, queue.draws.fitted)
         self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
         self.rounds += 1
+
+    def _basis(self, state: State) -> Basis:
+        granted = any(one.facts.get("granted") for one in state.record.jobs.values())
+        return Basis.of(self._policy, self._champions(), granted or bool(state.spare))
 
     def of(self, job_id: str) -> Eta | None:
         """When a job will start and end; None for one that nobody has heard of."""
@@ -303,7 +314,7 @@ class Etas:
         return told
 
     def _not_asked(self, state: State, now_s: float) -> "_Asked":
-        basis = Basis.of(self._policy, self._champions())
+        basis = self._basis(state)
         return _Asked(basis, basis.source(state, self.pools, now_s))
 
     def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
@@ -314,13 +325,16 @@ class Etas:
         left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
         sizes = basis.predictors.get(COMPLETIONS)
-        policy = make_policy(basis.policy, source)
+        backfills = self._backfill and BACKFILL in find_of_kind(basis.policy, policies.POOLS).settings.model_fields
+        policy = make_policy(basis.policy, source, {BACKFILL: True} if backfills else {})
         run = standing(events, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
         ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
         if not len(ran.jobs) and sizes is None:
             raise NoneEndedError(NONE_ENDED)
         draws = RunTimeDraws(ran, self._count, self._seed, sizes, DURATIONS in basis.predictors)
+        # One that all jobs have is a default, and says nothing of how long any of them runs.
+        draws.limits = len({limit_of(job) for job in state.jobs.jobs} - {inf}) > 1
         return Queue(run, draws, left_out)
 
     def _why_not(self, job: Job) -> str:

@@ -83,6 +83,8 @@ def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
     @app.get("/v1/jobs/{job_id}/eta")
     def eta(job_id: str, asker: Annotated[Asker, read], form: Form = "json") -> Any:
         """When a job starts and ends; `format=text`: in a line, `hook`: in a line where it is sure, else nothing."""
+        if form != "hook":  # which has no time
+            service.hear(job_id)
         found = service.eta(job_id, asker)
         if found is None:
             raise HTTPException(404, "unknown job")

@@ -42,6 +42,10 @@ class Advisor(Protocol):
         """See the cluster; what cannot be done is told by the others."""
         ...
 
+    def hear(self) -> None:
+        """See who has come since the cluster was last looked at; nothing where that was just now."""
+        ...
+
     def advice(self) -> Mapping[str, Any]:
         """What would be done now, and why."""
         ...
@@ -80,6 +84,8 @@ class Service:
     private : whether who may only read sees nothing of others' jobs
     advisor : None where nobody advises
     quotas : pools as they are now, looked up again and again; None: as given
+    backfill : of `etas.Etas`
+    stale_s : after which what is known of the cluster is old
     """
 
     def __init__(
@@ -92,7 +98,10 @@ class Service:
         private: bool = False,
         advisor: Advisor | None = None,
         quotas: Callable[[], Sequence[Pool]] | None = None,
+        backfill: bool = False,
+        stale_s: float = STALE_S,
     ) -> None:
+        self.stale_s = stale_s
         self.pools, self.clock, self.advisor, self._quotas = tuple(pools), clock, advisor, quotas
         self._private, self._log, self._lock = private, log, threading.Lock()
         self.state = State()
@@ -101,7 +110,7 @@ class Service:
         self._held: tuple[tuple[Any, ...], Answers] | None = None
         self._unread = ""
         self._read()
-        self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy)
+        self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy, backfill=backfill)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
         self.shadow.recall(self.state.events, clock())
         for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):
@@ -113,6 +122,12 @@ class Service:
         if new:
             self._read()
         return new
+
+    def hear(self, job_id: str) -> None:
+        """Look at the cluster where it may have a job that nobody has heard of."""
+        if self.advisor is not None and self.state.job(job_id) is None:
+            self.advisor.hear()
+            self._read()
 
     def look(self) -> None:
         """Read what others have written to the log, look quotas and versions up, and ask these on trial."""
@@ -215,8 +230,8 @@ class Service:
         return [start_s - job.submit_s for job, start_s, _ in rows if now_s - WEEK_S <= start_s <= now_s]
 
     def _stale(self, now_s: float) -> str:
-        stale = self.age_s(now_s) > STALE_S
-        return f"nothing was heard of the cluster for more than {STALE_S:g} s" if stale else ""
+        stale = self.age_s(now_s) > self.stale_s
+        return f"nothing was heard of the cluster for more than {self.stale_s:g} s" if stale else ""
 
     def _read(self) -> None:
         with self._lock:

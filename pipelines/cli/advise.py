@@ -36,10 +36,7 @@ PATIENCE_S = 60.0
 @click.option("--max-lent", type=click.IntRange(min=0), help="GPUs that a pool may have on lease at once.")
 @click.option("--actions-per-minute", type=click.IntRange(min=1), default=30, show_default=True, help="Grants.")
 @click.option("--preempt", is_flag=True, help="Let owners stop jobs on lease; without, these end by themselves.")
-@click.option(
-    "--clock-scale", type=click.FloatRange(min=0.0, min_open=True), default=1.0, help="Forecasts' seconds a second."
-)
-@click.option("--clock-start", help="What time it is to forecasts at the first look; with --clock-scale.")
+@options.clock_options
 @options.json_option
 def command(
     slurm: bool, apply_: bool, undo: bool, once: bool, every_s: float, json_to: str | None, **asked: Any
@@ -71,7 +68,7 @@ def command(
         raise ConfigError("--undo: goes alone; leave --apply and --once out")
     console, home = options.console_of(), find_home()
     log = EventLog(home)
-    clock = _clock(log, asked["clock_scale"], asked["clock_start"])
+    clock = clock_of(log, asked["clock_scale"], asked["clock_start"])
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
     watch, advisor = advisor_of(Slurm(), log, open_registry(home), make, rules, clock)
@@ -189,7 +186,7 @@ def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
     return lambda forecasts: make_policy(name, forecasts, settings)
 
 
-def _clock(log: "EventLog", scale: float, start: str | None) -> "Clock":
+def clock_of(log: "EventLog", scale: float, start: str | None) -> "Clock":
     """Of forecasts, which counts from where it counted when it was first asked for: see the log."""
     from jobcast.live.event_log import CLOCK, Event
     from jobcast.live.news import REAL, Clock

@@ -159,6 +159,15 @@ pool_by_option = click.option(
     show_default=True,
     help="What names a job's pool; the QOS of that name holds its quota.",
 )
+clock_options = several(
+    click.option(
+        "--clock-scale",
+        type=click.FloatRange(min=0.0, min_open=True),
+        default=1.0,
+        help="Forecasts' seconds a second.",
+    ),
+    click.option("--clock-start", help="What time it is to forecasts at the first look; with --clock-scale."),
+)
 pools_option = click.option("--pools", type=FILE, help="Quotas: CSV pool,gpus[,from][,cells].")
 cluster_options = several(
     pools_option,

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
     from jobcast.domain.jobs import Pool
     from jobcast.live.event_log import EventLog
+    from jobcast.live.news import Clock
     from jobcast.live.slurm import Slurm
     from jobcast.live.slurm_side import SlurmSide
 
-TURN_S = 0.001
+TURN_S = 0.0002
 
 
 @click.command(name="serve")
@@ -39,6 +40,7 @@ TURN_S = 0.001
 @click.option("--tls-key", type=options.FILE, help="Its key, PEM.")
 @click.option("--policy", default="", help="That futures are played under; by default sia, or fcfs without champions.")
 @click.option("--told", type=options.FILE, help="File for job_submit.lua: what is told at submission; see the docs.")
+@options.clock_options
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
 def command(
     slurm: bool,
@@ -56,6 +58,8 @@ def command(
     policy: str,
     told: Path | None,
     private: bool,
+    clock_scale: float,
+    clock_start: str | None,
 ) -> None:
     """Answer by HTTP what the registry's champions forecast for a running cluster, and when its jobs start and end.
 
@@ -74,10 +78,12 @@ def command(
     from jobcast.domain.errors import ConfigError
     from jobcast.live.event_log import EventLog
     from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
-    from jobcast.live.server.app import make_app
+    from jobcast.live.server.app import REFRESH_S, make_app
     from jobcast.live.server.service import Service
+    from jobcast.live.state import STALE_S
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cli.advise import clock_of
     from jobcast.traces.files import reason
     from jobcast.traces.pools import read_pools
 
@@ -99,16 +105,22 @@ def command(
         raise ConfigError("--slurm: Slurm tells the pools; leave --pools out")
     if cluster is None and pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
-    side = None if cluster is None else _of_slurm(cluster, log, registry, pool_by, every_s)
+    clock = clock_of(log, clock_scale, clock_start)
+    side = None if cluster is None else _of_slurm(cluster, log, registry, pool_by, every_s, clock)
+
+    def now_s() -> float:
+        return clock.model(time.time())
 
     def quotas() -> "Sequence[Pool]":
-        return side.pools if pools_path is None else read_pools(pools_path).at(time.time())  # type: ignore[union-attr]
+        return side.pools if pools_path is None else read_pools(pools_path).at(now_s())  # type: ignore[union-attr]
 
-    service = Service(log, quotas(), registry, time.time, policy, private, side, quotas)
+    # Slurm starts what fits a pool's quota, past a job that does not.
+    backfill, stale_s = cluster is not None, STALE_S * clock.scale
+    service = Service(log, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
     door = None if socket is not None else _door(host, port)
     hosts = None if socket is not None else hosts_of(host)
-    app = make_app(service, access, hosts, told)
-    # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, every hundredth took 30 ms.
+    app = make_app(service, access, hosts, told, REFRESH_S / clock.scale)
+    # Requests take turns with the thread that plays futures: at 5 ms a turn, the default, they wait longest.
     sys.setswitchinterval(TURN_S)
     ours: dict[str, Any] = {
         "ssl_certfile": tls_cert,
@@ -151,13 +163,14 @@ def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm |
     return Slurm() if slurm else None
 
 
-def _of_slurm(cluster: "Slurm", log: "EventLog", registry: Any, pool_by: str, every_s: float) -> "SlurmSide":
+def _of_slurm(
+    cluster: "Slurm", log: "EventLog", registry: Any, pool_by: str, every_s: float, clock: "Clock"
+) -> "SlurmSide":
     """What looks at a Slurm from now on. Raises ClusterError where it does not answer now."""
     from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of
-    from jobcast.live.news import REAL
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    watch, advisor = advisor_of(cluster, log, registry, lending_policy("sia", {}), Rules(pool_by), REAL)
+    watch, advisor = advisor_of(cluster, log, registry, lending_policy("sia", {}), Rules(pool_by), clock)
     return SlurmSide(advisor, time.time, every_s, watch.poll, pools_of(advisor.look(time.time()).qos))

@@ -67,13 +67,15 @@ def sources(rng, workload):
 def settings_of(rng, name):
     """Settings that a policy knows, drawn."""
     options = {
+        "fcfs": {"backfill": (True, False)},
         "ssf": {"backfill": (True, False)},
         "sjf": {"backfill": (True, False)},
         "gssf": {"backfill": (True, False)},
         "mmfs": {"strict": (True, False)},
         "karma": {"alpha": (0.0, 0.5, 1.0), "credits_h": (0.0, 1.0), "quantum_s": (1.0, 3600.0)},
         "themis_np": {"filter": (0.2, 0.8, 1.0)},
-        "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")},
+        "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")}
+        | {"backfill": (True, False)},
         "sia_risk": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
         "sia_plan": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
         "sia_preempt": {"resume_s": (0.0, 30.0)},

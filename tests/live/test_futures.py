@@ -95,6 +95,20 @@ def test_answers_are_of_the_last_futures_and_tell_their_age():
         futures.answer("j9", 12.0)
 
 
+def test_a_start_that_is_late_is_as_likely_to_be_later_by_as_much_again():
+    """All futures had job 1 start by now, and nobody has heard of it."""
+    futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
+    futures.refresh(run_of(QUEUE))
+    latest_s = futures._played.start_s["j1"].max()
+    told = [futures.answer("j1", latest_s + late_s).start for late_s in (0.0, 50.0, 400.0)]
+    assert [one.median_s for one in told] == pytest.approx([1.0, 50.0, 400.0], rel=0.06)
+    low_s, high_s = zip(*((one.intervals[-1].low_s, one.intervals[-1].high_s) for one in told), strict=True)
+    assert max(low_s) < 50.0
+    assert high_s[2] > high_s[1] > 10 * 50.0
+    # What was to start just now, and may have.
+    assert high_s[0] == pytest.approx(1.0)
+
+
 def test_all_ends_of_a_future_are_read_off_one_copy():
     """Under fcfs on one GPU each future's jobs end one after the other."""
     futures = Futures(RunTimeDraws(earlier([60.0, 140.0] * 30), futures=8, seed=1))

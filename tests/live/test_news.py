@@ -97,6 +97,17 @@ def test_a_name_that_is_used_again_is_another_job(watched):
     assert [job.gpus for job in watched.record.recorded().jobs] == [8, 2]
 
 
+def test_jobs_of_a_second_keep_the_order_of_their_ids(watched):
+    for name in ("8", "11", "9", "10"):
+        watched.slurm.submit(name, "b", 1)
+    watched.look()
+    watched.slurm.submit("12", "b", 1)
+    watched.look()
+    jobs = watched.record.recorded().jobs
+    assert [job.job_id for job in jobs] == ["8", "9", "10", "11", "12"]
+    assert [job.submit_s - jobs[0].submit_s for job in jobs] == pytest.approx([0.0, 0.001, 0.002, 0.003, 5.0])
+
+
 def test_a_clock_that_runs_faster():
     watched = Watched(Clock(scale=60.0, from_s=1_000_000.0, model_s=0.0))
     watched.slurm.submit("b0", "b", 8, limit_s=60.0)

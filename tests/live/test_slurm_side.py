@@ -1,6 +1,7 @@
 """What a server tells of a Slurm that it looks at: advice with its age, nothing where it is old, no words of errors."""
 
-from jobcast.live.slurm_side import STALE_S, SlurmSide
+from jobcast.live.event_log import SUBMIT, EventLog
+from jobcast.live.slurm_side import HEARD_S, STALE_S, SlurmSide
 from tests.live.test_advisor import advisor_of, busy
 
 
@@ -28,3 +29,36 @@ def test_a_slurm_that_does_not_answer_is_told_without_its_words(tmp_path, caplog
     slurm.fails.clear()
     side.look()
     assert side.advice()["degraded"] == []
+
+
+def test_who_is_not_known_is_looked_for_and_not_again_and_again(tmp_path):
+    slurm = busy()
+    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+
+    def known():
+        return {event.job_id for _, event in EventLog(tmp_path).since(0) if event.kind == SUBMIT}
+
+    side.look()
+    told, begun = side.advice(), known()
+    slurm.submit("new1", "a", 1)
+    side.hear()
+    assert known() == begun
+    slurm.pass_time(1.5 * HEARD_S)
+    side.hear()
+    assert known() - begun == {"new1"}
+    # It decides nothing: advice is that of the last look.
+    assert side.advice()["as_of"] == told["as_of"]
+
+
+def test_a_slurm_that_hangs_or_fails_holds_up_nobody(tmp_path):
+    slurm = busy()
+    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+    with side._lock:  # a look that does not come back
+        side.hear()
+    assert side.advice()["degraded"] == ["nothing was seen of Slurm yet"]
+    slurm.fails.add("look")
+    side.look()
+    slurm.fails.clear()
+    slurm.pass_time(2.0 * HEARD_S)
+    side.hear()
+    assert side.advice()["degraded"] == ["Slurm cannot be read; the server's log tells more"]

@@ -51,9 +51,13 @@ def test_settings_come_as_text_or_as_values():
         ("FCFS", {}, "unknown policy FCFS; did you mean fcfs"),
         ("sia mmfs", {}, "unknown policy sia mmfs; write commas between policies: sia,mmfs"),
         ("fifo", {}, "unknown policy fifo: several papers have one; did you mean elastic_fifo, energy_fifo or fcfs?"),
-        ("fcfs", {"backfill": "true"}, "policy fcfs: setting backfill: not known; known: none"),
+        ("hived", {"backfill": "true"}, "policy hived: setting backfill: not known; known: none"),
         ("ssf", {"back": "true"}, "policy ssf: setting back: not known; did you mean backfill? known: backfill"),
-        ("sia", {"slak": ".1"}, "policy sia: setting slak: not known; did you mean slack? known: adapt, order, slack"),
+        (
+            "sia",
+            {"slak": ".1"},
+            "policy sia: setting slak: not known; did you mean slack? known: adapt, backfill",
+        ),
         (
             "sia",
             {"throughput": "t"},

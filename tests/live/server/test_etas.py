@@ -214,7 +214,21 @@ def test_who_would_wait_too_long_is_told_so(site, monkeypatch):
     assert site.told("/v1/jobs/new/eta")["start"] is not None
 
 
+def lent():
+    """A job of pool busy on GPUs of calm's: on lease."""
+    yield "submit", "lent", NOW_S - 35.0, {"pool": "busy", "gpus": 16}
+    yield "start", "lent", NOW_S - 34.0, {"dedicated": False}
+
+
+def test_fcfs_where_nobody_lends_though_there_are_champions(site, registry):
+    service = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S)
+    service.watch.poll()
+    service.refresh()
+    assert service.eta("next", Asker(Role.READ)).basis.policy == "fcfs"
+
+
 def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
+    site.post(*lent())
     service = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S)
     service.watch.poll()
     service.refresh()
@@ -223,6 +237,66 @@ def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
     assert set(eta.basis.versions) == {"will-jobs-arrive", "new-load", "job-duration"}
     assert eta.basis.sizes == "job-duration:1"
     assert eta.answer.start is not None
+
+
+def test_beside_a_slurm_who_fits_the_quota_overtakes_who_does_not(registry):
+    """Calm's 16 GPUs: 12 are held, one job waits for 16, and behind it one for 2."""
+    told = {}
+    for backfill in (False, True):
+        with Site(registry, policy="fcfs", backfill=backfill) as site:
+            site.now_s = NOW_S
+            site.post(
+                *past(),
+                ("submit", "runs", NOW_S - 50.0, {"pool": "calm", "gpus": 12}),
+                ("start", "runs", NOW_S - 40.0, {}),
+                ("submit", "wide", NOW_S - 30.0, {"pool": "calm", "gpus": 16}),
+                ("submit", "narrow", NOW_S - 20.0, {"pool": "calm", "gpus": 2}),
+            )
+            site.service.refresh()
+            told[backfill] = seconds(site.told("/v1/jobs/narrow/eta")["start"]["p50"])
+    assert told[True] <= 5.0
+    assert told[False] > 60.0
+
+
+def test_quotas_whose_gpus_are_on_lease_keep_nobody_from_an_answer(registry):
+    """Jobs of busy hold all GPUs, and calm's own wait for them, whatever their quota."""
+    with Site(registry, policy="fcfs", backfill=True) as site:
+        site.now_s = NOW_S
+        full = [(kind, "full", NOW_S - 40.0, {"pool": "busy", "gpus": 32}) for kind in ("submit", "start")]
+        owner = ("submit", "owner", NOW_S - 30.0, {"pool": "calm", "gpus": 16})
+        site.post(*past(), *full, *lent(), owner)
+        site.service.refresh()
+        assert site.service.etas.trouble == ""
+        assert 20.0 < seconds(site.told("/v1/jobs/owner/eta")["start"]["p50"]) < 110.0
+
+
+@pytest.mark.parametrize(("other_s", "alike"), [(86_400.0, False), (3_600.0, True)])
+def test_a_limit_that_all_jobs_have_says_nothing_of_their_run_times(registry, other_s, alike):
+    """Jobs of calm run for 100 s, those of busy for 2,000 s; all that were submitted lately have a limit."""
+    with Site(registry, policy="fcfs") as site:
+        site.now_s = NOW_S
+        # Of busy's jobs the last have ended under the limit that a job of calm has.
+        ends = [("end", f"long{at}", 3_000.0 + at, {}) for at in range(60)]
+        ran = [
+            (kind, f"long{at}", 1_000.0 + at, {"pool": "busy", "gpus": 1, "time_limit_s": 86_400.0})
+            for at in range(60)
+            for kind in ("submit", "start")
+        ]
+        asks = {"gpus": 16, "pool": "calm", "time_limit_s": 86_400.0}
+        other = ("submit", "other", NOW_S, {"pool": "busy", "gpus": 1, "time_limit_s": other_s})
+        site.post(*past(), *ran, *ends, ("submit", "asked", NOW_S, asks), other)
+        site.service.refresh()
+        end_s = seconds(site.told("/v1/jobs/asked/eta")["end"]["p50"])
+        assert (end_s > 1_000.0) is alike
+
+
+def test_how_old_news_may_be_is_told(registry):
+    with Site(registry, policy="fcfs", stale_s=600.0) as site:
+        filled(site)
+        site.now_s += 590.0
+        assert not any("nothing was heard" in one for one in site.told("/v1/jobs/next/eta")["degraded"])
+        site.now_s += 20.0
+        assert "nothing was heard of the cluster for more than 600 s" in site.told("/v1/jobs/next/eta")["degraded"]
 
 
 def test_a_policy_that_needs_the_future_is_refused(registry):
@@ -245,11 +319,27 @@ def test_nobody_advises(site):
 
 
 class Lender:
+    def hear(self):
+        pass
+
     def advice(self):
         return {"decisions": []}
 
     def leases(self):
         return [{"job_id": "next", "gpus": 8}, {"job_id": "runs", "gpus": 16}]
+
+
+def test_who_nobody_has_heard_of_is_looked_for_unless_a_hook_asks(registry):
+    class Finder(Lender):
+        """Finds a job on the cluster."""
+
+        def hear(self):
+            site.post(("submit", "found", NOW_S, {"pool": "busy", "gpus": 1}))
+
+    with Site(registry, policy="fcfs", advisor=Finder()) as site:
+        filled(site)
+        assert site.ask("/v1/jobs/found/eta?format=hook")[0] == 404
+        assert site.told("/v1/jobs/found/eta")["start"] is not None
 
 
 def test_leases_of_an_advisor(registry):

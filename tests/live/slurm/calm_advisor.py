@@ -6,6 +6,7 @@ python -m tests.live.slurm.calm_advisor HOME [--every 0.5]
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -35,13 +36,18 @@ class OurProcess:
         self._words = [sys.executable, "-m", *words]
         self._env = {**os.environ, **cluster.env, "JOBCAST_HOME": str(home)}
         home.mkdir(parents=True, exist_ok=True)
-        self._log = home / "log"
+        self.log = home / "log"
         self.start()
 
     def start(self) -> None:
         """Start it; the process before is gone."""
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._words, env=self._env, stdout=log, stderr=log)
+
+    def interrupt(self) -> None:
+        """SIGINT, as by who runs it by hand; wait until it has ended."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(30)
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -59,9 +65,9 @@ class AdvisorProcess(OurProcess):
 class ServeProcess(OurProcess):
     """`jobcast serve --slurm` on a port of its own."""
 
-    def __init__(self, cluster: SlurmCluster, home: Path) -> None:
+    def __init__(self, cluster: SlurmCluster, home: Path, *options: str) -> None:
         (self.port,) = free_ports(1)
-        super().__init__(cluster, home, "jobcast", "serve", "--slurm", "--port", str(self.port))
+        super().__init__(cluster, home, "jobcast", "serve", "--slurm", "--port", str(self.port), *options)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""

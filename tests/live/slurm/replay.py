@@ -4,18 +4,22 @@
     python -m tests.live.slurm.replay arm FOLDER --day 2024-03-05 --out none-1.json
     python -m tests.live.slurm.replay arm FOLDER --day 2024-03-05 --advise --out advise.json
     python -m tests.live.slurm.replay compare FOLDER --day 2024-03-05 advise.json none-1.json none-2.json none-3.json
+    python -m tests.live.slurm.replay arm FOLDER --day 2024-03-05 --etas --out etas.json
+    python -m tests.live.slurm.replay etas FOLDER etas.json
 
 The workload is `campus` (docs/generators.md) with four pools, jobs of at most 8 GPUs, run times between 12 minutes and
 an hour; the cluster has 4 nodes of 8 GPUs. A second of the cluster is `SCALE` of the trace, so that jobs run for at
 least 30 s. Slurm starts what fits a pool's quota, past a job that does not, which `fcfs` of the simulator does not.
 Forecasts are trained on the nine weeks before the week of the day; the log begins with what happened before the day.
+With `--etas` a `jobcast serve` beside it is asked every 10 s when each job that waits or runs starts and ends; `etas`
+tells how many were answered, and which intervals held.
 """
 
 import argparse
 import json
 import math
 import os
-import signal
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,7 +35,9 @@ from jobcast.live.event_log import EventLog
 from jobcast.live.news import past
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.traces.readers import read_trace
+from tests.live.slurm.calm_advisor import OurProcess, ServeProcess
 from tests.live.slurm.slurm_cluster import SlurmCluster
+from tests.live.slurm.told_etas import EtaWatch, eta_figures
 
 SCALE = 24.0
 POOLS = {"debug-1": 4, "production-1": 8, "research-1": 8, "wide-1": 12}
@@ -74,48 +80,61 @@ def begin_of(day: str) -> float:
     return datetime.fromisoformat(f"{day}T08:00+00:00").timestamp()
 
 
-def arm(folder: Path, day: str, advise: bool, out: Path) -> None:
-    """Run a day, and write when each job was submitted, started and ended, in seconds of the cluster."""
+def arm(folder: Path, day: str, hours: float, advise: bool, etas: bool, out: Path) -> None:
+    """Run some hours of a day, and write when each job was submitted, started and ended, in seconds of the cluster."""
     trace = read_trace(folder / "jobs.parquet")
     from_s = begin_of(day)
     rows = trace.jobs.with_columns(at_s=pl.Series(trace.submit_s))
-    rows = rows.filter((pl.col("at_s") >= from_s) & (pl.col("at_s") < from_s + 43_200.0)).sort("at_s", "job_id")
+    rows = rows.filter((pl.col("at_s") >= from_s) & (pl.col("at_s") < from_s + 3_600.0 * hours)).sort("at_s", "job_id")
     with tempfile.TemporaryDirectory(prefix="jobcast-replay-") as scratch:
         Path(scratch).chmod(0o755)
         cluster = SlurmCluster(Path(scratch), pools=POOLS)
         cluster.start()
-        advisor = None
+        ours: dict[str, OurProcess] = {}
         try:
-            before = limits(cluster)
-            advisor = None if not advise else advisor_of(folder, Path(scratch), cluster, trace, day, out)
+            before, watch = limits(cluster), None
+            if etas:
+                home = home_beside(folder, Path(scratch, "server"), trace, day)
+                server = ours["server"] = ServeProcess(cluster, home, "--every", "2", *clock_of(day))
+                watch = EtaWatch(cluster, server, EventLog(home))
+            if advise:
+                ours["advisor"] = advisor_of(folder, Path(scratch), cluster, trace, day, out)
             begin_s = time.time() + 5.0
             named = submit(cluster, rows, from_s, begin_s)
             wait_for_all(cluster)
-            if advisor is not None:
+            if advise:
                 time.sleep(12.0)  # the last limits fall
-                advisor.send_signal(signal.SIGINT)
-                advisor.wait(30)
+                ours["advisor"].interrupt()
             result = {"begin_s": begin_s, "jobs": times(cluster, named), "limits": [before, limits(cluster)]}
+            if watch is not None:
+                result["etas"] = [{**row, "job_id": named.get(row["job_id"], "")} for row in watch.stop()]
+                shutil.copy(home / "live/live.sqlite", out.with_suffix(".sqlite"))
             out.write_text(json.dumps(result))
         finally:
-            if advisor is not None:
-                advisor.kill()
+            for one in ours.values():
+                shutil.copy(one.log, f"{out.with_suffix('')}-{one.log.parent.name}.log")
+                one.kill()
             cluster.stop()
 
 
-def advisor_of(folder: Path, scratch: Path, cluster: SlurmCluster, trace: Any, day: str, out: Path) -> Any:
-    """`jobcast advise --apply`, whose log knows what happened before the day."""
-    home = scratch / "advisor"
+def home_beside(folder: Path, home: Path, trace: Any, day: str) -> Path:
+    """A home with the predictors, whose log knows what happened before the day."""
     home.mkdir()
-    (home / "mlruns").symlink_to(folder / "home" / "mlruns")
-    start = f"{day}T08:00:00+00:00"
-    from_s = begin_of(day)
-    EventLog(home).append(past(trace, ClusterRecord(), from_s))
-    words = ["advise", "--slurm", "--apply", "--every", "2", "--clock-scale", f"{SCALE:g}", "--clock-start", start]
+    (home / "mlruns").symlink_to((folder / "home" / "mlruns").absolute())
+    EventLog(home).append(past(trace, ClusterRecord(), begin_of(day)))
+    return home
+
+
+def clock_of(day: str) -> tuple[str, ...]:
+    """Options of our processes: the day begins when they do."""
+    return "--clock-scale", f"{SCALE:g}", "--clock-start", f"{day}T08:00:00+00:00"
+
+
+def advisor_of(folder: Path, scratch: Path, cluster: SlurmCluster, trace: Any, day: str, out: Path) -> OurProcess:
+    """`jobcast advise --apply`."""
+    words = ["jobcast", "advise", "--slurm", "--apply", "--every", "2", *clock_of(day)]
     words += ["--actions-per-minute", "120", "--json", str(out.with_suffix(".jsonl").absolute())]
-    env = {**os.environ, **cluster.env, "JOBCAST_HOME": str(home)}
-    log = out.with_suffix(".log").open("w")
-    return subprocess.Popen([sys.executable, "-m", "jobcast", *words], stdout=log, stderr=log, env=env)
+    return OurProcess(cluster, home_beside(folder, scratch / "advisor", trace, day), *words)
 
 
 def submit(cluster: SlurmCluster, rows: pl.DataFrame, from_s: float, begin_s: float) -> dict[str, str]:
@@ -185,19 +204,26 @@ def compare(folder: Path, day: str, advised: Path, without: list[Path]) -> dict[
 def main() -> None:
     """Run one of the commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["prepare", "arm", "compare"])
+    parser.add_argument("what", choices=["prepare", "arm", "compare", "etas"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("results", type=Path, nargs="*")
     parser.add_argument("--seed", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=36_000)
     parser.add_argument("--day", default="2024-03-05")
+    parser.add_argument("--hours", type=float, default=12.0)
     parser.add_argument("--advise", action="store_true")
+    parser.add_argument("--etas", action="store_true")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_intermixed_args()
     if asked.what == "prepare":
         prepare(asked.folder, asked.seed, asked.jobs)
     elif asked.what == "arm":
-        arm(asked.folder, asked.day, asked.advise, asked.out)
+        arm(asked.folder, asked.day, asked.hours, asked.advise, asked.etas, asked.out)
+    elif asked.what == "etas":
+        for path in asked.results:
+            result = json.loads(path.read_text())
+            came_s = {name: (row[1], row[2]) for name, row in result["jobs"].items()}
+            print(json.dumps({"of": path.name, **eta_figures(result["etas"], came_s)}, indent=2))
     else:
         print(json.dumps(compare(asked.folder, asked.day, asked.results[0], asked.results[1:]), indent=2))
 

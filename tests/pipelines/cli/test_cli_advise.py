@@ -70,13 +70,13 @@ def test_serve_says_where_it_listens_and_refuses_an_address_or_a_certificate_tha
 def test_a_clock_of_its_own_goes_on_where_it_began(tmp_path, monkeypatch):
     log, now_s = EventLog(tmp_path), [5_000.0]
     monkeypatch.setattr(advise.time, "time", lambda: now_s[0])
-    first = advise._clock(log, 24.0, "2024-03-05T08:00")
+    first = advise.clock_of(log, 24.0, "2024-03-05T08:00")
     now_s[0] += 60.0
-    again = advise._clock(EventLog(tmp_path), 24.0, "2024-03-05T08:00")
+    again = advise.clock_of(EventLog(tmp_path), 24.0, "2024-03-05T08:00")
     assert again == first
     assert again.model(5_060.0) == first.model_s + 24.0 * 60.0
-    assert advise._clock(log, 12.0, "2024-03-05T08:00").from_s == 5_060.0
-    assert advise._clock(log, 1.0, None).model(7.0) == 7.0
+    assert advise.clock_of(log, 12.0, "2024-03-05T08:00").from_s == 5_060.0
+    assert advise.clock_of(log, 1.0, None).model(7.0) == 7.0
 
 
 def test_what_was_seen_is_written_as_a_trace(shell, tmp_path):
