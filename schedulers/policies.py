@@ -33,6 +33,8 @@ from jobcast.schedulers.settings import (
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 # Kinds: which engine carries a policy out.
 POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY = "pools", "rounds", "goodput", "elastic", "tasks", "energy"
+# Setting of policies that can start what fits behind a job that does not.
+BACKFILL = "backfill"
 # Kinds whose jobs are those of `simulator.workload`, whole and listed one by one.
 WHOLE_JOBS = (POOLS, ROUNDS, GOODPUT)
 # Facts that a policy cannot do without: step times and noise by application; tasks, edges and curves; seconds an epoch

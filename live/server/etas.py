@@ -44,8 +44,6 @@ ASKED = "?" * 201
 """Id of a job that there is not: longer than any that a cluster can have."""
 NEEDS = {policies.ARRIVALS: ARRIVALS, policies.LOADS: LOADS, policies.DURATIONS: DURATIONS}
 """What policies ask -> the predictor that answers it."""
-BACKFILL = "backfill"
-"""Setting of policies that can."""
 NONE_ENDED = "no job has ended yet, and no version of completion-time is registered: nothing is known of run times"
 LOG = logging.getLogger(__name__)
 
@@ -325,8 +323,8 @@ class Etas:
         left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
         sizes = basis.predictors.get(COMPLETIONS)
-        backfills = self._backfill and BACKFILL in find_of_kind(basis.policy, policies.POOLS).settings.model_fields
-        policy = make_policy(basis.policy, source, {BACKFILL: True} if backfills else {})
+        can = policies.BACKFILL in find_of_kind(basis.policy, policies.POOLS).settings.model_fields
+        policy = make_policy(basis.policy, source, {policies.BACKFILL: True} if self._backfill and can else {})
         run = standing(events, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
         ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))

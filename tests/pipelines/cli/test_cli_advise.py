@@ -6,8 +6,13 @@ import socket
 import pytest
 import uvicorn
 
+from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Grant
 from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
 from jobcast.pipelines.cli import advise
+from jobcast.simulator.cluster import ClusterState
+from jobcast.simulator.forecast_sources import Conservative
+from jobcast.simulator.workload import Workload
 from jobcast.traces.readers import read_trace
 
 
@@ -91,3 +96,14 @@ def test_what_was_seen_is_written_as_a_trace(shell, tmp_path):
     assert "1 jobs" in shell.works("trace", "live", "--out", out).err
     trace = read_trace(out)
     assert (trace.submit_s[0], trace.duration_s[0], trace.known_s[0]) == (1.0, 60.0, 90.5)
+
+
+@pytest.mark.parametrize(("settings", "started"), [({}, {1: Grant(1)}), ({"backfill": "false"}, {})])
+def test_a_policy_beside_slurm_reckons_with_who_overtakes_in_a_quota(settings, started):
+    """Slurm starts the narrow job of the two that wait by itself, and so does the policy, unless it is told not to."""
+    pools = [Pool("p", 2), Pool("q", 2)]
+    state = ClusterState(pools)
+    for job in (Job(0, "wide", "p", 0.0, 3), Job(1, "narrow", "p", 1.0, 1)):
+        state.submit(job, lane=0, key=0.0)
+    policy = advise.lending_policy("sia", settings)(Conservative(Workload((), (), pools), (5, 60, 720)))
+    assert policy.decide(state).change == started
