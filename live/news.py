@@ -116,9 +116,13 @@ def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Cl
     if job.waits:
         facts |= {"held": job.held, "granted": on_lease(job)}
     again = known.over and known.end is not None and submit_s > known.end.at_s
-    if known.submit_s != known.submit_s or again:
+    new = known.submit_s != known.submit_s or again
+    came_s = min(submit_s + after_s, now_s) if new else known.submit_s
+    # Nothing happens to a job before it is there, though Slurm's second began before that.
+    start_s, end_s = max(start_s, came_s), max(end_s, came_s)
+    if new:
         # A requeued job has a later submission: the first one is its arrival.
-        yield Event(now_s, SUBMIT, name, min(submit_s + after_s, now_s), facts)
+        yield Event(now_s, SUBMIT, name, came_s, facts)
     elif job.waits or job.runs:
         changed = {key: value for key, value in facts.items() if known.facts.get(key) != value}
         if changed:

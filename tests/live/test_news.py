@@ -1,7 +1,7 @@
 """What a look at a Slurm tells that was not known."""
 
 from dataclasses import replace
-from math import inf
+from math import inf, nan
 
 import pytest
 
@@ -106,6 +106,21 @@ def test_jobs_of_a_second_keep_the_order_of_their_ids(watched):
     jobs = watched.record.recorded().jobs
     assert [job.job_id for job in jobs] == ["8", "9", "10", "11", "12"]
     assert [job.submit_s - jobs[0].submit_s for job in jobs] == pytest.approx([0.0, 0.001, 0.002, 0.003, 5.0])
+
+
+def test_who_starts_or_ends_within_the_second_does_so_after_coming(watched):
+    """The second of a second is told to have come a moment later than Slurm's whole second, and ends with it."""
+    for name in ("1", "2", "3"):
+        watched.slurm.submit(name, "b", 1)
+    watched.slurm.end("2")
+    watched.slurm.jobs["3"] = replace(
+        watched.slurm.jobs["3"], state="CANCELLED", start_s=nan, end_s=watched.slurm.now_s
+    )
+    watched.look()
+    one, two, three = (watched.record.jobs[name] for name in ("1", "2", "3"))
+    assert [two.over, three.over, three.start] == [True, True, None]
+    assert two.start.at_s == two.end.at_s == two.submit_s == one.submit_s + 0.001
+    assert three.end.at_s == three.submit_s == one.submit_s + 0.002
 
 
 def test_a_clock_that_runs_faster():
