@@ -175,10 +175,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """What places a policy's jobs on servers: its class, `module:Class` below schedulers, and its settings."""
+    """What places a policy's jobs on servers: its class, `module:Class` below schedulers, and its settings.
+
+    `turns`: whether jobs start when their turn comes, so that nobody overtakes in a quota.
+    """
 
     place: str
     settings: type[Settings] = Settings
+    turns: bool = False
 
     def placer(self, cells: Mapping[str, tuple[int, ...]], settings: Settings) -> Any:
         """One for a run. `cells`: quotas as cells, of pools that tell them."""

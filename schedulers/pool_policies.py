@@ -149,8 +149,8 @@ def _spec(name: str, place: str, summary: str, settings: type[Settings] = Settin
 
 
 CELLS = Local("cells.placer:CellPlacer")
-BLOCKS = Local("cells.turns:TurnPlacer", TurnSettings)
-TURNS = Local("cells.turns:TurnPlacer", PartSettings)
+BLOCKS = Local("cells.turns:TurnPlacer", TurnSettings, turns=True)
+TURNS = Local("cells.turns:TurnPlacer", PartSettings, turns=True)
 WHOLE_PLAN = "it plans GPUs ahead by number, and cells may be in pieces then"
 POOL_POLICIES = (
     _spec(

@@ -14,6 +14,7 @@ from jobcast.domain.suggestions import did_you_mean, or_list
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES, by_calls
 from jobcast.schedulers.policies import (
+    BACKFILL,
     ENERGY,
     KINDS,
     NO_SETTINGS,
@@ -226,6 +227,9 @@ def make_policy(
     split = split_settings(spec, settings, local=cells is not None)
     rule = _rule(spec, given, split.own)
     if cells is not None:
+        if local_of(name).turns and getattr(split.own, BACKFILL, False):
+            wrong = "with locality jobs start when their turn comes; leave one of both out"
+            raise ConfigError(f"policy {name}: setting {BACKFILL}: {wrong}")
         # Set on the instance, over the class's own: other runs of the same policy stay without cells.
         rule.placer = local_of(name).placer(cells, split.cells)
     if spec.kind == ROUNDS:

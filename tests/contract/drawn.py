@@ -51,6 +51,8 @@ def drawn(name, seed):
         if values and rng.random() < 0.5 and (value := rng.choice(values)) is not None:
             found[key] = value
     found |= {key: value for key, value in FIXED.get(bare, {}).items() if key in fields}
+    if how == ["locality"] and spec.local.turns:
+        found.pop("backfill", None)  # refused: nobody overtakes there
     if found.get("thorough"):
         found["force_nodes"] = True
     return found

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant
 from jobcast.schedulers.pool_rules import Fcfs
@@ -44,3 +45,13 @@ def test_nobody_starts_on_gpus_that_others_hold_on_lease(policy):
 
 def test_whether_later_arrivals_delay_anybody():
     assert (Fcfs().overtakes, Fcfs(backfill=True).overtakes) == (False, True)
+
+
+def test_with_turns_nobody_overtakes():
+    """In cells a job of sia starts when its turn comes in the schedule that its pool would have alone."""
+    source = Conservative(Workload((), (), [Pool("p", 2)]), (5, 60, 720))
+    make_policy("sia", source, {"backfill": "false"}, cells={})
+    with pytest.raises(
+        ConfigError, match="policy sia: setting backfill: with locality jobs start when their turn comes"
+    ):
+        make_policy("sia", source, {"backfill": "true"}, cells={})
