@@ -185,7 +185,7 @@ def decision(
     tasks, gpus : tasks and the GPU for each, or QUEUED; a task that is on another GPU moves
     limited, limits : jobs, and the iterations after which each shall stop; at least those done
 
-    >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))[::2]
+    >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))[:3:2]
     ({3: None}, {7: 0, 8: -1})
     """
     # Plain ints: keys are compared with `seq`, and logs show them.
