@@ -122,7 +122,11 @@ def test_a_backtest_lists_what_they_lack(shell, csv):
             "job a asks for 3 GPUs, and limits of its account or QOS leave it 2 at",
         ),
         ((), "accounts: {lab: {grp_jobs: 0}}", "leave it 0 at most (2 such jobs); raise them, or drop the jobs"),
-        ((), "account: {lab: {}}", "account is not known; did you mean accounts? known are nodes, pools, energy, priority, accounts"),
+        (
+            (),
+            "account: {lab: {}}",
+            "account is not known; did you mean accounts? known are nodes, pools, energy, priority, accounts",
+        ),
     ],
 )
 def test_wrong_input(shell, trace, tmp_path, words, text, line):
