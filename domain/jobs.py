@@ -1,6 +1,6 @@
 """Jobs: what is visible of them at submission, the truth that only the engine holds, and which follows which."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 
 from jobcast.domain.training import Regime, Training
@@ -62,6 +62,10 @@ class Job:
     due_s: float = inf
     min_gpus: int = 0
     requirements: Requirements | None = None
+
+    def on(self, gpus: int) -> "Job":
+        """The job with another number of GPUs; itself with its own."""
+        return self if gpus == self.gpus else replace(self, gpus=gpus)
 
     # Forks of runs copy policies with all that they keep; thousands of jobs need not be copied.
     def __deepcopy__(self, memo: dict[int, object]) -> "Job":

@@ -36,6 +36,11 @@ class ActiveJob:
     gpus: int = 0
 
     @property
+    def holds(self) -> int:
+        """GPUs that it held in the round that ends now; where nobody told how many, those that it asks for."""
+        return (self.gpus or self.job.gpus) if self.running else 0
+
+    @property
     def weight(self) -> float:
         """Its priority against others, more than 0."""
         # A weight of 0 is allowed, and would be divided by.
@@ -74,7 +79,7 @@ class RoundPolicy(Protocol):
     def choose(self, state: RoundState) -> Sequence[Job]:
         """Active jobs to run in this round; their widths must fit on the cluster together.
 
-        A job with `speeds` may be answered with another of these numbers of GPUs: `replace(job, gpus=...)`.
+        A job with `speeds` may be answered with another of these numbers of GPUs: `job.on(gpus)`.
         """
         ...
 

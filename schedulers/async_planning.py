@@ -88,8 +88,7 @@ def expected(state: RoundState, chosen: Sequence[Job]) -> RoundState:
 
 def _advanced(one: ActiveJob, state: RoundState, gpus: int) -> ActiveJob:
     # Who starts, or goes on with other GPUs, pays the restart out of the round, as the law will charge it.
-    stays = one.running and gpus == (one.gpus or one.job.gpus)
-    run_s = state.round_s if stays else max(0.0, state.round_s - state.restart_s)
+    run_s = state.round_s if one.holds == gpus else max(0.0, state.round_s - state.restart_s)
     run_s *= one.speeds.get(gpus, 1.0)
     training, progress = one.job.training, one.progress
     if training is not None and progress is not None:

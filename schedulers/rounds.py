@@ -5,7 +5,6 @@ freed within a round are used again from the next one on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -74,7 +73,7 @@ class Rounds:
         if self.seats is None:
             return Decision({**stops, **{job.seq: Grant(job.gpus) for job in starts}})
         gone = stops.keys() | {job.seq for job in starts}
-        staying = [_of_width(run.job, _held(run)) for seq, run in view.running.items() if seq not in gone]
+        staying = [run.job.on(_held(run)) for seq, run in view.running.items() if seq not in gone]
         try:
             return Decision({**stops, **self.seats.settle(staying, starts)})
         except DecisionError as error:
@@ -193,10 +192,6 @@ def speeds_of(job: Job, view: View) -> Mapping[int, float]:
 
 def _held(run: RunningJob) -> int:
     return int(run.grant.gpus)
-
-
-def _of_width(job: Job, gpus: int) -> Job:
-    return job if job.gpus == gpus else replace(job, gpus=gpus)
 
 
 def _shown(one: ActiveJob) -> int:

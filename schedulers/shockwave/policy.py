@@ -227,7 +227,8 @@ class Shockwave:
         binding = claims.binding(state.total_gpus, self._share, goes_on)
         self._bound = frozenset(one.job.seq for one, binds in zip(state.active, binding.tolist(), strict=True) if binds)
         order = claims.order(binding, owed)
-        chosen = first_fit((self._resized(state.active[place].job) for place in order.tolist()), state.total_gpus)
+        jobs = (state.active[place].job for place in order.tolist())
+        chosen = first_fit((job.on(self._gpus[job.seq]) for job in jobs), state.total_gpus)
         self._rounds_left -= 1
         for job in chosen:
             self._owed[job.seq] -= 1
@@ -253,10 +254,6 @@ class Shockwave:
         """Where the GPUs that the last plan gives jobs stand, those asked for of who is new, (n,)."""
         given = (self._gpus.get(one.job.seq, one.job.gpus) for one in state.active)
         return np.array([numbers.column(row, gpus) for row, gpus in enumerate(given)], dtype=np.int64)
-
-    def _resized(self, job: Job) -> Job:
-        gpus = self._gpus[job.seq]
-        return job if gpus == job.gpus else replace(job, gpus=gpus)
 
     def _plan(self, state: RoundState, claims: Claims, numbers: Numbers) -> None:
         begun_s = perf_counter()

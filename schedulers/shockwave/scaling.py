@@ -61,7 +61,7 @@ def numbers_of(active: Sequence[ActiveJob], scales: bool) -> Numbers:
     table = np.array(padded, dtype=np.float64).reshape(len(active), most, 2)
     gpus = table[:, :, 0].astype(np.int64)
     asked = np.array([one.job.gpus for one in active], dtype=np.int64)
-    held = np.array([(one.gpus or one.job.gpus) if one.running else 0 for one in active], dtype=np.int64)
+    held = np.array([one.holds for one in active], dtype=np.int64)
     return Numbers(gpus, table[:, :, 1], (gpus == asked[:, None]).argmax(axis=1), held)
 
 
