@@ -280,16 +280,25 @@ def _touch(world: TaskWorld, state: TaskState, job: int) -> None:
         state.mark[job] = RAN if whole else HELD
 
 
+@inner(types.int64(WORLD, STATE, types.int64, types.int64))
+def _unfit(world: TaskWorld, state: TaskState, task: int, gpu: int) -> int:
+    """A fault where there is no such active task, or no such GPU; else UNCHANGED."""
+    if task < 0 or task >= len(state.gpu_of) or not state.is_active[world.jobs.job_of[task]]:
+        return int(_fault(state, NO_TASK, task, 0))
+    if gpu < QUEUED or gpu >= len(world.cluster.server_of):
+        return int(_fault(state, NO_GPU, task, gpu))
+    return UNCHANGED
+
+
 @inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
 def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: Ints) -> int:
     """Put tasks where they belong."""
     jobs, status = world.jobs, UNCHANGED
     for i in range(len(tasks)):
         task, gpu = tasks[i], gpus[i]
-        if task < 0 or task >= len(state.gpu_of) or not state.is_active[jobs.job_of[task]]:
-            return int(_fault(state, NO_TASK, task, 0))
-        if gpu < QUEUED or gpu >= len(world.cluster.server_of):
-            return int(_fault(state, NO_GPU, task, gpu))
+        fault = _unfit(world, state, task, gpu)
+        if fault != UNCHANGED:
+            return int(fault)
         _touch(world, state, jobs.job_of[task])
         if gpu != state.gpu_of[task]:
             _put(world, state, now_s, task, gpu)
@@ -303,10 +312,9 @@ def _duplicate(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gp
     jobs, status = world.jobs, UNCHANGED
     for i in range(len(tasks)):
         task, gpu = tasks[i], gpus[i]
-        if task < 0 or task >= len(state.gpu_of) or not state.is_active[jobs.job_of[task]]:
-            return int(_fault(state, NO_TASK, task, 0))
-        if gpu < QUEUED or gpu >= len(world.cluster.server_of):
-            return int(_fault(state, NO_GPU, task, gpu))
+        fault = _unfit(world, state, task, gpu)
+        if fault != UNCHANGED:
+            return int(fault)
         if gpu != QUEUED and state.gpu_of[task] == QUEUED:
             return int(_fault(state, NO_COPY, task, gpu))
         if gpu != state.copy_of[task]:

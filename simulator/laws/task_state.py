@@ -175,7 +175,7 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
 
 
 def world_of(workload: TaskWorkload, **how: Any) -> TaskWorld:
-    """What a run of a workload plays out in; `how` : the last seven columns, from `seed` on."""
+    """What a run of a workload plays out in; `how` : its columns from `seed` on."""
     jobs = TaskJobs(**{name: _typed(name, column) for name, column in workload.jobs._asdict().items()})
     iterations = _typed("iterations", workload.iterations)
     origin_s = float(jobs.submit_s[0])
