@@ -236,6 +236,11 @@ class PolicySpec:
         """Whether it must know each single job's future, which the oracle alone tells."""
         return FUTURE in self.asks
 
+    @property
+    def overtaking(self) -> dict[str, str]:
+        """Settings with which it starts what fits behind a job that does not; none where it has no such setting."""
+        return {BACKFILL: "true"} if BACKFILL in self.settings.model_fields else {}
+
     def parts(self, local: bool = False) -> dict[str, type[Settings]]:
         """Models of all settings that a user may set for it, by what they are about."""
         kind = KINDS[self.kind]

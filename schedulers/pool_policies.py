@@ -154,7 +154,12 @@ TURNS = Local("cells.turns:TurnPlacer", PartSettings, turns=True)
 WHOLE_PLAN = "it plans GPUs ahead by number, and cells may be in pieces then"
 POOL_POLICIES = (
     _spec(
-        *("fcfs", "pool_rules:Fcfs", "each pool in order of submission, nobody overtakes", QueueSettings),
+        *(
+            "fcfs",
+            "pool_rules:Fcfs",
+            "each pool in order of submission; nobody overtakes, by default",
+            QueueSettings,
+        ),
         local=CELLS,
         paper="",
     ),

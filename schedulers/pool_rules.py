@@ -36,7 +36,7 @@ class Fcfs(Placed):
                 draft.dedicate_heads(pool)
             return draft.decision()
         for pool in draft.waiting():
-            while (job := draft.first(pool, draft.usable_quota(pool), inf)) and draft.dedicate(job):
+            while (job := draft.first_in_quota(pool)) and draft.dedicate(job):
                 pass
         return draft.decision()
 

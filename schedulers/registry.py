@@ -227,11 +227,12 @@ def make_policy(
     split = split_settings(spec, settings, local=cells is not None)
     rule = _rule(spec, given, split.own)
     if cells is not None:
-        if local_of(name).turns and getattr(split.own, BACKFILL, False):
+        local = local_of(name)
+        if local.turns and getattr(split.own, BACKFILL, False):
             wrong = "with locality jobs start when their turn comes; leave one of both out"
             raise ConfigError(f"policy {name}: setting {BACKFILL}: {wrong}")
         # Set on the instance, over the class's own: other runs of the same policy stay without cells.
-        rule.placer = local_of(name).placer(cells, split.cells)
+        rule.placer = local.placer(cells, split.cells)
     if spec.kind == ROUNDS:
         return by_rounds(rule, name, split.mechanism, nodes)
     if spec.kind == ENERGY:

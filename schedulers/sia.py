@@ -226,7 +226,7 @@ class Sia(Placed):
     def _behind(self, draft: TentativeAllocation) -> Iterator[tuple[PoolView, Job]]:
         """Of each pool the first job that fits its quota, whoever waits before it."""
         for pool in draft.waiting():
-            job = draft.first(pool, draft.usable_quota(pool), inf)
+            job = draft.first_in_quota(pool)
             if job is not None:
                 yield pool, job
 

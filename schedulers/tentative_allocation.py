@@ -291,9 +291,9 @@ class TentativeAllocation:
         """Width of the widest job that there is room for in a pool's quota."""
         return pool.quota - self.dedicated(pool)
 
-    def usable_quota(self, pool: PoolView) -> float:
-        """As much of a pool's room in its quota as is idle: others may hold its GPUs on lease."""
-        return min(self.own_room(pool), self.free)
+    def first_in_quota(self, pool: PoolView) -> Job | None:
+        """The first job that fits what is idle of its pool's quota: others may hold its GPUs on lease."""
+        return self.first(pool, min(self.own_room(pool), self.free), inf)
 
     def dedicate(self, job: Job) -> bool:
         """Start a pending job in its pool's quota if there is room; whether there was."""

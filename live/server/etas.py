@@ -323,8 +323,8 @@ class Etas:
         left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
         events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
         sizes = basis.predictors.get(COMPLETIONS)
-        can = policies.BACKFILL in find_of_kind(basis.policy, policies.POOLS).settings.model_fields
-        policy = make_policy(basis.policy, source, {policies.BACKFILL: True} if self._backfill and can else {})
+        spec = find_of_kind(basis.policy, policies.POOLS)
+        policy = make_policy(basis.policy, source, spec.overtaking if self._backfill else {})
         run = standing(events, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
         ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))

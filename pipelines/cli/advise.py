@@ -176,7 +176,7 @@ def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
     """
     from jobcast.domain.errors import ConfigError
     from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
-    from jobcast.schedulers.policies import BACKFILL, LOADS, POOLS
+    from jobcast.schedulers.policies import LOADS, POOLS
     from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
     from jobcast.simulator.guard import Nobody
 
@@ -184,8 +184,7 @@ def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:
     if spec.kind != POOLS or LOADS not in spec.asks:
         lending = ", ".join(one.name for one in BUILT_IN.values() if one.kind == POOLS and LOADS in one.asks)
         raise ConfigError(f"policy {name} lends nothing by forecasts of loads; choose from {lending}")
-    if BACKFILL in spec.settings.model_fields:
-        settings = {BACKFILL: "true", **settings}
+    settings = {**spec.overtaking, **settings}
     # Settings that it has not are refused now, not at the first look.
     make_policy(name, Nobody("", DEFAULT_HORIZONS_MIN), settings)
     return lambda forecasts: make_policy(name, forecasts, settings)

@@ -38,7 +38,9 @@ TURN_S = 0.0002
 @click.option("--token-file", type=options.FILE, help="Lines `role user token`; roles read, advise, apply; mode 0600.")
 @click.option("--tls-cert", type=options.FILE, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=options.FILE, help="Its key, PEM.")
-@click.option("--policy", default="", help="That futures are played under; by default sia, or fcfs without champions.")
+@click.option(
+    "--policy", default="", help="That futures are played under; by default sia once jobs were lent to, or fcfs."
+)
 @click.option("--told", type=options.FILE, help="File for job_submit.lua: what is told at submission; see the docs.")
 @options.clock_options
 @click.option("--private", is_flag=True, help="Role read sees only its own user's jobs; with tokens.")
