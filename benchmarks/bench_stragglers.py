@@ -48,7 +48,7 @@ def main():
     for draw in told.draws.split(","):
         scenario = None
         for share, way in product(shares, ways):
-            key = json.dumps([draw, told.jobs, told.gpus, share, way, sorted(settings.items())])
+            key = key_of(told, settings, draw, share, way)
             if key not in on_file(told.runs):
                 scenario = scenario or drawn(int(draw), told.jobs, told.gpus)
                 how = {"stragglers": share, "slow_servers": way, **settings}
@@ -58,6 +58,11 @@ def main():
                 with told.runs.open("a") as file:
                     file.write(json.dumps([key, {**kept, "cpu_s": made.cpu_s}]) + "\n")
     tell(on_file(told.runs), told, settings, shares, ways)
+
+
+def key_of(told, settings, draw, share, way):
+    """What a run is known by in the file."""
+    return json.dumps([draw, told.jobs, told.gpus, share, way, sorted(settings.items())])
 
 
 def on_file(path):
@@ -83,9 +88,7 @@ def tell(runs, told, settings, shares, ways):
     for share, way in product(shares, ways[1:]):
         found = []
         for draw in told.draws.split(","):
-            keys = [
-                json.dumps([draw, told.jobs, told.gpus, share, one, sorted(settings.items())]) for one in (ways[0], way)
-            ]
+            keys = [key_of(told, settings, draw, share, one) for one in (ways[0], way)]
             found.append([[runs[key][name] for key in keys] for name in ("mean_jct_s", "deadline_ratio", "used_h")])
         of = np.array(found)  # (draws, measures, 2)
         logs = np.log(of[:, :, 1] / of[:, :, 0])
