@@ -31,6 +31,8 @@ from jobcast.simulator.workload import Workload
 
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
+FROZEN_FROM = 5_000
+"""Jobs of a run from which on looking at all of them again and again is what the collector of garbage costs."""
 
 MOST_COMING = 4_000
 """Jobs that arrive in a future of a run, at most; after them nobody does."""
@@ -675,7 +677,12 @@ def replay(
         stands = ((job, *workload.begin.running[job.job_id]) for job in workload.running)
         known = {job.seq: Stand(done, Grant(job.gpus), since_s) for job, since_s, done in stands}
         run.begin(workload.begin.at_s, known)
-    gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
+    large = count >= FROZEN_FROM
+    if large:
+        # Its objects stay until the end: the collector need not look at them again and again. What an earlier run left
+        # goes first, for nothing that was ever frozen is collected by itself.
+        gc.collect()
+        gc.freeze()
     try:
         if progress is None:
             return run.run().log()
@@ -685,7 +692,8 @@ def replay(
                 result = run.completed
                 progress(result, count)
     finally:
-        gc.unfreeze()
+        if large:
+            gc.unfreeze()
     if result < count:
         progress(count, count)
     return run.log()

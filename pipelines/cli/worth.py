@@ -114,6 +114,9 @@ def _verdict(parts: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> li
     if len(parts) > 1:
         most = max(parts, key=lambda one: one["headroom"])
         least = min(parts, key=lambda one: one["headroom"])
-        gain = number(max(most["headroom"], 0.0))
-        lines.append(f"improve {most['part']} first ({gain} GPU-h/week to gain), {least['part']} last")
+        if most["headroom"] > 0.0:
+            gain = number(most["headroom"])
+            lines.append(f"improve {most['part']} first ({gain} GPU-h/week to gain), {least['part']} last")
+        else:
+            lines.append("no forecast is worth improving: exact ones would save no more")
     return lines

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from dataclasses import replace
 from math import inf
 
@@ -7,6 +9,7 @@ import pytest
 from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.policy import Decision, Grant, Trigger
+from jobcast.simulator import engine
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.laws.run_time import RunTime
@@ -170,6 +173,34 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
     log = replay(made, Greedy(), progress=lambda done, count: told.append((done, count)))
     assert told == [(1000, 2500), (2000, 2500), (2500, 2500)]
     assert np.array_equal(log.end_s, np.arange(2500) + 1.0)
+
+
+@pytest.mark.parametrize("frozen_from", [1, 5_000])
+def test_what_a_run_leaves_is_collected(workload, monkeypatch, frozen_from):
+    """Thousands of runs train a scheduler: what is left of one goes by itself, what is left of a large one at the next."""
+
+    class Cyclic:
+        lane = staticmethod(lambda job: 0)
+        key = staticmethod(lambda job: 0.0)
+
+        def __init__(self):
+            self.itself = self
+
+        def decide(self, view):
+            head = view.pools["p"].pending.head()
+            return Decision({head.seq: Grant(1)} if head else {})
+
+    monkeypatch.setattr(engine, "FROZEN_FROM", frozen_from)
+    made = workload([("a", "p", 0, 10, 1)], {"p": 1})
+    policy = Cyclic()
+    left = weakref.ref(policy)
+    replay(made, policy)
+    del policy
+    if frozen_from == 1:
+        replay(made, Cyclic())
+    else:
+        gc.collect(1)  # the young alone, as the collector does of itself
+    assert left() is None
 
 
 def test_sources_move_before_each_question_and_after_the_history(workload, scripted):
