@@ -134,7 +134,7 @@ def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
         most = max(counts["count"].to_list(), default=0)
         raise TrainingError(
             f"{training.source.path}: too short to train on: no pool has {min_jobs} jobs in the training time, the "
-            f"busiest has {most}; bring a longer trace or lower --min-jobs"
+            f"busiest has {most}; bring a longer trace, or `jobcast train` with a lower --min-jobs"
         )
     return tuple(names)
 

@@ -92,7 +92,8 @@ def command(
     for policy, why in lacks.items():
         console.note(f"skipped {policy}: {why}")
     untrained = any(why.startswith("no model") for why in lacks.values())
-    result["remedy"] = "add --train: it trains what is missing on the time before the windows" if untrained else ""
+    learn = "bring a longer trace" if train else "add --train: it trains what is missing on the time before the windows"
+    result["remedy"] = learn if untrained else ""
     if untrained:
         console.note(result["remedy"])
     if html:
@@ -102,7 +103,11 @@ def command(
 
 
 def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console") -> float:
-    """Train each predictor that has no version, on what came before the windows; where they begin."""
+    """Train each predictor that has no version, on what came before the windows; where they begin.
+
+    From what is too little to learn from nothing is learned: the policies that need no forecasts are compared then.
+    """
+    from jobcast.domain.errors import TrainingError
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.recipes import TrainSettings
@@ -114,8 +119,12 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     there = {version.name for version in open_registry(home).list()}
     for name in PREDICTORS:
         if name not in there:
-            with console.progress(f"train {name}") as step:
-                train_and_register(name, None, trace, None, begin, TrainSettings(), home=home, progress=step)
+            try:
+                with console.progress(f"train {name}") as step:
+                    train_and_register(name, None, trace, None, begin, TrainSettings(), home=home, progress=step)
+            except TrainingError as error:
+                console.note(f"{name} is not trained: {error}")
+                continue
             console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
     return begin
 

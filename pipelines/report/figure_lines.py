@@ -12,8 +12,7 @@ NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bo
 
 def training_table(result: Mapping[str, Any]) -> str:
     """What `train` says: the version, and figures of a part that was left out."""
-    lines = [*version_lines(result), details({"validation": result["validation"]})]
-    return "\n".join(lines)
+    return "\n".join(filter(None, [*version_lines(result), details({"validation": result["validation"]})]))
 
 
 def evaluation_table(result: Mapping[str, Any]) -> str:

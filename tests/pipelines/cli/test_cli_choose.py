@@ -27,6 +27,15 @@ def test_a_choice_is_told_with_its_reasons(shell, words):
     assert "stay with fcfs" in told or "run mmfs" in told
 
 
+def test_what_is_too_short_to_learn_from_compares_those_that_need_no_forecasts(shell, run, tmp_path):
+    """It says what is not trained, and no longer to add the option that was given."""
+    shell.home = tmp_path / "home"
+    window = ("--from", "2024-01-01T04:00:00Z", "--windows", 2, "--jobs", 1)
+    done = shell.works("choose", "--trace", run.trace, "--pools", run.pools, *window, "--policies", "mmfs,sia", "--train")
+    assert "job-duration is not trained" in done.err and "bring a longer trace" in done.err
+    assert "mmfs" in done.out and "sia" not in done.out and "--train" not in done.err
+
+
 def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "unknown policy siaa; did you mean sia" in shell.refuses(*words, "--policies", "siaa")
     assert "unknown policy nobody" in shell.refuses(*words, "--now", "nobody")
@@ -44,6 +53,13 @@ def test_worth_of_forecasts(shell, trial):
     assert "EUR" in shell.works(*words, "--policies", "ssf", "--price", "2").out
     assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
     assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")
+
+
+def test_where_exact_forecasts_gain_nothing_none_is_named_to_improve(shell, run):
+    """One pool lends to nobody."""
+    words = ("worth", "--trace", run.trace, "--gpus", 40, "--from", run.trained_until, "--jobs", 1, "--seeds", 1)
+    told = shell.works(*words, "--policies", "sia").out
+    assert "no forecast is worth improving" in told and "first" not in told
 
 
 def test_worth_goes_by_settings_that_are_given(shell, trial):
