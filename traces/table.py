@@ -405,7 +405,7 @@ def _open_notes(trace: Trace) -> tuple[str, ...]:
     if trace.known_after_s:
         notes.append(f"known_after_s: an end counts from {trace.known_after_s:g} s later on; until then the job runs")
     if count := int(plain.sum()):
-        notes.append(f"gpus: 0 in {count:,} of {len(trace):,} jobs: forecasts and replays leave them out")
+        notes.append(f"gpus: 0 in {count:,} of {len(trace):,} jobs: forecasts of GPUs and replays leave them out")
     return tuple(notes)
 
 

@@ -17,7 +17,8 @@ def training_table(result: Mapping[str, Any]) -> str:
 
 def evaluation_table(result: Mapping[str, Any]) -> str:
     """What `evaluate` says: a line a figure."""
-    head = f"{result['predictor']} {result['version']}"
+    version = "trained anew for each stretch" if result["version"] is None else result["version"]
+    head = f"{result['predictor']} {version}"
     if "window" in result:
         head += f" on {result['window']['from']} to {result['window']['until']}"
     found = {name: value for name, value in result.items() if name not in NOT_TOLD and not isinstance(value, bool)}

@@ -160,13 +160,15 @@ def details(figures: Mapping[str, Any], indent: str = "") -> str:
             lines += [f"{indent}{key}", details(value, indent + "  ")] if value else []
         elif isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
             lines += [f"{indent}{key}", *(details(one, indent + "  ") for one in value)]
-        elif isinstance(value, float):
-            lines.append(f"{indent}{key:<24} {value:.4g}")
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            lines.append(f"{indent}{key:<24} {', '.join(map(str, value))}")
+            lines.append(f"{indent}{key:<24} {', '.join(map(_shown, value))}")
         elif value is not None:
-            lines.append(f"{indent}{key:<24} {value}")
+            lines.append(f"{indent}{key:<24} {_shown(value)}")
     return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def version_lines(result: Mapping[str, Any]) -> list[str]:

@@ -177,7 +177,7 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
 
 @pytest.mark.parametrize("frozen_from", [1, 5_000])
 def test_what_a_run_leaves_is_collected(workload, monkeypatch, frozen_from):
-    """Thousands of runs train a scheduler: what is left of one goes by itself, what is left of a large one at the next."""
+    """Thousands of runs train a scheduler: what one leaves goes by itself, what a large one leaves at the next."""
 
     class Cyclic:
         lane = staticmethod(lambda job: 0)

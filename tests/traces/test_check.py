@@ -82,7 +82,7 @@ def test_a_run_time_is_missing_only_where_the_job_has_not_ended(csv_file):
     assert read.notes == (
         "duration: empty in 2 of 3 jobs, which had not ended (1 running, 1 waiting): they count as arrivals, replays "
         "leave them out",
-        "gpus: 0 in 1 of 3 jobs: forecasts and replays leave them out",
+        "gpus: 0 in 1 of 3 jobs: forecasts of GPUs and replays leave them out",
     )
     with pytest.raises(TraceError, match="row 3, column duration: a value is needed where end_time has one"):
         read_trace(csv_file("1,p,0,,1,,,\n2,p,0,,1,5,9,\n", header=header))

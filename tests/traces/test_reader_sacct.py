@@ -66,7 +66,7 @@ def test_jobs_that_run_or_wait_or_ask_for_cores_alone_are_jobs_too():
     ]
     told = "duration: empty in 9 of 17 jobs, which had not ended (1 running, 8 waiting): they count as arrivals, "
     assert f"{told}replays leave them out" in trace.notes
-    assert "gpus: 0 in 1 of 17 jobs: forecasts and replays leave them out" in trace.notes
+    assert "gpus: 0 in 1 of 17 jobs: forecasts of GPUs and replays leave them out" in trace.notes
 
 
 def test_what_jobs_ask_for_is_told(written):

@@ -113,7 +113,7 @@ def test_names_of_a_trace_cannot_break_its_page(shell, csv):
 def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_in_silence(shell):
     sources = sorted((FIXTURES / "sacct" / "partitions").iterdir())
     answer = shell.works("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
-    assert "  gpus: 0 in 1 of 17 jobs: forecasts and replays leave them out" in answer.err.splitlines()
+    assert "  gpus: 0 in 1 of 17 jobs: forecasts of GPUs and replays leave them out" in answer.err.splitlines()
     total = shell.json("trace", "describe", "jobs.csv")["total"]
     assert {name: total[name] for name in ("jobs", "running", "waiting", "without_gpus")} == {
         "jobs": 17, "running": 1, "waiting": 8, "without_gpus": 1,

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from jobcast.features.queue_state import Queue
+from jobcast.pipelines.report.figure_lines import evaluation_table
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import Shell
 from tests.pipelines.lifecycle.test_size_predictors import Quiet
@@ -54,6 +55,7 @@ def test_training_anew_each_week_needs_no_version_and_keeps_none(words, trace):
     asked = ("evaluate", "queue-wait", "--trace", trace, "--from", UNTIL, "--retrain", "weekly", "--no-paper-recipe")
     told = words.json(*asked)
     assert (told["n"], told["version"], told["trained"]["until"]) == (300, None, [UNTIL, "2021-05-22T00:00:00Z"])
+    assert evaluation_table(told).startswith("queue-wait trained anew for each stretch on 2021-05-15")
     assert set(told["baselines"]) == {"pool_median"}
     listed = words.json("models", "list")
     assert {one["version"] for one in listed["models"] if one["name"] == "queue-wait"} == {1, 2}

@@ -43,7 +43,12 @@ def test_a_registry_that_cannot_be_written_spoils_no_backtest(tmp_path, monkeypa
 
 
 def test_lists_of_figures_are_lines_of_their_own():
-    told = {"backtests": [{"trace": "week", "gains": [{"ratio": 2.0}]}], "aliases": ["a", "b"], "none": []}
+    told = {
+        "backtests": [{"trace": "week", "gains": [{"ratio": 2.0}]}],
+        "aliases": ["a", "b"],
+        "none": [],
+        "interval": [1 / 3, 2.0],
+    }
     assert details(told).splitlines() == [
         "backtests",
         "  trace                    week",
@@ -51,4 +56,5 @@ def test_lists_of_figures_are_lines_of_their_own():
         "    ratio                    2",
         "aliases                  a, b",
         "none                     ",
+        "interval                 0.3333, 2",
     ]
