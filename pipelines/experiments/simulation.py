@@ -28,6 +28,7 @@ from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines, fidelity_line
+from jobcast.pipelines.report.formatting import duration
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import PolicySpec, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
@@ -335,8 +336,9 @@ def figures_table(result: Mapping[str, Any]) -> str:
         if key in left_out or value is None:
             continue
         # Large figures need no decimals: they get separators instead.
-        shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
-        lines.append(f"{key:<22} {shown:,.0f}" if isinstance(shown, float) else f"{key:<22} {shown}")
+        small = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
+        shown = f"{small:,.0f}" if isinstance(small, float) else f"{small}"
+        lines.append(f"{key:<22} {shown}{_in_words(key, value)}")
     if result.get("models"):
         lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
     if result.get(FIDELITY):
@@ -345,6 +347,20 @@ def figures_table(result: Mapping[str, Any]) -> str:
         lines.append("warning: training data of a model reach into this window (--allow-overlap)")
     lines += [f"warning: {line}" for line in trust_lines(result)]
     return "\n".join(lines)
+
+
+UNITS_S = {"_s": 1.0, "_min": 60.0}
+"""By how the names of figures end, in seconds."""
+LONG_S = 600.0
+"""From here on people count in other units than JSON does."""
+
+
+def _in_words(key: str, value: object) -> str:
+    """A length of time in hours or days, where it is long."""
+    unit_s = next((unit_s for end, unit_s in UNITS_S.items() if key.endswith(end)), 0.0)
+    if not isinstance(value, int | float) or abs(value) * unit_s < LONG_S:
+        return ""
+    return f" ({duration(value * unit_s)})"
 
 
 def fidelity_told(log: RunLog, *, warmup_until_s: float | None = None, by_s: float = math.inf) -> dict[str, Any]:

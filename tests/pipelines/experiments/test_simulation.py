@@ -38,6 +38,17 @@ def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
     assert "mean_jct_s" not in figures_table(told)
 
 
+def test_people_read_long_times_in_hours_and_days():
+    told = {"mean_jct_s": 22446.0, "mean_wait_s": 30.0, "slowdown_total_min": 4320.0, "utilization": 9e3, "seed": 700}
+    assert figures_table(told).splitlines() == [
+        "mean_jct_s             22,446 (6.24 h)",
+        "mean_wait_s            30",
+        "slowdown_total_min     4,320 (3.00 d)",
+        "utilization            9,000",
+        "seed                   700",
+    ]
+
+
 def test_a_warm_up_must_leave_a_job(small):
     assert warmup_end(small, 0.0) is None
     assert warmup_end(small, 1.0) == 86400.0
