@@ -41,23 +41,25 @@ def main():
     parser.add_argument("--shares", default="0,0.05,0.2")
     parser.add_argument("--ways", default="ignore,move,replicate,both")
     parser.add_argument("--set", dest="settings", action="append", default=[])
-    parser.add_argument("--runs", type=Path, default=Path("stragglers.jsonl"))
+    parser.add_argument("--runs", type=Path, help="where runs are kept; those that are there are not made again")
     told = parser.parse_args()
     settings = dict(one.split("=", 1) for one in told.settings)
-    shares, ways = told.shares.split(","), told.ways.split(",")
+    shares, ways, runs = told.shares.split(","), told.ways.split(","), on_file(told.runs)
     for draw in told.draws.split(","):
         scenario = None
         for share, way in product(shares, ways):
             key = key_of(told, settings, draw, share, way)
-            if key not in on_file(told.runs):
+            if key not in runs:
                 scenario = scenario or drawn(int(draw), told.jobs, told.gpus)
                 how = {"stragglers": share, "slow_servers": way, **settings}
                 made = simulate_tasks(scenario, "mlf_h", how, None, seed=int(draw))
                 row = {**figures(made.log), "used_h": made.log.columns["used_gpu_s"].sum() / 3600.0}
                 kept = {name: row[name] for name in ("mean_jct_s", "deadline_ratio", "used_h")}
-                with told.runs.open("a") as file:
-                    file.write(json.dumps([key, {**kept, "cpu_s": made.cpu_s}]) + "\n")
-    tell(on_file(told.runs), told, settings, shares, ways)
+                runs[key] = {**kept, "cpu_s": made.cpu_s}
+                if told.runs:
+                    with told.runs.open("a") as file:
+                        file.write(json.dumps([key, runs[key]]) + "\n")
+    tell(runs, told, settings, shares, ways)
 
 
 def key_of(told, settings, draw, share, way):
@@ -67,7 +69,7 @@ def key_of(told, settings, draw, share, way):
 
 def on_file(path):
     """Figures of runs by key."""
-    return dict(json.loads(line) for line in path.read_text().splitlines()) if path.exists() else {}
+    return dict(json.loads(line) for line in path.read_text().splitlines()) if path and path.exists() else {}
 
 
 def drawn(seed, jobs, gpus):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.questions import Question
+from jobcast.domain.suggestions import did_you_mean
 from jobcast.models.predictors import OURS, PREDICTORS, answers_of
 from jobcast.pipelines.experiments.forecast_specs import check_known
 
@@ -33,7 +34,7 @@ LIVES: Mapping[Question, str] = {
 def life_of(name: str) -> "type[Life[Any]]":
     """The life of a predictor by its name. Raises ConfigError where there is no such predictor."""
     if name not in PREDICTORS:
-        raise ConfigError(f"{name!r} is no predictor; choose from {', '.join(PREDICTORS)}")
+        raise ConfigError(f"{name!r} is no predictor; {did_you_mean(name, PREDICTORS)}known: {', '.join(PREDICTORS)}")
     module, _, life = LIVES[answers_of(name)].partition(":")
     # Places are text so that a stage of one predictor depends on the code of its own alone; see stages.code.
     found: type[Life[Any]] = getattr(import_module(f"{__name__}.{module}"), life)
