@@ -1,12 +1,14 @@
 """Features of a queue: worked out by hand, blind to the future, the same for training and serving."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.features.queue_state import Queue, queue_columns, queue_rows, sums_before
+from jobcast.features.queue_state import RECENT_S, Moment, Queue, queue_columns, queue_rows, sums_before
 from jobcast.features.wait_rows import WaitRows, instants
 from jobcast.traces.readers.queue_snapshots import AHEAD
 from jobcast.traces.table import Trace
@@ -151,3 +153,51 @@ def test_what_had_not_started_by_an_instant_had_waited_until_then():
     assert rows.log_wait(1100.0) == pytest.approx(np.log10([300.0, 1.0, 1000.0]))
     assert rows.log_wait(200.0) == pytest.approx(np.log10([100.0, 1.0, 100.0]))
     assert rows.log_wait() == pytest.approx([np.log10(300.0), 0.0, np.inf])
+
+
+@pytest.mark.parametrize(
+    ("submit_s", "start_s", "step_s"),
+    [
+        ([0.0], [np.inf], 2000.0),  # five hundred instants in 1e6 s
+        ([1.1e6] * 1000, [np.inf] * 1000, 6000.0),  # 150,000 rows of 1,000 jobs that wait for 9e5 s of it
+        ([0.0] * 1000, [1.75e6] * 1000, 5000.0),  # before it nobody is asked about
+        ([0.0] * 500 + [1.1e6] * 1000, [5e5] * 500 + [np.inf] * 1000, 6000.0),  # who started before it costs nothing
+    ],
+)
+def test_the_grid_is_as_fine_as_its_instants_and_rows_allow(submit_s, start_s, step_s):
+    queue = SimpleNamespace(submit_s=np.array(submit_s), start_s=np.array(start_s))
+    first = -(-1e6 // step_s) * step_s
+    assert instants(queue, False, 1e6, 2e6).tolist() == np.arange(first, 2e6, step_s).tolist()
+
+
+def test_windows_of_instants_hold_their_beginning_and_not_their_end():
+    seen = SimpleNamespace(seen_s=np.array([20.0, 10.0, 20.0, 30.0, 9.0]))
+    assert instants(seen, True, 10.0, 30.0).tolist() == [10.0, 20.0]
+    trace = queued_trace([(0.0, None, None)])
+    rows = WaitRows.of(trace, 0.0, 1000.0)
+    assert rows.at_s.tolist() == [0.0, 300.0, 600.0, 900.0]
+    assert rows.between(300.0, 900.0).at_s.tolist() == [300.0, 600.0]
+    none = WaitRows.of(trace, 5.0, 5.0)
+    assert none.X.shape == (0, len(COLUMNS))
+    assert [len(getattr(none, name)) for name in ("job", "at_s", "start_s", "account", "weight")] == [0] * 5
+
+
+def test_what_happens_at_the_instant_itself_has_happened_and_ten_days_ago_is_long_ago():
+    at_s = 20 * DAY_S
+    rows = [
+        (0.0, at_s - RECENT_S - 5.0, 5.0),  # ended ten days ago
+        (0.0, at_s - RECENT_S - 5.0, 6.0),
+        (0.0, at_s - RECENT_S, 11 * DAY_S),  # runs, started ten days ago
+        (0.0, at_s - RECENT_S + 1.0, 9 * DAY_S),
+        (0.0, at_s - 9.0, 9.0),
+        (0.0, at_s, 9.0),
+        (0.0, at_s + 1.0, 9.0),
+        (at_s, None, None),
+        (at_s + 1.0, None, None),
+    ]
+    queue = Queue.of(queued_trace(rows))
+    near = queue.near(at_s)
+    assert (queue.pending(at_s).tolist(), near.tolist()) == ([6, 7], [*range(1, 8)])
+    moment = Moment.of(queue.among(near), at_s)
+    shown = (moment.waiting, moment.running, moment.begun, moment.ended)
+    assert [near[one].tolist() for one in shown] == [[6, 7], [2, 5], [3, 4, 5], [1, 3, 4]]
