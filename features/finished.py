@@ -17,9 +17,9 @@ from jobcast.features.durations import (
     group_keys,
 )
 
-FIRST_GROUPS = 256
+ROOM_FOR_GROUPS = 256
 """Groups that there is room for at first; room doubles."""
-FIRST_JOBS = 1024
+ROOM_FOR_JOBS = 1024
 """Jobs that there is room for at first; room doubles."""
 FINISHED, STARTED = slice(0, 4), slice(5, 8)
 """Columns of the state that grow with the jobs that have finished, and that have started."""
@@ -55,7 +55,7 @@ class DurationTracker:
         self._edges_s = edges_s(horizons_min)
         self._n_columns = len(duration_columns(horizons_min))
         self._numbers: dict[Key, int] = {}
-        self._state = list(empty_state(FIRST_JOBS, FIRST_GROUPS))
+        self._state = list(empty_state(ROOM_FOR_JOBS, ROOM_FOR_GROUPS))
         self._history: History | None = None
         self._running: dict[str, int] = {}  # job id -> number of its start
         self._starts = 0  # that have been taken in, those after a stop among them

@@ -346,7 +346,7 @@ def feature_rows(
     """Feature rows of one pool, shape (T, H, N_COLUMNS), for ascending ticks; see `arrivals.arrival_features`."""
     rows = np.empty((ticks_s.size, horizons_s.size, N_COLUMNS))
     running, expected_s = np.empty(start_s.size, np.int64), np.empty(start_s.size)
-    marks, mean_s = np.zeros(N_MARKS, np.int64), np.full(1, FALLBACK_DURATION_S)
+    marks, mean_s = np.zeros(N_MARKS, np.int64), np.array([FALLBACK_DURATION_S])
     for i in range(ticks_s.size):
         _future_completions(
             rows[i], start_s, end_s, completion_s, completion_duration_s, ticks_s[i], horizons_s, running, expected_s,

@@ -69,7 +69,8 @@ def load_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLik
 
 
 _WINDOWS = (np.array(MAXIMA, np.int64), np.array(MEANS, np.int64), np.array(PERIODS_S))
-_FIRST_STARTS = 64
+ROOM = 2
+"""How many times the starts so far there is room for: growing costs as much a start, however many there are."""
 
 
 class InstantFeatures:
@@ -125,13 +126,12 @@ class _Running:
 
     def __init__(self, kernels: Any) -> None:
         self.at_s = -np.inf
-        marks, mean_s = np.zeros(kernels.N_MARKS, np.int64), np.full(1, kernels.FALLBACK_DURATION_S)
-        running: Ints = np.empty(_FIRST_STARTS, np.int64)
-        self.state: tuple[Ints, Floats, Ints, Floats] = (running, np.empty(_FIRST_STARTS), marks, mean_s)
+        marks, mean_s = np.zeros(kernels.N_MARKS, np.int64), np.array([kernels.FALLBACK_DURATION_S])
+        self.state: tuple[Ints, Floats, Ints, Floats] = (np.array([], np.int64), np.array([]), marks, mean_s)
 
     def make_room(self, starts: int) -> None:
         """For that many."""
         running, expected_s, marks, mean_s = self.state
         if starts > len(running):
             # Contents beyond the mark mean nothing, so that what resize repeats does no harm.
-            self.state = (np.resize(running, 2 * starts), np.resize(expected_s, 2 * starts), marks, mean_s)
+            self.state = (np.resize(running, ROOM * starts), np.resize(expected_s, ROOM * starts), marks, mean_s)

@@ -140,17 +140,17 @@ def queued_s(log: RunLog) -> Floats:
         open_spans = np.cumsum(np.where(order < len(spans), 1, -1))[:-1]
         np.add.at(between_s, job[:-1], np.where((open_spans == 0) & (job[1:] == job[:-1]), np.diff(at_s), 0.0))
         first = np.concatenate([[True], job[1:] != job[:-1]])
-        begin_s[job[first]], last_s[job[np.roll(first, -1)]] = at_s[first], at_s[np.roll(first, -1)]
+        last = np.roll(first, -1)
+        begin_s[job[first]], last_s[job[last]] = at_s[first], at_s[last]
     return np.maximum(begin_s - log.submit_s, 0.0) + between_s + np.maximum(log.end_s - last_s, 0.0)
 
 
-def held_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
-    """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
+def held_gpu_s(log: RunLog, begin_s: float, end_s: float) -> float:
+    """GPU-seconds held in [begin_s, end_s]."""
     spans = log.spans
     # Spans outside of the stretch clip to nothing.
     held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
-    gpus = spans.gpus if of is None else spans.gpus * of[spans.job]
-    return float(held_s @ gpus)
+    return float(held_s @ spans.gpus)
 
 
 def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:

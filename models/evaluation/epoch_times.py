@@ -127,7 +127,7 @@ def _scaled(known: ProfiledJob, asked: Places) -> Floats:
     size = np.log(asked.batch_size)[:, None] - np.log(at.batch_size)
     gpus = np.log(asked.gpus)[:, None] - np.log(at.gpus)
     # Other types are infinitely far.
-    distance = np.hypot(size, gpus) + np.where(asked.kind[:, None] == at.kind, 0.0, np.inf)
+    distance = np.where(asked.kind[:, None] == at.kind, np.hypot(size, gpus), np.inf)
     row = np.argmin(distance, axis=1)
     seconds: Floats = known.epoch_s[row] * at.gpus[row] / asked.gpus
     return seconds

@@ -141,7 +141,7 @@ INT_COLUMNS = frozenset(
     ["option", "may_become", "algorithm", "gpus", "task_of", "edge_of", "job_of", "edge_from", "edge_to", "server_of"]
 )
 """Columns of jobs and servers that hold whole numbers."""
-BY_TASK_INTS = {"gpu_of": QUEUED, "copy_of": QUEUED, "last_server": -1, "factor_slot": -(2**62)}
+BY_TASK_INTS = {"gpu_of": QUEUED, "copy_of": QUEUED, "last_server": -1, "factor_slot": np.iinfo(np.int64).min}
 BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "turned", "active")
 STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
 """Columns of the state that hold whole numbers."""

@@ -20,7 +20,7 @@ from jobcast.features.durations import (
     duration_rows,
     group_counts,
 )
-from jobcast.features.finished import FIRST_GROUPS, FIRST_JOBS, DurationTracker
+from jobcast.features.finished import ROOM_FOR_GROUPS, ROOM_FOR_JOBS, DurationTracker
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.table import Trace
 
@@ -296,7 +296,7 @@ def test_catches_up_with_a_run():
 
 def test_there_is_room_for_many_groups():
     tracker = DurationTracker(HORIZONS_MIN)
-    pools = [f"p{i}" for i in range(FIRST_GROUPS)]
+    pools = [f"p{i}" for i in range(ROOM_FOR_GROUPS)]
     for i, pool in enumerate(pools):
         tracker.add(ended(i, float(i), 30.0, pool))
     rows = tracker.rows([Job(900 + i, str(i), pool, 1e4, 1) for i, pool in enumerate(pools)])
@@ -306,14 +306,14 @@ def test_there_is_room_for_many_groups():
 
 def test_there_is_room_for_many_jobs():
     """Rows one by one as those of the whole trace, beyond the jobs and groups that there is room for at first."""
-    count = FIRST_JOBS + 100
+    count = ROOM_FOR_JOBS + 100
     made = trace([row(60 * i, 50 + 7 * (i % 90), user=f"u{i % 300}", tag="x") for i in range(count)])
     jobs, run_s = made.to_jobs()
     history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.known_s, run_s))
     history.advance(jobs[-1].submit_s)
     tracker = DurationTracker(HORIZONS_MIN)
     tracker.catch_up(history)
-    assert len(tracker.started) >= FIRST_JOBS
+    assert len(tracker.started) >= ROOM_FOR_JOBS
     assert np.array_equal(tracker.row(jobs[-1]), duration_rows(made, HORIZONS_MIN)[-1], equal_nan=True)
 
 

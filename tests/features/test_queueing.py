@@ -5,8 +5,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.features.durations import duration_rows
-from jobcast.features.queueing import queued, shows_queues
+from jobcast.features.durations import duration_columns, duration_rows
+from jobcast.features.queueing import in_queues, queued, shows_queues
 from jobcast.traces.table import Trace
 
 HORIZONS = (5, 60)
@@ -40,6 +40,24 @@ def test_without_a_load_that_is_named_pools_have_a_ninth_more_than_they_use():
     trace = trace_of([0.0, 0.0, 100.0, 100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
     assert queued(trace).start_s.tolist() == [0.0, 60.0, 100.0, 100.0]
     assert queued(trace, load=1.9).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
+
+
+def test_time_counts_from_the_first_submission_and_what_has_not_ended_runs_to_the_last():
+    trace = trace_of([1000.0, 1000.0, 1100.0, 1100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
+    assert queued(trace, load=0.5).start_s.tolist() == [1000.0, 1060.0, 1100.0, 1100.0]
+    assert queued(trace, load=1.0).start_s.tolist() == [1000.0, 1060.0, 1100.0, 1110.0]
+    open_ = trace_of([20.0, 50.0, 100.0], [1, 1, 1], [None, 10.0, 1.0])
+    assert queued(open_, load=1.0).start_s.tolist() == [20.0, 100.0, 100.0]
+
+
+def test_who_like_the_last_one_started_later_than_it_came_is_in_a_queue():
+    start = np.array([1.0, 1.0, 1.0, 2.0, np.nan, np.nan])
+    arrival = np.array([1.0, 1.0 + 1e-7, 1.0 + 1e-5, 1.5, np.nan, 1.0])
+    columns = duration_columns(HORIZONS)
+    rows = np.zeros((6, len(columns)))
+    rows[:, columns.index("pool_width log since start s")] = start
+    rows[:, columns.index("pool log since like s")] = arrival
+    assert in_queues(rows, HORIZONS).tolist() == [False, False, True, True, False, True]
 
 
 def test_pools_do_not_wait_for_one_another():

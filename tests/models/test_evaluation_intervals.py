@@ -1,4 +1,7 @@
+from types import SimpleNamespace
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from jobcast.models.evaluation.intervals import (
     days_of,
     duration_groups,
     interval,
+    mean_durations_min,
     sums_by_day,
 )
 
@@ -64,6 +68,12 @@ def test_pools_by_how_long_their_jobs_run():
     mean_min = {"a": 5.0, "b": 5.1, "c": 60.0, "d": 60.1, "e": 720.0, "f": 720.1}
     groups = {"<=5min": ("a",), "5-60min": ("b", "c"), "60-720min": ("d", "e"), ">720min": ("f",)}
     assert duration_groups([*"abcdef", "unknown"], mean_min) == groups
+
+
+def test_a_pool_s_mean_is_of_the_jobs_that_ended():
+    jobs, ended = pl.DataFrame({"pool": ["b", "a", "a", "a"]}), np.array([True, True, True, False])
+    trace = SimpleNamespace(jobs=jobs, ended=ended, duration_s=np.array([30.0, 60.0, 180.0, np.nan]))
+    assert mean_durations_min(trace) == {"a": 2.0, "b": 0.5}
 
 
 @given(st.integers(1, 30), st.integers(1, 20), st.integers(0, 99))
@@ -125,3 +135,13 @@ def test_intervals_hold_the_figures_that_they_are_of(rows):
         low, high = told[name]
         assert low < figure < high, name
     assert arrival_intervals(arrives, probability, 0.5, 0.2, tick_s, 0, 0) == {}
+
+
+def test_a_chance_at_a_threshold_is_declared_and_passes():
+    arrives, chances, tick_s = np.arange(10) % 2 == 0, np.full(10, 0.5), np.arange(10) * DAY_S
+    low, at, high = (arrival_intervals(arrives, chances, one, one, tick_s, 50, 0) for one in (0.4, 0.5, 0.6))
+    assert low == at != high
+    assert (at["recall"], at["miss_rate"], high["freed_idle_share"]) == ([1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
+    days = DayDraws(tick_s, 50)
+    sure = days.ece(arrives, np.ones(10))  # a chance of 1 belongs to the last bin
+    assert sure == pytest.approx(1.0 - days.ratio(arrives, np.ones(10)))

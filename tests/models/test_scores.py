@@ -31,9 +31,15 @@ def test_calibration_error_by_hand():
     assert error == pytest.approx((0.1 + 0.05 + 2 * abs(0.51 - 0.5)) / 4)
 
 
+def test_a_sure_forecast_belongs_to_the_last_bin():
+    told = scores.reliability(np.array([True, True, False]), np.array([0.9, 0.95, 1.0]))
+    assert [(one["n"], one["observed"]) for one in told] == [(1, 1.0), (2, 0.5)]
+
+
 def test_coverage_by_hand():
     figures = scores.coverage(np.array([0.0, 8.0, 2.0, 0.0]), np.array([0.0, 4.0, 4.0, 2.0]))
     assert figures == {"coverage": 0.75, "coverage_nonzero": 0.5, "over": 1.0, "missed": 0.4}
+    assert scores.coverage(np.array([1.0, 8.0]), np.array([2.0, 4.0]))["coverage_nonzero"] == 0.5
 
 
 def test_bins_by_hand():
@@ -43,6 +49,8 @@ def test_bins_by_hand():
     # Forecasts 0, 1 (the longer of equals), 1, 0: the last one falls short.
     assert figures["accuracy"] == 0.5
     assert figures["under_predicted"] == 0.25
+    assert figures["ece"] == pytest.approx((0.4 + 0.4 + 0.2 + 0.7) / 4)  # each in a bin of its own
+    assert scores.bin_rule_scores(truth, np.array([0, 0, 1, 0]), ["short", "middle", "long"])["accuracy"] == 0.75
     assert figures["log_loss"] == pytest.approx(-np.log([0.6, 0.4, 0.8, 0.2]).mean())
     assert figures["macro_f1"] == pytest.approx((0.5 + 2 / 3 + 0.0) / 3)
     assert figures["by_bin"]["long"] == {"n": 1, "precision": None, "recall": 0.0, "f1": 0.0}

@@ -140,6 +140,8 @@ def test_utilization_over_time_by_hand():
     begins, shares = utilization_over_time(LOG, 10.0)
     assert begins.tolist() == [0, 10, 20, 30]
     assert shares == pytest.approx(np.array([20, 40 + 10, 10 + 16, 10]) / 60)
+    later = replace(LOG, submit_s=LOG.submit_s + 5.0)  # steps are counted from the first submission
+    assert utilization_over_time(later, 10.0)[0].tolist() == [5, 15, 25, 35]
 
 
 SPANS = st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 20), st.integers(1, 4), st.integers(0, 1))
@@ -283,6 +285,9 @@ def test_a_promise_is_kept_to_the_tolerance_of_instants():
     found = figures(replace(log, columns={**log.columns, "worst_case_end_s": told_s}))
     assert [found[f"promises_{name}"] for name in ("made", "kept", "remade", "broken")] == [3, 2, 0, 1]
     assert found["worst_case_over_jct_p50"] == pytest.approx(20 / 20)
+    # Promised 15 s of 10 and 5 of 2; of a job that took no time there is no ratio.
+    later = replace(alone_log([5, 5, 5], [15, 7, 5], [1, 1, 0]), columns={"worst_case_end_s": np.array([20.0, 10, 9])})
+    assert figures(later)["worst_case_over_jct_p50"] == pytest.approx((15 / 10 + 5 / 2) / 2)
 
 
 def test_contention_is_never_below_one():
@@ -321,6 +326,13 @@ def test_unfairness_against_processor_sharing_by_hand():
     assert found["unfairness_p99_pct"] == pytest.approx(99.0)  # of 0, 50 and 100
     longer = replace(log, columns={"contention_events": events, "work_s": np.array([20.0, 40.0, 0.5, 0.0, 10.0])})
     assert figures(longer)["unfairness_mean_pct"] == pytest.approx(100 / 3)
+
+
+def test_unfairness_by_sharing_counts_from_the_submission():
+    """Shared out equally, a would have run for 8 of its 10 s, b for 20 of its 10; c took no time of none."""
+    log = replace(alone_log([2, 2, 2], [12, 12, 2], [10, 10, 0]), columns={"shared_end_s": np.array([10.0, 22.0, 2.0])})
+    found = figures(log)
+    assert found["unfairness_mean_pct_by_sharing"] == pytest.approx(25 / 2)
 
 
 def test_unfairness_over_time_by_hand():
@@ -428,6 +440,7 @@ def test_fidelity_counts_who_has_both_starts_and_as_of_an_instant_who_had_starte
     # By 15 the third had not started yet, and of the fourth (at 22 here) it is known that it is 5 s late at least.
     early = fidelity(log, ALL, by_s=15.0)
     assert (early["n"], early["p90"]) == (2, pytest.approx(0.9 * 5 / 60))
+    assert fidelity(log, ALL, by_s=10.0)["n"] == 2  # who starts at the instant has started
     assert fidelity(LOG, ALL) is None
     assert fidelity(recorded(*[np.nan] * 4), ALL) is None
     assert fidelity(replace(log, trace_submit_s=log.submit_s), ALL) is None

@@ -71,6 +71,16 @@ def test_what_is_held_since_when_is_known():
     assert (again.cluster.running[0].start_s, again.held_s(0)) == (5.0, 55.0)
     assert again.run().end_s(0) == 60.0 + 100.0 - 55.0
     assert again.end_s(1) == 60.0 + 137.0  # waited since 40 s, starts as soon as the policy is asked
+    assert again.log().spans.node.tolist() == [-1, -1]  # known by number alone
+
+
+@pytest.mark.parametrize(("done", "stage"), [(39.9, 0), (40.0, 1), (40.1, 1)])
+def test_a_job_that_has_done_a_stage_is_at_the_next(done, stage):
+    jobs, cluster = elastic_cases.jobs_of([(0.0, 100.0, 4)], stages={0: [(0.4, 4), (1.0, 2)]}), np.array([8.0])
+    law = Speedup(jobs, jobs.size_s)
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(cluster))
+    Simulation(workload, elastic_cases.policies()["elastic_fifo"], law=law).begin(500.0, {0: Stand(done)})
+    assert law.stage[0] == stage
 
 
 def test_who_has_done_something_and_holds_nothing_was_stopped_once():
@@ -99,7 +109,7 @@ def test_jobs_that_scale_are_in_the_phase_of_their_work():
     jobs = [Job(at, f"{at}", "all", 0.0, 1, preemptible=True) for at in range(2)]
     workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [Pool("all", 2)])
     run = Simulation(workload, make_policy("pollux"), law=Goodput(works))
-    run.begin(50.0, {0: Stand(140.0, Grant(1)), 1: Stand(120.0)})
+    run.begin(50.0, {0: Stand(140.0, Grant(1)), 1: Stand(100.0)})
     assert run.law.next_s() == 50.0 + 160.0 / 2.0
     assert [run.law.phase[seq] for seq in range(2)] == [1, 1]
     assert run.run().over

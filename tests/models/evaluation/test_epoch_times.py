@@ -26,6 +26,18 @@ def test_rules_by_hand():
     known, asked = job.at(np.array([0, 1, 2])), job.at(np.array([3])).places
     assert BASELINES["linear"](known, asked).tolist() == [12.5]
     assert BASELINES["nearest"](known, asked).tolist() == [15.0]
+    # Twice the GPUs are nearer than a quarter of the batch size.
+    rows = [("A", 16, "t4", 2, 50.0), ("A", 64, "t4", 1, 44.0), ("A", 64, "t4", 2, 1.0)]
+    job = jobs_of(profile_table(rows))[0]
+    asked = (job.places.batch_size == 64) & (job.places.gpus == 2)
+    assert BASELINES["nearest"](job.at(np.flatnonzero(~asked)), job.places.at(asked)).tolist() == [22.0]
+
+
+def test_a_rule_that_is_right_has_no_error_and_nothing_is_drawn_unless_asked_for():
+    jobs = jobs_of(profile_table([("A", 16, "t4", gpus, 64.0 / gpus) for gpus in (1, 2, 4, 8, 16)]))
+    told = score_epoch_times(jobs, lambda name: EpochTime.untrained())
+    assert told["baselines"]["linear"] == pytest.approx(0.0)
+    assert told.get("random_points") is None
 
 
 def test_figures_add_up():

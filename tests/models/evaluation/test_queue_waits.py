@@ -1,12 +1,18 @@
 """Figures of pending jobs' waits, worked out by hand."""
 
+from dataclasses import fields
 from math import inf
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from jobcast.models.evaluation.queue_waits import WaitScores, points, wait_figures
-from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S
+from jobcast.features.queue_state import queue_columns
+from jobcast.features.wait_rows import WaitRows
+from jobcast.models.evaluation import queue_waits
+from jobcast.models.evaluation.queue_waits import PLAIN, WaitScores, fold_figures, plain_l1, points, wait_figures
+from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S, Fold
+from jobcast.models.queue_wait import LEVELS as TOLD
 
 LEVELS = [1.0, 2.0, 10.0, 20.0, 40.0, 80.0]
 """Quantiles that are told of every job: the median is 10 s, the bound 40 s."""
@@ -24,16 +30,20 @@ def test_points_by_hand():
     told = points(np.array([100.0, 100.0, 100.0]), np.array([100.0, 250.0, 10.0]))
     assert told["mse_log10"] == pytest.approx((np.log10(2.5) ** 2 + 1.0) / 3)
     assert (told["within_2x"], told["within_3x"], told["median_factor"]) == pytest.approx((1 / 3, 2 / 3, 2.5))
+    ends = points(np.array([2.0, 3.0, 3.5]), np.ones(3))
+    assert (ends["within_2x"], ends["within_3x"]) == (1 / 3, 2 / 3)
 
 
 def test_who_is_at_an_end_of_an_interval_is_in_it():
-    """Waits of 2, 5, 20, 40 and 41 s: the 50 % interval is 2 to 20 s, the bound 40 s; one never started."""
-    figures = wait_figures(scores([2.0, 5.0, 20.0, 40.0, 41.0, inf]), 0.0, draws=0)
-    assert (figures["n"], figures["unknown"], MEDIAN, BOUND) == (5, 1, 2, 4)
-    assert (figures["coverage_50"], figures["coverage_90"]) == pytest.approx((3 / 5, 4 / 5))
-    assert (figures["bound_median_s"], figures["wait_median_s"]) == (40.0, 20.0)
-    assert (figures["groups"]["cpu"]["n"], figures["groups"]["gpu"]["n"]) == (0, 5)
+    """Waits of 1.5 to 41 s: the 50 % interval is 2 to 20 s, the bound 40 s; one never started."""
+    figures = wait_figures(scores([1.5, 2.0, 5.0, 20.0, 40.0, 41.0, inf]), 0.0, draws=0)
+    assert (figures["n"], figures["unknown"], MEDIAN, BOUND) == (6, 1, 2, 4)
+    assert (figures["coverage_50"], figures["coverage_90"]) == pytest.approx((3 / 6, 5 / 6))
+    assert (figures["bound_median_s"], figures["wait_median_s"]) == (40.0, 12.5)
+    assert (figures["groups"]["cpu"]["n"], figures["groups"]["gpu"]["n"]) == (0, 6)
     assert "intervals" not in figures
+    drawn = wait_figures(scores([40.0] * 30), 0.0, draws=20)["intervals"]["all"]
+    assert drawn["coverage_90"] == [1.0, 1.0]
 
 
 def test_groups_are_of_jobs_with_and_without_gpus_and_weeks_count_from_the_first():
@@ -55,7 +65,9 @@ def test_a_rule_has_points_and_a_difference_whose_interval_draws_whole_blocks():
     """
     wait_s = [100.0] * 30 + [10.0] * 50
     blocks = [8] * 30 + [0, 1, 2, 3, 9] * 10
-    figures = wait_figures(scores(wait_s, blocks=blocks, rules={"exact": np.array(wait_s)}), 0.0, draws=400)
+    rules = {"exact": np.array(wait_s), "tenfold": 10.0 * np.array(wait_s)}
+    figures = wait_figures(scores(wait_s, blocks=blocks, rules=rules), 0.0, draws=400)
+    assert figures["against"]["tenfold"]["all"]["mse_log10"] == pytest.approx(30 / 80 - 1.0)
     assert figures["baselines"]["exact"]["mse_log10"] == 0.0
     assert figures["baselines"]["exact"]["groups"]["gpu"]["within_2x"] == 1.0
     against = figures["against"]["exact"]["all"]
@@ -64,3 +76,51 @@ def test_a_rule_has_points_and_a_difference_whose_interval_draws_whole_blocks():
     assert (low, high) == pytest.approx((0.0, 90 / 120))
     assert figures["intervals"]["all"] == {"mse_log10": [low, high], "coverage_90": [1.0 - high, 1.0]}
     assert wait_figures(scores(wait_s), 0.0, draws=400)["intervals"]["all"]["mse_log10"][1] < 0.5 * high + 0.2
+
+
+def rows_of(start_s, at_s, account=None):
+    """Rows of jobs 0, 1, ..., each with the columns 0, 1, ... of its own number more."""
+    jobs = np.arange(len(start_s))
+    X = (jobs[:, None] + np.arange(len(queue_columns()))).astype(np.float32)
+    account = np.zeros(len(jobs), np.int64) if account is None else np.array(account)
+    return WaitRows(X, jobs, np.array(at_s), np.array(start_s), account, np.ones(len(jobs)))
+
+
+def test_rows_of_an_account_and_day_are_a_block_and_waits_are_a_second_at_least():
+    rows = rows_of([10.5, 23.0, 86_415.0, inf], [10.0, 20.0, 86_410.0, 10.0], [0, 0, 0, 1])
+    trace, levels = SimpleNamespace(gpus=np.array([0, 1, 2, 0])), np.tile(LEVELS, (4, 1))
+    found = WaitScores.of(rows, levels, trace, {"a": np.arange(4.0), "b": np.ones(4)})
+    assert found.wait_s.tolist() == [1.0, 3.0, 5.0, inf]
+    assert found.on_gpus.tolist() == [False, True, True, False]
+    assert found.block.tolist() == [0, 0, 1, 2]
+    both = WaitScores.joined([found, WaitScores.of(rows, levels, trace, {"a": np.arange(4.0) + 4.0})])
+    assert {name: rule.tolist() for name, rule in both.rules.items()} == {"a": [*range(8)]}
+    assert {len(getattr(both, one.name)) for one in fields(both) if one.name != "rules"} == {8}
+    assert WaitScores.joined([found]).rules.keys() == {"a", "b"}
+
+
+def test_a_fold_is_scored_as_the_folds_before_it_move_it():
+    """The first fold's bound lay 0.25 too low. Of the last: waits of 10, 100 (the bound) and 200 s, two not over.
+
+    One of them has passed the bound, the other is just at it.
+    """
+    first = Fold(rows_of([10.0] * 3, [0.0] * 3), np.ones((3, len(TOLD))) - 0.25 * (np.arange(len(TOLD)) == BOUND))
+    last = rows_of([10.0, 100.0, 200.0, inf, inf], [0.0, 0.0, 0.0, 0.0, 900.0])
+    forecast = np.tile([0.0, 0.5, 1.0, 1.5, 1.75, 3.0], (5, 1))
+    figures, off = fold_figures([first, Fold(last, forecast)], 1000.0), np.array([0.0, 1.0, np.log10(20.0)])
+    assert (figures["n"], figures["coverage_90"], figures["within_2x"]) == (3, 2 / 4, 1 / 3)
+    assert (figures["mae_log10"], figures["mse_log10"]) == pytest.approx((off.mean(), (off**2).mean()))
+    assert fold_figures([first], 1000.0) == {}
+
+
+def test_the_rule_to_beat_is_lightgbms_l1_on_what_a_job_and_its_snapshot_tell(monkeypatch):
+    def train(X, y, settings, trees, seed, threads, more):
+        assert (known.X[[0, 2]][:, PLAIN] == X).all()
+        assert y.tolist() == [1.0, 2.0]
+        assert (trees, settings.leaves, settings.learning_rate, settings.column_share, seed) == (300, 63, 0.05, 0.5, 7)
+        assert more == {"objective": "l1", "bagging_fraction": 0.7, "bagging_freq": 1}
+        return SimpleNamespace(predict=lambda rows, num_threads: rows[:, 0].astype(float))
+
+    known = rows_of([10.0, 500.0, 100.0], [0.0] * 3)
+    monkeypatch.setattr(queue_waits, "trained_booster", train)
+    assert plain_l1(known, 100.0, known, seed=7).tolist() == [1.0, 10.0, 100.0]
