@@ -265,9 +265,7 @@ def test_a_file_of_results_needs_its_folder(shell, csv):
 
 
 WRONG_TRAINING = {
-    (
-        "regimes",
-    ): "'regimes' is no predictor; did you mean regime? known: will-jobs-arrive, new-load,",
+    ("regimes",): "'regimes' is no predictor; did you mean regime? known: will-jobs-arrive, new-load,",
     ("new-load", "--algorithm", "guess"): "--algorithm guess: new-load knows auto, quantile, sliding-max",
     ("new-load", "--horizons", "60,5"): "--horizons 60,5: write ascending minutes",
     ("new-load", "--horizons", "90000"): "no window of 90000min in the training time",
