@@ -32,7 +32,7 @@ SETTINGS = {
     "exact": {"time_limit_s": "600"},
     "milp": {"grid_s": "0.5", "time_limit_s": "600", "search_tries": "200"},
 }
-JOBS = {"exact": 5, "milp": 3, "shockwave": 12, "ossp": 12, "andreas": 12}
+JOBS = {"exact": 5, "milp": 3, "shockwave": 12, "ossp": 12, "andreas": 12, "pcs": 12, "afs": 12}
 """Fewer for those that solve programmes or search."""
 
 
