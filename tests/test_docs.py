@@ -121,3 +121,9 @@ def test_links_lead_to_pages_and_to_places_on_them():
 def test_every_page_is_in_the_index():
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert not [page.name for page in PAGES[1:] if page.name != "index.md" and f"({page.name})" not in text]
+
+
+def test_pictures_show_no_markup():
+    """Text stays text in them, so that what matplotlib would typeset stands there as it is written."""
+    pictures = (ROOT / "docs").rglob("*.svg")
+    assert not [one.name for one in pictures if ">$\\mathdefault" in one.read_text(encoding="utf-8")]

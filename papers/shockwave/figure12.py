@@ -101,5 +101,6 @@ def _paint(figure: Figure, made: list[Planned]) -> None:
     panels[1].scatter(list(PRINTED), list(PRINTED.values()), color=PALETTE[1], marker="x", label="paper, 15 s")
     panels[0].set(xlabel="active jobs", ylabel="seconds", ylim=(0, None))
     panels[1].set_yscale("symlog", linthresh=0.01)
+    panels[1].yaxis.set_major_formatter("{x:g}")  # pictures hold text, not what mathtext would draw of it
     panels[1].set(xlabel="active jobs", ylabel="bound gap, %", ylim=(0, None))
     panels[1].legend()
