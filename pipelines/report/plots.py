@@ -31,8 +31,7 @@ MOST_POINTS = 400
 TAIL_POINTS = 50
 """Points of a distribution function that go to each of its ends."""
 WIDE = (10.4, 4.4)
-NARROW = (5.1, 3.8)
-"""Sizes of figures in inches, as a page shows them; a narrower page shrinks them."""
+"""Size of figures in inches, as a page shows them; a narrower page shrinks them."""
 LABEL_COLUMNS = 28
 DECADES_RATIO = 30.0
 """A logarithmic axis that spans less is marked at 1, 2 and 5 of a decade ..."""
@@ -184,27 +183,6 @@ def plain_ticks(*axes: Any) -> None:
             axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
         axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.4g}" if x < 1000 else f"{x:,.0f}"))
         axis.set_minor_formatter(NullFormatter())
-
-
-def percent_ticks(axis: Any) -> None:
-    """Write the ticks of an axis of shares as percentages."""
-    from matplotlib.ticker import FuncFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
-
-
-def date_ticks(axes: "Axes") -> None:
-    """Write an x axis of seconds from the epoch as UTC dates."""
-    from datetime import UTC, datetime
-
-    from matplotlib.ticker import FixedLocator, FuncFormatter
-
-    low, high = axes.get_xlim()
-    day_s = 86400.0
-    # At most eight dates, at whole days and weeks.
-    step = next((s for s in (1, 2, 3, 7, 14, 28, 56, 112) if (high - low) / day_s / s <= 8), 224) * day_s
-    axes.xaxis.set_major_locator(FixedLocator(np.arange(np.ceil(low / step) * step, high, step).tolist()))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{datetime.fromtimestamp(x, UTC):%d %b}"))
 
 
 def legend_beside(axes: "Axes") -> None:
