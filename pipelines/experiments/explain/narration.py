@@ -29,7 +29,7 @@ from jobcast.pipelines.experiments.explain.waits import (
 )
 from jobcast.pipelines.report.formatting import counted, forecasts_in_words
 
-SHOWN_JOBS, SHOWN_CULPRITS, SHOWN_POOLS = 3, 6, 4
+SHOWN_JOBS, SHOWN_CULPRITS, SHOWN_POOLS = 3, 6, 3
 MADE_ROOM = {
     "earlier_jobs_on_spare": "ran on spare GPUs instead",
     "earlier_jobs_done": "had ended already, having started earlier than without sharing",
@@ -216,7 +216,6 @@ def _what_if(explained: Told) -> list[str]:
     return lines
 
 
-SHOWN_JOBS, SHOWN_POOLS = 3, 3
 SHORT = {
     QUOTA: "too little of its pool's quota unused",
     LENT: "enough of its pool's quota unused, but others held the GPUs",
