@@ -79,12 +79,6 @@ from jobcast.traces.table_files import write_trace
 
 EXAMPLE = {"weeks": 3, "pools": 2, "jobs": 800}
 """Settings of the generator `campus`."""
-USUAL: Mapping[str, Any] = {
-    **dict.fromkeys(("pools", "cluster", "gpus", "jobs")),
-    **{"windows": 1, "seeds": 1, "warmup_days": 0.0, "engine": "local"},
-    **dict.fromkeys(("drop_wide", "only_pools", "allow_overlap"), False),
-}
-"""What `jobcast backtest` takes where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +377,7 @@ def backtest(
     sources = tuple(split_forecasts(forecasts) if isinstance(forecasts, str) else map(parse_forecasts, forecasts))
     asked = {"policies": several(policies), "forecasts": sources, "baseline": baseline}
     span = {"from_s": from_s, "until_s": seconds(until, "until"), "place": cluster_meant(cluster, read, from_s)}
-    found: dict[str, Any] = {**USUAL, **asked, **span, "settings": texts(set), **request}
+    found: dict[str, Any] = {**asked, **span, "settings": texts(set), **request}
     if {*several(policies), baseline} & DECLARED.keys():
         found["jobs"] = 1  # other processes do not know what was declared in this one
     wanted = made(BacktestRequest, "backtest", found)

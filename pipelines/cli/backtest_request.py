@@ -42,26 +42,26 @@ ALL = "all"
 """In place of a policy: every one that there is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRequest:
     """What the user asked for."""
 
     policies: tuple[str, ...]
     forecasts: tuple[ForecastSpec, ...]
-    pools: Path | None
-    cluster: Path | None
-    gpus: int | None
-    from_s: float | None
-    until_s: float | None
-    windows: int
-    seeds: int
+    pools: Path | None = None
+    cluster: Path | None = None
+    gpus: int | None = None
+    from_s: float | None = None
+    until_s: float | None = None
+    windows: int = 1
+    seeds: int = 1
     baseline: str
-    warmup_days: float
-    drop_wide: bool
-    only_pools: bool
-    jobs: int | None
-    engine: str
-    allow_overlap: bool
+    warmup_days: float = 0.0
+    drop_wide: bool = False
+    only_pools: bool = False
+    jobs: int | None = None
+    engine: str = "local"
+    allow_overlap: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     max_think_s: float | None = None
     degrade: bool = False

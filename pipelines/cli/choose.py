@@ -74,8 +74,6 @@ def command(
         policies=options.names_in(policies),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         settings=settings_of(pairs),
-        seeds=1,
-        engine="local",
         **asked,
     )
     done = replayed(request, trace, home, console, "choose")

@@ -52,9 +52,8 @@ def command(
     found: dict[str, Any] = {}
     for name, parts in wanted.items():
         request = BacktestRequest(
-            policies=(name,), forecasts=tuple(specs[name].values()), settings=settings_of(pairs), windows=1,
-            engine="local", **asked,
-        )  # fmt: skip
+            policies=(name,), forecasts=tuple(specs[name].values()), settings=settings_of(pairs), **asked
+        )
         done = replayed(request, trace, home, console, f"worth {name}")
         if done.lacking:
             raise ConfigError(done.lacking[0].why)
@@ -72,7 +71,7 @@ def command(
 
 
 def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
-    from jobcast.pipelines.report.formatting import UNKNOWN, number
+    from jobcast.pipelines.report.formatting import UNKNOWN, number, percent
     from jobcast.pipelines.report.layout import aligned
 
     def amounts(value: float) -> list[str]:
@@ -93,17 +92,12 @@ def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:
         if one["worth"] == one["headroom"] == 0.0:
             until = [UNKNOWN, UNKNOWN]  # the policy asks and does not go by it
         else:
-            until = [_until(one[key]) for key in ("break_even", "harmless_until")]
+            shares = (one[key] for key in ("break_even", "harmless_until"))
+            until = ["all" if share is None else percent(100.0 * share) for share in shares]
         rows.append([one["part"], *amounts(one["worth"]), *amounts(one["headroom"]), *until])
     whole = [sum(one[key] for one in found["parts"]) for key in ("worth", "headroom")]
     rows.append(["all", *amounts(whole[0]), *amounts(whole[1]), "", ""])
     return "\n".join([aligned(rows), *_verdict(found["parts"], found)])
-
-
-def _until(share: float | None) -> str:
-    from jobcast.pipelines.report.formatting import percent
-
-    return "all" if share is None else percent(100.0 * share)
 
 
 def _verdict(parts: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
