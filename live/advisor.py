@@ -6,10 +6,10 @@ pool's quota is Slurm's own business; only what is lent is done here.
 
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ClusterError, ConfigError
@@ -21,11 +21,10 @@ from jobcast.live.forecasts import Asked, guarded, reasons
 from jobcast.live.leases import LENT, SHORTEN, Lease, Room, leases_of, marked, on_loan, pool_of, pools_of, unmarked
 from jobcast.live.news import REAL, Clock, news, past
 from jobcast.live.recorded_jobs import ClusterRecord
-from jobcast.live.slurm import Qos, Snapshot
-from jobcast.live.standing import standing_of
+from jobcast.live.slurm import Qos, Slurm, Snapshot
+from jobcast.live.standing import standing
 from jobcast.simulator.engine import Simulation
 from jobcast.traces.readers.slurm_queue import QueuedJob
-from jobcast.traces.table import Trace
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3_600.0, 86_400.0
 PATIENCE_S = 30.0
@@ -36,17 +35,6 @@ LONGER = 2.0
 """A job of the open bin is taken to end within so many of the longest horizon."""
 HISTORY_S = 60 * DAY_S
 """Of the accounting that is read when nothing is known yet."""
-
-
-class ClusterControl(Protocol):
-    """What is asked of a cluster, and done to it: see `live.slurm.Slurm`."""
-
-    def look(self, now_s: float) -> Snapshot: ...  # noqa: D102
-    def queue(self) -> Sequence[QueuedJob]: ...  # noqa: D102
-    def history(self, from_s: float, pool_by: str) -> Trace | None: ...  # noqa: D102
-    def limit(self, qos: str, gpus: int | None) -> None: ...  # noqa: D102
-    def preempts(self, qos: str, others: Iterable[str]) -> None: ...  # noqa: D102
-    def move(self, job_id: str, qos: str, mark: str, limit_s: float | None = None) -> None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,7 @@ class Advisor:
 
     def __init__(
         self,
-        cluster: ClusterControl,
+        cluster: Slurm,
         log: EventLog,
         forecasts: Callable[[ClusterRecord, Sequence[Pool], float], Asked],
         make_policy: Callable[[ForecastSource], Any],
@@ -177,7 +165,7 @@ class Advisor:
         """What the policy lends, as far as rules, nodes and limits allow it, what not and why, and bad answers."""
         now_s, tally = self.clock.model(snapshot.at_s), BadAnswers()
         forecasts = guarded(asked, pools, now_s, tally)
-        run = standing_of(self.record, now_s, pools, self._make_policy(forecasts), forecasts, lambda _: HOUR_S)
+        run = standing(self.record, now_s, pools, self._make_policy(forecasts), forecasts, lambda _: HOUR_S)
         view = run.look()
         spare = [] if view is None else _spare(run, run.policy.decide(view).change)
         lent, left = self._allowed(snapshot, spare, leases, forecasts)

@@ -1,14 +1,13 @@
 """A run that stands where a cluster stands: what policies decide on beside a running cluster, and futures fork from."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan, nan
 from typing import Any
 
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Grant
-from jobcast.live.event_log import Event
-from jobcast.live.recorded_jobs import ClusterRecord, JobRecord, in_order
+from jobcast.live.recorded_jobs import ClusterRecord, JobRecord
 from jobcast.simulator.engine import Simulation, Stand
 from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
@@ -18,18 +17,6 @@ LEAST_S = 1.0
 
 
 def standing(
-    events: Iterable[Event],
-    now_s: float,
-    pools: Sequence[Pool],
-    policy: Any,
-    source: ForecastSource | None,
-    believed_s: Callable[[Job], float],
-) -> Simulation:
-    """As `standing_of`, from all that was known by an instant, whatever the order in which it is told."""
-    return standing_of(ClusterRecord().take(in_order(events, now_s)), now_s, pools, policy, source, believed_s)
-
-
-def standing_of(
     record: ClusterRecord,
     now_s: float,
     pools: Sequence[Pool],

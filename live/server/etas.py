@@ -23,6 +23,7 @@ from jobcast.live.completion_forecasts import RunTimeDraws, completions, limit_o
 from jobcast.live.event_log import SUBMIT, Event
 from jobcast.live.forecasts import Asked, guarded, past_of, source_of
 from jobcast.live.futures import FutureAnswer, Futures
+from jobcast.live.recorded_jobs import ClusterRecord, in_order
 from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
@@ -325,7 +326,8 @@ class Etas:
         sizes = basis.predictors.get(COMPLETIONS)
         spec = find_of_kind(basis.policy, policies.POOLS)
         policy = make_policy(basis.policy, source, spec.overtaking if self._backfill else {})
-        run = standing(events, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
+        record = ClusterRecord().take(in_order(events, now_s))
+        run = standing(record, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
         # NaN of one that never ran.
         ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
         if not len(ran.jobs) and sizes is None:

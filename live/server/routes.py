@@ -115,7 +115,9 @@ def add_accounts(app: FastAPI, service: Service, access: Access) -> None:
         """What became of what was told in the last 7 days, and how well the versions forecast."""
         told = _told(service, service.degraded(service.clock()), service.clock())
         last = service.promises.last(lambda job_id: service.may_see(job_id, asker), service.state)
-        trial = {"forecasts": service.shadow.figures(), "challenger": _challenger(service)}
+        on_trial = service.challengers
+        challenger = {"versions": dict(on_trial.current.versions), "trouble": on_trial.trouble}
+        trial = {"forecasts": service.shadow.figures(), "challenger": challenger}
         return JSONResponse({**told, **service.promises.figures, **trial, "last": last})
 
     @app.get("/v1/overview")
@@ -247,10 +249,6 @@ def _leases(service: Service, asker: Asker) -> list[Mapping[str, Any]] | None:
     if service.advisor is None:
         return None
     return [one for one in service.advisor.leases() if service.may_see(str(one.get("job_id", "")), asker)]
-
-
-def _challenger(service: Service) -> dict[str, Any]:
-    return {"versions": dict(service.challengers.current.versions), "trouble": service.challengers.trouble}
 
 
 def _iso(at_s: float) -> str:

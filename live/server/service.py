@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any, Protocol
+from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import JobcastError
@@ -18,6 +18,7 @@ from jobcast.live.promises import Promises
 from jobcast.live.server.access import Asker, Role
 from jobcast.live.server.etas import Eta, Etas, Question
 from jobcast.live.server.shadow import LEVELS, Shadow
+from jobcast.live.slurm_side import SlurmSide
 from jobcast.live.state import STALE_S, WEEK_S, State
 from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.promise_ledger import END, START
@@ -26,33 +27,6 @@ from jobcast.simulator.history import EarlierJobs
 
 CHALLENGER = "challenger"
 LOG = logging.getLogger(__name__)
-
-
-class Advisor(Protocol):
-    """Tells what a policy would do now, and what is lent; both ready for JSON.
-
-    Attributes
-    ----------
-    every_s : seconds between two looks at the cluster
-    """
-
-    every_s: float
-
-    def look(self) -> None:
-        """See the cluster; what cannot be done is told by the others."""
-        ...
-
-    def hear(self) -> None:
-        """See who has come since the cluster was last looked at; nothing where that was just now."""
-        ...
-
-    def advice(self) -> Mapping[str, Any]:
-        """What would be done now, and why."""
-        ...
-
-    def leases(self) -> list[Mapping[str, Any]]:
-        """What is lent, each with the `job_id` that it is lent to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +70,7 @@ class Service:
         clock: Callable[[], float],
         policy: str = "",
         private: bool = False,
-        advisor: Advisor | None = None,
+        advisor: SlurmSide | None = None,
         quotas: Callable[[], Sequence[Pool]] | None = None,
         backfill: bool = False,
         stale_s: float = STALE_S,

@@ -6,6 +6,7 @@ import pytest
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.live.event_log import CHANGE, END, GPUS, REQUEUE, START, SUBMIT, Event
+from jobcast.live.recorded_jobs import ClusterRecord, in_order
 from jobcast.live.standing import standing
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
@@ -68,7 +69,8 @@ def compared(policy, workload, many):
     while views < many and run.look() is not None:
         events += news(run, told)
         live = ByName(workload)
-        again = standing(events, run.now_s, POOLS, make_policy(policy, live), live, live.duration_s)
+        record = ClusterRecord().take(in_order(events, run.now_s))
+        again = standing(record, run.now_s, POOLS, make_policy(policy, live), live, live.duration_s)
         decided, expected = again.policy.decide(again.look()), run.policy.decide(run.cluster)
         assert named(decided, again.jobs) == named(expected, run.jobs), (policy, run.now_s)
         run.carry_out(expected)
@@ -96,7 +98,8 @@ def submitted(name, pool, gpus, at_s=0.0):
 
 
 def stood(events, now_s=100.0, believed_s=50.0):
-    return standing(events, now_s, POOLS, make_policy("fcfs"), None, lambda job: believed_s)
+    record = ClusterRecord().take(in_order(events, now_s))
+    return standing(record, now_s, POOLS, make_policy("fcfs"), None, lambda job: believed_s)
 
 
 def test_what_is_not_known_yet_has_not_happened():
