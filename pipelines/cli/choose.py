@@ -62,6 +62,7 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
+    from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
     from jobcast.traces.readers import read_trace
@@ -78,7 +79,8 @@ def command(
     )
     done = replayed(request, trace, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
-    rows, left = rows_of(done.results, len(done.experiments), now)
+    figures = [{**one.row(), "settings": dict(one.cell.settings)} for one in done.results]
+    rows, left = rows_of(jobs_of(done.results), figures, now)
     result = choose(rows, now, slowed_pct, left=left)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}

@@ -89,8 +89,13 @@ def write_results(folder: Path, figures: Mapping[str, Any], results: Sequence[Ce
     with replacing(folder) as draft:
         draft.mkdir()
         write_json(draft / RESULTS, figures)
-        write_parquet(pl.concat(_jobs(result) for result in results), draft / JOBS)
+        write_parquet(jobs_of(results), draft / JOBS)
         write_parquet(_utilization(results), draft / UTILIZATION)
+
+
+def jobs_of(results: Sequence[CellResult]) -> pl.DataFrame:
+    """A row a job and simulation; see `_jobs`."""
+    return pl.concat(_jobs(result) for result in results)
 
 
 def _jobs(result: CellResult) -> pl.DataFrame:

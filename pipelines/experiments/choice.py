@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.pipelines.experiments.backtest import CellResult
 from jobcast.pipelines.report.gains import DAYS_A_WEEK, HOUR_S, paired_gains
 from jobcast.simulator.log import Floats
 from jobcast.simulator.metrics import is_slowed
@@ -89,87 +88,38 @@ class Replays:
         return float(sum((self.base_jct_s[w] - self.jct_s[w]).sum() for w in windows)) / HOUR_S
 
 
-def rows_of(results: Sequence[CellResult], windows: int, now: str) -> tuple[list[Replays], dict[str, str]]:
-    """The rows that were replayed in all windows under the law of `now`, first seed of each; why others were left."""
-    first: dict[str, dict[int, CellResult]] = {}
-    for one in results:
-        first.setdefault(one.cell.label, {}).setdefault(one.cell.window, one)
-    laws = {label: next(iter(by_window.values())).log.law for label, by_window in first.items()}
-    left = {label: OTHER_LAW.format(law=law) for label, law in laws.items() if law != laws[now]}
-    left |= {label: NOT_ALL for label, by_window in first.items() if len(by_window) < windows}
-    whole = {label: [by_window[w] for w in range(windows)] for label, by_window in first.items() if label not in left}
-    # Jobs that never ran somewhere can be compared with nobody.
-    known = [
-        np.logical_and.reduce(
-            [
-                cells[w].counted & np.isfinite(cells[w].log.jct_s) & np.isfinite(cells[w].base_jct_s)
-                for cells in whole.values()
-            ]
-        )
-        for w in range(windows)
-    ]
-    rows = [
-        Replays(
-            label,
-            cells[0].cell.policy,
-            cells[0].forecasts,
-            dict(cells[0].cell.settings),
-            [one.log.jct_s[ok] for one, ok in zip(cells, known, strict=True)],
-            [one.base_jct_s[ok] for one, ok in zip(cells, known, strict=True)],
-            [one.log.submit_s[ok] for one, ok in zip(cells, known, strict=True)],
-            [one.days for one in cells],
-            cells[0].run.future,
-            cells[0].cell.spec.kind == RANDOM,
-            _users([one.run.jobs for one in cells], known),
-        )
-        for label, cells in whole.items()
-    ]
-    return rows, left
-
-
-def _users(jobs: Sequence[pl.DataFrame | None], known: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Whose the jobs of each window are; empty where some job's user is not told."""
-    found = [
-        of["user"].to_numpy()[ok]
-        for of, ok in zip(jobs, known, strict=True)
-        if of is not None and "user" in of.columns and not of["user"].is_null().any()
-    ]
-    return found if len(found) == len(jobs) else []
-
-
-def rows_of_folder(jobs: pl.DataFrame, figures: Mapping[str, Any]) -> list[Replays]:
-    """The rows of a finished backtest under the law of its baseline, first seed of each, in all its windows.
+def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) -> tuple[list[Replays], dict[str, str]]:
+    """The rows of a backtest in all its windows under the law of `now`, first seed of each; why others were left.
 
     Parameters
     ----------
-    jobs, figures : `jobs.parquet` and `results.json`
+    jobs : a row a job and simulation, as `backtest_results.jobs_of` tells them
+    figures : a row a simulation, as `CellResult.row` tells it, with its `settings` where it has any
     """
-    baseline = figures["baseline"]
-    told = {row["label"]: row for row in figures["rows"]}
-    law = told[baseline]["law"] if baseline in told else None
+    told = {row["label"]: row for row in figures}
+    law = told[now]["law"] if now in told else None
+    windows = sorted({row["window"] for row in figures})
     first = pl.col("seed") == pl.col("seed").min().over("label")
     columns = ("window", "job", "submit_s", "jct_s", "user")
     table = jobs.filter(first & pl.col("counted")).with_columns(jct_s=pl.col("end_s") - pl.col("submit_s"))
     parts = {
         str(label): part.select(columns).drop_nulls("jct_s")
         for (label,), part in table.group_by("label", maintain_order=True)
-        if told[str(label)]["law"] == law
     }
-    windows = sorted({row["window"] for row in figures["rows"]})
-    parts = {label: part for label, part in parts.items() if set(windows) == set(part["window"])}
+    left = {label: OTHER_LAW.format(law=row["law"]) for label, row in told.items() if row["law"] != law}
+    left |= {label: NOT_ALL for label in told if label not in parts or set(windows) != set(parts[label]["window"])}
+    parts = {label: part for label, part in parts.items() if label not in left}
+    if now not in parts:
+        return [], left
     # Jobs that never ran somewhere can be compared with nobody.
-    if baseline not in parts:
-        return []
     keys, rows = ["window", "job"], []
-    base = parts[baseline].select(keys)
+    base = parts[now].select(*keys, base_s="jct_s")
     for part in parts.values():
         base = base.join(part, on=keys, how="semi")
     for label, part in parts.items():
-        both = part.join(base, on=["window", "job"], how="semi").join(
-            parts[baseline].select("window", "job", base_s="jct_s"), on=["window", "job"], maintain_order="left"
-        )
+        both = part.join(base, on=keys, maintain_order="left")
         by_window = [both.filter(pl.col("window") == window) for window in windows]
-        days = {row["window"]: row["days"] for row in figures["rows"] if row["label"] == label}
+        days = {row["window"]: row["days"] for row in figures if row["label"] == label}
         jct_s, base_s, submit_s = (
             [one[name].to_numpy() for one in by_window] for name in ("jct_s", "base_s", "submit_s")
         )
@@ -181,7 +131,7 @@ def rows_of_folder(jobs: pl.DataFrame, figures: Mapping[str, Any]) -> list[Repla
                 [] if both["user"].is_null().any() else [one["user"].to_numpy() for one in by_window],
             )
         )  # fmt: skip
-    return rows
+    return rows, left
 
 
 def choose(

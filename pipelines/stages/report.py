@@ -8,7 +8,7 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.backtest_results import RESULTS, read_results, read_tables
-from jobcast.pipelines.experiments.choice import MOST_SLOWED_PCT, choose, rows_of_folder
+from jobcast.pipelines.experiments.choice import MOST_SLOWED_PCT, choose, rows_of
 from jobcast.pipelines.lifecycle.gate import outcome, verdict
 from jobcast.pipelines.lifecycle.model_files import PROMOTION
 from jobcast.pipelines.report.backtest_page import ReportInput, render_report
@@ -121,8 +121,8 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
 
 def _input(folder: Path, figures: Mapping[str, Any], **parts: Any) -> ReportInput:
     jobs, utilization = read_tables(folder)
-    contenders = rows_of_folder(jobs, figures)
     now = figures["baseline"]
+    contenders, _ = rows_of(jobs, figures["rows"], now)
     # A baseline alone, or one of another law than all others, leaves nothing to choose.
     able = len(contenders) > 1 and any(one.label == now for one in contenders)
     # One seed a label: points of several draws would lie over one another.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.pipelines.experiments.choice import DRAWN, FUTURE, NOT_ALL, Replays, choose, rows_of_folder
+from jobcast.pipelines.experiments.choice import DRAWN, FUTURE, NOT_ALL, Replays, choose, rows_of
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 DAYS = 5
@@ -71,7 +71,8 @@ def test_a_folder_gives_the_rows_that_were_replayed() -> None:
     told = {"window": 0, "days": 7.0, "future": False, "law": "runtime"}
     figures = [{**told, "label": label, "policy": label.split()[0], "forecasts": None} for label in labels]
     figures[1]["forecasts"], figures[2]["law"] = "random", "speedup"
-    rows = rows_of_folder(jobs, {"baseline": "fcfs", "rows": figures})
+    rows, left = rows_of(jobs, figures, "fcfs")
+    assert list(left) == ["pcs"]
     assert [(row.label, row.jct_s[0].tolist(), row.refused) for row in rows] == [
         ("fcfs", [10.0, 40.0], None),
         ("sia random", [5.0, 44.0], DRAWN),
