@@ -74,7 +74,9 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
         )
     if not rule.asks:
         return
-    _refuse_noise(spec)
+    # A wrong answer is drawn about what would come, which here nobody knows.
+    if any(source.kind == "noisy" for source in (spec, *dict(spec.parts).values())):
+        raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")
     # Arrivals and loads; durations are a job's own and known to the oracle all the same.
     result = (spec.part(part) for part in PARTS[:2]) if spec.kind == "mixed" else (spec,)
     # Who asks only for run times may be told those of the trace.
@@ -102,13 +104,6 @@ def told_of_loop(workload: Workload, log: RunLog) -> dict[str, Any]:
         "mean_think_s": float(np.mean(thinks_s)) if thinks_s else None,
         "mean_shift_s": float(shift_s.mean()) if thinks_s else None,
     }
-
-
-def _refuse_noise(spec: ForecastSpec) -> None:
-    # A wrong answer is drawn about what would come, which here nobody knows.
-    kinds: Mapping[str, ForecastSpec] = dict(spec.parts) if spec.kind == "mixed" else {"": spec}
-    if any(source.kind == "noisy" for source in kinds.values()):
-        raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")
 
 
 def _of_pools() -> list[str]:

@@ -96,7 +96,12 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     check_living(experiment, rule)
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
     learned = _learned_completions(experiment, rule, ask, spec) if ask.predict else None
-    forecast = AtSubmission() if learned is None else _by_version(learned.model, experiment, rule, ask)
+    if learned is None:
+        forecast = AtSubmission()
+    else:
+        earlier = earlier_jobs(experiment.scenario(rule.kind, rule.scope))
+        draws = RunTimeDraws(earlier, FUTURES, ask.seed, learned.model)
+        forecast = AtSubmission(draws=draws, tracker=learned.model.tracker())
     # The compiled twin forecasts by itself, without meters.
     twin = rule.kind == kinds.ELASTIC and experiment.world is None
     watching = (*ask.watching, forecast) if ask.predict and not twin else ask.watching
@@ -154,12 +159,6 @@ def _learned_completions(experiment: Experiment, rule: PolicySpec, ask: Ask, spe
     assert found is not None
     seen_by(found.version, experiment.scenario(rule.kind, rule.scope).trace, ask.allow_overlap)
     return found
-
-
-def _by_version(model: Any, experiment: Experiment, rule: PolicySpec, ask: Ask) -> AtSubmission:
-    """Forecasts at submissions with intervals from futures."""
-    earlier = earlier_jobs(experiment.scenario(rule.kind, rule.scope))
-    return AtSubmission(draws=RunTimeDraws(earlier, FUTURES, ask.seed, model), tracker=model.tracker())
 
 
 PREDICTORS_OF: Mapping[str, str] = {

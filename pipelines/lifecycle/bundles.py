@@ -72,7 +72,8 @@ def make_bundle(
         It is no result, was made by a version that did not note its command, or an input has gone or changed since.
     """
     figures, words = _read(result)
-    inputs = {name: _input(name, number) for number, name in enumerate(_files_in(words))}
+    named = dict.fromkeys(name for name in map(_parts, words) if Path(name).is_file())
+    inputs = {name: _input(name, number) for number, name in enumerate(named)}
     for told in _told_inputs(figures):
         if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
             raise ConfigError(
@@ -216,10 +217,6 @@ def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
 def _parts(word: str) -> str:
     """The part of a word that may name a file: what stands behind the last `=`."""
     return word.rpartition("=")[2]
-
-
-def _files_in(words: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name for name in map(_parts, words) if Path(name).is_file()))
 
 
 def _trace_in(words: Sequence[str]) -> str | None:

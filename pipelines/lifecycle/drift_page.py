@@ -176,6 +176,7 @@ def render_drift(result: Mapping[str, Any]) -> str:
         )
         for name, drawn in drift_plots(result).items()
     ]
+    head = ["week from", "verdict", "jobs", "horizon", *_columns(result)[3:-1], "inputs moved", "most moved", "index"]
     return render(
         "drift.html.j2",
         title=f"Drift of {result['predictor']} version {result['version']}",
@@ -183,7 +184,7 @@ def render_drift(result: Mapping[str, Any]) -> str:
         todo=_todo(result),
         facts=_facts(result),
         estimates_table=_estimates_table(result),
-        weeks_table=_weeks_table(result),
+        weeks_table=Table("Week by week", head, _rows(result, page=True), words=2),
         switches_table=_switches_table(result),
         figures=drawings,
         glossary=GLOSSARY,
@@ -234,11 +235,6 @@ def _rows(result: Mapping[str, Any], page: bool = False) -> list[list[str]]:
 
 def _week_name(week: Mapping[str, Any]) -> str:
     return str(week["from"][:10]) + ("" if week["complete"] else " (part)")
-
-
-def _weeks_table(result: Mapping[str, Any]) -> Table:
-    head = ["week from", "verdict", "jobs", "horizon", *_columns(result)[3:-1], "inputs moved", "most moved", "index"]
-    return Table("Week by week", head, _rows(result, page=True), words=2)
 
 
 def _switches_table(result: Mapping[str, Any]) -> Table | None:

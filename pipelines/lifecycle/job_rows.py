@@ -21,7 +21,7 @@ from jobcast.models.evaluation.curves import CurveModel, curve_errors, is_scored
 from jobcast.models.evaluation.epoch_times import BASELINES, Scored, planned
 from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.evaluation.regimes import crps, score_regimes
-from jobcast.models.evaluation.sizes import LogErrors, run_time_errors, size_errors
+from jobcast.models.evaluation.sizes import run_time_errors, size_errors
 from jobcast.models.fitted_goodput import FittedGoodput, StepErrors
 from jobcast.models.queue_wait import BOUND, MEDIAN, QueueWait
 from jobcast.models.regimes import RegimePrior, Restatement
@@ -316,9 +316,7 @@ def _epoch_rows(scored: Sequence[Scored], when: Calendar) -> ShareRows:
 
 def step_rows(model: FittedGoodput, sample: Sample) -> Blocks:
     """Jobs that were over, of applications that the version has learnt, by the steps that were measured of these."""
-    over, table = sample.over, sample.facts
-    result = _step_errors(model, table)
-    return {ALL_JOBS: _step_rows(*_by_job(over, result))}
+    return {ALL_JOBS: _step_rows(*_by_job(sample.over, _step_errors(model, sample.facts)))}
 
 
 def step_table_rows(model: FittedGoodput, table: StepTable) -> Blocks:
@@ -338,7 +336,10 @@ def _step_rows(errors: Sequence[StepErrors], when: Calendar) -> ShareRows:
 
 def size_rows(model: JobSize, sample: Sample) -> Blocks:
     """Jobs that were over, by their work."""
-    return _log_rows(size_errors(model, sample.over), sample.over)
+    over = sample.over
+    errors = size_errors(model, over)
+    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
+    return {ALL_JOBS: LogRows(*when, errors.error, errors.rule_error, covered)}
 
 
 def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
@@ -347,11 +348,6 @@ def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
     errors = run_time_errors(model, over)
     when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
     return {ALL_JOBS: IntervalRows(*when, errors.error, errors.rule_error, covered, np.asarray(errors.pinball))}
-
-
-def _log_rows(errors: LogErrors, over: Trace) -> Blocks:
-    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
-    return {ALL_JOBS: LogRows(*when, errors.error, errors.rule_error, covered)}
 
 
 def wait_rows(model: QueueWait, sample: Sample) -> Blocks:

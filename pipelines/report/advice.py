@@ -251,6 +251,8 @@ def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: str, co
         words=3,
         note=f"In each window what was the surest before it. In hindsight: {choice['best_in_hindsight']}, throughout.",
     )  # fmt: skip
+    saved, lost = number(choice["walk_saved_h_week"]), number(choice["regret_h_week"])
+    policies = dict.fromkeys(one["policy"] for one in choice["candidates"] if "policy" in one)
     return render(
         "choice.html.j2",
         title="Which scheduler to run",
@@ -258,23 +260,14 @@ def choice_page(choice: Choice, facts: Sequence[tuple[str, str]], where: str, co
         table=candidates_table(choice),
         walk=walk,
         walk_figure=Drawing(weekly_walk(choice["windows"]), "The walk beside the best in hindsight, window by window."),
-        regret=f"Following the rule, window after window, {_regret(choice)}",
+        regret=f"Following the rule, window after window, would have saved {saved} h/week; "
+        f"{choice['best_in_hindsight']} throughout, {lost} h/week more.",
         skipped_table=skipped_table(choice["skipped"]),
         remedy=choice["remedy"],
-        glossary=policies_in_words(one["policy"] for one in choice["candidates"] if "policy" in one),
+        glossary=[(name, summary_of(name)) for name in policies],
         facts=facts,
         command=command,
     )
-
-
-def _regret(choice: Choice) -> str:
-    saved, lost = number(choice["walk_saved_h_week"]), number(choice["regret_h_week"])
-    return f"would have saved {saved} h/week; {choice['best_in_hindsight']} throughout, {lost} h/week more."
-
-
-def policies_in_words(names: Any) -> list[tuple[str, str]]:
-    """Each policy once, with its line of the registry."""
-    return [(name, summary_of(name)) for name in dict.fromkeys(names)]
 
 
 def summary_of(policy: str) -> str:

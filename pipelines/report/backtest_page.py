@@ -167,7 +167,10 @@ def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
 
 def _facts(results: ReportInput) -> list[tuple[str, str]]:
     trace, split = results.trace, results.split
-    since, until, end = (_moment(split, key) for key in ("train_from", "train_until", "test_until"))
+    since, until, end = (
+        backtest_tables.instant(split.get(key, split.get(f"{key}_s")))
+        for key in ("train_from", "train_until", "test_until")
+    )
     dropped = [f"{number(count)} {reason}" for reason, count in (trace.get("dropped") or {}).items() if count]
     gpus = sum(int(pool["gpus"]) for pool in results.pools)
     facts = [
@@ -191,10 +194,6 @@ def _origin(trace: Mapping[str, Any]) -> str:
     return str(trace.get("pools_origin") or "").removeprefix("quotas: ").removesuffix(".")
 
 
-def _moment(split: Mapping[str, Any], key: str) -> str:
-    return backtest_tables.instant(split.get(key, split.get(f"{key}_s")))
-
-
 def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_tables.Jobs) -> list[Drawing]:
     baseline = results.baseline_label
     drawn = _drawn(rows, jobs, baseline, _lead(results, rows))
@@ -204,7 +203,10 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_
     if drawn:
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
         jct_s = {label: backtest_tables.jct_of(jobs, label, baseline) for label in drawn}
-        later_min = {label: _later_min(its, base) for label, its in jct_s.items()}
+        # By the metric's own tolerance, so that plots and tables count the same jobs.
+        later_min = {
+            label: np.where(is_slowed(its, base), its - base, 0.0) / SECONDS_A_MINUTE for label, its in jct_s.items()
+        }
         some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
         one = backtest_charts.speedups({label: base / its for label, its in jct_s.items()}, colours, baseline)
         found.append(Drawing(one, f"A curve that runs further right is better; what lies left of 1 is slowed.{some}"))
@@ -225,11 +227,6 @@ def _drawn(rows: Sequence[Summary], jobs: backtest_tables.Jobs, baseline: str, l
     # A stable sort: the lead's policy goes first, all else stays by speed.
     chosen = sorted(others, key=lambda label: lead is None or policies[label] != lead.policy)[: MOST_DRAWN - 1]
     return [label for label in others if label in chosen]
-
-
-def _later_min(jct_s: Any, base_s: Any) -> Any:
-    # By the metric's own tolerance, so that plots and tables count the same jobs.
-    return np.where(is_slowed(jct_s, base_s), jct_s - base_s, 0.0) / SECONDS_A_MINUTE
 
 
 def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:

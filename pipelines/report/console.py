@@ -31,10 +31,6 @@ def printable(text: str) -> str:
     return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def _ignore(done: int, total: int) -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Console:
     """Speaks to the user; `quiet` says nothing but errors."""
@@ -54,7 +50,7 @@ class Console:
     def progress(self, label: str) -> Iterator[Step]:
         """Show a bar on a terminal and plain lines elsewhere."""
         if self.quiet:
-            yield _ignore
+            yield lambda done, total: None
         # A log file gets lines: a bar would fill it with control characters.
         elif sys.stderr.isatty():
             yield from _bar(label)
