@@ -142,11 +142,6 @@ def in_order(events: Iterable[Event], now_s: float = inf) -> list[Event]:
     return sorted((one for one in events if one.known_s <= now_s), key=lambda one: (one.known_s, one.at_s))
 
 
-def recorded_jobs(events: Iterable[Event], now_s: float = inf) -> EarlierJobs:
-    """What was known of jobs at an instant, seconds from the epoch; events come in any order."""
-    return ClusterRecord().take(in_order(events, now_s)).recorded()
-
-
 def _job(seq: int, submit_s: float, name: str, known: JobRecord) -> Job:
     facts = known.facts
     limit_s = facts.get("time_limit_s")

@@ -10,7 +10,7 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.live.event_log import Event
-from jobcast.live.recorded_jobs import ClusterRecord, in_order, recorded_jobs
+from jobcast.live.recorded_jobs import ClusterRecord, in_order
 from jobcast.simulator.history import EarlierJobs
 
 STALE_S = 60.0
@@ -47,7 +47,7 @@ class State:
     known_s: float = -inf
     events: Sequence[Event] = ()
     record: ClusterRecord = field(default_factory=ClusterRecord)
-    jobs: EarlierJobs = field(default_factory=lambda: recorded_jobs(()))
+    jobs: EarlierJobs = field(default_factory=lambda: ClusterRecord().recorded())
     ended_s: Floats = field(default_factory=lambda: np.empty(0))
     row_of: Mapping[str, int] = field(default_factory=dict)
     spare: Set[str] = frozenset()

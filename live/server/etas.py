@@ -160,7 +160,6 @@ class Etas:
     champions : who answers now
     clock : the instant now, seconds from the epoch
     policy : that futures are played under; see `Basis.of`
-    futures, seed : how many are drawn, and from what
     backfill : whether jobs start that fit their pool's quota behind one that does not
 
     Attributes
@@ -181,15 +180,13 @@ class Etas:
         state: Callable[[], State],
         champions: Callable[[], Champions],
         clock: Callable[[], float],
-        policy: str = "",
-        futures: int = FUTURES,
-        seed: int = 0,
-        backfill: bool = False,
+        policy: str,
+        backfill: bool,
     ) -> None:
         if policy and not set(find_of_kind(policy, policies.POOLS).asks) <= set(NEEDS):
             raise ConfigError(f"--policy {policy}: asks what nobody knows beside a running cluster; take fcfs or sia")
         self.pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
-        self._count, self._seed, self._backfill = futures, seed, backfill
+        self._backfill = backfill
         self._playing, self._asking = threading.Lock(), threading.Lock()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
@@ -297,7 +294,7 @@ class Etas:
         facts = {name: one for name, one in question._asdict().items() if one != inf}
         basis, source, fitted = self._asked or self._not_asked(state, now_s)
         run, draws, _ = self._queue(state, now_s, basis, source, Event(now_s, SUBMIT, ASKED, now_s, facts))
-        draws.futures, draws.fitted = min(IMAGINED, self._count), fitted
+        draws.futures, draws.fitted = IMAGINED, fitted
         seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
         start_s, end_s = (np.array([getattr(one, name) for one in played]) for name in ("start_s", "end_s"))
@@ -332,7 +329,7 @@ class Etas:
         ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
         if not len(ran.jobs) and sizes is None:
             raise NoneEndedError(NONE_ENDED)
-        draws = RunTimeDraws(ran, self._count, self._seed, sizes, DURATIONS in basis.predictors)
+        draws = RunTimeDraws(ran, FUTURES, 0, sizes, DURATIONS in basis.predictors)
         # One that all jobs have is a default, and says nothing of how long any of them runs.
         draws.limits = len({limit_of(job) for job in state.jobs.jobs} - {inf}) > 1
         return Queue(run, draws, left_out)

@@ -84,7 +84,7 @@ class Service:
         self._held: tuple[tuple[Any, ...], Answers] | None = None
         self._unread = ""
         self._read()
-        self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy, backfill=backfill)
+        self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy, backfill)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
         self.shadow.recall(self.state.events, clock())
         for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):

@@ -1,11 +1,13 @@
 """Jobs from events, by hand."""
 
+from math import inf
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.live.event_log import END, START, SUBMIT, Event
-from jobcast.live.recorded_jobs import recorded_jobs
+from jobcast.live.recorded_jobs import ClusterRecord, in_order
 
 EVENTS = [
     Event(10.0, SUBMIT, "a", 10.0, {"pool": "p", "gpus": 2}),
@@ -15,6 +17,10 @@ EVENTS = [
     Event(30.0, END, "a", 21.0),
     Event(9.0, END, "unknown", 9.0),
 ]
+
+
+def recorded_jobs(events, now_s=inf):
+    return ClusterRecord().take(in_order(events, now_s)).recorded()
 
 
 @given(st.permutations(EVENTS))

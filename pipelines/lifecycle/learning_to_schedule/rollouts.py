@@ -34,9 +34,7 @@ class Rollout:
     states: Floats
 
 
-def roll_out(
-    begin: Callable[[np.random.Generator], Course], seed: int, choose: Chooser, *, taught: bool = False
-) -> Rollout:
+def roll_out(begin: Callable[[np.random.Generator], Course], seed: int, choose: Chooser) -> Rollout:
     """Run a course to its end.
 
     Parameters
@@ -44,7 +42,6 @@ def roll_out(
     begin : draws a course of jobs of tasks
     seed : of the draw
     choose : answers choices
-    taught : write down what MLF-H would have picked, in place of what was picked
     """
     rows: dict[str, list[Floats]] = {head: [] for head in HEADS}
     chosen: dict[str, list[int]] = {head: [] for head in HEADS}
@@ -53,8 +50,7 @@ def roll_out(
     while (choice := course.next()) is not None:
         picked = choose(choice)
         rows[choice.head].append(choice.rows)
-        # What MLF-H would pick may be taught along a course that others drive.
-        chosen[choice.head].append(choice.taught if taught else picked)
+        chosen[choice.head].append(picked)
         decision[choice.head].append(len(course.rounds))
         course.take(picked)
     times_s, states, earned = zip(*course.rounds, strict=True)
