@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
-from jobcast.pipelines.report.plots import WIDE, Style, legend_beside, styles, thin_cdf
+from jobcast.pipelines.report.charts import thin_cdf
 from jobcast.simulator import metrics
+from papers.look import WIDE, Style, legend_beside, styles
 from papers.plotting import grouped, panels, save
 from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, number, of_case, result
 from papers.shockwave.workloads import perturbed

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 from jobcast.domain.arrays import Floats
 from jobcast.pipelines.report.charts import (
     INK,
+    MOST_POINTS,
     MUTED,
+    PALETTE,
     Axis,
     Chart,
     bands,
@@ -25,10 +27,11 @@ from jobcast.pipelines.report.charts import (
     milliseconds,
     records,
     shade,
+    thin_cdf,
+    wrapped,
     zoomed,
 )
 from jobcast.pipelines.report.formatting import between, number, percent, shown_zone
-from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE, thin_cdf, wrapped
 
 RECOMMENDED, NOW, ALLOWED, REFUSED, FUTURE = (
     "recommended",

@@ -6,6 +6,7 @@ where a file stands alone. Times are those of the clock that `formatting.times_i
 
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,17 +15,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.pipelines.report.formatting import shown_zone
-from jobcast.pipelines.report.plots import PALETTE, thin_cdf, wrapped
 
 if TYPE_CHECKING:
     import altair as alt
 
 INK = "currentColor"
 """The page's text colour, which follows a dark theme."""
-SERIES = (*PALETTE[:-1], INK)
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Okabe and Ito (2008), distinguishable with any colour vision; without yellow, which vanishes on white."""
+SERIES = (*PALETTE, INK)
 MUTED = "#8a949e"
 DASHES = ([1, 0], [6, 3], [2, 3], [8, 3, 2, 3])
+MOST_POINTS = 400
+"""Points of a curve in a page."""
+TAIL_POINTS = 50
+"""Points of a distribution function that go to each of its ends."""
+LABEL_COLUMNS = 28
 SIGNIFICANT = 6
 """Digits that a page keeps of a number."""
 STATIC_WIDTH = 760
@@ -219,6 +227,35 @@ def curves(
     if len(labels) > len(SERIES):
         lines = lines.encode(strokeDash=alt.StrokeDash("series:N", scale=dashes, legend=None))
     return chart(title, zoomed(alt.layer(*beside, lines)), height)
+
+
+def thin_cdf(values: ArrayLike, points: int = MOST_POINTS) -> tuple[Floats, Floats]:
+    """Distribution function of finite values: at most `points` of them ascending, the share at or below each.
+
+    A part of the points goes to both tails, which are what one looks for.
+
+    >>> thin_cdf([3.0, 1.0, 2.0, 2.0])
+    (array([1., 2., 2., 3.]), array([0.25, 0.5 , 0.75, 1.  ]))
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = np.sort(known[np.isfinite(known)])
+    count = len(known)
+    if count <= points:
+        return known, np.arange(1, count + 1) / max(count, 1)
+    # Densest at the very ends.
+    tail = np.geomspace(1, count, TAIL_POINTS)
+    ranks = np.concatenate([np.linspace(1, count, points - 2 * TAIL_POINTS), tail, count + 1 - tail])
+    rank = np.unique(ranks.round().astype(np.int64))
+    return known[rank - 1], rank / count
+
+
+def wrapped(label: str) -> str:
+    """A label over several lines, broken where it has joints.
+
+    >>> wrapped("sia registry:will-jobs-arrive=2,new-load=1")
+    'sia registry:will-jobs-\\narrive=2,new-load=1'
+    """
+    return "\n".join(textwrap.wrap(label, LABEL_COLUMNS)) or label
 
 
 def distributions(

@@ -12,8 +12,18 @@ import numpy as np
 
 from jobcast.models.scores import ECE_BINS
 from jobcast.pipelines.report.backtest_charts import intervals
-from jobcast.pipelines.report.charts import Axis, Chart, bands, colour, curves, looks, records, svg_of
-from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE
+from jobcast.pipelines.report.charts import (
+    MOST_POINTS,
+    PALETTE,
+    Axis,
+    Chart,
+    bands,
+    colour,
+    curves,
+    looks,
+    records,
+    svg_of,
+)
 
 Points = Sequence[Mapping[str, float]]
 PAPER_RECIPE = "paper_recipe"

@@ -18,11 +18,10 @@ from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.search.evaluation import Objective, parse_objectives
 from jobcast.pipelines.experiments.search.proposers import FLOOR
-from jobcast.pipelines.report.charts import MUTED, Axis, Chart, chart, colour, records, svg_of
+from jobcast.pipelines.report.charts import MUTED, PALETTE, Axis, Chart, chart, colour, records, svg_of
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import number
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, render
-from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from jobcast.pipelines.report import backtest_charts, charts, predictor_plots, trace_plots
-from jobcast.pipelines.report.charts import Axis
-from jobcast.pipelines.report.plots import MOST_POINTS, PALETTE, styles, thin_cdf
+from jobcast.pipelines.report.charts import MOST_POINTS, Axis, thin_cdf
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.lognormal(size=99)
@@ -81,12 +80,6 @@ def test_curves_are_thinned_but_keep_their_ends():
     middle = np.searchsorted(np.sort(values), x, side="right") / 20_000
     assert y == pytest.approx(middle)
     assert (np.diff(x) >= 0).all()
-
-
-def test_styles_stay_apart():
-    looks = styles([f"policy {i}" for i in range(20)])
-    assert len(set(looks.values())) == 20
-    assert looks["policy 0"].color == looks[f"policy {len(PALETTE)}"].color
 
 
 def test_only_configurations_that_slow_jobs_have_a_slowdown_curve():

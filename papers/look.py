@@ -1,21 +1,14 @@
-"""How the plots of papers and benchmarks look: SVG by matplotlib, the same for the same data.
-
-What charts of pages share with them: colours, labels over lines, thinned curves.
-"""
+"""How the plots of papers and benchmarks look: SVG by matplotlib, the same for the same data."""
 
 import io
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from jobcast.domain.arrays import Floats
+from jobcast.pipelines.report import charts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,16 +16,10 @@ if TYPE_CHECKING:
 
 INK = "#1a2b3c"
 """Stands for the colour of the page's text while a plot is drawn."""
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
-"""Okabe and Ito (2008), distinguishable with any colour vision; without yellow, which vanishes on white."""
+PALETTE = (*charts.PALETTE, INK)
 DASHES = ("-", "--", ":", "-.")
-MOST_POINTS = 400
-"""Points of a curve in a page."""
-TAIL_POINTS = 50
-"""Points of a distribution function that go to each of its ends."""
 WIDE = (10.4, 4.4)
 """Size of figures in inches, as a page shows them; a narrower page shrinks them."""
-LABEL_COLUMNS = 28
 DECADES_RATIO = 30.0
 """A logarithmic axis that spans less is marked at 1, 2 and 5 of a decade ..."""
 LINEAR_RATIO = 3.0
@@ -140,35 +127,6 @@ def _inline(svg: str, title: str) -> str:
     return svg.replace("<svg ", named, 1).strip()
 
 
-def thin_cdf(values: ArrayLike, points: int = MOST_POINTS) -> tuple[Floats, Floats]:
-    """Distribution function of finite values: at most `points` of them ascending, the share at or below each.
-
-    A part of the points goes to both tails, which are what one looks for.
-
-    >>> thin_cdf([3.0, 1.0, 2.0, 2.0])
-    (array([1., 2., 2., 3.]), array([0.25, 0.5 , 0.75, 1.  ]))
-    """
-    known = np.asarray(values, dtype=np.float64)
-    known = np.sort(known[np.isfinite(known)])
-    count = len(known)
-    if count <= points:
-        return known, np.arange(1, count + 1) / max(count, 1)
-    # Densest at the very ends.
-    tail = np.geomspace(1, count, TAIL_POINTS)
-    ranks = np.concatenate([np.linspace(1, count, points - 2 * TAIL_POINTS), tail, count + 1 - tail])
-    rank = np.unique(ranks.round().astype(np.int64))
-    return known[rank - 1], rank / count
-
-
-def wrapped(label: str) -> str:
-    """A label over several lines, broken where it has joints.
-
-    >>> wrapped("sia registry:will-jobs-arrive=2,new-load=1")
-    'sia registry:will-jobs-\\narrive=2,new-load=1'
-    """
-    return "\n".join(textwrap.wrap(label, LABEL_COLUMNS)) or label
-
-
 def plain_ticks(*axes: Any) -> None:
     """Write the ticks of logarithmic axes as plain numbers; call it when all is drawn."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
@@ -188,5 +146,5 @@ def plain_ticks(*axes: Any) -> None:
 def legend_beside(axes: "Axes") -> None:
     """Put the legend to the right of the plot, where it hides no curve."""
     lines, labels = axes.get_legend_handles_labels()
-    names = [wrapped(label) for label in labels]
+    names = [charts.wrapped(label) for label in labels]
     axes.legend(lines, names, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=2.4)
