@@ -28,7 +28,7 @@ from scipy.stats import binomtest
 
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_verdict import FINE
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.files import write_text

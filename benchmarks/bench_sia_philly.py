@@ -26,7 +26,7 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.backtest import CellResult, matrix, run_matrix
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, parse_forecasts
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import parse_time

@@ -24,7 +24,7 @@ from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forec
 from jobcast.pipelines.experiments.switches_file import write_switches
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import parse_time

@@ -17,8 +17,8 @@ from jobcast.models.new_load import NewLoad
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.sources import earlier_jobs
-from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings
 from jobcast.pipelines.lifecycle.recipes.arrivals import train_arrivals
+from jobcast.pipelines.lifecycle.recipes.common import TrainingData, TrainSettings
 from jobcast.pipelines.lifecycle.recipes.durations import train_durations
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.stages.prepared_traces import data_file

@@ -36,7 +36,7 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.stages.prepared_traces import data_file

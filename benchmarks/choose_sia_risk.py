@@ -17,7 +17,7 @@ from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.stages.prepared_traces import data_file

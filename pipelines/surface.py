@@ -152,7 +152,7 @@ def train(
     predictor : a name of `predictors()`
     trace : or the table that it learns from: a file of curves, of profiles, of step times
     algorithm : one of its own; None takes the default
-    settings : of `pipelines.lifecycle.recipes.TrainSettings`: horizons_min, coverage, miss_share, seed, tune, ...
+    settings : of `lifecycle.recipes.common.TrainSettings`: horizons_min, coverage, miss_share, seed, tune, ...
 
     Raises
     ------

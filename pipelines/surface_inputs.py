@@ -20,7 +20,7 @@ from jobcast.models.registry.references import Ref
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Asked, Life
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace

@@ -306,7 +306,7 @@ def train_predictors(data: Path, home: Path) -> None:
     """
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
-    from jobcast.pipelines.lifecycle.recipes import TrainSettings
+    from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
     from jobcast.pipelines.report.formatting import parse_time
     from jobcast.traces.readers import read_trace

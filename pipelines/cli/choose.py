@@ -110,7 +110,7 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     from jobcast.domain.errors import TrainingError
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
-    from jobcast.pipelines.lifecycle.recipes import TrainSettings
+    from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
     from jobcast.pipelines.report.formatting import moment, shown_zone
 

@@ -21,7 +21,8 @@ from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.model_files import drawn_card
 from jobcast.pipelines.lifecycle.predictors import find_predictor
-from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, card_of, recipe_of
+from jobcast.pipelines.lifecycle.recipes import recipe_of
+from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings, card_of
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed

@@ -10,7 +10,7 @@ from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.lifecycle.model_files import drawn_card
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Life
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import of_training, saved
 from jobcast.traces.table import Trace

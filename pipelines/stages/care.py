@@ -11,8 +11,8 @@ from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.models.care import LADDER, RESPECTS, Care
 from jobcast.pipelines.experiments.care_rehearsal import Rehearsal, Trio, in_order, rehearsed
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
-from jobcast.pipelines.lifecycle.recipes import TrainingData, recipe_of
-from jobcast.pipelines.lifecycle.recipes.common import VALIDATION_SHARE
+from jobcast.pipelines.lifecycle.recipes import recipe_of
+from jobcast.pipelines.lifecycle.recipes.common import VALIDATION_SHARE, TrainingData
 from jobcast.pipelines.report.files import write_json
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.stages.context import Context

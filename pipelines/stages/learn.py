@@ -13,7 +13,7 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.lifecycle.model_files import CARDS, MODELS, drawn_card, model_folder, register_files, write_card
 from jobcast.pipelines.lifecycle.predictors import life_of
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.model_tables import version_row
 from jobcast.pipelines.stages.config import OF_WAITS, SCHEDULERS, Params
 from jobcast.pipelines.stages.context import Context

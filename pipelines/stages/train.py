@@ -10,7 +10,8 @@ from jobcast.models.care import Care
 from jobcast.models.predictors import load_predictor
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.lifecycle.model_files import CARDS, MODELS, VARIANTS, drawn_card, register_files, write_card
-from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings, card_of, recipe_of
+from jobcast.pipelines.lifecycle.recipes import recipe_of
+from jobcast.pipelines.lifecycle.recipes.common import TrainingData, TrainSettings, card_of
 from jobcast.pipelines.report.files import read_json
 from jobcast.pipelines.report.model_tables import version_row
 from jobcast.pipelines.stages.context import Context

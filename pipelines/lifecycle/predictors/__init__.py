@@ -47,7 +47,7 @@ def find_predictor(name: str, algorithm: str | None = None, settings: Any = None
     Parameters
     ----------
     algorithm : one of its own; None takes the default
-    settings : `recipes.TrainSettings`; None takes the defaults
+    settings : `recipes.common.TrainSettings`; None takes the defaults
 
     Raises
     ------

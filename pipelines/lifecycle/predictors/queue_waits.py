@@ -20,7 +20,7 @@ from jobcast.pipelines.experiments.seen_data import apart_in_time, refuse_overla
 from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Told, VersionAndData, Wishes, told_by
 from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, stretch_of
 from jobcast.pipelines.lifecycle.promises import WAITS_TOLD, starts_promised
-from jobcast.pipelines.lifecycle.recipes import TrainingData
+from jobcast.pipelines.lifecycle.recipes.common import TrainingData
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.report.model_tables import made_from

@@ -14,7 +14,7 @@ from jobcast.models.regimes.prior import LEVEL
 from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Fitted, Told, VersionAndData
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
-from jobcast.pipelines.lifecycle.recipes import TrainingData
+from jobcast.pipelines.lifecycle.recipes.common import TrainingData
 from jobcast.pipelines.lifecycle.recipes.regimes import compared, jitter_of, train_regimes, training_jobs
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso

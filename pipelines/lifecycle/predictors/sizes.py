@@ -14,7 +14,7 @@ from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_err
 from jobcast.models.predictor import Known
 from jobcast.pipelines.lifecycle.predictors.life import M, Told, told_by
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
-from jobcast.pipelines.lifecycle.recipes import TrainingData
+from jobcast.pipelines.lifecycle.recipes.common import TrainingData
 from jobcast.pipelines.lifecycle.recipes.durations import over
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import check_training, gpu_jobs

@@ -11,7 +11,7 @@ from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.predictor import Known
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.lifecycle.predictors.life import Asked, Life, M, Told, Wishes
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace

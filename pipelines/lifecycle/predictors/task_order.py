@@ -17,7 +17,7 @@ from jobcast.models.registry.cards import ModelCard
 from jobcast.models.scheduling.policy import SchedulingPolicy
 from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedScheduler
 from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked, Fitted, Life
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.traces.table import Source
 

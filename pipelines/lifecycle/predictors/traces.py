@@ -18,15 +18,8 @@ from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.experiments.seen_data import another_cluster, apart_in_time, refuse_overlap
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Asked, Fitted, Life, M, Told, VersionAndData, Wishes
-from jobcast.pipelines.lifecycle.recipes import (
-    RECIPES,
-    UNTUNED,
-    Recipe,
-    TrainingData,
-    algorithms_of,
-    card_of,
-    told_parameters,
-)
+from jobcast.pipelines.lifecycle.recipes import RECIPES, UNTUNED, algorithms_of
+from jobcast.pipelines.lifecycle.recipes.common import Recipe, TrainingData, card_of, told_parameters
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import made_from

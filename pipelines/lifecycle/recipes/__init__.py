@@ -14,32 +14,8 @@ from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.predictor import Model
 from jobcast.models.predictors import PREDICTORS, answers_of
 from jobcast.models.queue_wait import QueueWait
-from jobcast.pipelines.lifecycle.recipes import arrivals, durations, loads, regimes, waits
-from jobcast.pipelines.lifecycle.recipes.common import (
-    AUTO,
-    Recipe,
-    Trained,
-    TrainingData,
-    TrainSettings,
-    card_of,
-    parse_horizons,
-    told_parameters,
-)
-
-__all__ = [
-    "AUTO",
-    "RECIPES",
-    "UNTUNED",
-    "Recipe",
-    "TrainSettings",
-    "Trained",
-    "TrainingData",
-    "algorithms_of",
-    "card_of",
-    "parse_horizons",
-    "recipe_of",
-    "told_parameters",
-]
+from jobcast.pipelines.lifecycle.recipes import arrivals, durations, loads, regimes
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Recipe
 
 # Predictors of tables have no recipe: their lives train them.
 RECIPES: Mapping[Question, Recipe] = {
@@ -49,7 +25,7 @@ RECIPES: Mapping[Question, Recipe] = {
     Question.REGIMES: regimes.train_regimes,
     Question.SIZES: partial(durations.train_of_ended, errors=size_errors),
     Question.COMPLETIONS: partial(durations.train_of_ended, errors=run_time_errors),
-    Question.WAITS: waits.train_waits,
+    Question.WAITS: durations.train_waits,
 }
 UNTUNED = frozenset(
     {

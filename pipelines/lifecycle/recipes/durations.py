@@ -1,7 +1,7 @@
-"""How JobDuration, JobSize and CompletionTime are trained."""
+"""How JobDuration, JobSize, CompletionTime and QueueWait are trained."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -10,8 +10,10 @@ from jobcast.models.duration_booster import DurationSettings
 from jobcast.models.duration_data import DurationData
 from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
+from jobcast.models.evaluation.queue_waits import fold_figures
 from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
+from jobcast.models.queue_wait import BOUND, QueueWait
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
 from jobcast.traces.table import Trace
@@ -109,6 +111,19 @@ def train_of_ended(
     found = model.settings_
     result = {"jobs": len(model.past_), "recency": found.recency_, "recent_share": found.recent_share_}
     return Trained(model, algorithm, validation, result)
+
+
+def train_waits(
+    data: TrainingData,
+    algorithm: str,
+    settings: TrainSettings,
+    progress: Step | None,
+    kind: type[QueueWait] = QueueWait,
+) -> Trained:
+    """QueueWait; its figures are of the last part of the training time, forecast from what was known before."""
+    model = kind(seed=settings.seed).fit(data.trace, data.from_s, data.until_s)
+    result = {"calibrated_rows": model.calibrated_rows_, "bound_moved_log10": float(model.shifts_[BOUND])}
+    return Trained(model, algorithm, fold_figures(model.folds_, data.until_s), {**asdict(model.settings), **result})
 
 
 def over(trace: Trace) -> Trace:

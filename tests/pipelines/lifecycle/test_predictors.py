@@ -10,7 +10,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.predictors import OURS, answers_of
 from jobcast.pipelines.lifecycle.predictors import LIVES, find_predictor, life_of
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.testing import check_predictor
 
 FAST = {

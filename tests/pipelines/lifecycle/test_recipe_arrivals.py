@@ -11,7 +11,8 @@ import pytest
 from jobcast.models.algorithms import AverageSettings
 from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, arrivals, recipe_of
+from jobcast.pipelines.lifecycle.recipes import arrivals, recipe_of
+from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.traces.table import Source, Trace
 
 DAY_S = 86400.0

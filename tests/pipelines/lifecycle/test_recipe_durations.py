@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from jobcast.models.job_duration import ALGORITHMS
-from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainingData, TrainSettings
 from jobcast.pipelines.lifecycle.recipes.durations import train_durations
 from jobcast.traces.table import Trace
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.generators import generate
