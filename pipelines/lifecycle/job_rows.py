@@ -45,90 +45,17 @@ Calendar = tuple[Floats, Floats, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegimeRows(Rows):
-    """A job at a point of its progress; shares of its run time, but for the error of regimes.
-
-    Attributes
-    ----------
-    crps, rule_crps : of the time left, by the version and by Shockwave's restatement rule
-    covered : whether the 90 % interval of the time left held it
-    regime_error, time_error : see `models.evaluation.regimes`, %
-    """
-
-    MAIN: ClassVar[str] = "crps"
-    ERROR: ClassVar[str] = "crps"
-    crps: Floats
-    rule_crps: Floats
-    covered: Floats
-    regime_error: Floats
-    time_error: Floats
-
-    def figures(self) -> dict[str, Figure]:
-        """Means; `skill`: the share by which `crps` is less than the restatement rule's."""
-        mine, rule = scores.mean(self.crps), scores.mean(self.rule_crps)
-        return {
-            "n": len(self),
-            "crps": mine,
-            "restatement_crps": rule,
-            "skill": skill(mine, rule),
-            "coverage_90": scores.mean(self.covered),
-            "regime_error": scores.mean(self.regime_error),
-            "time_error": scores.mean(self.time_error),
-        }
-
-    def parts(self) -> Parts:
-        """`skill`, `coverage_90` and `regime_error`."""
-        ones = np.ones(len(self))
-        saved = self.rule_crps - self.crps, self.rule_crps
-        return {"skill": saved, "coverage_90": (self.covered, ones), "regime_error": (self.regime_error, ones)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CurveRows(Rows):
-    """A curve of which a share of the epochs is seen; errors are shares of its range.
-
-    Attributes
-    ----------
-    error, last_value_error : of the last value, forecast and taken to be the last one seen
-    later, covered : epochs to come, and how many of them the 90 % interval held
-    """
-
-    MAIN: ClassVar[str] = "mae"
-    error: Floats
-    last_value_error: Floats
-    later: Floats
-    covered: Floats
-
-    def figures(self) -> dict[str, Figure]:
-        """As `evaluate accuracy-curve` tells them; `skill`: the share by which `mae` is less than the last value's."""
-        mine, rule = scores.mean(self.error), scores.mean(self.last_value_error)
-        # Of all epochs together: long curves count for more than short ones.
-        later = float(self.later.sum())
-        return {
-            "n": len(self),
-            "mae": mine,
-            "mae_last_value": rule,
-            "skill": skill(mine, rule),
-            "coverage_90": float(self.covered.sum()) / later if later else None,
-        }
-
-    def parts(self) -> Parts:
-        """`mae`, `skill`, and `coverage_90` of all epochs together."""
-        saved = self.last_value_error - self.error, self.last_value_error
-        return {"mae": (self.error, np.ones(len(self))), "skill": saved, "coverage_90": (self.covered, self.later)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ErrorRows(Rows):
-    """A job that is missed by some error, of the kind of `KIND`.
+    """Forecasts that are missed by some error, called `KIND` among the figures, and `RULE` by a rule without a model.
 
     Attributes
     ----------
-    error, rule_error : by the version, and by a rule without a model
+    error, rule_error : by the version, and by the rule
     covered : whether the 90 % interval held the truth, or the share of them that did
     """
 
     KIND: ClassVar[str]
+    RULE: ClassVar[str]
     error: Floats
     rule_error: Floats
     covered: Floats
@@ -139,7 +66,7 @@ class ErrorRows(Rows):
         return {
             "n": len(self),
             self.KIND: mine,
-            f"rule_{self.KIND}": rule,
+            self.RULE: rule,
             "skill": skill(mine, rule),
             "coverage_90": scores.mean(self.covered),
         }
@@ -151,10 +78,65 @@ class ErrorRows(Rows):
         return {self.KIND: (self.error, ones), "skill": saved, "coverage_90": (self.covered, ones)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RegimeRows(ErrorRows):
+    """A job at a point of its progress; errors are scores of the time left (CRPS), as shares of the job's run time.
+
+    The rule is Shockwave's restatement rule.
+
+    Attributes
+    ----------
+    regime_error, time_error : see `models.evaluation.regimes`, %
+    """
+
+    KIND: ClassVar[str] = "crps"
+    RULE: ClassVar[str] = "restatement_crps"
+    MAIN: ClassVar[str] = KIND
+    regime_error: Floats
+    time_error: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """As `ErrorRows`, and the means of both errors."""
+        means = {name: scores.mean(getattr(self, name)) for name in ("regime_error", "time_error")}
+        return {**ErrorRows.figures(self), **means}
+
+    def parts(self) -> Parts:
+        """As `ErrorRows`, and `regime_error`."""
+        return {**ErrorRows.parts(self), "regime_error": (self.regime_error, np.ones(len(self)))}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveRows(ErrorRows):
+    """A curve of which a share of the epochs is seen; errors are of its last value, as shares of the curve's range.
+
+    The rule takes the last value seen.
+
+    Attributes
+    ----------
+    covered, later : how many of the epochs to come the 90 % interval held, and how many there are
+    """
+
+    KIND: ClassVar[str] = "mae"
+    RULE: ClassVar[str] = "mae_last_value"
+    MAIN: ClassVar[str] = KIND
+    later: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """As `evaluate accuracy-curve` tells them."""
+        # Of all epochs together: long curves count for more than short ones.
+        later = float(self.later.sum())
+        return {**ErrorRows.figures(self), "coverage_90": float(self.covered.sum()) / later if later else None}
+
+    def parts(self) -> Parts:
+        """As `ErrorRows`, but `coverage_90` of all epochs together."""
+        return {**ErrorRows.parts(self), "coverage_90": (self.covered, self.later)}
+
+
 class ShareRows(ErrorRows):
     """By its application's configurations; errors are mean absolute shares, the rule is the better of several."""
 
     KIND: ClassVar[str] = "mape"
+    RULE: ClassVar[str] = "rule_mape"
     MAIN: ClassVar[str] = KIND
 
 
@@ -162,6 +144,7 @@ class LogRows(ErrorRows):
     """By its size or run time; errors are distances of logarithms to base 10, the rule is the median of all before."""
 
     KIND: ClassVar[str] = "mae_log10"
+    RULE: ClassVar[str] = "rule_mae_log10"
     MAIN: ClassVar[str] = KIND
 
 
@@ -282,7 +265,7 @@ def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calend
     # Curves differ in length: counts of epochs, not shares.
     later = np.array([len(covered) for covered in result["covered"]], dtype=np.float64)
     covered = np.array([covered.sum() for covered in result["covered"]])
-    return CurveRows(*when, result["mae"], result["mae_last_value"], later, covered)
+    return CurveRows(*when, result["mae"], result["mae_last_value"], covered, later)
 
 
 def epoch_rows(model: EpochTime, sample: Sample) -> Blocks:
