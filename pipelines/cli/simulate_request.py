@@ -94,7 +94,7 @@ class Finished:
     def jobs(self) -> pl.DataFrame:
         """One row a job; see `job_table`."""
         base = None if self.base is None else self.base.log
-        return job_table(self.ran.log, self.scenario.listed, base, self.ran.nodes, self.bins)
+        return job_table(self.ran.log, self.scenario.listed, base, self.bins)
 
     @property
     def bins(self) -> list[str | None] | None:

@@ -29,13 +29,13 @@ def replay_scaling(
     scenario: RigidScenario,
     policy: str,
     settings: Mapping[str, object],
-    progress: Step | None = None,
-    meters: Sequence[Meter] = (),
-    shown: Sequence[ScalableWork] | None = None,
+    progress: Step | None,
+    meters: Sequence[Meter],
+    shown: Sequence[ScalableWork] | None,
 ) -> tuple[RunLog, dict[str, float]]:
     """What happened, and figures of what it did to batch sizes and accuracy; see `scaling_figures`.
 
-    `told`: works whose goodputs the policy is shown; None: the true ones.
+    `shown`: works whose goodputs the policy is shown; None: the true ones.
 
     Raises ConfigError for a scenario of several pools or without tables of how its jobs scale.
     """

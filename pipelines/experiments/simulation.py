@@ -23,7 +23,7 @@ from jobcast.pipelines.experiments.needed_facts import prepared
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, scenario_workload
 from jobcast.pipelines.experiments.rounds import Work, replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, loaded
-from jobcast.pipelines.experiments.sources import Believed, Chosen, Sources
+from jobcast.pipelines.experiments.sources import Chosen, Sources
 from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
@@ -36,7 +36,6 @@ from jobcast.schedulers.rounds import figures_of
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
-from jobcast.simulator.laws.goodput import ScalableWork
 from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
@@ -62,7 +61,6 @@ class Simulated:
     models : concrete versions that answered, by predictor
     overlap : whether a model was used whose training data reach into the window
     own : figures that a policy reports of its work: rounds, gaps and times of its solver
-    nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
     trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
     replaced : since when which of them were replaced
     forecasts : the source that was asked, None where none was
@@ -78,7 +76,6 @@ class Simulated:
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
     own: Mapping[str, float] = field(default_factory=dict)
-    nodes: Mapping[int, Sequence[int]] | None = None
     trust: Mapping[str, Any] = field(default_factory=dict)
     replaced: Sequence[Replaced] = ()
     forecasts: str | None = None
@@ -134,7 +131,10 @@ def simulate(
         return Simulated(log, **took, own={ROUND_COUNT: float(_rounds(log, split.own.round_s))})
     if rule_of.kind == kinds.GOODPUT:
         shown = shown_goodputs(spec, scenario, home=home, allow_overlap=allow_overlap, degrade=degrade)
-        return _by_goodput(scenario, policy, split, shown, progress, watching)
+        own = split.plain("own")
+        (log, told), took = timed(lambda: replay_scaling(scenario, policy, own, progress, watching, shown.answers))
+        rounds = {ROUND_COUNT: float(_rounds(log, split.own.round_s))}
+        return shown.beside(Simulated(log, **took, own={**rounds, **told}))
     # Meters may need run times under a policy that asks for none.
     asks = bool(rule_of.asks) or needs_run_times(watching, world)
     if rule_of.kind == kinds.ROUNDS:
@@ -187,8 +187,8 @@ def _by_rounds(
     split: Split,
     wrap: Wrap | None,
     progress: Step | None,
-    world: World | None = None,
-    watching: Sequence[Meter] = (),
+    world: World | None,
+    watching: Sequence[Meter],
 ) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
     by_gavel = mechanism.mechanism == "gavel"
@@ -220,20 +220,10 @@ def _by_rounds(
     said: dict[str, dict[int, float]] = getattr(rule, "job_columns", dict)() if wrap is not None else {}
     columns = {name: np.array([of.get(seq, np.nan) for seq in range(len(log.jct_s))]) for name, of in said.items()}
     log = replace(log, columns={**log.columns, **columns})
-    nodes = last_nodes(log) if workload.servers else None
     # Fairness is measured by plans where there are any: what executed may have been the scheduler's doing.
     if scenario.facts.planned_s:
         log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scenario)})
-    return replace(Simulated(log, **took, **_rests_on(chosen), own=own, nodes=nodes), trust=work.trust())
-
-
-def last_nodes(log: RunLog) -> dict[int, Sequence[int]]:
-    """Nodes that each job last held GPUs of, ascending, by position in the log."""
-    spans, found = log.spans, dict[int, dict[float, list[int]]]()
-    for job, from_s, node in zip(spans.job.tolist(), spans.from_s.tolist(), spans.node.tolist(), strict=True):
-        # A job may sit on several nodes from one instant on; the last such instant counts.
-        found.setdefault(job, {}).setdefault(from_s, []).append(node)
-    return {job: sorted(held[max(held)]) for job, held in found.items()}
+    return replace(Simulated(log, **took, **_rests_on(chosen), own=own), trust=work.trust())
 
 
 def lengthened(own: Any) -> Callable[[Job], float] | None:
@@ -246,20 +236,6 @@ def _rests_on(chosen: Chosen) -> dict[str, Any]:
     """What of a finished run its forecasts tell."""
     replaced = () if chosen.guard is None else tuple(chosen.guard.replaced)
     return {"models": chosen.models, "overlap": chosen.overlap, "trust": chosen.trust(), "replaced": replaced}
-
-
-def _by_goodput(
-    scenario: RigidScenario,
-    policy: str,
-    split: Split,
-    shown: Believed[Sequence[ScalableWork]],
-    progress: Step | None,
-    watching: Sequence[Meter],
-) -> Simulated:
-    settings = split.plain("own")
-    (log, result), took = timed(lambda: replay_scaling(scenario, policy, settings, progress, watching, shown.answers))
-    own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **result}
-    return shown.beside(Simulated(log, **took, own=own))
 
 
 def _planned_s(scenario: RigidScenario) -> Floats:

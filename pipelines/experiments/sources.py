@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, ForecastSpec, make_plugin
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, in_one_pool
-from jobcast.pipelines.experiments.seen_data import another_cluster, refuse_overlap
+from jobcast.pipelines.experiments.scenarios import Scenario
+from jobcast.pipelines.experiments.seen_data import another_cluster, refuse_overlap, seen_by
 from jobcast.simulator.forecast_sources import (
     NO_ARRIVALS,
     Conservative,
@@ -36,12 +37,6 @@ from jobcast.simulator.workload import Workload
 
 if TYPE_CHECKING:
     from jobcast.models.forecasts import RegistryForecasts
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-from jobcast.pipelines.experiments.scenarios import Scenario
-from jobcast.pipelines.experiments.seen_data import seen_by
-
-if TYPE_CHECKING:
     from jobcast.pipelines.experiments.simulation import Simulated
 
 

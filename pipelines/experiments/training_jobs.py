@@ -6,7 +6,6 @@ from pathlib import Path
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome
-from jobcast.domain.training import Regime, Training
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import (
@@ -57,8 +56,11 @@ def training_workload(workload: Workload, trace: Trace, tables: TrainingTables) 
     outcomes: list[Outcome] = []
     for job, outcome in zip(workload.jobs, workload.outcomes, strict=True):
         training, regimes = known[job.job_id]
-        jobs.append(job if training is None else replace(job, training=training))
-        outcomes.append(_outcome(outcome, training, regimes))
+        if training is not None:
+            job = replace(job, training=training)
+            outcome = Outcome(training.run_time_s(regimes), regimes, outcome.start_s)
+        jobs.append(job)
+        outcomes.append(outcome)
     return replace(workload, jobs=jobs, outcomes=outcomes), trainings
 
 
@@ -73,7 +75,3 @@ def planned_run_times(trace: Trace, tables: TrainingTables) -> dict[str, float]:
     planned = trainings_of(trace, replace(tables, courses=tables.planned))
     rows = zip(trace.jobs["job_id"], planned.trainings, planned.regimes, strict=True)
     return {job_id: training.run_time_s(regimes) for job_id, training, regimes in rows if training is not None}
-
-
-def _outcome(outcome: Outcome, training: Training | None, regimes: tuple[Regime, ...]) -> Outcome:
-    return outcome if training is None else Outcome(training.run_time_s(regimes), regimes, outcome.start_s)

@@ -73,7 +73,6 @@ def job_table(
     log: RunLog,
     jobs: pl.DataFrame,
     base: RunLog | None = None,
-    nodes: Mapping[int, Sequence[int]] | None = None,
     bins: Sequence[str | None] | None = None,
 ) -> pl.DataFrame:
     """One row a job in the trace's order; times in seconds from the epoch, empty where a job never ran.
@@ -86,7 +85,6 @@ def job_table(
     log : of the run
     jobs : `LISTED` of each, of which user and tag may be missing
     base : of a run of the same jobs under the baseline: with it `slowed` and `baseline_end_time`
-    nodes : by position, where jobs sat on nodes; a column holds those of each job's last start: `3`, `0+3`
     bins : labels of the duration bins that were forecast, a job each
     """
     columns: dict[str, object] = {
@@ -104,7 +102,8 @@ def job_table(
         columns[DURATION_BIN] = pl.Series(bins, dtype=pl.String)
     if log.trace_submit_s is not None:
         columns["trace_submit_time"] = log.trace_submit_s
-    nodes = _last_nodes(log) if nodes is None else nodes
+    # Those of a job's last start: `3`, `0+3`.
+    nodes = last_nodes(log)
     if nodes:
         named = ["+".join(map(str, nodes[job])) if job in nodes else None for job in range(len(log))]
         columns["nodes"] = pl.Series(named, dtype=pl.String)
@@ -123,7 +122,7 @@ def job_table(
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _last_nodes(log: RunLog) -> dict[int, list[int]]:
+def last_nodes(log: RunLog) -> dict[int, list[int]]:
     """Where jobs held GPUs at their end; nothing where GPUs are known by number alone."""
     spans = log.spans
     last_s = np.full(len(log), -np.inf)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import DecisionError
-from jobcast.pipelines.experiments.simulation import last_nodes
+from jobcast.pipelines.report.job_table import last_nodes
 from jobcast.schedulers.placement import NodePlacement, nodes_needed, place
 from jobcast.schedulers.rounds import Rounds
 from jobcast.simulator.engine import replay

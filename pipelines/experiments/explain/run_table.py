@@ -108,10 +108,8 @@ class RunTable:
 
     def find(self, job_id: str) -> int:
         """Position of a job. Raises ConfigError that names those most like it."""
-        try:
+        if job_id in self.job_ids:
             return self.job_ids.index(job_id)
-        except ValueError:
-            pass
         # A slip of the pen is likelier than another log.
         near = difflib.get_close_matches(job_id, self.job_ids, NEAR, cutoff=0.5) or self.job_ids[:NEAR]
         raise ConfigError(
@@ -136,7 +134,7 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     PoolsError
         The pools file cannot be used, or has no quota for a pool.
     """
-    rows = _in_order(_typed(_raw(path), path))
+    rows = _typed(_raw(path), path).with_row_index("row").sort("submit_time", "job_id")
     record = read_run_record(path)
     again = {} if record is None else record.figures.get("again") or {}
     begin_s = float(again["from_s"]) if again.get("recorded") else -np.inf
@@ -207,10 +205,6 @@ def _typed(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
             )
         rows = rows.with_columns(typed.alias(name))
     return rows
-
-
-def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.with_row_index("row").sort("submit_time", "job_id")
 
 
 def _seconds(column: pl.Series) -> Floats:
