@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS, RUNTIME
 from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.closed_loop import check_closed
@@ -36,7 +35,7 @@ from jobcast.schedulers.rounds import figures_of
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
-from jobcast.simulator.log import Floats, RunLog
+from jobcast.simulator.log import RunLog
 
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"
@@ -203,7 +202,10 @@ def _by_rounds(
         raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
     workload, chosen = scenario.workload if world is not None else round_workload(scenario, mechanism), work.chosen
     asks = bool(find_of_kind(policy, kinds.ROUNDS).asks)
-    source: Any = wrap(work.forecasts, lengthened(split.own)) if wrap is not None and asks else work.forecasts
+    noise = getattr(split.own, "noise", 0.0)
+    # By how much a setting lengthens what is forecast to be left of a job.
+    factor = (lambda job: noise_factor(job, noise, split.own.noise_seed)) if noise else None
+    source: Any = wrap(work.forecasts, factor) if wrap is not None and asks else work.forecasts
     forecasts = source if asks else None
     rule: Any = (
         make_rule(policy, forecasts, settings)
@@ -222,26 +224,16 @@ def _by_rounds(
     log = replace(log, columns={**log.columns, **columns})
     # Fairness is measured by plans where there are any: what executed may have been the scheduler's doing.
     if scenario.facts.planned_s:
-        log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scenario)})
+        rows = zip(scenario.workload.jobs, scenario.workload.outcomes, strict=True)
+        planned = [scenario.facts.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows]
+        log = replace(log, columns={**log.columns, "exclusive_s": np.array(planned)})
     return replace(Simulated(log, **took, **_rests_on(chosen), own=own), trust=work.trust())
-
-
-def lengthened(own: Any) -> Callable[[Job], float] | None:
-    """Factors of jobs by which settings lengthen what is forecast to be left of them, None where they do not."""
-    noise = getattr(own, "noise", 0.0)
-    return (lambda job: noise_factor(job, noise, own.noise_seed)) if noise else None
 
 
 def _rests_on(chosen: Chosen) -> dict[str, Any]:
     """What of a finished run its forecasts tell."""
     replaced = () if chosen.guard is None else tuple(chosen.guard.replaced)
     return {"models": chosen.models, "overlap": chosen.overlap, "trust": chosen.trust(), "replaced": replaced}
-
-
-def _planned_s(scenario: RigidScenario) -> Floats:
-    """(n_jobs,) run times alone as planned, as executed for jobs without: what fairness is measured by."""
-    rows = zip(scenario.workload.jobs, scenario.workload.outcomes, strict=True)
-    return np.array([scenario.facts.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
 
 
 def _rounds(log: RunLog, round_s: float) -> int:

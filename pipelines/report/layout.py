@@ -124,8 +124,8 @@ def markdown_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> li
     return [*(f"| {' | '.join(line)} |" for line in lines), ""]
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, each column as wide as its widest."""
+def aligned(rows: Sequence[Sequence[str]], side: str = "<") -> str:
+    """Rows of cells, each column as wide as its widest; `side`: < to the left, > to the right."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    lines = ("  ".join(f"{cell:{side}{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

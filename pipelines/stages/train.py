@@ -1,7 +1,6 @@
 """Stage train: every algorithm of a predictor, saved as a plain folder with its card beside it, and registered."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,20 +61,16 @@ def work(context: Context, item: str) -> None:
                 write_card(cards / name, card)
             if number == 0:
                 # The same model with other thresholds, in a few milliseconds, where the gate finds them.
-                _save_others(trained.predictor, [Care(**{respect: value}) for value in others], careful)
+                model: Any = trained.predictor
+                for value in others:
+                    model.take(Care(**{respect: value}))
+                    model.save(careful / f"{value:g}")
             seconds.append(time.perf_counter() - began)
     versions = [register_files(context.root, context.home, item, algorithm) for algorithm in algorithms]
     rows = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
     context.write_receipt(f"train-{item}", {"versions": rows, "input": context.input_hash()})
     for version in versions:
         context.console.note(f"train: {_told(version)}")
-
-
-def _save_others(predictor: Any, others: Sequence[Care], folder: Any) -> None:
-    """The predictor with each care that the gate may try, in folders by how careful it is."""
-    for care in others:
-        predictor.take(care)
-        predictor.save(folder / f"{care.of(predictor.name):g}")
 
 
 def _twin(context: Context, item: str) -> Any:

@@ -4,7 +4,6 @@ What a policy believes of the seconds an epoch takes: the truth, a registered mo
 """
 
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,8 @@ def registered_times(
         )
     overlap |= seen_by(version, scenario.trace, allow_overlap)
     points = _points(scenario, model, known)
-    _refuse_unknown(points, names)
+    if missing := sorted(names.difference(points.models)):
+        raise TraceError(f"{points.path}: model {missing[0]} has no known point; profile it at least once")
     epoch_s = guarded_epoch_s(lambda: _as_in_scenario(model, points, scenario), profiled_s, result, scenario.job_ids)
     note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
     return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, result, (note,))
@@ -125,12 +125,6 @@ def _points(scenario: EnergyScene, model: Any, known: Path | None) -> ProfileTab
     # Only applications of the window: points of others cost measurements too.
     mine = profiles.frame.filter(pl.col("model").is_in(sorted(set(scenario.facts.models))))
     return pick_profiles(profile_table(mine, profiles.path, profiles.sha256), model.plan_)
-
-
-def _refuse_unknown(points: ProfileTable, names: Sequence[str] | set[str]) -> None:
-    missing = sorted(set(names).difference(points.models))
-    if missing:
-        raise TraceError(f"{points.path}: model {missing[0]} has no known point; profile it at least once")
 
 
 def _as_in_scenario(model: Any, points: ProfileTable, scenario: EnergyScene) -> Floats:

@@ -1,6 +1,6 @@
 """Why a job waited: stretches of its wait, and why it started neither on its quota nor on other GPUs."""
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -225,13 +225,10 @@ def borrowers(past: ClusterPast, running: Any, at_s: float, but: int) -> Any:
 
 def totals(stretches: list[Stretch]) -> list[dict[str, Any]]:
     """Seconds of the wait by reason, most first."""
-    seconds: dict[tuple[str, str | None], float] = {}
-    counts: Counter[tuple[str, str | None]] = Counter()
+    lengths = defaultdict[tuple[str, str | None], list[float]](list)
     for stretch in stretches:
-        reasons = (stretch.quota_reason, stretch.spare_reason)
-        seconds[reasons] = seconds.get(reasons, 0.0) + stretch.seconds
-        counts[reasons] += 1
+        lengths[stretch.quota_reason, stretch.spare_reason].append(stretch.seconds)
     return [
-        {"quota_reason": quota, "spare_reason": spare, "seconds": total, "stretches": counts[quota, spare]}
-        for (quota, spare), total in sorted(seconds.items(), key=lambda item: -item[1])
+        {"quota_reason": quota, "spare_reason": spare, "seconds": sum(seconds), "stretches": len(seconds)}
+        for (quota, spare), seconds in sorted(lengths.items(), key=lambda item: -sum(item[1]))
     ]

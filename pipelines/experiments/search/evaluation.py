@@ -114,7 +114,7 @@ def _parsed(line: str) -> dict[str, Any] | None:
 MEAN = "mean"
 AVERAGES = (MEAN, "avg")
 FORECAST = "error"
-"""The metric that needs a forecast at each submission."""
+"""The metric that needs completions forecast at each submission."""
 PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 MOST_PERCENTILE = 100.0
 
@@ -211,11 +211,6 @@ def _objective(text: str) -> Objective:
     return Objective(metric, float(matched[1]))
 
 
-def needs_forecasts(objectives: Sequence[Objective]) -> bool:
-    """Whether any of them asks for completions forecast at submission."""
-    return any(one.metric == FORECAST for one in objectives)
-
-
 def values_of(log: RunLog, objectives: Sequence[Objective]) -> list[float]:
     """Values for a run, (n_objectives,)."""
     return [one.of(log) for one in objectives]
@@ -264,7 +259,7 @@ def simulated(world: World, candidate: Candidate, sample: Sample, objectives: Se
     rule = world.policy(candidate)
     cluster = preempting(world.cluster, world.preempt_s, placed=rule.integral)
     run = ElasticReplay(sample.jobs, sample.size_s, cluster, rule, record=False)
-    log = replay_elastic(run, predict=needs_forecasts(objectives))
+    log = replay_elastic(run, predict=any(one.metric == FORECAST for one in objectives))
     return values_of(log, objectives)
 
 

@@ -21,7 +21,7 @@ from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.pipelines.report.charts import MUTED, PALETTE, Axis, Chart, chart, colour, records, svg_of
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import number
-from jobcast.pipelines.report.layout import Drawing, Finding, Table, render
+from jobcast.pipelines.report.layout import Drawing, Finding, Table, aligned, render
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet
@@ -151,11 +151,7 @@ def front_table(front: Front) -> str:
     lines += [_cells(front, row, PARAMETERS[:3]) for row in front.rows if row.pareto]
     for name, shown in front.references.items():
         lines.append([name, *(figure_text(one) for one in shown), "", "", "", ""])
-    # Numbers line up on the right, as wide as the widest.
-    widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return aligned(lines, ">")
 
 
 def _cells(front: Front, row: Row, parameters: Sequence[str]) -> list[str]:
@@ -262,17 +258,13 @@ def _points(front: Front, axes_of: tuple[int, int | None], name: str) -> list[di
     return found
 
 
-def _hours(front: Front, at: int) -> bool:
-    """Whether an objective is a length of time, which people read in hours."""
-    return front.objectives[at].title.endswith("(s)")
-
-
 def _name(front: Front, at: int | None) -> str:
     return "queues" if at is None else front.objectives[at].title.replace("(s)", "(h)")
 
 
 def _told_value(front: Front, at: int, value: float) -> float:
-    return value / HOUR_S if _hours(front, at) else value
+    """A value of an objective; lengths of time in hours, in which people read them."""
+    return value / HOUR_S if front.objectives[at].title.endswith("(s)") else value
 
 
 def _logged(front: Front, at: int | None) -> bool:
@@ -285,14 +277,10 @@ def _logged(front: Front, at: int | None) -> bool:
 
 def _told(front: Front, row: Row) -> str:
     text = ", ".join(f"{name} {figure_text(value)}" for name, value in row.parameters.items() if value is not None)
+    sizes = ", ".join("any size" if one == np.inf else f"{one:,.0f} s" for one in row.config.thresholds)
     return (
-        f"pick {row.pick}: {_values_text(front, row.test or ())}; "
-        f"{len(row.config.rates)} queues up to {_thresholds(row)}; {text}"
+        f"pick {row.pick}: {_values_text(front, row.test or ())}; {len(row.config.rates)} queues up to {sizes}; {text}"
     )
-
-
-def _thresholds(row: Row) -> str:
-    return ", ".join("any size" if one == np.inf else f"{one:,.0f} s" for one in row.config.thresholds)
 
 
 def _values_text(front: Front, values: Sequence[float]) -> str:

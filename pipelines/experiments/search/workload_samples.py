@@ -93,15 +93,12 @@ def workload_of(scenario: ElasticScene) -> Workload:
     return found
 
 
-def _exponential(known_s: Floats, count: int, rng: np.random.Generator) -> Floats:
-    return rng.exponential(float(known_s.mean()), count)
-
-
-def _resampled(known_s: Floats, count: int, rng: np.random.Generator) -> Floats:
-    return known_s[rng.integers(0, len(known_s), count)]
-
-
-GAPS: Mapping[str, Gaps] = MappingProxyType({EXPONENTIAL: _exponential, RESAMPLED: _resampled})
+GAPS: Mapping[str, Gaps] = MappingProxyType(
+    {
+        EXPONENTIAL: lambda known_s, count, rng: rng.exponential(float(known_s.mean()), count),
+        RESAMPLED: lambda known_s, count, rng: known_s[rng.integers(0, len(known_s), count)],
+    }
+)
 """Gaps between arrivals: of a Poisson process at the mean rate, as PCS has them; or drawn from those seen, which keeps
 how bursty they are."""
 
