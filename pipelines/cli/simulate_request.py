@@ -12,7 +12,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.options import check_places, dropped_lines, made_by, table_or_json
 from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
-from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
+from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, write_segments
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.job_forecasts import job_answer_table
@@ -237,7 +237,7 @@ def _segments(given: Mapping[str, str], request: SimulateRequest) -> Path | None
     if not given[SEGMENTS]:
         raise ConfigError(f"--set {SEGMENTS}=: names nothing; name a file that ends in .csv or .parquet")
     segments = Path(given[SEGMENTS])
-    check_segments(segments)
+    check_job_table(segments, f"--set {SEGMENTS}=")
     inputs = [Path(given[name]) for name in (PROFILES, KNOWN) if name in given]
     check_places(request.json_to, inputs, {"--out": request.out, f"--set {SEGMENTS}": segments})
     return segments

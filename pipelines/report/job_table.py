@@ -56,10 +56,10 @@ RENAMED = (
 """Columns of the log that are told in another way; all others under their own names."""
 
 
-def check_job_table(path: Path) -> None:
+def check_job_table(path: Path, option: str = "--out ") -> None:
     """ConfigError unless the ending names a format."""
     if path.suffix.lower() not in (".csv", ".parquet"):
-        raise ConfigError(f"--out {path}: end the name in .csv or .parquet")
+        raise ConfigError(f"{option}{path}: end the name in .csv or .parquet")
 
 
 def listed(workload: Workload) -> pl.DataFrame:

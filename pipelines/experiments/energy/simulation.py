@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.energy import Floats
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
 from jobcast.pipelines.experiments.simulation import Simulated, timed
 from jobcast.pipelines.report.job_table import write_table
@@ -101,11 +100,4 @@ def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
 
 def write_segments(scenario: EnergyScene, log: RunLog, path: Path) -> None:
     """Write `segments_table`, CSV to the microsecond or Parquet, by the ending."""
-    check_segments(path)
     write_table(segments_table(scenario, log), path)
-
-
-def check_segments(path: Path) -> None:
-    """ConfigError unless the ending names a format."""
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise ConfigError(f"--set {SEGMENTS}={path}: end the name in .csv or .parquet")
