@@ -1,21 +1,21 @@
 """Simulations by rounds: the forecasts of work that such policies ask, and the mechanism that carries out rounds."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from jobcast.domain.bad_answers import DURATIONS, REGIMES, BadAnswers
 from jobcast.domain.errors import ConfigError, PoolsError
-from jobcast.domain.forecasts import ForecastSource, RegimeForecasts, WorkForecasts
+from jobcast.domain.forecasts import ForecastSource, RegimeForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundPolicy, RoundState, SharePolicy
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.experiments.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
-from jobcast.pipelines.experiments.sources import Chosen, Sources, registered, trust
+from jobcast.pipelines.experiments.sources import Chosen, Sources, registered
 from jobcast.pipelines.report.console import Step
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.simulator.forecast_sources import Oracle
@@ -57,19 +57,6 @@ class Declared:
         return None if ask is None else ask(job, progress, level)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Forecasts of work for a policy, what the engine must drive for them, the versions behind them, bad answers."""
-
-    forecasts: WorkForecasts | Any
-    chosen: Chosen = field(default_factory=Chosen)
-    tally: BadAnswers = field(default_factory=BadAnswers)
-
-    def trust(self) -> dict[str, Any]:
-        """How far the answers could be trusted, as `simulate --json` tells it; {} where no model answered."""
-        return self.chosen.trust() or trust(self.tally, self.chosen.models)
-
-
 def has_training(scenario: RigidScenario) -> bool:
     """Whether any job reports epochs."""
     return any(job.training is not None for job in scenario.workload.jobs)
@@ -83,7 +70,7 @@ def work_forecasts(
     seed: int,
     allow_overlap: bool,
     degrade: bool | None = None,
-) -> Work:
+) -> Chosen:
     """Forecasts of work by a spec; where a registered model answers what cannot be, the restatement rule does.
 
     `degrade`: it also does where there is no such model.
@@ -92,15 +79,14 @@ def work_forecasts(
     """
     sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     if spec.kind == "oracle":
-        return Work(Oracle(scenario.workload))
+        return Chosen(Oracle(scenario.workload))
     # Nobody reports epochs: what is left follows from run times, which usual sources tell.
     if not has_training(scenario):
-        chosen = sources.make(spec, (DURATIONS,))
-        return Work(chosen.source, chosen)
+        return sources.make(spec, (DURATIONS,))
     if spec.kind in REGIME_KINDS:
         from jobcast.models.regimes import REGIME_RULES
 
-        return Work(Declared(scenario.workload, REGIME_RULES[spec.kind]()))
+        return Chosen(Declared(scenario.workload, REGIME_RULES[spec.kind]()))
     if spec.kind == "registry":
         return _registered(scenario, spec, home, allow_overlap, degrade)
     raise ConfigError(
@@ -110,19 +96,20 @@ def work_forecasts(
 
 def _registered(
     scenario: RigidScenario, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None
-) -> Work:
+) -> Chosen:
     from jobcast.models.regimes import Restatement
     from jobcast.models.regimes.guarded import GuardedRegimes
 
     result = BadAnswers()
     asked = registered(REGIME, spec, home, result, REGIMES, degrade)
     if asked is None:
-        return Work(Declared(scenario.workload, Restatement()), tally=result)
+        return Chosen(Declared(scenario.workload, Restatement()), tally=result)
     version = asked.version
     # Training traces may count from their own start: the hash tells one from another.
     overlap = refuse_overlap(version, scenario.from_s, scenario.until_s, allow_overlap, scenario.earlier.source.sha256)
     rule = GuardedRegimes(asked.model, result)
-    return Work(Declared(scenario.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), result)
+    source = Declared(scenario.workload, rule)
+    return Chosen(source, models={REGIME: version.version}, overlap=overlap, tally=result)
 
 
 def round_workload(scenario: RigidScenario, mechanism: RoundMechanism) -> Workload:

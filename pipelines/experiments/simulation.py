@@ -20,7 +20,7 @@ from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goo
 from jobcast.pipelines.experiments.locality import check_locality
 from jobcast.pipelines.experiments.needed_facts import prepared
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, scenario_workload
-from jobcast.pipelines.experiments.rounds import Work, replay_gavel, round_workload, work_forecasts
+from jobcast.pipelines.experiments.rounds import replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, loaded
 from jobcast.pipelines.experiments.sources import Chosen, Sources
 from jobcast.pipelines.experiments.switches_file import check_horizons
@@ -138,8 +138,8 @@ def simulate(
     asks = bool(rule_of.asks) or needs_run_times(watching, world)
     if rule_of.kind == kinds.ROUNDS:
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
-        work = work_forecasts(scenario, spec, **asked) if asks else Work(None)
-        return _by_rounds(scenario, policy, work, split, wrap, progress, world, watching)
+        chosen = work_forecasts(scenario, spec, **asked) if asks else Chosen()
+        return _by_rounds(scenario, policy, chosen, split, wrap, progress, world, watching)
     scenario, notes = prepared(rule_of, split.own, scenario)
     scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, seed))
     sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
@@ -182,7 +182,7 @@ def needs_run_times(watching: Sequence[Meter], world: World | None) -> bool:
 def _by_rounds(
     scenario: RigidScenario,
     policy: str,
-    work: Work,
+    chosen: Chosen,
     split: Split,
     wrap: Wrap | None,
     progress: Step | None,
@@ -200,12 +200,12 @@ def _by_rounds(
         raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")
     if by_gavel and watching:
         raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
-    workload, chosen = scenario.workload if world is not None else round_workload(scenario, mechanism), work.chosen
+    workload = scenario.workload if world is not None else round_workload(scenario, mechanism)
     asks = bool(find_of_kind(policy, kinds.ROUNDS).asks)
     noise = getattr(split.own, "noise", 0.0)
     # By how much a setting lengthens what is forecast to be left of a job.
     factor = (lambda job: noise_factor(job, noise, split.own.noise_seed)) if noise else None
-    source: Any = wrap(work.forecasts, factor) if wrap is not None and asks else work.forecasts
+    source: Any = wrap(chosen.source, factor) if wrap is not None and asks else chosen.source
     forecasts = source if asks else None
     rule: Any = (
         make_rule(policy, forecasts, settings)
@@ -227,7 +227,7 @@ def _by_rounds(
         rows = zip(scenario.workload.jobs, scenario.workload.outcomes, strict=True)
         planned = [scenario.facts.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows]
         log = replace(log, columns={**log.columns, "exclusive_s": np.array(planned)})
-    return replace(Simulated(log, **took, **_rests_on(chosen), own=own), trust=work.trust())
+    return Simulated(log, **took, **_rests_on(chosen), own=own)
 
 
 def _rests_on(chosen: Chosen) -> dict[str, Any]:

@@ -113,18 +113,18 @@ class Chosen:
 
     Attributes
     ----------
-    source : None for a policy that asks nothing
+    source : a `ForecastSource`, of policies of rounds a `WorkForecasts`; None for a policy that asks nothing
     history : what the source reads
     models : concrete versions behind it, by predictor
     overlap : whether one was trained on the window
     guard : around those of its answers that are forecast by a model or a plug-in
-    tally : the guard's tally
+    tally : of bad answers
     degraded : why nobody could be asked, and all those answers are conservative
     registered : the source of registered predictors, inside of the guard
     elsewhere : a line about each predictor that was trained on another cluster
     """
 
-    source: ForecastSource | None = None
+    source: Any = None
     history: RunHistory | None = None
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
@@ -137,7 +137,7 @@ class Chosen:
     def trust(self) -> dict[str, Any]:
         """How far the answers of a run could be trusted, as `simulate --json` tells it; {} where no model answered."""
         if self.guard is None:
-            return {}
+            return trust(self.tally, self.models)
         result: dict[str, Any] = {"bad_forecasts": self.tally.figures()}
         if self.degraded:
             result["degraded"] = list(self.degraded)
