@@ -240,5 +240,5 @@ def _forecast(row: Row, scenario: TaskScene, models: Path, home: Path) -> Accura
 
         return by_model(AccuracyCurve.load(models / row.forecasts))
     if row.forecasts == EXACT:
-        return accuracy_forecast(ForecastSpec("oracle"), scenario.workload.truth.metric, home=home, seed=0).forecast
+        return accuracy_forecast(ForecastSpec("oracle"), scenario.workload.truth.metric, home=home, seed=0).answers
     return None

@@ -35,8 +35,8 @@ from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate, timed
-from jobcast.pipelines.experiments.sources import Registered, earlier_jobs, registered
-from jobcast.pipelines.experiments.tasks.accuracy_forecasts import ChosenAccuracy, accuracy_forecast, last_values
+from jobcast.pipelines.experiments.sources import Believed, Registered, earlier_jobs, registered
+from jobcast.pipelines.experiments.tasks.accuracy_forecasts import accuracy_forecast, last_values
 from jobcast.pipelines.experiments.tasks.learned_policies import learned_or_missed, learned_policy
 from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
 from jobcast.pipelines.experiments.worlds import World, check_living
@@ -347,14 +347,14 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
     asked |= {"tally": result, "job_ids": scenario.job_ids}
     asked["overlaps"] = partial(seen_by, window=scenario.trace, allowed=ask.allow_overlap)
     metric = scenario.workload.truth.metric
-    chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else ChosenAccuracy(None)
+    chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else Believed()
     how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
     learned = (
         learned_or_missed(rule.name, spec, scenario.trace, tally=result, **how)
         if ask.degrade
         else learned_policy(rule.name, spec, scenario.trace, **how)
     )
-    of_jobs, final, forecast = JobAnswers(ask.record), last_values(metric), chosen.forecast
+    of_jobs, final, forecast = JobAnswers(ask.record), last_values(metric), chosen.answers
     if rule.asks and forecast is not None:
         forecast = keeping_accuracies(of_jobs, forecast, scenario.job_ids, final)
     ran = simulate_tasks(

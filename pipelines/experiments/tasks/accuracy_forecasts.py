@@ -1,7 +1,6 @@
 """Where forecasts of a job's final accuracy come from: the truth, a registered model, a draw, or nowhere."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, Floats, Ints
 from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE, ForecastSpec
-from jobcast.pipelines.experiments.sources import registered
+from jobcast.pipelines.experiments.sources import Believed, registered
 
 if TYPE_CHECKING:
     from jobcast.models.curves.accuracy_curve import AccuracyCurve
@@ -24,15 +23,6 @@ NO_INTERVAL = -1.0
 """In place of a standard deviation where an interval's lower end is above its mean."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenAccuracy:
-    """A source of forecasts, None where nothing is forecast, versions behind it, and whether these saw the window."""
-
-    forecast: AccuracyForecast | None
-    models: Mapping[str, int] = field(default_factory=dict)
-    overlap: bool = False
-
-
 def accuracy_forecast(
     spec: ForecastSpec,
     metric: Floats,
@@ -43,7 +33,7 @@ def accuracy_forecast(
     job_ids: Sequence[str] = (),
     degrade: bool | None = None,
     overlaps: Callable[[Any], bool] = lambda version: False,
-) -> ChosenAccuracy:
+) -> Believed[AccuracyForecast]:
     """The source of a spec; where a registered model answers what cannot be, nothing is forecast of that job.
 
     Parameters
@@ -59,13 +49,21 @@ def accuracy_forecast(
     """
     final = last_values(metric)
     if spec.kind == "oracle":
-        return ChosenAccuracy(lambda jobs, seen, at, epochs: (final[jobs], np.zeros(len(jobs))))
+        return Believed(lambda jobs, seen, at, epochs: (final[jobs], np.zeros(len(jobs))))
     if spec.kind == "conservative":
-        return ChosenAccuracy(None)
+        return Believed()
     if spec.kind in ("random", "noisy"):
-        return ChosenAccuracy(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
+        return Believed(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
     if spec.kind == "registry":
-        return _registered(spec, home, BadAnswers() if tally is None else tally, job_ids, degrade, overlaps)
+        from jobcast.models.curves.served import guarded_accuracies
+
+        tally = BadAnswers() if tally is None else tally
+        asked = registered(ACCURACY_CURVE, spec, home, tally, CURVES, degrade)
+        if asked is None:
+            return Believed()
+        overlap = overlaps(asked.version)
+        forecast = guarded_accuracies(by_model(asked.model), tally, job_ids)
+        return Believed(forecast, {ACCURACY_CURVE: asked.version.version}, overlap)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"
@@ -96,24 +94,6 @@ def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
         return np.where(wrong[jobs], drawn, final[jobs]), np.zeros(len(jobs))
 
     return forecast
-
-
-def _registered(
-    spec: ForecastSpec,
-    home: Path,
-    tally: BadAnswers,
-    job_ids: Sequence[str],
-    degrade: bool | None,
-    overlaps: Callable[[Any], bool],
-) -> ChosenAccuracy:
-    from jobcast.models.curves.served import guarded_accuracies
-
-    asked = registered(ACCURACY_CURVE, spec, home, tally, CURVES, degrade)
-    if asked is None:
-        return ChosenAccuracy(None)
-    overlap = overlaps(asked.version)
-    forecast = guarded_accuracies(by_model(asked.model), tally, job_ids)
-    return ChosenAccuracy(forecast, {ACCURACY_CURVE: asked.version.version}, overlap)
 
 
 def by_model(model: "AccuracyCurve") -> AccuracyForecast:
