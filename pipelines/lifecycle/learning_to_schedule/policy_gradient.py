@@ -6,18 +6,16 @@ part: one with more jobs left will lose more whatever it decides next. So what a
 is taken off as well. Neither depends on the choice that is judged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from jobcast.domain.tasks import Floats
-from jobcast.models.scheduling.learner import BETAS, Fit, Learner, Tried, search_betas
+from jobcast.models.scheduling.learner import BETAS, Fit, Learner
 from jobcast.models.scheduling.policy import Picks, joined
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HEADS
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import returns
 from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout
-from jobcast.schedulers.tasks.network import Networks, networks_of
 
 BATCH = 512
 """Choices of each head in a step."""
@@ -69,14 +67,6 @@ RATE = 1e-3
 LEAST_SPREAD = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Earned:
-    """What the runs of an iteration earned: the reward in all, and by objective."""
-
-    reward: float
-    objectives: tuple[float, ...]
-
-
 def advantages(runs: Sequence[Rollout], betas: Sequence[float]) -> list[Floats]:
     """Of runs of one workload: how much more each earned after each decision than was to be expected, (n_decisions,).
 
@@ -108,16 +98,16 @@ def _beyond_others(runs: Sequence[Rollout], numbers: Sequence[Floats]) -> list[F
     return found
 
 
-def earned(runs: Sequence[Rollout], betas: Sequence[float]) -> Earned:
-    """Means over runs, undiscounted."""
+def earned(runs: Sequence[Rollout], betas: Sequence[float]) -> tuple[float, Floats]:
+    """What runs earned: the reward in all, and by objective; means over runs, undiscounted."""
     totals = np.mean([run.rewards.sum(axis=0) for run in runs], axis=0)
-    return Earned(float(totals @ np.asarray(betas)), tuple(totals.tolist()))
+    return float(totals @ np.asarray(betas)), totals
 
 
 def improve(
     learner: Learner, groups: Sequence[Sequence[Rollout]], betas: Sequence[float], seed: int, rate: float = RATE
-) -> Earned:
-    """One iteration: some passes of clipped PPO over the picks of runs, those of one workload in a group."""
+) -> tuple[float, Floats]:
+    """Some passes of clipped PPO over the picks of runs, those of one workload in a group; what the runs earned."""
     runs = [run for group in groups for run in group]
     by_run = [each for group in groups for each in advantages(group, betas)]
     picks = picks_by_head(runs)
@@ -142,43 +132,6 @@ def improve(
     return earned(runs, betas)
 
 
-SHORT = 4
-"""Iterations of a short training."""
-
-
 def worth(objectives: tuple[float, ...]) -> float:
     """Reward 7 with the weights of section 4.1, whatever weights were trained with: one yardstick for all."""
     return float(np.asarray(objectives) @ np.asarray(BETAS))
-
-
-def tuned_betas(
-    learner: Learner,
-    start: Mapping[str, Floats],
-    groups_of: Callable[[Networks, int], list[list[Rollout]]],
-    value_of: Callable[[Networks], tuple[float, ...]],
-    rounds: int,
-    seed: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[Tried, ...]:
-    """What was tried, each from the same weights: `rounds` by Bayesian optimisation, then small changes of the best.
-
-    Parameters
-    ----------
-    learner : its weights are those of the last short training afterwards
-    start : weights after imitation
-    groups_of : (networks, number) -> runs of an iteration by workload
-    value_of : networks -> objectives on workloads kept apart
-    """
-    total, done = rounds + len(BETAS), 0
-
-    def train(betas: tuple[float, ...]) -> float:
-        nonlocal done
-        learner.assign(start)
-        for number in range(SHORT):
-            improve(learner, groups_of(networks_of(learner.arrays()), number), betas, seed + number)
-        done += 1
-        if progress is not None:
-            progress(done, total)
-        return worth(value_of(networks_of(learner.arrays())))
-
-    return search_betas(train, rounds, seed)

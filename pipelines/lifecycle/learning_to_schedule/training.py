@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ import numpy as np
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
 from jobcast.models.scheduling.explorer import Explorer
-from jobcast.models.scheduling.learner import BETAS, Learner, Tried, need_torch, search_betas
+from jobcast.models.scheduling.learner import BETAS, Learner, need_torch, search_betas
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
@@ -23,7 +24,6 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import (
     RATE,
     imitate,
     improve,
-    tuned_betas,
     worth,
 )
 from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import OBJECTIVES
@@ -309,20 +309,26 @@ class _Trainer:
         return standing
 
     def _tune(self, learner: Any, standing: Standing, start: Mapping[str, Floats]) -> None:
-        """Weights of the reward, where they are to be looked for."""
-        if self._settings.tune:
-            tried = self._tried(learner, start)
-            standing.tried = [asdict(each) for each in tried]
-            standing.betas = max(tried, key=lambda each: each.value).betas
-            # Short trainings have changed the weights.
+        """Weights of the reward, where they are to be looked for: each tried by a short training from the same start.
+
+        Some by Bayesian optimisation, then small changes of the best.
+        """
+        if not self._settings.tune:
+            return
+        done, total = count(1), self._settings.tune + len(BETAS)
+
+        def train(betas: tuple[float, ...]) -> float:
             learner.assign(start)
+            for number in range(self._short):
+                self._learn(learner, betas, "tune", number)
+            self._progress(next(done), total)
+            return worth(self._value(learner.arrays()))
 
-    def _tried(self, learner: Any, start: Mapping[str, Floats]) -> tuple[Tried, ...]:
-        rounds = self._settings.tune
-        return tuned_betas(learner, start, self._tuning_groups, self._value, rounds, self._seed, self._progress)
-
-    def _tuning_groups(self, networks: Networks, number: int) -> list[list[Rollout]]:
-        return self._groups(networks, "tune", number)
+        tried = search_betas(train, self._settings.tune, self._seed)
+        standing.tried = [asdict(each) for each in tried]
+        standing.betas = max(tried, key=lambda each: each.value).betas
+        # Short trainings have changed the weights.
+        learner.assign(start)
 
     def _groups(self, networks: Networks, stream: str, iteration: int) -> list[list[Rollout]]:
         """Runs of an iteration, those of one workload in a group."""
@@ -333,16 +339,20 @@ class _Trainer:
             groups.append([roll_out(self._courses, seed, sampling(networks, rng)) for rng in chances])
         return groups
 
-    def _step(self, learner: Learner, standing: Standing, falling: float) -> dict[str, float]:
+    def _learn(
+        self, learner: Any, betas: tuple[float, ...], stream: str, iteration: int, falling: float = 1.0
+    ) -> dict[str, float]:
         """Learn from an iteration's runs; what they earned."""
-        groups = self._groups(networks_of(learner.arrays()), "run", standing.iteration)
-        result = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
-        return {"reward": result.reward, "completion": result.objectives[0]}
+        groups = self._groups(networks_of(learner.arrays()), stream, iteration)
+        reward, objectives = improve(learner, groups, betas, self._seed + iteration, RATE * falling)
+        return {"reward": reward, "completion": float(objectives[0])}
 
     def _iterate(self, learner: Any, standing: Standing) -> None:
         # To a tenth at the end; small steps where little is left to gain.
         falling = 1.0 - 0.9 * standing.iteration / self._settings.iterations
-        standing.history.append(self._step(learner, standing, falling))
+        learnt = self._learn(learner, standing.betas, "run", standing.iteration, falling)
+        # Explorations earn no reward of their own: that of the last check stands for it.
+        standing.history.append({"reward": standing.checks[-1][1], **learnt})
         standing.iteration += 1
         if standing.iteration % self._every == 0 or standing.iteration == self._settings.iterations:
             value = self._check(learner.arrays(), standing.betas)
@@ -354,16 +364,19 @@ class _Trainer:
         keep(self._folder, self._asked(), standing, learner)
         self._progress(standing.iteration, self._settings.iterations)
 
-    def _value(self, networks: Networks) -> tuple[float, ...]:
+    def _value(self, arrays: Mapping[str, Floats]) -> tuple[float, ...]:
         """Objectives on workloads kept apart, the highest scores picked; means."""
+        networks = networks_of(arrays)
         seeds = [self._seed_of("check", number) for number in range(self._settings.checks)]
         totals = [roll_out(self._courses, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
         return tuple(np.mean(totals, axis=0).tolist())
 
     def _check(self, arrays: Mapping[str, Floats], betas: tuple[float, ...]) -> float:
-        return float(np.asarray(self._value(networks_of(arrays))) @ np.asarray(betas))
+        return float(np.asarray(self._value(arrays)) @ np.asarray(betas))
 
     _every: ClassVar[int] = CHECK_EVERY
+    _short: ClassVar[int] = 4
+    """Iterations of a short training."""
     _columns: ClassVar[Mapping[str, tuple[str, ...]]] = {JOBS: JOB_FEATURES, HOSTS: HOST_FEATURES}
 
     def _policy(self, arrays: Mapping[str, Floats]) -> TaskRule:
@@ -408,14 +421,13 @@ class _Trainer:
 
 EXPLORING_RATE = 0.06
 """Of Adam, in standard deviations of changes, falling to a tenth of it."""
-SHORT = 20
-"""Iterations of a short training."""
 
 
 class _Explorations(_Trainer):
     """Corrections of MLF-H, learned by changes of all weights for whole runs; no run is shown before."""
 
     _every: ClassVar[int] = 50
+    _short: ClassVar[int] = 20
     _columns: ClassVar[Mapping[str, tuple[str, ...]]] = {JOBS: RANK_FEATURES}
 
     def _started(self) -> tuple[Any, Standing]:
@@ -433,20 +445,9 @@ class _Explorations(_Trainer):
     def _policy(self, arrays: Mapping[str, Floats]) -> TaskRule:
         return LearnedPriorities(corrections_of(arrays), self._kind.settings)
 
-    def _tried(self, learner: Any, start: Mapping[str, Floats]) -> tuple[Tried, ...]:
-        def train(betas: tuple[float, ...]) -> float:
-            learner.assign(start)
-            for number in range(SHORT):
-                self._explore(learner, betas, "tune", number, EXPLORING_RATE)
-            return worth(self._worth(learner.arrays()))
-
-        return search_betas(train, self._settings.tune, self._seed)
-
-    def _step(self, learner: Any, standing: Standing, falling: float) -> dict[str, float]:
-        spread = self._explore(learner, standing.betas, "run", standing.iteration, EXPLORING_RATE * falling)
-        return {"reward": standing.checks[-1][1], "spread": spread}
-
-    def _explore(self, learner: Any, betas: tuple[float, ...], stream: str, iteration: int, rate: float) -> float:
+    def _learn(
+        self, learner: Any, betas: tuple[float, ...], stream: str, iteration: int, falling: float = 1.0
+    ) -> dict[str, float]:
         """Try changes and their opposites, half as many as runs on each workload, and learn from them; their spread."""
         pairs = max(self._settings.runs // 2, 1)
         changes = learner.changes(self._rng(stream, iteration), self._settings.workloads * pairs)
@@ -455,14 +456,11 @@ class _Explorations(_Trainer):
             seed = self._seed_of(stream, iteration, number // pairs)
             both = [self._episodes.figures(self._policy(learner.changed(sign * change)), seed) for sign in (1.0, -1.0)]
             gains[number] = objectives_beyond(*both) @ np.asarray(betas)
-        learner.learn(changes, gains, rate)
-        return float(gains.std())
+        learner.learn(changes, gains, EXPLORING_RATE * falling)
+        return {"spread": float(gains.std())}
 
-    def _worth(self, arrays: Mapping[str, Floats]) -> tuple[float, ...]:
+    def _value(self, arrays: Mapping[str, Floats]) -> tuple[float, ...]:
         """Objectives on workloads kept apart, beyond those of MLF-H; means."""
         return self._episodes.beyond(
             self._policy(arrays), [self._seed_of("check", n) for n in range(self._settings.checks)]
         )
-
-    def _check(self, arrays: Mapping[str, Floats], betas: tuple[float, ...]) -> float:
-        return float(np.asarray(self._worth(arrays)) @ np.asarray(betas))

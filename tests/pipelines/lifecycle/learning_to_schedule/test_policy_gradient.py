@@ -110,9 +110,9 @@ def test_what_follows_from_how_runs_stand_is_no_advantage():
 
 
 def test_what_was_earned_is_not_discounted():
-    found = earned([run([1.0, 1.0]), run([0.0, 4.0])], (1.0, 0.5, 0.0, 0.0, 0.0))
-    assert found.objectives == (3.0, 2.0, 2.0, 2.0, 2.0)
-    assert found.reward == 4.0
+    reward, objectives = earned([run([1.0, 1.0]), run([0.0, 4.0])], (1.0, 0.5, 0.0, 0.0, 0.0))
+    assert objectives.tolist() == [3.0, 2.0, 2.0, 2.0, 2.0]
+    assert reward == 4.0
 
 
 def test_the_choice_of_better_runs_becomes_likelier():
