@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, PromotionError, RegistryError, TrainingError
+from jobcast.domain.errors import PromotionError, RegistryError, TrainingError
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.evaluations import log_evaluation
@@ -52,8 +52,6 @@ def compare(
     """
     life = standards_of("models promote --trace", candidate.name)
     trace = life.jobs(window.trace)
-    if life.no_gate:
-        raise ConfigError(f"{candidate.name} has no gate: {life.no_gate}; promote without --trace")
     # Others that the judges ask count as well: none of them may have seen the window.
     contest = Contest.of(registry, candidate, champion, life.judges)
     why = "--from (the latest end of a training, where it is not given) must lie before --until (the end of the trace)"

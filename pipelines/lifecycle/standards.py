@@ -54,7 +54,6 @@ class Standards:
     ----------
     rows : forecasts beside what came; None: what its policy gained in a replay over its judge's baseline
     judges : policies that ask for it
-    no_gate : why versions are not compared, where they are not
     bounds : of what a candidate's other figures of rows may lose
     limits : of drift
     nominal : (model, figures of its training) -> what a version promises, by figure
@@ -76,7 +75,6 @@ class Standards:
     every_job: bool = False
     by_pools: bool = False
     table: Table | None = None
-    no_gate: str = ""
     bounds: tuple[Bound, ...] = ()
 
     @property
