@@ -46,15 +46,6 @@ def check_loop(
                 raise ConfigError(f"--baseline {baseline}: {error}") from None
 
 
-def check_policy(policy: str) -> None:
-    """ConfigError where a policy is none of those over pools of whole jobs, the only ones replayed in a closed loop."""
-    if find_policy(policy).kind != POOLS:
-        raise ConfigError(
-            f"--closed-loop: {policy} schedules by rounds, tasks, energy or elastic jobs; "
-            f"it goes with {', '.join(_of_pools())}"
-        )
-
-
 def check_closed(policy: str, spec: ForecastSpec) -> None:
     """Refuse what cannot be replayed in a closed loop, before anything is.
 
@@ -64,8 +55,13 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
         The policy is not one of pools of whole jobs, or it would ask for arrivals to come a source that reads them off
         the trace.
     """
-    check_policy(policy)
     rule = find_policy(policy)
+    if rule.kind != POOLS:
+        able = [name for name, spec in BUILT_IN.items() if spec.kind == POOLS and not spec.needs_every_job]
+        raise ConfigError(
+            f"--closed-loop: {policy} schedules by rounds, tasks, energy or elastic jobs; "
+            f"it goes with {', '.join(able)}"
+        )
     # Told before forecasts are looked at: no source helps such a policy here.
     if rule.needs_every_job:
         raise ConfigError(
@@ -104,7 +100,3 @@ def told_of_loop(workload: Workload, log: RunLog) -> dict[str, Any]:
         "mean_think_s": float(np.mean(thinks_s)) if thinks_s else None,
         "mean_shift_s": float(shift_s.mean()) if thinks_s else None,
     }
-
-
-def _of_pools() -> list[str]:
-    return [name for name, spec in BUILT_IN.items() if spec.kind == POOLS and not spec.needs_every_job]
