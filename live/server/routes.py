@@ -1,21 +1,24 @@
-"""Routes of the server, and how their answers are put together."""
+"""Routes of the server: what is posted to them, and how their answers are put together.
+
+Posted are events of the cluster, and jobs that are asked about before they are submitted.
+"""
 
 import html
 import math
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from pydantic import BaseModel, ConfigDict, Field
 
-from jobcast.live.advice import stopped_figures
+from jobcast.live.advice import instant, stopped_figures
 from jobcast.live.event_log import CHANGE, END, LOOK, START, SUBMIT, Event
 from jobcast.live.server.access import Access, Asker, Role
-from jobcast.live.server.bodies import EtaBody, EventBody, EventsBody
 from jobcast.live.server.eta_answers import eta_figures, eta_line, lines
-from jobcast.live.server.etas import Eta
+from jobcast.live.server.etas import Eta, Question
 from jobcast.live.server.metrics import exposition
 from jobcast.live.server.service import Answers, Service
 
@@ -31,6 +34,61 @@ FACTS = {
 AHEAD_S = 60.0
 """Seconds that a sender's clock may be ahead of ours."""
 Form = Annotated[Literal["json", "text", "hook"], Query(alias="format")]
+MOST_EVENTS = 10_000
+"""Events in one request."""
+MOST_WIDTHS, MOST_ASKED = 8, 16
+"""Of a job that is asked about, as many time limits, and of both together."""
+Text = Field(default="", max_length=200)
+Instant = Field(allow_inf_nan=False, ge=0, le=1e11)
+
+
+class EventBody(BaseModel):
+    """One event, as it is posted."""
+
+    model_config = ConfigDict(extra="forbid")
+    kind: Literal["submit", "change", "start", "requeue", "end", "look"]
+    job_id: str = Text
+    at_s: float = Instant
+    known_s: float | None = Field(default=None, allow_inf_nan=False, ge=0, le=1e11)
+    pool: str = Text
+    gpus: int = Field(default=1, ge=0, le=1_000_000)
+    user: str = Text
+    tag: str = Text
+    duration_s: float | None = Field(default=None, allow_inf_nan=False, ge=0, le=1e11)
+    time_limit_s: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=1e11)
+    dedicated: bool | None = None
+    held: bool | None = None
+
+
+class EventsBody(BaseModel):
+    """Events, as they are posted."""
+
+    model_config = ConfigDict(extra="forbid")
+    events: list[EventBody] = Field(max_length=MOST_EVENTS)
+
+
+Gpus = Annotated[int, Field(ge=0, le=1_000_000)]
+Limit = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e11)]
+
+
+class EtaBody(BaseModel):
+    """A job that is not submitted yet: every width with every limit."""
+
+    model_config = ConfigDict(extra="forbid")
+    pool: str = Text
+    gpus: Gpus | Annotated[list[Gpus], Field(min_length=1, max_length=MOST_WIDTHS)]
+    time_limit_s: Limit | Annotated[list[Limit], Field(min_length=1, max_length=MOST_WIDTHS)] | None = None
+    user: str = Text
+    tag: str = Text
+
+    def questions(self) -> Iterator[Question]:
+        """One for each width and limit."""
+        widths = self.gpus if isinstance(self.gpus, list) else [self.gpus]
+        limits = self.time_limit_s if isinstance(self.time_limit_s, list) else [self.time_limit_s or math.inf]
+        if len(widths) * len(limits) > MOST_ASKED:
+            raise HTTPException(422, f"more than {MOST_ASKED} widths times limits")
+        for gpus, limit_s in product(widths, limits):
+            yield Question(self.pool, gpus, limit_s, self.user, self.tag)
 
 
 def add_forecasts(app: FastAPI, service: Service, access: Access) -> None:
@@ -50,7 +108,7 @@ def add_forecasts(app: FastAPI, service: Service, access: Access) -> None:
         """Keep what happened; the same event may be sent again."""
         now_s = service.clock()
         new = service.take([_event(one, now_s, service) for one in body.events])
-        return {"received": len(body.events), "new": new, "as_of": _iso(now_s)}
+        return {"received": len(body.events), "new": new, "as_of": instant(now_s)}
 
 
 def add_advice(app: FastAPI, service: Service, access: Access) -> None:
@@ -219,7 +277,7 @@ def _listed(text: str, known: Sequence[str], what: str) -> Sequence[str]:
 def _told(service: Service, degraded: Sequence[str], now_s: float) -> dict[str, Any]:
     age_s = service.age_s(now_s)
     return {
-        "as_of": _iso(now_s),
+        "as_of": instant(now_s),
         "age_s": age_s if math.isfinite(age_s) else None,
         "versions": dict(service.watch.current.versions),
         "degraded": list(degraded),
@@ -249,10 +307,6 @@ def _leases(service: Service, asker: Asker) -> list[Mapping[str, Any]] | None:
     if service.advisor is None:
         return None
     return [one for one in service.advisor.leases() if service.may_see(str(one.get("job_id", "")), asker)]
-
-
-def _iso(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).isoformat()
 
 
 def _docs(app: FastAPI) -> str:
