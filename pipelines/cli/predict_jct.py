@@ -104,9 +104,10 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     if asked["every_h"]:
         result["again"] = _again(answering, combine, question, asked["every_h"], trackers, clock)
     if asked["plot"]:
+        title = f"When will job {result['job_id']} start and end? {rule.name}, asked at {clock.dated(clock.at_s)}"
         write_plot(
             asked["plot"],
-            _title(result, clock),
+            title,
             _curves(jobs[0], found[0], question.at_s),
             clock,
             sentence(jobs[0], clock),
@@ -234,10 +235,6 @@ def _job(
     rows = [tell(one, question, trackers, waits) for one in answered.answers]
     job = {**answered.stands, "answers": rows}
     return job | {"text": sentence(job, clock)}
-
-
-def _title(result: Mapping[str, Any], clock: Clock) -> str:
-    return f"When will job {result['job_id']} start and end? {result['policy']}, asked at {clock.dated(clock.at_s)}"
 
 
 def _curves(job: Mapping[str, Any], answered: JobAnswers, at_s: float) -> list[Curve]:

@@ -1,16 +1,16 @@
 """Lives of the predictors of SIA: arrivals and loads of pools, run times of jobs."""
 
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import RegistryError, TrainingError
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.domain.questions import Question
 from jobcast.features.arrivals import arrival_features
-from jobcast.features.corpus import STEP_S, Corpus, build_corpus
+from jobcast.features.corpus import STEP_S, build_corpus
 from jobcast.models.baselines import EWMA, MINUTE_S, ewma_arrivals, of_rows
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
@@ -82,7 +82,11 @@ class Arrivals(PoolLife[WillJobsArrive]):
         corpus = whole.of_rows(whole.tick_s >= data.from_s)
         # Groups of pools are by what was known in training, where the trace still tells it.
         mean_min = mean_durations_min(data.training if known else data.trace)
-        rules = {PAPER_RECIPE: _recipe(model, whole, version.train_until_s).predict_proba(corpus.X)} if recipe else {}
+        rules = {}
+        if recipe:
+            until_s = version.train_until_s
+            learnt = PaperRecipe(seed=model.seed).fit(whole.of_rows(whole.until(until_s)), until_s)
+            rules[PAPER_RECIPE] = learnt.predict_proba(corpus.X)
         rules[EWMA] = of_rows(ewma_arrivals, corpus, histories)
         longest_s = MINUTE_S * max(model.horizons_min_)
         for name in MODELS if wishes.smoothing else ():
@@ -102,10 +106,6 @@ class Arrivals(PoolLife[WillJobsArrive]):
             )
         curves = by_kind(arrival_curves(model, corpus, *span), model.feature_importances) if wishes.curves else None
         return figures, curves or CurvePoints()
-
-
-def _recipe(model: WillJobsArrive, corpus: Corpus, until_s: float) -> PaperRecipe:
-    return PaperRecipe(seed=model.seed).fit(corpus.of_rows(corpus.until(until_s)), until_s)
 
 
 class Loads(PoolLife[NewLoad]):
@@ -128,7 +128,8 @@ class Loads(PoolLife[NewLoad]):
         chosen = None
         # The rule of the paper chooses by the training time, so it is only fair where that is over.
         if data.holds_training and version.train_until_s <= data.from_s:
-            chosen = _chosen_max(model, histories, version.train_from_s, version.train_until_s)
+            with suppress(TrainingError):  # this trace may have too little of it
+                chosen = ChosenMax.on(histories, version.train_from_s, version.train_until_s, model)
         gate, name, note = gate_of(model, data)
         longest_s = MINUTE_S * max(model.horizons_min_)
         rules = {name: Smoothing(name, longest_s, of_gpus=True) for name in MODELS if data.wishes.smoothing}
@@ -140,14 +141,6 @@ class Loads(PoolLife[NewLoad]):
             fewer = evaluate_loads(model, {name: histories[name] for name in data.others}, *window, draws=0, **shared)
             figures["without"] = {"pools": list(data.wishes.without), **fewer}
         return figures, CurvePoints()
-
-
-def _chosen_max(model: NewLoad, histories: dict[str, PoolHistory], from_s: float, until_s: float) -> ChosenMax | None:
-    """The paper's rule on the version's training time; None where this trace has too little of it."""
-    try:
-        return ChosenMax.on(histories, from_s, until_s, model)
-    except TrainingError:
-        return None
 
 
 def gate_of(model: NewLoad, data: Scoring) -> tuple[WillJobsArrive | None, str | None, str | None]:
