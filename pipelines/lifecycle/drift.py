@@ -1,7 +1,7 @@
 """Drift: week by week, does a version still fit what comes?"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -359,4 +359,4 @@ def _with_switches(found: Drift, watch: _Watch, rows: Blocks, rule: rules.Switch
         {"pool": one.pool, "horizon_min": one.horizon_min, "from": iso(one.from_s), "sharing": one.sharing}
         for one in switches
     ]
-    return Drift({**found.result, "switches": listed, "switch_rule": rule.to_dict()}, switches)
+    return Drift({**found.result, "switches": listed, "switch_rule": asdict(rule)}, switches)

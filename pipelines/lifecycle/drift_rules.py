@@ -4,7 +4,7 @@ How far the distribution of a feature has moved: the population stability index.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -179,10 +179,6 @@ class SwitchRule(switches.SwitchRule):
         # By when the truth was known: a switch must not look ahead.
         seen = (rows.known_s <= at_s) & (rows.time_s >= at_s - DAY_S * self.days) & rows.arrives
         return self.shares(int((~rows.passed[seen]).sum()), int(seen.sum()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For results."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return (

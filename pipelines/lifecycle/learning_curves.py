@@ -19,7 +19,7 @@ from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_err
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.folders import DATA_FOLDER
-from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.console import Step, part_of
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 Curves = Sequence[LearningCurve]
@@ -149,15 +149,6 @@ def held_out(curves: Curves, fit: Callable[[Curves, Step | None], CurveModel], p
     if not figures:
         return Twins(NOTHING, notes=(*notes, "no twin could be scored: give curves of three epochs or more"))
     return Twins(left_out, figures, tuple(notes))
-
-
-def part_of(progress: Step | None, part: int, parts: int) -> Step | None:
-    """Progress of one of several parts of equal length, from 0, as that of the whole.
-
-    >>> part_of(lambda done, total: print(done, total), 1, 4)(5, 10)
-    15 40
-    """
-    return None if progress is None else lambda done, total: progress(part * total + done, parts * total)
 
 
 def _folds(curves: Curves) -> tuple[str, list[set[int]]]:

@@ -24,7 +24,7 @@ from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.recipes import recipe_of
 from jobcast.pipelines.lifecycle.recipes.common import Trained, TrainingData, TrainSettings, card_of
 from jobcast.pipelines.lifecycle.standards import judged
-from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.console import Step, part_of
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
 from jobcast.pipelines.report.layout import in_terminal
 from jobcast.pipelines.report.model_tables import made_from, saved
@@ -154,7 +154,7 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
     weeks, scored = [], []
     first: Any = None
     for place, stretch in enumerate(stretches):
-        version, pools, made = _version(walk, stretch, _part(progress, place, len(stretches)))
+        version, pools, made = _version(walk, stretch, part_of(progress, place, len(stretches)))
         model = open_registry(walk.home).load(version)
         # The first week's version is the rule to beat: never trained again.
         first = first or model
@@ -263,14 +263,6 @@ def _challenge(walk: Walk, version: ModelVersion) -> None:
     # No new entry in the history of aliases where nothing changes.
     if registry.show(walk.predictor).aliases.get(CHALLENGER) != version.version:
         registry.set_alias(walk.predictor, CHALLENGER, version.version)
-
-
-def _part(progress: Step | None, number: int, count: int) -> Step | None:
-    """Progress within one training as a part of the walk's."""
-    if progress is None:
-        return None
-    # Thousandths of a training: steps of different trainings are of different sizes.
-    return lambda done, total: progress(1000 * number + 1000 * done // max(total, 1), 1000 * count)
 
 
 SHORT_BELOW = 10.0

@@ -31,6 +31,15 @@ def printable(text: str) -> str:
     return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def part_of(progress: Step | None, part: int, parts: int) -> Step | None:
+    """Progress of one of several parts of equal length, from 0, as that of the whole; parts may differ in their steps.
+
+    >>> part_of(lambda done, total: print(done, total), 1, 4)(5, 10)
+    15 40
+    """
+    return None if progress is None else lambda done, total: progress(part * total + done, parts * total)
+
+
 @dataclass(frozen=True, slots=True)
 class Console:
     """Speaks to the user; `quiet` says nothing but errors."""

@@ -16,7 +16,6 @@ from jobcast.pipelines.lifecycle.learning_curves import (
     fitted,
     held_out,
     number,
-    part_of,
     refuse_trained,
     trained_on,
     unfinished,
@@ -34,7 +33,7 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     told_by,
 )
 from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
-from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.console import Step, part_of
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.learning_curves import (

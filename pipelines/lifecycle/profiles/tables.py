@@ -110,10 +110,6 @@ class ImportSettings:
 Read = tuple[pl.DataFrame, tuple[str, ...]]
 
 
-def _profiles(path: Path, settings: ImportSettings) -> Read:
-    return read_profiles(path).frame, ()
-
-
 def _step_times(path: Path, settings: ImportSettings) -> Read:
     """Batch size of the whole job; steps of one node, for a job runs on one."""
     rows: list[tuple[str, int, str, int, float]] = []
@@ -152,7 +148,7 @@ def _throughputs(path: Path, settings: ImportSettings) -> Read:
 
 
 FORMATS: Mapping[str, tuple[Callable[[Path, ImportSettings], Read], tuple[str, ...]]] = {
-    "profiles": (_profiles, PROFILE_COLUMNS),
+    "profiles": (lambda path, settings: (read_profiles(path).frame, ()), PROFILE_COLUMNS),
     "step-times": (_step_times, ("app", *STEP_COLUMNS)),
     "throughputs": (_throughputs, THROUGHPUT_COLUMNS),
 }
