@@ -51,7 +51,8 @@ def roc_auc(truth: Bools, probability: Floats) -> Figure:
     """Probability that a window with arrivals is ranked above one without."""
     from sklearn.metrics import roc_auc_score
 
-    return defined(roc_auc_score(truth, probability)) if truth.any() and not truth.all() else None
+    # scikit-learn warns of a single class.
+    return defined(roc_auc_score(truth, probability)) if len(np.unique(truth)) == 2 else None
 
 
 def reliability(truth: Bools, probability: Floats, bins: int = ECE_BINS) -> list[dict[str, float]]:

@@ -15,7 +15,7 @@ from jobcast.features.arrivals import PAPER_SETS, TABLE_9, feature_sets
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models import scores
 from jobcast.models.algorithms import PAPER, fit_classifier
-from jobcast.models.evaluation.intervals import DRAWS, DayDraws, duration_groups
+from jobcast.models.evaluation.intervals import DRAWS, DayDraws, days_of, duration_groups
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 EVEN_ODDS = 0.5
@@ -160,7 +160,7 @@ class _Bench:
             label: (list(pools), np.isin(index, [scored.pools.index(pool) for pool in pools]))
             for label, pools in groups.items()
         }
-        self.days = DayDraws(scored.tick_s[self.rows], draws, seed) if draws and self.rows.any() else None
+        self.days = DayDraws(days_of(scored.tick_s[self.rows]), draws, seed) if draws and self.rows.any() else None
 
     def figures(self, probability: Floats, threshold: float, before: Floats | None) -> dict[str, Any]:
         """Figures of forecasts (n_rows, H), and what they gain over those of the set before."""

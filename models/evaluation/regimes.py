@@ -132,7 +132,8 @@ def _point(
     if interval is not None:
         held = interval(job, progress, LEVEL)
         # A point that is right but for rounding counts as held.
-        covered = float(held.low_s - TINY * total_s <= left_s <= held.high_s + TINY * total_s)
+        tolerance = TINY * total_s
+        covered = float(held.low_s - tolerance <= left_s <= held.high_s + tolerance)
         width = 100 * (held.high_s - held.low_s) / total_s
     return (
         100 * float(away.mean()) / training.epochs,
