@@ -19,7 +19,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels, duration_bin
 from jobcast.features.corpus import Mask
-from jobcast.models.scores import ECE_BINS
+from jobcast.models.scores import ECE_BINS, calibration_bin
 from jobcast.traces.table import Trace
 
 
@@ -222,8 +222,7 @@ class DayDraws:
 
     def ece(self, arrives: Mask, probability: Floats) -> Floats:
         """Calibration error in each draw, shape (draws,); see `scores.ece`."""
-        cell = np.minimum((probability * ECE_BINS).astype(np.int64), ECE_BINS - 1)
-        gaps = self.histogram(cell, ECE_BINS, probability - arrives)
+        gaps = self.histogram(calibration_bin(probability), ECE_BINS, probability - arrives)
         return _ratio(np.abs(gaps).sum(axis=1), self.weights @ np.bincount(self._position, minlength=len(self.days)))
 
     def interval(self, drawn: Floats) -> Interval:

@@ -64,7 +64,7 @@ def test_intervals_hold_what_is_left_but_for_a_millionth_of_the_run_time(low_s, 
 
 def test_figures_of_intervals_by_hand():
     """Of three points one interval is missed, one is open and holds, one is a point and holds."""
-    held, width = np.array([[0.0, 1.0, 1.0]]), np.array([[2.0, 1.0, 100 * TINY]])
+    held, width = np.array([[0.0, 1.0, 1.0]]), np.array([[2.0, 100.5 * TINY, 100 * TINY]])
     means = np.array([[1.0, 2.0, 6.0]])
     told = Scores(means, 2 * means, 3 * means, 4 * means, held, width).figures(np.array([True]))
     assert told == {
