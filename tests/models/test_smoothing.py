@@ -31,6 +31,7 @@ def test_a_past_that_tells_too_little_is_told_by_its_mean():
     history = arrived([HOUR_S + 1.0, 2 * HOUR_S + 1.0])
     told = rule(history, [0.0, 3 * HOUR_S + 60.0], HOUR_S / 2)
     assert told.tolist() == [0.0, pytest.approx(1 - np.exp(-0.5))]
+    assert Smoothing("auto_ets", DAY_S, of_gpus=True)(history, [0.0], HOUR_S).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("name", MODELS)
