@@ -51,7 +51,8 @@ def roc_auc(truth: Bools, probability: Floats) -> Figure:
     """Probability that a window with arrivals is ranked above one without."""
     from sklearn.metrics import roc_auc_score
 
-    return defined(roc_auc_score(truth, probability)) if truth.any() and not truth.all() else None
+    # scikit-learn warns of a single class.
+    return defined(roc_auc_score(truth, probability)) if len(np.unique(truth)) == 2 else None
 
 
 def reliability(truth: Bools, probability: Floats, bins: int = ECE_BINS) -> list[dict[str, float]]:
@@ -62,8 +63,7 @@ def reliability(truth: Bools, probability: Floats, bins: int = ECE_BINS) -> list
     >>> reliability(np.array([True, False]), np.array([0.9, 0.7]), bins=2)
     [{'forecast': 0.8, 'observed': 0.5, 'n': 2}]
     """
-    # A forecast of exactly 1 belongs to the last bin.
-    which = np.minimum((probability * bins).astype(np.int64), bins - 1)
+    which = calibration_bin(probability, bins)
     n = np.bincount(which, minlength=bins)
     forecast = np.bincount(which, weights=probability, minlength=bins)
     observed = np.bincount(which, weights=truth.astype(np.float64), minlength=bins)
@@ -71,6 +71,15 @@ def reliability(truth: Bools, probability: Floats, bins: int = ECE_BINS) -> list
         {"forecast": float(forecast[b] / n[b]), "observed": float(observed[b] / n[b]), "n": int(n[b])}
         for b in np.flatnonzero(n)
     ]
+
+
+def calibration_bin(probability: Floats, bins: int = ECE_BINS) -> NDArray[np.int64]:
+    """Number of the equal-width bin of each forecast, (n_rows,); one of exactly 1 belongs to the last.
+
+    >>> calibration_bin(np.array([0.0, 0.5, 0.49, 1.0]), bins=2).tolist()
+    [0, 1, 0, 1]
+    """
+    return np.minimum((probability * bins).astype(np.int64), bins - 1)
 
 
 def ece(truth: Bools, probability: Floats, bins: int = ECE_BINS) -> Figure:
@@ -216,6 +225,15 @@ def likeliest_bin(probability: Floats) -> NDArray[np.int64]:
     # argmax takes the first of equals, so of the bins turned round the longest.
     likeliest: NDArray[np.int64] = probability.shape[1] - 1 - probability[:, ::-1].argmax(axis=1)
     return likeliest
+
+
+def skill(error: Figure, rule_error: Figure) -> Figure:
+    """The share of a rule's error that is saved; None where there is none to save.
+
+    >>> skill(0.25, 1.0), skill(0.0, 0.0), skill(None, None)
+    (0.75, None, None)
+    """
+    return None if error is None or not rule_error else 1.0 - error / rule_error
 
 
 def defined(figure: Any) -> Figure:

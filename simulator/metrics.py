@@ -222,8 +222,7 @@ def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
     """
     alone_s = log.columns.get("exclusive_s", log.duration_s)
     # A job that takes no time alone has no fair share of it.
-    rho: Floats = log.jct_s / (np.where(alone_s > 0.0, alone_s, np.nan) * contention)
-    return rho
+    return _ratio(log.jct_s, alone_s * contention)
 
 
 @needs()
@@ -261,7 +260,7 @@ def unfairness_pct(log: RunLog, *, over_time: bool = False) -> Floats:
 
 def excess_pct(log: RunLog, fair_s: Floats) -> Floats:
     """By how much completion times exceed fair ones, (n_jobs,) seconds, % of these, 0 where they do not."""
-    return 100.0 * np.maximum(log.jct_s - fair_s, 0.0) / np.where(fair_s > 0.0, fair_s, np.nan)
+    return _ratio(100.0 * np.maximum(log.jct_s - fair_s, 0.0), fair_s)
 
 
 @needs("contention_events")
@@ -315,8 +314,7 @@ def promises(log: RunLog, counted: Bools) -> Figures:
     remade = ~np.isnan(log.columns.get("renewed_end_s", np.full(len(log), np.nan)))
     made = counted & np.isfinite(told_s)
     kept = made & ~remade & (log.end_s <= told_s + tolerance.INSTANT_S)
-    jct_s = log.jct_s[made]
-    over = (told_s - log.submit_s)[made] / np.where(jct_s > 0.0, jct_s, np.nan)
+    over = _ratio(told_s - log.submit_s, log.jct_s)[made]
     return {
         "promises_made": float(made.sum()),
         "promises_kept": float(kept.sum()),
@@ -330,9 +328,7 @@ def promises(log: RunLog, counted: Bools) -> Figures:
 def duration_errors(log: RunLog, counted: Bools) -> Figures:
     """`duration_err_*`: of the run times first forecast, % of the run time."""
     off_s = np.abs(log.columns["forecast_duration_s"] - log.duration_s)
-    return _errors(
-        "duration_err", _no_dust(100.0 * off_s / np.where(log.duration_s > 0.0, log.duration_s, np.nan))[counted]
-    )
+    return _errors("duration_err", _no_dust(_ratio(100.0 * off_s, log.duration_s))[counted])
 
 
 @needs("bins_off")
@@ -581,6 +577,12 @@ def _as_long(one_s: Floats, other_s: Floats) -> bool:
 
 def _mean(values: Floats | Bools) -> float:
     return float(values.mean()) if len(values) else np.nan
+
+
+def _ratio(parts: Floats, wholes: Floats) -> Floats:
+    """NaN of what is nothing."""
+    ratios: Floats = parts / np.where(wholes > 0.0, wholes, np.nan)
+    return ratios
 
 
 def _share(part: float, whole: float) -> float:

@@ -15,7 +15,7 @@ from jobcast.features.arrivals import PAPER_SETS, TABLE_9, feature_sets
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models import scores
 from jobcast.models.algorithms import PAPER, fit_classifier
-from jobcast.models.evaluation.intervals import DRAWS, DayDraws, duration_groups
+from jobcast.models.evaluation.intervals import DRAWS, DayDraws, days_of, duration_groups
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 EVEN_ODDS = 0.5
@@ -160,7 +160,7 @@ class _Bench:
             label: (list(pools), np.isin(index, [scored.pools.index(pool) for pool in pools]))
             for label, pools in groups.items()
         }
-        self.days = DayDraws(scored.tick_s[self.rows], draws, seed) if draws and self.rows.any() else None
+        self.days = DayDraws(days_of(scored.tick_s[self.rows]), draws, seed) if self.rows.any() else None
 
     def figures(self, probability: Floats, threshold: float, before: Floats | None) -> dict[str, Any]:
         """Figures of forecasts (n_rows, H), and what they gain over those of the set before."""
@@ -185,9 +185,8 @@ class _Bench:
         """What PR-AUC gains from one set of forecasts (n_rows, H) to another, with its interval of paired draws."""
         # The same days are drawn for both, so that what they share cancels out.
         pair = [one[self.rows, self.horizon] for one in (probability, before)]
-        now, then = (scores.pr_auc(self.arrives, one) for one in pair)
-        result: dict[str, Any] = {"pr_auc_gain": None if now is None or then is None else now - then}
-        result["pr_auc_gain_interval"] = None
+        now, then = (scores.pr_auc(self.arrives, one) or np.nan for one in pair)
+        result: dict[str, Any] = {"pr_auc_gain": scores.defined(now - then), "pr_auc_gain_interval": None}
         if self.days is not None:
             drawn, drawn_before = (self.days.pr_auc(self.arrives, one) for one in pair)
             result["pr_auc_gain_interval"] = self.days.interval(drawn - drawn_before)

@@ -54,15 +54,15 @@ def recall_per_pool_hour(arrives: Mask, declared: Mask, pool_index: NDArray[Any]
     cell = np.stack([np.asarray(pool_index)[came].astype(np.int64), hour])
     _, position, windows = np.unique(cell, axis=1, return_inverse=True, return_counts=True)
     found = np.bincount(position.ravel(), weights=declared[came].astype(np.float64), minlength=len(windows))
-    recall = found / np.maximum(windows, 1)
+    recall = found / windows
     # The recall of all, with which each window is found or missed by itself.
-    whole = float(declared[came].mean()) if len(came) else 0.0
+    whole = float(declared[came].mean()) if len(came) else np.nan
     apart = whole**windows + (1.0 - whole) ** windows
     return {
         "hours": len(recall),
-        "share_0": _mean(recall == 0.0),
-        "share_1": _mean(recall == 1.0),
-        "extremes_if_independent": _mean(apart),
+        "share_0": scores.mean(recall == 0.0),
+        "share_1": scores.mean(recall == 1.0),
+        "extremes_if_independent": scores.mean(apart),
         **distribution(recall),
     }
 
@@ -80,16 +80,12 @@ def recall_by_pool(recalls: Mapping[str, float | None]) -> dict[str, Any]:
 def distribution(recall: Floats) -> dict[str, Any]:
     """`mean`, quantiles `p10` to `p90`, and `cdf`: each recall that occurs and the share at or below it."""
     values, counts = np.unique(recall, return_counts=True)
-    below = np.cumsum(counts) / max(len(recall), 1)
+    below = np.cumsum(counts) / len(recall)
     return {
-        "mean": _mean(recall),
+        "mean": scores.mean(recall),
         **{f"p{100 * q:g}": float(np.quantile(recall, q)) if len(recall) else None for q in QUANTILES},
         "cdf": [{"recall": float(at), "share": float(share)} for at, share in zip(values, below, strict=True)],
     }
-
-
-def _mean(values: NDArray[Any]) -> float | None:
-    return float(values.mean()) if len(values) else None
 
 
 CURVE_POINTS = 200

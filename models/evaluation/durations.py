@@ -62,7 +62,7 @@ def duration_intervals(
         return {}
     n_bins, row = probability.shape[1], np.arange(len(truth))
     sure, right = probability[row, forecast], forecast == truth
-    which = np.minimum((sure * ECE_BINS).astype(np.int64), ECE_BINS - 1)
+    which = scores.calibration_bin(sure)
     columns = {
         # All figures are ratios or absolute sums of these columns' sums by day.
         "n": np.ones(len(truth)),

@@ -141,15 +141,17 @@ def planned(
     spread: str | None = None,
 ) -> list[Scored]:
     """Jobs of which more was measured than the plan's points; see `score_epoch_times`, `twins` by application."""
-    found = []
-    for job in jobs:
-        model = twins[job.model]
-        chosen = plan or model.plan_
-        rows = pick_points(job, chosen, points)
-        # Else nothing is left to be scored on.
-        if len(rows) < len(job.epoch_s):
-            found.append(_scored(job, model, chosen, rows, spread))
-    return found
+    chosen = [(job, plan or twins[job.model].plan_) for job in jobs]
+    return _all_scored([(job, name, pick_points(job, name, points)) for job, name in chosen], twins, spread)
+
+
+def _all_scored(
+    picked: Sequence[tuple[ProfiledJob, str, Rows]], twins: Mapping[str, EpochTime], spread: str | None
+) -> list[Scored]:
+    """Of jobs, names of plans and rows that are known: those of which something is left to be scored on."""
+    return [
+        _scored(job, twins[job.model], plan, rows, spread) for job, plan, rows in picked if len(rows) < len(job.epoch_s)
+    ]
 
 
 def _scored(job: ProfiledJob, model: EpochTime, plan: str, rows: Rows, spread: str | None) -> Scored:
@@ -176,13 +178,8 @@ def _drawn(
     spread: str | None,
     rng: np.random.Generator,
 ) -> float:
-    drawn = [(job, draw_points(job, rng, points)) for job in jobs]
-    errors = [
-        _scored(job, twins[job.model], "drawn", rows, spread).error
-        for job, rows in drawn
-        if len(rows) < len(job.epoch_s)
-    ]
-    return float(np.abs(np.concatenate(errors)).mean())
+    drawn = _all_scored([(job, "drawn", draw_points(job, rng, points)) for job in jobs], twins, spread)
+    return float(np.abs(np.concatenate([one.error for one in drawn])).mean())
 
 
 def _spread_of(random: Sequence[float]) -> dict[str, float] | None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.models.fitted_goodput import FittedGoodput
-from jobcast.models.scores import Figure, mean
+from jobcast.models.scores import mean, skill
 from jobcast.traces.goodput_tables import StepTimes
 
 
@@ -16,8 +16,7 @@ def score_steps(model: FittedGoodput, times: Mapping[str, StepTimes]) -> dict[st
     mine, rule, held = (
         np.concatenate([getattr(one, name) for one in found.values()]) for name in ("error", "rule_error", "covered")
     )
-    figures: dict[str, Figure] = {"mape": mean(mine), "rule_mape": mean(rule)}
-    ours, theirs = figures["mape"], figures["rule_mape"]
-    skill = None if ours is None or not theirs else 1.0 - ours / theirs
+    ours, theirs = mean(mine), mean(rule)
     by_app = {app: mean(one.error) for app, one in found.items()}
-    return {"n": len(mine), **figures, "skill": skill, "coverage_90": mean(held), "by_app": by_app}
+    figures = {"mape": ours, "rule_mape": theirs, "skill": skill(ours, theirs), "coverage_90": mean(held)}
+    return {"n": len(mine), **figures, "by_app": by_app}

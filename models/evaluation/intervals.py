@@ -19,7 +19,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels, duration_bin
 from jobcast.features.corpus import Mask
-from jobcast.models.scores import ECE_BINS
+from jobcast.models.scores import ECE_BINS, calibration_bin
 from jobcast.traces.table import Trace
 
 
@@ -179,21 +179,19 @@ class DayDraws:
 
     Parameters
     ----------
-    tick_s : (n_rows,) instants, seconds from the epoch; a row belongs to the UTC day that its window begins in
+    day_index : (n_rows,) the day, or other block, of each row, any whole numbers; see `days_of`
     draws, seed : of days with replacement
 
     Examples
     --------
-    >>> days = DayDraws(np.arange(6) * 86400.0, draws=50)
-    >>> days.interval(days.ratio(np.ones(6), np.ones(6)))
+    >>> DayDraws(range(6), draws=50).of_mean(np.ones(6))
     [1.0, 1.0]
     """
 
-    def __init__(self, tick_s: ArrayLike, draws: int, seed: int = 0, confidence: float = CONFIDENCE) -> None:
-        self.day_index = days_of(tick_s)
+    def __init__(self, day_index: ArrayLike, draws: int, seed: int = 0) -> None:
+        self.day_index = np.asarray(day_index)
         self.days, self._position = np.unique(self.day_index, return_inverse=True)
         self.weights = day_weights(len(self.days), draws, seed)
-        self.confidence = confidence
 
     def sums(self, column: ArrayLike) -> Floats:
         """Sum of a column (n_rows,) in each draw, shape (draws,)."""
@@ -219,18 +217,21 @@ class DayDraws:
         hits = self.histogram(cell, len(edges), arrives)
         found = hits.cumsum(axis=1)
         declared = self.histogram(cell, len(edges), np.ones(len(arrives))).cumsum(axis=1)
-        # Precision at each rank, weighted by the arrivals that it adds.
-        return _ratio((hits * found / np.maximum(declared, 1.0)).sum(axis=1), found[:, -1])
+        # Precision at each rank, weighted by the arrivals that it adds; of no row there is none.
+        return _ratio(np.nansum(hits * _ratio(found, declared), axis=1), hits.sum(axis=1))
 
     def ece(self, arrives: Mask, probability: Floats) -> Floats:
         """Calibration error in each draw, shape (draws,); see `scores.ece`."""
-        cell = np.minimum((probability * ECE_BINS).astype(np.int64), ECE_BINS - 1)
-        gaps = self.histogram(cell, ECE_BINS, probability - arrives)
+        gaps = self.histogram(calibration_bin(probability), ECE_BINS, probability - arrives)
         return _ratio(np.abs(gaps).sum(axis=1), self.weights @ np.bincount(self._position, minlength=len(self.days)))
 
     def interval(self, drawn: Floats) -> Interval:
         """Interval of what the draws gave; None where days are too few."""
-        return interval(drawn, len(self.days), self.confidence)
+        return interval(drawn, len(self.days))
+
+    def of_mean(self, column: ArrayLike) -> Interval:
+        """Interval of the mean of a column (n_rows,)."""
+        return self.interval(self.ratio(column, np.ones(len(self.day_index))))
 
 
 def arrival_intervals(
@@ -246,7 +247,7 @@ def arrival_intervals(
     """
     if not draws or not len(arrives):
         return {}
-    days = DayDraws(tick_s, draws, seed)
+    days = DayDraws(days_of(tick_s), draws, seed)
     declared, passed, idle = probability >= threshold, probability >= gate_threshold, ~arrives
     drawn = {
         "precision": days.ratio(arrives & declared, declared),
@@ -262,5 +263,5 @@ def arrival_intervals(
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    shares: Floats = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    shares: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
     return shares

@@ -16,7 +16,7 @@ from jobcast.features.corpus import REMEDY, STEP_S, active_grid
 from jobcast.features.loads import sliding_max
 from jobcast.features.targets import load_within
 from jobcast.models import baselines, scores
-from jobcast.models.evaluation.intervals import DRAWS, checked, day_block_intervals, days_of, sums_by_day
+from jobcast.models.evaluation.intervals import DRAWS, DayDraws, checked, days_of
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad, total_new_load
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -211,31 +211,14 @@ def _intervals(loads: ByPool, estimates: ByPool, at_s: Floats, draws: int, seed:
     load, estimate = _pooled(loads), _pooled(estimates)
     if not len(load) or not draws:
         return {}
+    days = DayDraws(days_of(np.tile(at_s, len(loads))), draws, seed)
     covered, loaded = load <= estimate, load > 0
-    columns = {
-        "rows": np.ones(len(load)),
-        "covered": covered,
-        "loaded": loaded,
-        "both": covered & loaded,
-        "load": load,
-        "estimate": estimate,
-        "missed": np.maximum(load - estimate, 0.0),
+    return {
+        "coverage": days.of_mean(covered),
+        "coverage_nonzero": days.interval(days.ratio(covered & loaded, loaded)),
+        "over": days.interval(days.ratio(estimate, load)),
+        "missed": days.interval(days.ratio(np.maximum(load - estimate, 0.0), load)),
     }
-    days, sums = sums_by_day(days_of(np.tile(at_s, len(loads))), columns)
-
-    def ratio(weights: Floats, above: str, below: str) -> float | None:
-        total = float(weights @ sums[below])
-        return float(weights @ sums[above]) / total if total else None
-
-    def figures(weights: Floats) -> dict[str, float | None]:
-        return {
-            "coverage": ratio(weights, "covered", "rows"),
-            "coverage_nonzero": ratio(weights, "both", "loaded"),
-            "over": ratio(weights, "estimate", "load"),
-            "missed": ratio(weights, "missed", "load"),
-        }
-
-    return dict(day_block_intervals(figures, days, draws, seed))
 
 
 def _pooled(by_pool: ByPool) -> Floats:

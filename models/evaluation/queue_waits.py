@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.features.queue_state import JOB, queue_columns
 from jobcast.features.wait_rows import WaitRows
-from jobcast.models.evaluation.intervals import DRAWS, Interval, day_weights, days_of, interval
+from jobcast.models.evaluation.intervals import DRAWS, DayDraws, days_of
 from jobcast.models.metadata import trained_booster
 from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S, Fold, moved, shifts_of
 from jobcast.models.scores import Figure, defined, mean
@@ -137,10 +136,12 @@ def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[
     for group, scores in groups.items():
         off = _squared(scores.told_s[:, MEDIAN], scores.wait_s)
         columns = {"mse_log10": off, "coverage_90": scores.wait_s <= scores.told_s[:, BOUND]}
-        result["intervals"][group] = {name: _drawn(scores.block, one, draws, seed) for name, one in columns.items()}
+        # Whole blocks are drawn anew, the same for all.
+        blocks = DayDraws(scores.block, draws, seed)
+        result["intervals"][group] = {name: blocks.of_mean(one) for name, one in columns.items()}
         for name, rule in scores.rules.items():
             less = off - _squared(rule, scores.wait_s)
-            figures = {"mse_log10": mean(less), "interval": _drawn(scores.block, less, draws, seed)}
+            figures = {"mse_log10": mean(less), "interval": blocks.of_mean(less)}
             result["against"].setdefault(name, {})[group] = figures
     return result
 
@@ -148,14 +149,6 @@ def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[
 def _squared(told_s: Floats, wait_s: Floats) -> Floats:
     off: Floats = (np.log10(told_s) - np.log10(wait_s)) ** 2
     return off
-
-
-def _drawn(block: Ints, values: NDArray[Any], draws: int, seed: int) -> Interval:
-    """Interval of a mean over rows, whole blocks drawn anew."""
-    _, place, count = np.unique(block, return_inverse=True, return_counts=True)
-    weights = day_weights(len(count), draws, seed)
-    sums = np.bincount(place, values.astype(np.float64), len(count))
-    return interval((weights @ sums) / np.maximum(weights @ count, 1.0), len(count))
 
 
 def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) -> Floats:

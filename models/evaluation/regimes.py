@@ -14,6 +14,7 @@ over all pairs of a job and a point.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import numpy as np
@@ -132,7 +133,8 @@ def _point(
     if interval is not None:
         held = interval(job, progress, LEVEL)
         # A point that is right but for rounding counts as held.
-        covered = float(held.low_s - TINY * total_s <= left_s <= held.high_s + TINY * total_s)
+        tolerance = TINY * total_s
+        covered = float(held.low_s - tolerance <= left_s <= held.high_s + tolerance)
         width = 100 * (held.high_s - held.low_s) / total_s
     return (
         100 * float(away.mean()) / training.epochs,
@@ -167,11 +169,8 @@ def crps(values: Floats, weights: Floats, truth: float) -> float:
 
 def _differences(forecast: Sequence[Regime], truth: Sequence[Regime]) -> Floats:
     # Regimes that one side lacks count as 0 epochs there.
-    sides = np.zeros((2, max(len(forecast), len(truth))))
-    sides[0, : len(forecast)] = [regime.epochs for regime in forecast]
-    sides[1, : len(truth)] = [regime.epochs for regime in truth]
-    away: Floats = np.abs(sides[0] - sides[1])
-    return away
+    pairs = zip_longest(*([regime.epochs for regime in side] for side in (forecast, truth)), fillvalue=0.0)
+    return np.array([abs(one - other) for one, other in pairs])
 
 
 def compare_rules(

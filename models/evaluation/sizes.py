@@ -11,7 +11,7 @@ from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.intervals import Interval, pinball, quantiles
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import keys_of
-from jobcast.models.scores import Figure, mean
+from jobcast.models.scores import Figure, mean, skill
 from jobcast.traces.table import Trace
 
 DOUBLE = float(np.log10(2.0))
@@ -70,7 +70,7 @@ def log_figures(errors: LogErrors) -> Mapping[str, Any]:
         "n": len(errors.error),
         "mae_log10": mine,
         "rule_mae_log10": rule,
-        "skill": None if mine is None or not rule else 1.0 - mine / rule,
+        "skill": skill(mine, rule),
         "within_2x": mean(errors.error <= DOUBLE),
         "coverage_90": mean(errors.covered),
     }

@@ -60,7 +60,7 @@ def need_statsforecast() -> None:
         raise ConfigError("--smoothing: statsforecast is not installed; run `pip install 'jobcast[smoothing]'`")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Smoothing:
     """A rule of (history, instants, horizon in seconds) for one evaluation; forecasts of an hour are made once.
 
@@ -75,7 +75,7 @@ class Smoothing:
     name: str
     longest_s: float
     of_gpus: bool
-    _kept: dict[int, "_Series"] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _kept: dict[int, "_Series"] = field(default_factory=dict)
 
     def __call__(self, history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
         """Answers at ascending instants, shape (T,).

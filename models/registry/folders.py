@@ -138,7 +138,7 @@ def _point_at_code(folder: Path) -> None:
     model = folder / "MLmodel"
     result = yaml.safe_load(model.read_text(encoding="utf-8"))
     result["flavors"]["python_function"]["code"] = CODE_FOLDER
-    model.write_text(yaml.safe_dump(result, sort_keys=False), encoding="utf-8")
+    model.write_text(yaml.safe_dump(result), encoding="utf-8")
     for name in ("requirements.txt", "conda.yaml"):
         lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
         # The package lies in the folder: pip must not fetch another one.

@@ -67,11 +67,11 @@ def gains_section(gains: Sequence[Mapping[str, Any]]) -> str:
 
 def with_gains(text: str, gains: Sequence[Mapping[str, Any]]) -> str:
     """A card with these gains in the place of those that it has."""
-    begin = text.find(GAINS)
-    if begin < 0:
+    before, found, after = text.partition(GAINS)
+    if not found:
         return "\n\n".join(filter(None, (text.rstrip(), gains_section(gains)))) + "\n"
-    end = text.find("\n## ", begin + 1)
-    return text[:begin] + gains_section(gains) + ("\n" + text[end:] if end >= 0 else "\n")
+    _, mark, rest = after.partition("\n## ")
+    return f"{before}{gains_section(gains)}\n{mark}{rest}"
 
 
 def _trained_on(card: ModelCard, tags: Mapping[str, str]) -> str:

@@ -5,7 +5,6 @@ aliases of a model, is asked for each time and remembered, so that a registry th
 was last seen of it.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+from uuid import NAMESPACE_URL, uuid5
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, RegisteredModel
@@ -71,8 +71,8 @@ class RemoteStore:
         self.home, self.place = home, address.shown
         self.stale: Stale | None = None
         self._address = address
-        key = hashlib.sha256(address.uri.encode()).hexdigest()[:12]
-        self._room = store_folder(home) / "remote" / key  # copies, a folder a registry
+        # Copies, a folder a registry.
+        self._room = store_folder(home) / "remote" / uuid5(NAMESPACE_URL, address.uri).hex
         self._down: tuple[float, UnreachableError] | None = None
         self._opened: MlflowClient | None = None
 
@@ -151,7 +151,7 @@ class RemoteStore:
 
     def _code_runs(self, client: "MlflowClient", sha256: str) -> "list[Run]":
         found, query = client.get_experiment_by_name(CODE_EXPERIMENT), f"tags.{CODE_TAG} = '{sha256}'"
-        return client.search_runs([found.experiment_id], query, max_results=1) if found else []
+        return client.search_runs([found.experiment_id], query) if found else []
 
     def _download(self, location: str, draft: Path, what: str) -> None:
         """Copy an artifact, a file or a folder, to `draft`, whose folder holds nothing else."""
@@ -174,7 +174,7 @@ class RemoteStore:
 
     def settle(self, location: str) -> None:
         """Flush what lies in a folder; a server answers for what it has taken."""
-        if self._address.is_database and location.startswith(f"{SCHEME}:"):
+        if location.startswith(f"{SCHEME}:"):
             flush(shared_artifact_folder(location).parent)
 
     def discard(self, location: str) -> None:  # noqa: D102
@@ -377,15 +377,14 @@ def _model_file(name: str) -> str:
 
 
 def _unfinished(client: "MlflowClient", run: "Run") -> UnfinishedRun:
-    made = next(iter(_pages(client.search_model_versions, f"run_id = '{run.info.run_id}'")), None)
+    made = _pages(client.search_model_versions, f"run_id = '{run.info.run_id}'")
     tags = run.data.tags
     return UnfinishedRun(
         run.info.run_id,
         run.info.start_time / MS_PER_S,
         tags.get(OWNER_TAG, ""),
         tuple(filter(None, tags.get(ALIASES_TAG, "").split(","))),
-        made.name if made else None,
-        int(made.version) if made else None,
+        next(((one.name, int(one.version)) for one in made), None),
     )
 
 

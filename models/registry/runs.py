@@ -1,11 +1,13 @@
 """MLflow runs that end, whatever ends them: by themselves or, where their process was killed, by who comes next."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from jobcast.models.registry.cards import RegisteredModel
 from jobcast.models.registry.promotions import end_moves, half_moved
@@ -17,6 +19,11 @@ from jobcast.traces.owners import Owner, is_left_over
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+T = TypeVar("T")
+
+METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
+PARAMS_A_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,35 @@ def open_run(
 
 
 def log_numbers(
-    client: "MlflowClient", run_id: str, metrics: Mapping[str, float], params: Mapping[str, object]
+    client: "MlflowClient",
+    run_id: str,
+    metrics: Mapping[str, float],
+    params: Mapping[str, object],
+    series: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Log figures of now and parameters, as text, with a run; few enough for one call of MLflow's."""
+    """Log figures of now, parameters as text, and `series` of values by step, of which those are left out that are no
+    numbers, with a run.
+    """
     from mlflow.entities import Metric, Param
 
     now_ms = int(time.time() * MS_PER_S)
-    figures = [Metric(name, value, now_ms, 0) for name, value in metrics.items()]
-    client.log_batch(run_id, metrics=figures, params=[Param(name, str(value)) for name, value in params.items()])
+    courses = {**{name: (value,) for name, value in metrics.items()}, **(series or {})}
+    figures = [
+        Metric(name, value, now_ms, step)
+        for name, values in courses.items()
+        for step, value in enumerate(values)
+        if isfinite(value)
+    ]
+    for some in _batches([Param(name, str(value)) for name, value in params.items()], PARAMS_A_BATCH):
+        client.log_batch(run_id, params=some)
+    for few in _batches(figures, METRICS_A_BATCH):
+        client.log_batch(run_id, metrics=few)
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
 
 
 def sweep_store(home: Path) -> Swept:
@@ -101,11 +129,11 @@ def _is_left(run: UnfinishedRun) -> bool:
 
 def _end(client: "MlflowClient", store: Store, run: UnfinishedRun) -> None:
     # Without a version nobody can have seen its model.
-    if run.name is None or run.version is None:
+    if run.made is None:
         _discard_models(client, store, run.run_id)
         client.set_terminated(run.run_id, "KILLED")
     else:
-        point_aliases(client, store, run.name, run.version, run.aliases)
+        point_aliases(client, store, *run.made, run.aliases)
         client.set_terminated(run.run_id, "FINISHED")
 
 

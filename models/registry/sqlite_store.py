@@ -22,7 +22,7 @@ from jobcast.models.registry.home import (
 )
 from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, OWNER_TAG, RunRecord, Stale, UnfinishedRun
 from jobcast.traces.files import disk_trouble, flush, flush_one, unwritable
-from jobcast.traces.owners import is_left_over, sweep_drafts
+from jobcast.traces.owners import sweep_drafts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
 LIVE = "status = 'READY' AND current_stage != 'Deleted_Internal'"
 """What is left of the versions without half-made and deleted ones, whose rows MLflow keeps."""
-CREATING = ".creating-*"
-"""Databases in the making, as they were named before drafts named their owner."""
 
 
 class SqliteStore:
@@ -96,8 +94,14 @@ class SqliteStore:
         )
         with self._open() as rows:
             return [
-                UnfinishedRun(run_id, began_ms / MS_PER_S, owner, tuple(filter(None, aliases.split(","))), *made)
-                for run_id, began_ms, owner, aliases, *made in rows(query, OWNER_TAG, ALIASES_TAG)
+                UnfinishedRun(
+                    run_id,
+                    began_ms / MS_PER_S,
+                    owner,
+                    tuple(filter(None, aliases.split(","))),
+                    (name, version) if name else None,
+                )
+                for run_id, began_ms, owner, aliases, name, version in rows(query, OWNER_TAG, ALIASES_TAG)
             ]
 
     def models_without_version(self, run_id: str) -> list[tuple[str, str]]:
@@ -157,11 +161,7 @@ class SqliteStore:
         shutil.rmtree(artifact_folder(self.home, location).parent, ignore_errors=True)
 
     def sweep_drafts(self) -> int:  # noqa: D102
-        store = store_folder(self.home)
-        old = [folder for folder in store.glob(CREATING) if is_left_over(None, folder.stat().st_mtime)]
-        for folder in old:
-            shutil.rmtree(folder, ignore_errors=True)
-        return len(old) + sweep_drafts(store) + sweep_drafts(self.code("").parent)
+        return sweep_drafts(store_folder(self.home)) + sweep_drafts(self.code("").parent)
 
     @staticmethod
     def _versions(rows, name: str, aliases: Mapping[str, int]) -> Iterator[ModelVersion]:  # type: ignore[no-untyped-def]

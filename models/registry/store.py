@@ -43,15 +43,14 @@ class UnfinishedRun:
     began_s : seconds from the epoch
     owner : the process that writes it, as text; empty where nobody said
     aliases : that its version is to get
-    name, version : of the version that it made; None where it made none
+    made : name and number of its version; None where it made none
     """
 
     run_id: str
     began_s: float
     owner: str
     aliases: tuple[str, ...]
-    name: str | None
-    version: int | None
+    made: tuple[str, int] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,24 +45,20 @@ def locked(home: Path) -> Iterator[None]:
 
 def _acquire(file: Path) -> int:
     """An open, locked file; waits its turn."""
-    until = time.monotonic() + PATIENCE_S
-    while True:
+    for _ in range(round(PATIENCE_S / LOOK_EVERY_S)):
         number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             # The file may have been removed between opening and locking: then it locks nothing.
             if _try(number) and _is(file, number):
-                os.ftruncate(number, 0)
-                os.write(number, f"{Owner.here()}\n".encode())
+                # Who died without removing it may have left a longer text.
+                os.ftruncate(number, os.write(number, f"{Owner.here()}\n".encode()))
                 return number
         except BaseException:
             os.close(number)
             raise
         os.close(number)
-        if time.monotonic() > until:
-            raise RegistryError(
-                f"{file}: held for {PATIENCE_S:.0f} s by {_holder(file)}; wait for that command or end it"
-            )
         time.sleep(LOOK_EVERY_S)
+    raise RegistryError(f"{file}: held for {PATIENCE_S:.0f} s by {_holder(file)}; wait for that command or end it")
 
 
 def _try(number: int) -> bool:

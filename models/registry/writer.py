@@ -6,15 +6,12 @@ A predictor's folder as an MLflow model that loads where jobcast is installed: n
 """
 
 import json
-import math
 import shutil
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from jobcast import __version__
 from jobcast.models.predictors import load_predictor
@@ -23,8 +20,8 @@ from jobcast.models.registry.code_archive import PACKAGE, keep_code
 from jobcast.models.registry.folders import FIGURES, write_card
 from jobcast.models.registry.model_card import CARD_MARKDOWN, model_card, summary_of
 from jobcast.models.registry.provenance import run_tags
-from jobcast.models.registry.runs import open_run, point_aliases
-from jobcast.models.registry.store import ALIASES_TAG, MS_PER_S, Store
+from jobcast.models.registry.runs import log_numbers, open_run, point_aliases
+from jobcast.models.registry.store import ALIASES_TAG, Store
 from jobcast.traces.owners import scratch_room
 
 if TYPE_CHECKING:
@@ -116,10 +113,6 @@ def _signature(model: "Served") -> "ModelSignature":
     return ModelSignature(inputs=inputs, outputs=outputs, params=ParamSchema(specs) if specs else None)  # type: ignore[arg-type]
 
 
-T = TypeVar("T")
-
-METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
-PARAMS_A_BATCH = 100
 DIGEST_LENGTH = 36  # of a data set, MLflow's column
 
 
@@ -132,10 +125,12 @@ def write_version(client: "MlflowClient", store: Store, folder: Path, card: Mode
     experiment_id = store.experiment(client, card.name)
     about = {**run_tags(), ALIASES_TAG: ",".join(aliases)}
     run_name = f"{card.name} {card.algorithm} {card.trace_name}"
+    told = {"algorithm": card.algorithm, "seed": card.seed, **card.parameters}
+    facts = {name: value for name, value in told.items() if value is not None}
     # Before anything is logged: a folder that does not load is no version.
     predictor = load_predictor(card.name, folder)
     with open_run(client, store, experiment_id, run_name, about) as run_id:
-        _log_figures(client, run_id, card)
+        log_numbers(client, run_id, headlines(card.metrics), facts, card.series)
         _log_data_set(client, run_id, card)
         _log_files(client, run_id, card)
         tags["code_sha256"] = keep_code(store, client)
@@ -174,21 +169,6 @@ def version_tags(folder: Path, card: ModelCard) -> dict[str, str]:
         "seed": str(card.seed),
         "jobcast_version": __version__,
     }
-
-
-def _log_figures(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
-    from mlflow.entities import Metric, Param
-
-    facts = {"algorithm": card.algorithm, "seed": card.seed, **card.parameters}
-    params = [Param(name, str(value)) for name, value in facts.items() if value is not None]
-    now_ms = int(time.time() * MS_PER_S)
-    metrics = [Metric(name, value, now_ms, 0) for name, value in headlines(card.metrics).items()]
-    for name, values in card.series.items():
-        metrics += [Metric(name, value, now_ms, step) for step, value in enumerate(values) if math.isfinite(value)]
-    for some in _batches(params, PARAMS_A_BATCH):
-        client.log_batch(run_id, params=some)
-    for few in _batches(metrics, METRICS_A_BATCH):
-        client.log_batch(run_id, metrics=few)
 
 
 def _log_data_set(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
@@ -255,9 +235,3 @@ def _ensure_name(client: "MlflowClient", name: str, description: str) -> None:
         with suppress(MlflowException):  # of clients that make it at once, one does
             client.create_registered_model(name)
     client.update_registered_model(name, description)
-
-
-def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while some := list(islice(rest, size)):
-        yield some

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.arrays import Floats
-from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, DayDraws, Interval
+from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, DayDraws, Interval, days_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks
 from jobcast.pipelines.report.formatting import number, percent, signed
 
@@ -38,7 +38,7 @@ def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str], draws: in
     for name in [name for name in ours if name in theirs and len(ours[name])]:
         mine, other = ours[name], theirs[name]
         # The same days for both: what they share cancels out.
-        days = DayDraws(mine.time_s, draws, seed)
+        days = DayDraws(days_of(mine.time_s), draws, seed)
         differences = mine.main_draws(days) - other.main_draws(days)
         figures = mine.figures(), other.figures()
         blocks[name] = {

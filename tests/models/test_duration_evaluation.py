@@ -10,10 +10,12 @@ import pytest
 from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation import evaluate_durations
 from jobcast.models.evaluation.durations import _confident, duration_intervals, tag_ablation
+from jobcast.models.evaluation.intervals import days_of
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.scores import bin_scores
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
+from tests.models.drawn_days import drawn_intervals, near
 
 DAY_S = 86400.0
 RULE = {"algorithm": "tag-pool-width"}
@@ -111,32 +113,19 @@ def test_what_cannot_be_scored_is_refused():
         evaluate_durations(JobDuration(**RULE).fit(trace, 100.0), trace, 100.0, 200.0)
 
 
-def test_intervals_hold_the_figures():
+def test_intervals_are_of_the_figures_of_drawn_days():
     rng = np.random.default_rng(1)
-    probability = rng.dirichlet(np.ones(4), 2000)
-    truth = np.array([rng.choice(4, p=p) for p in probability])
-    forecast = probability.argmax(axis=1)
-    told = duration_intervals(truth, forecast, probability, np.sort(rng.uniform(0, 20 * DAY_S, 2000)), draws=300)
-    figures = bin_scores(truth, forecast, probability, list("abcd"))
-    assert set(told) == {"accuracy", "under_predicted", "log_loss", "macro_f1", "ece"}
-    for name in ("accuracy", "under_predicted", "log_loss", "macro_f1"):
-        low, high = told[name]
-        assert low < figures[name] < high
-        assert high - low < 0.2 * figures[name]
+    probability = rng.dirichlet(np.ones(4), 200)
+    truth, forecast = rng.integers(0, 3, 200), probability.argmax(axis=1)  # the last bin is forecast alone
+    submit_s = np.sort(rng.uniform(0, 10 * DAY_S, 200))
 
+    def figures(rows):
+        told = bin_scores(truth[rows], forecast[rows], probability[rows], list("abcd"))
+        return {name: told[name] for name in ("accuracy", "under_predicted", "log_loss", "macro_f1", "ece")}
 
-def test_weights_of_one_give_the_figures():
-    """One draw of one day each: sums by day weigh as the rows do."""
-    rng = np.random.default_rng(2)
-    probability = rng.dirichlet(np.ones(3), 60)
-    truth, forecast = rng.integers(0, 3, 60), probability.argmax(axis=1)
-    same_day = np.repeat(np.arange(6) * DAY_S, 10)
-    rows = np.tile(np.arange(10), 6)  # each day holds the same ten jobs: every draw gives the same figures
-    told = duration_intervals(truth[rows], forecast[rows], probability[rows], same_day, draws=20)
-    figures = bin_scores(truth[rows], forecast[rows], probability[rows], list("abc"))
-    for name, (low, high) in told.items():
-        assert low == pytest.approx(figures[name])
-        assert high == pytest.approx(figures[name])
+    told = duration_intervals(truth, forecast, probability, submit_s, draws=20)
+    assert near(told, drawn_intervals(days_of(submit_s), 20, 0, figures))
+    assert duration_intervals(truth, forecast, probability, submit_s, draws=0) == {}
 
 
 @pytest.mark.slow

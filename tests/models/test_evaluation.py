@@ -13,11 +13,13 @@ from jobcast.models import scores
 from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
 from jobcast.models.evaluation.arrivals import _precision_recall, arrival_block, recall_per_pool_hour
-from jobcast.models.evaluation.loads import ChosenMax
+from jobcast.models.evaluation.intervals import days_of
+from jobcast.models.evaluation.loads import ChosenMax, _intervals
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from tests.features.pools import arrived
+from tests.models.drawn_days import drawn_intervals, near
 
 DAY_S = 86400.0
 FROM_S, UNTIL_S = 4 * DAY_S, 6 * DAY_S
@@ -306,12 +308,19 @@ def test_estimates_beyond_the_limit_are_refused_before_they_are_made(histories):
         evaluate_loads(model, histories, FROM_S, FROM_S + 3600.0, draws=0)
 
 
-def test_intervals_of_loads_hold_the_figures(histories):
-    told = evaluate_loads(last_window(), histories, 0.0, 7 * DAY_S, 3600.0, draws=100, seed=2)["horizons"]["60min"]
-    assert set(told["intervals"]) == {"coverage", "coverage_nonzero", "over", "missed"}
-    for name, (low, high) in told["intervals"].items():
-        assert low <= told[name] <= high
-        assert high - low < 0.5 * told[name]
+def test_intervals_of_loads_are_of_the_figures_of_drawn_days():
+    """Two pools, eight days of four windows each; in many nothing or a single GPU is asked for."""
+    rng = np.random.default_rng(0)
+    loads = {"a": rng.integers(0, 3, 32).astype(float), "b": np.zeros(32)}
+    estimates = {pool: rng.integers(0, 3, 32).astype(float) for pool in loads}
+    at_s = np.arange(32) * DAY_S / 4
+    load, estimate = (np.concatenate([one["a"], one["b"]]) for one in (loads, estimates))
+    expected = drawn_intervals(
+        np.tile(days_of(at_s), 2), 20, 2, lambda rows: scores.coverage(load[rows], estimate[rows])
+    )
+    assert near(_intervals(loads, estimates, at_s, 20, 2), expected)
+    assert _intervals(loads, estimates, at_s, 0, 2) == {}
+    assert _intervals({}, {}, at_s, 20, 2) == {}
 
 
 def test_loads_that_cannot_be_scored_are_refused(histories):

@@ -46,6 +46,8 @@ def test_every_set_and_the_papers_recipe_have_figures_by_horizon_and_group(told)
             assert block["n"] == sum(group["n"] for group in block["by_duration_group"].values())
         assert "pr_auc_gain" not in sets["periodic"]
         assert "pr_auc_gain" not in sets[PAPER_RECIPE]
+        assert sets[PAPER_RECIPE]["threshold"] == 0.5
+    assert told["horizons"]["5min"]["periodic"]["n"] == 2 * 6 * 288  # of two pools and six days
     assert told["feature_sets"] == {label: list(columns) for label, columns in FEATURE_SETS.items()}
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 

@@ -1,4 +1,5 @@
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,7 @@ from jobcast.models.evaluation.intervals import (
     mean_durations_min,
     sums_by_day,
 )
+from tests.models.drawn_days import drawn_intervals, near
 
 DAY_S = 86400.0
 
@@ -45,7 +47,7 @@ def test_no_draws_few_days_and_undefined_figures_have_no_interval():
 
     assert day_block_intervals(mean, np.arange(9), draws=0) == {}
     assert day_block_intervals(mean, np.arange(4)) == {"a": None}
-    assert day_block_intervals(mean, np.arange(5)) == {"a": [1.0, 1.0]}
+    assert day_block_intervals(mean, np.arange(5)) == day_block_intervals(mean, np.arange(5), 1) == {"a": [1.0, 1.0]}
     assert day_block_intervals(lambda w: {"a": None}, np.arange(9), draws=20) == {"a": None}
     assert day_block_intervals(lambda w: {"a": w[0] or None}, np.arange(5), draws=20)["a"] is not None
     assert day_block_intervals(mean, []) == {}
@@ -76,7 +78,7 @@ def test_a_pool_s_mean_is_of_the_jobs_that_ended():
     assert mean_durations_min(trace) == {"a": 2.0, "b": 0.5}
 
 
-@given(st.integers(1, 30), st.integers(1, 20), st.integers(0, 99))
+@given(st.integers(0, 30), st.integers(1, 20), st.integers(0, 99))
 def test_every_draw_has_as_many_days_as_there_are(days, draws, seed):
     weights = day_weights(days, draws, seed)
     assert weights.shape == (draws, days)
@@ -97,43 +99,63 @@ def rows():
     return np.sort(rng.uniform(0, 10 * DAY_S, 4000)), probability, rng.random(4000) < probability**2
 
 
-def test_each_draw_gives_what_the_weighted_rows_give(rows):
-    tick_s, probability, arrives = rows
-    days = DayDraws(tick_s, draws=6, seed=3)
-    weights = days.weights[:, days_of(tick_s)]
+FEW = (DAY_S * np.arange(8), np.arange(8, 0, -1) / 9, np.arange(8) % 3 == 1)
+"""A row a day; the last one has arrivals."""
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_each_draw_gives_what_the_weighted_rows_give(rows, few):
+    tick_s, probability, arrives = FEW if few else rows
+    day, count = days_of(tick_s), len(tick_s)
+    days = DayDraws(day, draws=6, seed=3)
+    weights = days.weights[:, day]
     expected = [average_precision_score(arrives, probability, sample_weight=weight) for weight in weights]
     assert days.pr_auc(arrives, probability) == pytest.approx(expected)
-    whole = [np.repeat(np.arange(4000), weight.astype(int)) for weight in weights]
+    whole = [np.repeat(np.arange(count), weight.astype(int)) for weight in weights]
     assert days.ece(arrives, probability) == pytest.approx(
         [scores.ece(arrives[picked], probability[picked]) for picked in whole]
     )
-    assert days.ratio(arrives, np.ones(4000)) == pytest.approx([arrives[picked].mean() for picked in whole])
+    assert days.ratio(arrives, np.ones(count)) == pytest.approx([arrives[picked].mean() for picked in whole])
+    first = day == 0
+    per_first = [len(picked) / (first[picked].sum() or np.nan) for picked in whole]
+    assert days.ratio(np.ones(count), first) == pytest.approx(per_first, nan_ok=True)
 
 
-def test_ranks_in_groups_are_near_the_exact_pr_auc():
+class Counting(DayDraws):
+    """Keeps of how many cells sums were asked."""
+
+    cells: ClassVar[set[int]] = set()
+
+    def histogram(self, cell, cells, weights):
+        self.cells.add(cells)
+        return super().histogram(cell, cells, weights)
+
+
+def test_two_thousand_ranks_in_groups_are_near_the_exact_pr_auc():
     rng = np.random.default_rng(8)
     probability = rng.random(30_000)
-    arrives, tick_s = rng.random(30_000) < probability**3, np.arange(30_000) * 60.0
-    days = DayDraws(tick_s, draws=2)
-    weights = days.weights[:, days_of(tick_s)]
-    expected = [average_precision_score(arrives, probability, sample_weight=weight) for weight in weights]
+    arrives, day = rng.random(30_000) < probability**3, np.arange(30_000) // 1440
+    days = Counting(day, draws=2)
+    expected = [average_precision_score(arrives, probability, sample_weight=one) for one in days.weights[:, day]]
     assert days.pr_auc(arrives, probability) == pytest.approx(expected, abs=1e-3)
+    assert days.cells == {2000}
 
 
-def test_intervals_hold_the_figures_that_they_are_of(rows):
+def test_intervals_are_of_the_figures_of_drawn_days(rows):
     tick_s, probability, arrives = rows
-    told = arrival_intervals(arrives, probability, 0.5, 0.2, tick_s, 300, 0)
-    declared, passed = probability >= 0.5, probability >= 0.2
-    figures = {
-        **scores.detection(arrives, declared),
-        "pr_auc": scores.pr_auc(arrives, probability),
-        "idle_f1": scores.idle_detection(arrives, declared)["f1"],
-        **scores.gate(arrives, passed),
-    }
-    assert set(told) == {*figures, "ece"}
-    for name, figure in figures.items():
-        low, high = told[name]
-        assert low < figure < high, name
+
+    def figures(some):
+        came, told = arrives[some], probability[some]
+        return {
+            **scores.detection(came, told >= 0.5),
+            "pr_auc": scores.pr_auc(came, told),
+            "ece": scores.ece(came, told),
+            "idle_f1": scores.idle_detection(came, told >= 0.5)["f1"],
+            **scores.gate(came, told >= 0.2),
+        }
+
+    told = arrival_intervals(arrives, probability, 0.5, 0.2, tick_s, 20, 3)
+    assert near(told, drawn_intervals(days_of(tick_s), 20, 3, figures))
     assert arrival_intervals(arrives, probability, 0.5, 0.2, tick_s, 0, 0) == {}
 
 
@@ -142,6 +164,6 @@ def test_a_chance_at_a_threshold_is_declared_and_passes():
     low, at, high = (arrival_intervals(arrives, chances, one, one, tick_s, 50, 0) for one in (0.4, 0.5, 0.6))
     assert low == at != high
     assert (at["recall"], at["miss_rate"], high["freed_idle_share"]) == ([1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
-    days = DayDraws(tick_s, 50)
+    days = DayDraws(days_of(tick_s), 50)
     sure = days.ece(arrives, np.ones(10))  # a chance of 1 belongs to the last bin
     assert sure == pytest.approx(1.0 - days.ratio(arrives, np.ones(10)))

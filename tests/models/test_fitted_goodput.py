@@ -36,6 +36,7 @@ def test_errors_are_of_configurations_left_out(model):
     assert figures["n"] == 10
     assert figures["coverage_90"] >= 0.8
     assert figures["by_app"]["net"] == figures["mape"]
+    assert figures["skill"] == 1.0 - figures["mape"] / figures["rule_mape"]
     alone = model.errors("net", steps((1,)))
     assert alone.error == pytest.approx(alone.rule_error)  # one GPU's times stay: the others hang on them
 

@@ -9,7 +9,7 @@ import pytest
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Regime, Training
-from jobcast.models.evaluation.regimes import Scores, compare_rules, jittered, knowing, score_regimes
+from jobcast.models.evaluation.regimes import TINY, Scores, compare_rules, jittered, knowing, score_regimes
 from jobcast.models.regimes import REGIME_RULES, Greedy, Restatement
 
 EPOCH_S = {16: 60.0, 64: 30.0}
@@ -64,7 +64,7 @@ def test_intervals_hold_what_is_left_but_for_a_millionth_of_the_run_time(low_s, 
 
 def test_figures_of_intervals_by_hand():
     """Of three points one interval is missed, one is open and holds, one is a point and holds."""
-    held, width = np.array([[0.0, 1.0, 1.0]]), np.array([[2.0, 1.0, 5e-5]])
+    held, width = np.array([[0.0, 1.0, 1.0]]), np.array([[2.0, 100.5 * TINY, 100 * TINY]])
     means = np.array([[1.0, 2.0, 6.0]])
     told = Scores(means, 2 * means, 3 * means, 4 * means, held, width).figures(np.array([True]))
     assert told == {

@@ -174,7 +174,7 @@ def test_a_backtest_is_kept_beside_its_versions(registry):
     assert [one["from"] for one in last] == [f"2024-01-0{day}" for day in (7, 6, 5, 4, 3)]
     assert (last[0]["run_id"], last[0]["trace_sha256"], last[0]["gains"]) == (run_id, "7" * 64, [gain])
     run = registry.store.run(run_id)
-    assert run.metrics["sia registry/against fcfs/ratio"] == 2.5
+    assert run.metrics == {f"sia registry/against fcfs/{end}": gain[end] for end in ("ratio", "low", "high")}
     assert (run.tags["mlflow.parentRunId"], run.tags["model_version"]) == (version.run_id, "1")
     client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
     text = client.get_model_version("new-load", "1").description
@@ -217,6 +217,10 @@ def test_no_path_of_this_machine_is_written_down(registry, template_home, saved)
 
 def test_an_export_loads_without_the_store(registry, tmp_path, predictors):
     folder = registry.export(registry.resolve("new-load"), tmp_path / "out" / "exported")
+    source = registry.folder(registry.resolve("new-load"))
+    for name in ("requirements.txt", "conda.yaml"):  # as registered, but for the package, which lies in the folder
+        lines = (source / name).read_text().splitlines()
+        assert (folder / name).read_text().splitlines() == [line for line in lines if "jobcast==" not in line]
     shutil.rmtree(registry.home)
     assert load_exported(folder).rule_.windows_ == predictors["new-load"].rule_.windows_
     assert '"version": 1' in (folder / CARD_FILE).read_text()
@@ -257,6 +261,9 @@ def test_an_alias_or_version_that_is_not_there(registry, ref, line):
         registry.resolve("new-load", ref)
     with pytest.raises(RegistryError, match="^" + line):
         registry.promote("new-load", ref)
+    if isinstance(ref, int):
+        with pytest.raises(RegistryError, match="^" + line):
+            registry.pinned("new-load", ref)
 
 
 def test_an_alias_that_mlflow_refuses_is_one_line(registry):

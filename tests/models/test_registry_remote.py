@@ -1,9 +1,11 @@
 """The registry on a real MLflow server and a real PostgreSQL: the whole life, clients elsewhere, nobody there."""
 
 import logging
+import re
 import shutil
 import signal
 import socket
+import time
 
 import pytest
 import requests
@@ -13,7 +15,9 @@ from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import load_exported, open_registry, remote_store, stores
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.home import Address, registry_address
+from jobcast.models.registry.model_card import summary_of
 from jobcast.models.registry.runs import Swept, sweep_store
+from jobcast.models.registry.store import UnfinishedRun
 from tests.models.registry_servers import free_port, mlflow_server, one_alias_only, postgres, registering
 
 NAME = "new-load"
@@ -54,6 +58,8 @@ def test_the_whole_life_and_a_client_elsewhere(client, saved, variant, card, pre
     second = registry.register(variant(NAME, 4), card(seed=4))
     assert (second.version, second.aliases) == (2, ("challenger",))
     assert not registry.register(saved[NAME], card(seed=9)).is_new
+    assert first.created_s == pytest.approx(time.time(), abs=1e4)
+    assert registry.show(NAME).description == summary_of(predictors[NAME])
     registry.register(saved["job-duration"], card(name="job-duration"))
 
     elsewhere = client("another machine")
@@ -89,6 +95,8 @@ def test_what_was_last_seen_answers_while_nobody_does(client, saved, card, monke
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
         patch.setattr(socket, "create_connection", _refuse)
         later = client()
+        assert later.pinned(NAME, 1).version == 1
+        assert later.staleness() == {}  # of what never changes nobody is asked
         version = later.resolve(NAME)
         assert (version.version, later.load(version).name) == (1, NAME)
         assert later.list() == (version,)
@@ -96,13 +104,33 @@ def test_what_was_last_seen_answers_while_nobody_does(client, saved, card, monke
         assert told["place"] == later.store.place
         assert 0.0 <= told["age_s"] < 600.0
         assert len(caplog.messages) == 1
-        assert "going on with what was last seen of it" in caplog.text
+        assert re.search(r"going on with what was last seen of it, \d+ s ago", caplog.text)
         with pytest.raises(RegistryError, match=r"cannot be reached .*; start it, or change"):
             later.promote(NAME, "challenger", alias="shadow")
         with pytest.raises(RegistryError, match="cannot be reached"):
             client("never seen").resolve(NAME)
     assert client().staleness() == {}
     assert client().resolve(NAME, "challenger").version == 1
+
+
+def test_runs_that_nobody_ended_tell_what_they_made_and_files_that_are_gone_are_missed(client, saved, card):
+    registry = client()
+    version, store = registry.register(saved[NAME], card()), registry.store
+    made = version.run_id
+    tags = {"jobcast_version": "1", "jobcast.owner": "somebody", "jobcast.aliases": "champion,challenger"}
+    with store.client() as mlflow:
+        bare = mlflow.create_run(store.experiment(mlflow, NAME), tags=tags).info.run_id
+        mlflow.update_run(made, status="RUNNING")
+        found = {run.run_id: run for run in store.unfinished_runs()}
+        for run_id in (bare, made):
+            mlflow.set_terminated(run_id)
+    began_s = pytest.approx(time.time(), abs=1e4)
+    assert found[bare] == UnfinishedRun(bare, began_s, "somebody", ("champion", "challenger"), None)
+    assert found[made].made == (NAME, 1)
+    assert store.unfinished_runs() == []
+    store.discard(version.location)
+    with pytest.raises(RegistryError, match=r"new-load:1: its files are missing at .*; restore them or train"):
+        client("another machine").load(version)
 
 
 def _refuse(*_args, **_kwargs):
@@ -168,6 +196,20 @@ def test_only_who_did_not_answer_counts_as_away(tmp_path, error, from_database, 
 @pytest.mark.parametrize(("seconds", "told"), [(0.4, "0 s"), (599.0, "599 s"), (600.0, "0.2 h"), (5400.0, "1.5 h")])
 def test_ages_for_people(seconds, told):
     assert remote_store._age(seconds) == told
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (MlflowException("API request to /models failed with error code 401"), True),
+        (MlflowException("API request to /models failed with error code 403"), True),
+        (RestException({"error_code": "UNAUTHENTICATED", "message": "who?"}), True),
+        (RestException({"error_code": "INVALID_STATE", "message": "no"}), False),
+    ],
+)
+def test_who_is_asked_for_a_password_is_told_how_to_give_one(tmp_path, error, remedy):
+    told = remote_store.RemoteStore(Address("http://models", "JOBCAST_REGISTRY"), tmp_path).explained(error, False)
+    assert ("; set MLFLOW_TRACKING_USERNAME and" in str(told)) == remedy
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import stat
 import sys
+import time
 import zipfile
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.home import database_file
 from jobcast.models.registry.promotions import INTENT_TAG, end_moves, half_moved
 from jobcast.models.registry.runs import Swept, point_aliases, sweep_store
-from jobcast.models.registry.store import OWNER_TAG
+from jobcast.models.registry.store import OWNER_TAG, UnfinishedRun
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner
 from tests.models.registry_servers import one_alias_only, registering
@@ -144,11 +145,22 @@ def test_a_run_that_somebody_still_writes_is_left_alone(registry):
         run_id = registry.resolve("new-load").run_id
         connection.execute("UPDATE runs SET status = 'RUNNING' WHERE run_uuid = ?", (run_id,))
     assert sweep_store(registry.home) == Swept(0, 0)  # of this process
+    began_s = pytest.approx(time.time(), abs=1e5)
+    run = UnfinishedRun(run_id, began_s, str(Owner.here()), ("champion", "challenger"), ("new-load", 1))
+    assert registry.store.unfinished_runs() == [run]
     with sqlite3.connect(database_file(registry.home)) as connection:
         abroad = str(replace(Owner.here(), machine="00000000"))
         connection.execute("UPDATE tags SET value = ? WHERE run_uuid = ? AND key = ?", (abroad, run_id, OWNER_TAG))
     assert sweep_store(registry.home) == Swept(0, 0)  # of a process that cannot be seen from here
     assert "RUNNING" in statuses(registry)
+
+
+def test_drafts_of_dead_processes_are_counted_wherever_they_lie(registry):
+    dead = replace(Owner.here(), start="1")
+    for folder in (registry.home / "mlruns", registry.store.code("").parent):
+        (folder / f".mlflow.db.{dead}.abcd1234").mkdir()
+    assert sweep_store(registry.home) == Swept(0, 2)
+    assert sweep_store(registry.home) == Swept(0, 0)
 
 
 def test_of_processes_that_register_the_same_at_once_one_does(registry, other):
@@ -159,7 +171,7 @@ def test_of_processes_that_register_the_same_at_once_one_does(registry, other):
 
 def test_a_lock_of_a_dead_process_is_taken_over(registry):
     file = lock_file(registry.home)
-    file.write_text(str(replace(Owner.here(), start="1")))
+    file.write_text(str(replace(Owner.here(), start="1" * 40)))
     with locked(registry.home):
         assert file.read_text().strip() == str(Owner.here())
     assert not file.exists()

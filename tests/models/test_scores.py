@@ -25,10 +25,10 @@ def test_roc_auc_by_hand():
 
 
 def test_calibration_error_by_hand():
-    # Bins of width 1/15: .9 and .95 fall into two, each off by its distance from 1; .5 and .52 share one, half right.
+    # Bins of width 1/15: .9 and .95 fall into two, each off by its distance from 1; .48 and .52 share one, half right.
     truth = np.array([True, True, True, False])
-    error = scores.ece(truth, np.array([0.9, 0.95, 0.5, 0.52]))
-    assert error == pytest.approx((0.1 + 0.05 + 2 * abs(0.51 - 0.5)) / 4)
+    error = scores.ece(truth, np.array([0.9, 0.95, 0.48, 0.52]))
+    assert error == pytest.approx((0.1 + 0.05 + 2 * abs(0.5 - 0.5)) / 4)
 
 
 def test_a_sure_forecast_belongs_to_the_last_bin():

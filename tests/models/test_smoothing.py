@@ -31,6 +31,7 @@ def test_a_past_that_tells_too_little_is_told_by_its_mean():
     history = arrived([HOUR_S + 1.0, 2 * HOUR_S + 1.0])
     told = rule(history, [0.0, 3 * HOUR_S + 60.0], HOUR_S / 2)
     assert told.tolist() == [0.0, pytest.approx(1 - np.exp(-0.5))]
+    assert Smoothing("auto_ets", DAY_S, of_gpus=True)(history, [0.0], HOUR_S).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -62,7 +63,7 @@ class Fitted:
 
     def forward(self, counts, h, fitted):
         assert fitted
-        self.carried = len(counts)
+        self.carried, self.hours = len(counts), h
         return {"mean": np.arange(h) - 1.0, "fitted": counts - 2.0}
 
     def predict(self, h):
@@ -93,6 +94,7 @@ def test_state_is_carried_for_a_week_and_the_sum_is_linear_within_hours(fits):
     assert told.tolist() == pytest.approx([1 - np.exp(-0.5), 1 - np.exp(-0.5), 0.0])
     assert [len(one.counts) for one in fits] == [28 * 24] * 2  # chosen in the first hour asked about, and a week later
     assert fits[0].carried == 28 * 24 + 7 * 24 - 1
+    assert fits[0].hours == 3  # 2 h from within an hour on
     assert fits[1].counts.tolist()[:2] == [1.0, 2.0]
 
 

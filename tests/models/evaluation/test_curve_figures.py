@@ -17,7 +17,7 @@ class Constant:
         return self
 
     def forecast(self, prefixes, epochs):
-        self.seen = [len(prefix.metric) for prefix in prefixes]
+        self.seen, self.epochs = [len(prefix.metric) for prefix in prefixes], epochs
         self.final_mean = np.full(len(prefixes), 0.5)
         self.family_finals = {"pow3": np.full(len(prefixes), 0.6)}
         return self
@@ -34,7 +34,7 @@ def curve(values, app="a"):
 def test_figures_are_the_contracts():
     model = Constant()
     found = score_curves(model, [curve([0.2, 0.4, 0.6, 0.8, 0.7]), curve([0.1, 0.3])], 0.4)
-    assert model.seen == [2, 1]
+    assert (model.seen, model.epochs) == ([2, 1], [5, 2])
     assert found == {
         "curves": 2,
         "mae": pytest.approx((0.2 / 0.6 + 0.2 / 0.2) / 2),
@@ -88,6 +88,14 @@ def test_a_share_outside_of_0_and_1_is_refused(prefix):
         score_curves(Constant(), [curve([0.1, 0.2])], prefix)
 
 
-def test_constant_curves_are_not_scored():
-    with pytest.raises(TrainingError, match="varies"):
-        score_curves(Constant(), [curve([0.5, 0.5, 0.5])], 0.5)
+@pytest.mark.parametrize(("values", "prefix"), [([0.5, 0.5, 0.5], 0.5), ([0.1, 0.2], 0.8)])
+def test_curves_that_are_constant_or_seen_to_their_ends_are_not_scored(values, prefix):
+    with pytest.raises(TrainingError, match="varies and goes on"):
+        score_curves(Constant(), [curve(values)], prefix)
+
+
+def test_the_first_epoch_that_was_measured_is_seen_however_late_it_comes():
+    late = LearningCurve("a", 1, np.array([5, 10]), np.array([0.1, 0.2]))
+    model = Constant()
+    assert score_curves(model, [late], 0.2)["curves"] == 1
+    assert model.seen == [1]

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,15 @@ import pytest
 from jobcast.domain.errors import TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import jobs_of
-from jobcast.models.evaluation.epoch_times import BASELINES, Scored, _spread_of, figures, score_epoch_times
+from jobcast.models.evaluation import epoch_times
+from jobcast.models.evaluation.epoch_times import (
+    BASELINES,
+    Scored,
+    _spread_of,
+    figures,
+    planned,
+    score_epoch_times,
+)
 from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles
 from jobcast.traces.profiles import profile_table, read_profiles
 
@@ -53,6 +62,20 @@ def test_figures_add_up():
     drawn = told["random_points"]
     assert drawn["mape_p5"] <= drawn["mape"] <= drawn["mape_p95"]
     assert score_epoch_times(jobs, lambda name: EpochTime.untrained(), draws=3, seed=1) == told
+
+
+def test_what_is_left_of_a_job_is_scored_by_hand(monkeypatch):
+    """Known is 100 s on one GPU; 60 s on 2 and 40 s on 4 are forecast as 50 and 30 s, within 22 % and 30 %."""
+    (job,) = jobs_of(profile_table([("A", 16, "t4", 1, 100.0), ("A", 16, "t4", 2, 60.0), ("A", 16, "t4", 4, 40.0)]))
+    told = np.log([50.0, 30.0]), np.array([0.06, 0.08])  # 2 x 1.645 of them either way
+    monkeypatch.setattr(epoch_times, "pick_points", lambda job, plan, points: np.array([0]))
+    monkeypatch.setattr(epoch_times, "forecast_log", lambda fitted, asked: told)
+    model = SimpleNamespace(plan_="wide", widening_=2.0, fit_job=lambda known, types, spread: None)
+    (found,) = planned([job], {"A": model}, points=1)
+    assert (found.model, found.plan, found.points, found.gpu_type.tolist()) == ("A", "wide", 1, ["t4", "t4"])
+    assert found.error == pytest.approx([50 / 60 - 1, 30 / 40 - 1])
+    assert found.inside.tolist() == [True, False]
+    assert found.baselines["linear"] == pytest.approx([50 / 60 - 1, 25 / 40 - 1])
 
 
 def test_figures_by_hand():

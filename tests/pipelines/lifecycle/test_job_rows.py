@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.evaluation.curves import score_curves
-from jobcast.models.evaluation.intervals import DayDraws
+from jobcast.models.evaluation.intervals import DayDraws, days_of
 from jobcast.models.evaluation.regimes import crps
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.lifecycle.drift_verdict import FINE, RETRAIN, WATCH, findings, verdict_of
@@ -55,7 +55,7 @@ def test_gains_by_hand():
     assert rows.figures() == {
         "n": 2, "speedup": pytest.approx(1.0), "slowed": 0.5, "mean_jct_s": 225.0, "baseline_jct_s": 150.0
     }  # fmt: skip
-    drawn = rows.main_draws(DayDraws(rows.time_s, 50))
+    drawn = rows.main_draws(DayDraws(days_of(rows.time_s), 50))
     assert set(np.round(drawn, 9)) <= {2.0, 1.0, 0.5}
 
 

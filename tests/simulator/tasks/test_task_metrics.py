@@ -72,7 +72,7 @@ def test_figures_of_all_jobs():
         "decision_ms_mean": 2.0,
     }
     found = figures(LOG)
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-9)
 
 
 def test_figures_after_a_warm_up_are_of_fewer_jobs_but_one_run():
