@@ -128,6 +128,9 @@ def test_memory_is_used_to_the_last_byte():
 def test_gpus_in_use_are_nobodys():
     _, policy = run([TaskJob(), TaskJob()], {0: {0: (1,)}, 10: {1: (1,)}, 20: {}})
     assert policy.places[20] == [0, 1]
+    full = [TaskJob(memory=200.0), TaskJob(memory=100.0)]  # the second finds a GPU beside the first, but not the memory
+    _, policy = run(full, {0: {0: (1,)}, 10: {1: (1,)}, 20: {}})
+    assert policy.places[20] == [0, 6]
 
 
 def test_a_job_goes_back_to_the_first_server_too():

@@ -333,7 +333,8 @@ def ask(rows, **options):
     [
         (40, 0.1, [4, 8, 12, 16, 20, 24, 28, 32, 36]),
         (40, 0.25, [12, 24, 36]),  # not after 8, fewer than ten
-        (11, 0.1, [2, 4, 6, 8]),  # not after the first alone; then 1.1 epochs or more
+        (11, 0.1, [2, 4, 6, 8]),  # 1.1 epochs or more
+        (11, 0.05, [2, 3, 4, 5, 6, 7, 8, 9]),  # not after the first alone
         (10, 0.1, [1, 2, 3, 4, 5, 6, 7, 8, 9]),  # of few epochs one is enough
         (5, 0.1, [1, 2, 3, 4]),  # once an epoch, no oftener
         (2, 0.1, [1]),
