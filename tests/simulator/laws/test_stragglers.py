@@ -136,6 +136,9 @@ def test_a_step_is_seen_once_an_iteration_has_gone_on_with_it_and_where_the_task
     _, policy = run([TaskJob(iterations=200.0)], script, **SECOND)
     steps = [seen["step_s"][0] for seen in policy.seen[:4]]
     assert np.array_equal(steps, [[np.nan, np.nan], [3.0, np.nan], [3.0, 1.0], [1.0, 1.0]], equal_nan=True)
+    script = {0: {"put": [(0, 2)]}, 60: {"stop": [0]}, 120: {"put": [(0, 0)]}}
+    _, policy = run([TaskJob(iterations=200.0)], script, **SECOND)
+    assert [seen["step_s"][0, 0] for seen in policy.seen[:4]] == pytest.approx([np.nan, 3.0, np.nan, 1.0], nan_ok=True)
 
 
 def test_what_cannot_be_is_refused_with_policy_time_and_job():
