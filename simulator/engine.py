@@ -211,7 +211,7 @@ class Simulation:
         self.jobs, count = stream.jobs, stream.first + MOST_COMING
         for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0)):
             getattr(self, name).extend([empty] * (count - len(getattr(self, name))))
-        self._dedicated.extend(bytes(max(0, count - len(self._dedicated))))
+        self._dedicated = self._dedicated.ljust(count, b"\0")
         self.law.make_room(count)  # type: ignore[attr-defined]
         if self.source is not None:
             self.source = Foreseeing(self.source, stream)

@@ -241,8 +241,9 @@ class Oracle(Certain):
         return tuple(left)
 
     def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
-        """What is left of its run time, at any level."""
-        return 0.0 if job.training is None else job.training.run_time_s(self.regimes(job, progress))
+        """What is left of a training job's run time, at any level."""
+        assert job.training is not None
+        return job.training.run_time_s(self.regimes(job, progress))
 
 
 class Conservative(Certain):
@@ -320,8 +321,6 @@ class _Drawing(Certain):
         arrives = self.will_jobs_arrive(pool, horizon_s)
         # Probability that no job arrives, given what was said.
         none = self._wrong if arrives else 1.0 - self._wrong
-        if none >= max(levels):
-            return (0.0,) * len(levels)
         load = self.new_load(pool, horizon_s) if arrives else self._sliding_max(pool, horizon_s)
         return tuple(load if level > none else 0.0 for level in levels)
 

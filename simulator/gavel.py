@@ -221,8 +221,8 @@ class GavelJob:
         # The truth has no regime after the end; the published rule is asked all the same.
         if epoch >= self.training.epochs and self.training.mode == ACCORDION:
             after = wanted_after_end(self.training)
-            if after is not None and after in self.rates.steps_per_s:
-                return after
+            if after in self.rates.steps_per_s:
+                return cast(int, after)
         return max((start for start in self.starts if start[0] <= epoch), key=lambda start: start[0])[1]
 
 

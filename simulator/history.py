@@ -11,7 +11,8 @@ import numpy as np
 from jobcast.domain.history import Floats, PoolHistory
 from jobcast.domain.jobs import Job
 
-FIRST_CAPACITY = 64
+FIRST_ROOM = 64
+"""Values that a column has room for at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Column:
     __slots__ = ("_buffer", "_count")
 
     def __init__(self) -> None:
-        self._buffer: Floats = np.empty(FIRST_CAPACITY, dtype=np.float64)
+        self._buffer: Floats = np.empty(FIRST_ROOM, dtype=np.float64)
         self._count = 0
 
     def append(self, value: float) -> int:

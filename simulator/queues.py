@@ -17,8 +17,6 @@ Shelves = dict[tuple[int, int], dict[str, PoolView]]
 """(lane, width) -> pools, by name, with a pending job of that lane and width."""
 
 NOTHING: frozenset[int] = frozenset()
-COMPACT_AFTER = 64
-"""Entries in front of the head after which a run is cut, if they are also half of it: amortised O(1)."""
 
 
 class Run:
@@ -50,8 +48,8 @@ class Run:
             del entries[bisect_left(entries, entry, lo=head)]
             return
         self._head = head = head + 1
-        # Cutting at every head would make a queue of n jobs cost n squared.
-        if head == len(entries) or (head > COMPACT_AFTER and 2 * head > len(entries)):
+        # Cut once more have left than are there, amortised O(1): at every head it would cost a queue of n jobs n squared.
+        if head > len(entries) - head:
             del entries[:head]
             self._head = 0
 

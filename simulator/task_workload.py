@@ -102,10 +102,10 @@ class TaskWorkload:
 def _check_lengths(workload: TaskWorkload) -> None:
     jobs, truth = workload.jobs, workload.truth
     count, tasks, edges = len(jobs.submit_s), len(jobs.job_of), len(jobs.edge_from)
-    # The first ten columns are by job; the others follow by what they are about.
-    wanted = dict.fromkeys(jobs._fields[:10], count) | dict.fromkeys(("task_of", "edge_of"), count + 1)
-    wanted |= dict.fromkeys(("demand", "compute_s", "size_share", "is_server"), tasks)
-    wanted |= dict.fromkeys(("edge_to", "volume_mb"), edges)
+    # By job, unless they are about something else.
+    wanted = dict.fromkeys(jobs._fields, count) | dict.fromkeys(("task_of", "edge_of"), count + 1)
+    wanted |= dict.fromkeys(("job_of", "demand", "compute_s", "size_share", "is_server"), tasks)
+    wanted |= dict.fromkeys(("edge_from", "edge_to", "volume_mb"), edges)
     found = {name: len(getattr(jobs, name)) for name in wanted}
     found |= {"metric": len(truth.metric), "model_mb": len(truth.model_mb), "job_ids": len(workload.job_ids)}
     wanted |= dict.fromkeys(("metric", "model_mb", "job_ids"), count)
@@ -125,8 +125,7 @@ def _check_jobs(workload: TaskWorkload) -> None:
     # Rows that divide by 0 are refused by a rule of their own.
     with np.errstate(divide="ignore", invalid="ignore"):
         positive = np.isfinite(jobs.iterations) & (jobs.iterations > 0.0) & (jobs.epoch_iterations > 0.0)
-        seen = np.where(positive, iterations / jobs.epoch_iterations, 0.0)
-    reach = np.maximum(np.ceil(seen - tolerance.EPOCHS), 1.0)
+        reach = np.maximum(np.ceil(iterations / jobs.epoch_iterations - tolerance.EPOCHS), 1.0)
     known = np.isfinite(truth.metric) | (np.arange(truth.metric.shape[1]) > reach[:, None])
     rules: tuple[tuple[Bools, str], ...] = (
         (~np.isfinite(jobs.submit_s) | late, "is submitted before the job above it, or never; sort by submission"),
@@ -195,11 +194,11 @@ def check_edges(jobs: TaskJobs, job_ids: Sequence[str]) -> None:
     low, high = jobs.task_of[whose][:, None], jobs.task_of[whose + 1][:, None]
     outside = np.asarray(((ends < low) | (ends >= high)).any(axis=1))
     # Edges out of range are refused first; clipped, the last rule can be worked out all the same.
-    inside = np.clip(jobs.edge_from, 0, len(jobs.job_of) - 1)
+    sending = jobs.demand[:, BANDWIDTH].take(jobs.edge_from, mode="clip")
     rules: tuple[tuple[Bools, str], ...] = (
         (outside, "has an edge to a task that is not its own"),
         (jobs.edge_from == jobs.edge_to, "has a task with an edge to itself"),
         (~(np.isfinite(jobs.volume_mb) & (jobs.volume_mb >= 0.0)), "has an edge of less than 0 MB, or no number"),
-        ((jobs.volume_mb > 0.0) & (jobs.demand[inside, BANDWIDTH] <= 0.0), "sends from a task that demands no MB/s"),
+        ((jobs.volume_mb > 0.0) & (sending <= 0.0), "sends from a task that demands no MB/s"),
     )
     refuse_first(rules, lambda edge: f"job {job_ids[int(whose[edge])]}")

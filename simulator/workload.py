@@ -153,9 +153,9 @@ def _check_successions(jobs: Sequence[Job], successions: Mapping[str, Succession
     """Refuse successions of jobs that could never arrive, for they await what is not there or comes after them."""
     places = {job.job_id: place for place, job in enumerate(jobs)}
     for job_id, succession in successions.items():
-        place = places.get(job_id, -1)
+        place = places.get(job_id, -inf)
         # They must come before it in the trace: that rules out circles.
-        late = [name for name in succession.awaited if not 0 <= places.get(name, -1) < place]
+        late = [name for name in succession.awaited if not places.get(name, inf) < place]
         if late or not succession.awaited or not 0 <= succession.think_s < inf:
             raise TraceError(
                 f"job {job_id}: must follow jobs before it by 0 s or more, got {late or succession.awaited} and "

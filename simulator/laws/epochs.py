@@ -157,7 +157,7 @@ class Epochs(Regimed):
         if not self.every:
             return done
         # Times are known to a fraction of tolerance.EVENT_S: an epoch missed by less than that is over.
-        reached = np.floor((done + tolerance.EPOCHS + tolerance.EVENT_S * rate) / self.every) * self.every
+        reached = np.floor((done + tolerance.EVENT_S * rate) / self.every) * self.every
         return np.minimum(done, np.maximum(reached, base))
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:

@@ -5,7 +5,6 @@ SIA, section 4; Shockwave, section 5.
 
 from collections.abc import Callable
 from itertools import accumulate
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jobcast.domain.jobs import Job
@@ -85,7 +84,7 @@ class Regimed(Separable):
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
-        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
+        super().leave(run, job, held)
         if job.training is not None:
             del self.regimes[job.seq]
 

@@ -107,17 +107,19 @@ class Speedup(Separable):
 
     def _speed(self, seq: int, grant: Grant) -> float:
         """Work a second: speedup of all its GPUs, times their mean speed."""
-        table, model = self.jobs.speedup[self.jobs.model[seq], 0], self.jobs.model[seq]
-        up = float(np.interp(grant.gpus, np.arange(len(table)), table))
         # Types of GPUs mixed: the mean of their speeds.
-        fast = sum(cell.gpus * float(self.jobs.speed[model, cell.server]) for cell in grant.cells)
-        return up * (fast / grant.gpus)
+        fast = sum(cell.gpus * float(self.jobs.speed[self.jobs.model[seq], cell.server]) for cell in grant.cells)
+        return self._up(seq, grant.gpus) * (fast / grant.gpus)
+
+    def _up(self, seq: int, gpus: float) -> float:
+        """Speedup on so many GPUs of the first type."""
+        table = self.jobs.speedup[self.jobs.model[seq], 0]
+        return float(np.interp(gpus, np.arange(len(table)), table))
 
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now; run time is that on the GPUs that it asked for."""
         result = super().service(run, job)
-        asked = self.jobs.speedup[self.jobs.model[job.seq], 0][min(job.gpus, self.jobs.speedup.shape[2] - 1)]
-        return result._replace(run_s=result.done / float(asked))
+        return result._replace(run_s=result.done / self._up(job.seq, job.gpus))
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """The jobs by column, as compiled rules see them."""

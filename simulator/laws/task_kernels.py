@@ -104,8 +104,6 @@ def _even(key: int, number: int) -> float:
 @inner(types.float64(WORLD, types.int64, types.int64))
 def _slowness(world: TaskWorld, server: int, slot: int) -> float:
     """How many times as long tasks compute on a server in a slot; its spells begin at an instant of its own."""
-    if world.stragglers == 0.0:
-        return 1.0
     # A key of each server's own, for any seed.
     key = world.seed * 1_000_003 - 1 - server
     spell = int(np.floor(slot * SLOT_S / world.straggler_s + _even(key, -1)))

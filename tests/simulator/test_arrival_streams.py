@@ -111,7 +111,9 @@ def test_jobs_left_pending_for_ever_are_told(workload, scripted):
         replay(made, scripted(made, {}))
 
 
-@pytest.mark.parametrize(("awaited", "think_s"), [(("c",), 1), (("a",), 1), (("nobody",), 1), (("x",), -1), ((), 1)])
+@pytest.mark.parametrize(
+    ("awaited", "think_s"), [(("c",), 1), (("a",), 1), (("nobody",), 1), (("x",), -1), (("x",), inf), ((), 1)]
+)
 def test_successions_of_jobs_that_could_never_arrive_are_refused(workload, awaited, think_s):
     made = workload([("x", "p", 0, 1, 1), ("a", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
     with pytest.raises(TraceError, match="job a: must follow jobs before it"):

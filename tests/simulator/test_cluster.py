@@ -13,7 +13,7 @@ from jobcast.domain.policy import Decision, Grant
 from jobcast.schedulers.tentative_allocation import ReadAggregates, tally_of
 from jobcast.simulator.cluster import ClusterState, Placements
 from jobcast.simulator.engine import replay
-from jobcast.simulator.queues import COMPACT_AFTER, PendingQueue, Run
+from jobcast.simulator.queues import PendingQueue, Run
 from jobcast.simulator.workload import Workload
 
 JOB = Job(0, "a", "p", 0.0, 2, preemptible=True)
@@ -211,14 +211,13 @@ def test_a_queue_answers_as_a_plain_list_does(steps, fifo):
 
 def test_taking_heads_frees_memory():
     run = Run()
-    entries = [(0.0, seq, job(seq)) for seq in range(10 * COMPACT_AFTER)]
+    entries = [(0.0, seq, job(seq)) for seq in range(640)]
     for entry in entries:
         run.add(entry)
-    for entry in entries[:-1]:
+    for place, entry in enumerate(entries[:-1], 1):
         run.remove(entry)
-    assert len(run) == 1
-    assert len(run._entries) <= 2 * COMPACT_AFTER
-    assert run.first(set()) == entries[-1]
+        assert (len(run), run.first(set())) == (640 - place, entries[place])
+        assert len(run._entries) <= 2 * len(run)
 
 
 QUOTAS = {"p": 3, "q": 5, "r": 8}

@@ -62,6 +62,11 @@ def test_a_run_time_that_stands_for_a_bin_lies_in_it(horizons):
     assert [duration_bin(s, horizons) for s in durations] == list(range(len(horizons) + 1))
 
 
+def test_the_ratio_of_two_horizons_is_that_of_the_open_bins():
+    """Edges of 1, 4, 16 and 64 minutes: the middles are 2, 8 and 32."""
+    assert bin_durations_s((4, 16)) == [120.0, 480.0, 1920.0]
+
+
 @pytest.mark.parametrize("kind", MAKERS)
 def test_answers_do_not_depend_on_the_order_of_questions(kind):
     made = many(50)

@@ -1,6 +1,7 @@
 """Copies of runs: in truth they end as the run itself, in what is believed as that says; neither moves the other."""
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -174,6 +175,21 @@ def test_in_a_copy_of_what_is_believed_nobody_follows_those_who_end():
     assert len(fork.jobs) == 1
     assert fork.end_s(0) == 500.0
     assert len(run.run().jobs) == 6
+
+
+def test_others_may_come_in_a_copy_of_what_is_believed():
+    """Up to 4,000 of them, each as soon as there is room, for 5 s of its start and 400 s of its run."""
+    run = gangs("fcfs").run(0.0)
+    coming = ((Job(0, f"new {number}", "p", 500.0 * number, 1), 400.0) for number in count(1))
+    fork = run.fork(lambda job: 70.0, coming)
+    fork.run()
+    ends_s = [75.0, *(500.0 * number + 405.0 for number in range(1, 4001))]
+    assert [fork.end_s(seq) for seq in range(len(fork.jobs))] == ends_s
+    assert [fork.held_s(seq) for seq in range(len(fork.jobs))] == [75.0] + [405.0] * 4000
+    told = [(fork.source.duration_s(job), fork.source.duration_bin(job)) for job in fork.jobs[:2]]
+    assert told == [(100.0, 0), (400.0, 1)]  # what is forecast of those that are there, of others what is believed
+    assert [fork.source.duration_probabilities(job) for job in fork.jobs[:2]] == [(1, 0, 0, 0), (0, 1, 0, 0)]
+    assert fork.log().dedicated.all()
 
 
 def test_believed_jobs_stay_at_the_batch_sizes_that_they_have():

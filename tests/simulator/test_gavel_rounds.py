@@ -64,18 +64,26 @@ def spans(log):
     return sorted(zip(log.spans.job.tolist(), log.spans.from_s.tolist(), log.spans.until_s.tolist(), strict=True))
 
 
-def test_a_job_alone_runs_in_slices_of_whole_steps():
-    # int(0.33 x 120) = 39 steps, 118.18 s a round: 100 steps end after 2 rounds and 22 steps.
-    log = replayed(case([static(steps=100, rate=0.33)], 1), InOrder())
-    assert log.end_s.tolist() == pytest.approx([100 / 0.33])
+@pytest.mark.parametrize("steps", [100, 79])
+def test_a_job_alone_runs_in_slices_of_whole_steps(steps):
+    # int(0.33 x 120) = 39 steps, 118.18 s a round: 100 steps end after 2 rounds and 22 steps, 79 after one step.
+    log = replayed(case([static(steps=steps, rate=0.33)], 1), InOrder())
+    assert log.end_s.tolist() == pytest.approx([steps / 0.33])
     assert log.events == 1 + 3 + 1
 
 
 def test_gpus_are_free_again_at_the_rounds_end_only():
     # The first ends after 50 s; the second holds a GPU of its own until 120 s, when the third may begin.
-    log = replayed(case([static(steps=50), static(steps=200), static(steps=30)], 2), InOrder())
-    assert log.end_s.tolist() == [50.0, 200.0, 150.0]
-    assert spans(log) == [(0, 0.0, 120.0), (1, 0.0, 200.0), (2, 120.0, 200.0)]
+    policy = InOrder()
+    log = replayed(case([static(steps=50), static(steps=400), static(steps=30)], 2), policy)
+    assert log.end_s.tolist() == [50.0, 400.0, 150.0]
+    assert spans(log) == [(0, 0.0, 120.0), (1, 0.0, 400.0), (2, 120.0, 240.0)]
+    assert [(state.now_s, state.changed) for state in policy.seen] == [
+        (0.0, True),  # arrivals; later ends
+        (120.0, True),
+        (240.0, True),
+        (360.0, False),
+    ]
 
 
 def test_a_round_ends_with_the_slowest_of_its_slices():
@@ -94,6 +102,8 @@ def test_a_start_after_an_absence_loses_time_except_in_the_first_round_and_in_sh
     assert [state.active[0].run_s for state in policy.seen] == [0.0, 120.0, 120.0, 220.0, 220.0]
     assert [state.active[0].held_s for state in policy.seen] == [0.0, 120.0, 120.0, 240.0, 240.0]
     assert [state.active[0].running for state in policy.seen] == [False, True, False, True, False]
+    workload, rates = case([static(steps=250)], 1)
+    assert gavel_rounds(workload, InOrder(rounds={0, 2, 4}), rates, restart_s=0.0).end_s.tolist() == [480.0 + 10.0]
 
 
 @pytest.mark.parametrize(("steps", "end_s"), [(115, 240.0 + 115.0), (116, 240.0 + 116.0 + 20.0)])
@@ -151,10 +161,11 @@ def test_policies_see_a_step_to_go_where_rounding_left_none():
     assert policy.seen[-1].active[0].progress.epochs == pytest.approx(149 / 50)
 
 
-def test_a_job_ends_after_half_as_much_again_as_its_nominal_run_time():
-    # int(1.5 x 101) = 151 s are exceeded in the second round; its steps are not done.
-    log = replayed(case([static(steps=1_000, nominal_s=101.0)], 1), InOrder())
-    assert log.end_s.tolist() == [240.0]
+@pytest.mark.parametrize(("nominal_s", "end_s"), [(101.0, 240.0), (160.0, 360.0), (160.5, 360.0)])
+def test_a_job_ends_after_half_as_much_again_as_its_nominal_run_time(nominal_s, end_s):
+    # int(1.5 x 101) = 151 s are exceeded in the second round, 240 s in the third; its steps are not done.
+    log = replayed(case([static(steps=1_000, nominal_s=nominal_s)], 1), InOrder())
+    assert log.end_s.tolist() == [end_s]
 
 
 def test_newcomers_are_chosen_yet_wait_for_new_allocations():
@@ -163,6 +174,9 @@ def test_newcomers_are_chosen_yet_wait_for_new_allocations():
     rows = [static(steps=5_000), static(submit_s=60.0, steps=120), static(submit_s=200.0, steps=80)]
     log = replayed(case(rows, 2), GandivaFair())
     assert log.start_s.tolist() == [0.0, 120.0, 1_200.0]
+    # In rounds of 200 s the reset that follows the one at 200 s is just 1,000 s later.
+    workload, rates = case([*rows[:2], static(submit_s=300.0, steps=80)], 2)
+    assert gavel_rounds(workload, GandivaFair(), rates, round_s=200.0).start_s.tolist() == [0.0, 200.0, 1_200.0]
 
 
 def test_shares_are_followed_by_time_received():
@@ -183,7 +197,14 @@ def test_a_clock_that_starts_late_changes_nothing():
     rows = [static(60.0 * index, 1 + index % 3, 300 + 37 * index, 0.7) for index in range(12)]
     early = replayed(case(rows, 4), Gavel())
     late = replayed(case(rows, 4, at_s=1.6e9), Gavel())
-    assert (late.end_s - 1.6e9).tolist() == pytest.approx(early.end_s.tolist(), abs=1e-5)
+    for late_s, early_s in (
+        (late.start_s, early.start_s),
+        (late.end_s, early.end_s),
+        (late.spans.from_s, early.spans.from_s),
+        (late.spans.until_s, early.spans.until_s),
+    ):
+        assert (late_s - 1.6e9).tolist() == pytest.approx(early_s.tolist(), abs=1e-5)
+    assert set(late.spans.node) == {-1}
 
 
 def test_an_idle_cluster_waits_for_the_next_job():

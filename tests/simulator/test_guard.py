@@ -16,9 +16,11 @@ from jobcast.schedulers.policies import POOLS
 from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle
-from jobcast.simulator.guard import REST_STEPS, STEP_S, STRIKES, GuardedForecasts, Nobody
+from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.workload import Workload
 
+STRIKES, STEP_S, REST_STEPS = 3, 300.0, 12
+"""As the documentation tells: after three bad answers in a row nobody is asked for an hour of five-minute steps."""
 PARTS = {
     ARRIVALS: ("will_jobs_arrive", "arrival_probability"),
     LOADS: ("new_load", "load_quantile", "load_quantiles"),

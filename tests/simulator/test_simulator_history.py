@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
 from jobcast.simulator.engine import replay
-from jobcast.simulator.history import FIRST_CAPACITY, Column, EarlierJobs, RunHistory
+from jobcast.simulator.history import FIRST_ROOM, Column, EarlierJobs, RunHistory
 
 COLUMNS = ("arrival_s", "arrival_gpus", "start_s", "end_s", "completion_s", "completion_duration_s")
 
@@ -26,9 +26,9 @@ def shown(history, pool="p"):
 
 def test_a_column_keeps_its_values_while_it_grows():
     column = Column()
-    assert [column.append(value) for value in range(3 * FIRST_CAPACITY)] == list(range(3 * FIRST_CAPACITY))
+    assert [column.append(value) for value in range(3 * FIRST_ROOM)] == list(range(3 * FIRST_ROOM))
     column.put(1, 7.0)
-    assert column.view().tolist() == [0.0, 7.0, *range(2, 3 * FIRST_CAPACITY)]
+    assert column.view().tolist() == [0.0, 7.0, *range(2, 3 * FIRST_ROOM)]
 
 
 def test_views_cannot_be_written_to():

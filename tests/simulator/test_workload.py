@@ -1,10 +1,11 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
+from jobcast.simulator.workload import Beginning, Workload, drop_too_wide, pools_only
 
 ROWS = [("b", "p", 5, 1, 2), ("a", "q", 5, 2, 1), ("c", "p", 0, 3, 1)]
 
@@ -47,6 +48,16 @@ def test_a_job_of_a_pool_without_capacity_is_refused_with_the_remedy(workload, p
 def test_a_job_must_run_for_a_positive_time(workload, duration):
     with pytest.raises(TraceError, match="job a: its duration must be more than 0"):
         workload([("a", "p", 0, duration, 1)], {"p": 1}).check()
+    workload([("a", "p", 0, 0.5, 1)], {"p": 1}).check()
+
+
+def test_no_more_is_held_at_the_beginning_than_a_pool_has(workload):
+    made = workload([(name, "p", 0, 9, 1) for name in "abc"], {"p": 2})
+    full = replace(made, begin=Beginning(5.0, {"a": (2.0, 3.0), "c": (1.0, 4.0)}))
+    full.check()
+    assert [job.job_id for job in full.running] == ["c", "a"]  # as they started
+    with pytest.raises(TraceError, match="jobs of pool p hold 3 GPUs when the run begins, its quota is 2"):
+        replace(made, begin=Beginning(5.0, dict.fromkeys("abc", (0.0, 5.0)))).check()
 
 
 def test_numbers_of_jobs_and_outcomes_must_agree():

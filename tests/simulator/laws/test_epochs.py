@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.energy import EpochTimes
+from jobcast.domain.energy import EpochsDone, EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool, Succession
 from jobcast.domain.policy import Decision, Grant
@@ -134,6 +134,9 @@ def test_patience_is_ten_of_the_longest_ways_to_a_snapshot():
     """The slowest kind: 20 s an epoch on one GPU, snapshots after three of ten epochs, 5 s of restart."""
     assert at(0.0, world(gang("a"), snapshot_epochs=3, restart_s=5.0), {}).law.patience_s == 10 * (3 * 20.0 + 5.0)
     assert at(0.0, world(gang("a"), snapshot_epochs=50), {}).law.patience_s == 10 * 10 * 20.0
+    never = (inf,) * 4
+    assert at(0.0, world(gang("a"), epoch_s=((0.5, *never[1:]), never, never)), {}).law.patience_s == 10 * 0.5
+    assert at(0.0, world(gang("a"), snapshot_epochs=None, restart_s=5.0), {}).law.patience_s == 10 * 5.0
 
 
 def test_run_time_is_that_on_the_gpus_asked_for():
@@ -145,6 +148,26 @@ def test_run_time_is_that_on_the_gpus_asked_for():
     assert (seen[36.0].run_s, seen[36.0].done, seen[36.0].saved) == pytest.approx((12.0, 3.0, 2.0))
     assert (seen[41.0].done, seen[41.0].saved, seen[41.0].held_s) == (2.0, 2.0, 40.0)
     assert run.log().columns["lost_epochs"].tolist() == pytest.approx([40.0 / 12.0 - 2.0])
+
+
+def test_an_epoch_is_saved_that_is_missed_by_less_than_the_clock_tells():
+    """At 10 s an epoch the half microsecond that two events may lie apart is 5e-8 epochs."""
+    _, law = world(gang("a"), snapshot_epochs=2)
+    for done, saved in ((4.0, 4.0), (4.0 - 4e-8, 4.0 - 4e-8), (4.0 - 6e-8, 2.0), (5.0, 4.0)):
+        assert law.saved(done, 0.1, 0.0) == saved
+    assert law.saved(5.0, 0.1, 4.5) == 4.5  # what it started from is never lost
+
+
+def test_whoever_plans_for_all_jobs_is_told_what_each_is():
+    """Job a stops at 25 s and loads its snapshot from 30 to 35 s."""
+    made = world(gang("a"), gang("b", gpus=2), snapshot_epochs=2, restart_s=5.0)
+    steps = {0.0: {"a": 1, "b": 2}, 25.0: {"a": None}, 30.0: {"a": 1}, 33.0: {}, 48.0: {}}
+    for instant, done in ((25.0, [2.0, 25 / 6]), (33.0, [2.0, 33 / 6]), (48.0, [3.3, 48 / 6])):
+        run = at(instant, made, steps)
+        told, each = run.cluster.facts(EpochsDone), [run.law.service(run, job) for job in run.jobs]
+        assert told.done.tolist() == pytest.approx(done) == [one.done for one in each]
+        assert told.saved.tolist() == pytest.approx([one.saved for one in each])
+        assert told.starts.tolist() == [one.starts for one in each]
 
 
 def test_where_the_reference_type_is_too_small_the_trace_tells_the_run_time():
@@ -247,6 +270,13 @@ def test_a_fork_in_what_is_believed_keeps_the_last_snapshot():
     assert run.run().end_s(0) == pytest.approx(36.0 + 8 * 10.0)
 
 
+def test_a_fork_in_what_is_believed_waits_for_the_snapshot_that_is_loaded():
+    workload, law = world(gang("a"), known_s=np.array([[TIMES] * 3]) * 2.0, restart_s=5.0)
+    script = Script({0.0: {"a": 1}, 20.0: {"a": None}, 30.0: {"a": 1}, 32.0: {}})
+    run = Simulation(workload, script, law=law).run(32.0)
+    assert run.fork(lambda job: 200.0).run().end_s(0) == pytest.approx(35.0 + 8 * 20.0)
+
+
 def test_beyond_the_most_gpus_of_which_a_time_is_known_jobs_gain_nothing_more():
     """Within what is known, beyond it, on nodes of a single GPU; the last one shrinks."""
     inf = np.inf
@@ -263,8 +293,18 @@ def test_beyond_the_most_gpus_of_which_a_time_is_known_jobs_gain_nothing_more():
 
 
 def test_where_no_time_on_one_gpu_is_known_the_fewest_are_so_many_times_as_fast():
-    times = EpochTimes(np.full(1, 10.0), np.array([[[inf, 5.0, 4.0]]]))
-    seen = elastic_jobs([Job(0, "0", "p", 7.0, 3, min_gpus=2)], times, np.array([True]))
-    assert seen.size_s.tolist() == [100.0]
-    assert seen.speedup[0, 0].tolist() == [0.0, 0.0, 2.0, 2.5]
-    assert (seen.submit_s.tolist(), seen.least.tolist()) == ([0.0], [2.0])
+    times = np.array([[[inf, 5.0, 4.0]]])
+    jobs = [Job(0, "0", "p", 7.0, 3, min_gpus=2), Job(1, "1", "p", 9.0, 2)]
+    seen = elastic_jobs(jobs, EpochTimes(np.full(2, 10.0), np.repeat(times, 2, axis=0)), np.array([True]))
+    assert {name: column.tolist() for name, column in seen._asdict().items()} == {
+        "submit_s": [0.0, 2.0],
+        "size_s": [100.0, 100.0],
+        "least": [2.0, 0.0],
+        "most": [3.0, 2.0],
+        "model": [0, 1],
+        "stage_of": [0, 1, 2],
+        "stage_end": [1.0, 1.0],
+        "stage_most": [3.0, 2.0],
+        "speedup": [[[0.0, 0.0, 2.0, 2.5]] * 2, [[0.0, 0.0, 2.0, 2.0]] * 2],
+        "speed": [[1.0], [1.0]],
+    }

@@ -12,7 +12,7 @@ from jobcast.domain.tasks import QUEUED, TaskView
 from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks
 from tests.contract.random_jobs import check_same
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, simulation_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, mixed, simulation_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo
 
 THREE_SERVERS = cluster_of(3, [2, 4, 3])  # GPUs 0, 1; 2 to 5; 6 to 8
@@ -84,14 +84,6 @@ def test_what_a_job_has_received():
     assert [told[at_s].done for at_s in told] == [told[at_s].run_s for at_s in told] == pytest.approx([0, 60, 60, 70])
 
 
-def mixed(number):
-    """SplitMix64's next number after a state: Steele, Lea, Flood, OOPSLA 2014."""
-    number = (number + 0x9E3779B97F4A7C15) % 2**64
-    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    number = (number ^ (number >> 27)) * 0x94D049BB133111EB % 2**64
-    return number ^ (number >> 31)
-
-
 def factor(fluctuation, seed, task, slot):
     """A normal draw of its own for each task and slot of five minutes (Box-Muller), cut at two deviations."""
     key = mixed(mixed(mixed(seed) ^ task) ^ slot)
@@ -136,6 +128,9 @@ def test_memory_is_used_to_the_last_byte():
 def test_gpus_in_use_are_nobodys():
     _, policy = run([TaskJob(), TaskJob()], {0: {0: (1,)}, 10: {1: (1,)}, 20: {}})
     assert policy.places[20] == [0, 1]
+    full = [TaskJob(memory=200.0), TaskJob(memory=100.0)]  # the second finds a GPU beside the first, but not the memory
+    _, policy = run(full, {0: {0: (1,)}, 10: {1: (1,)}, 20: {}})
+    assert policy.places[20] == [0, 6]
 
 
 def test_a_job_goes_back_to_the_first_server_too():

@@ -125,6 +125,14 @@ def cluster_of(servers, gpus, *, cpu=32.0, memory=244.0, bandwidth=1250.0):
     )
 
 
+def mixed(number):
+    """SplitMix64's next number after a state: Steele, Lea, Flood, OOPSLA 2014."""
+    number = (number + 0x9E3779B97F4A7C15) % 2**64
+    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    number = (number ^ (number >> 27)) * 0x94D049BB133111EB % 2**64
+    return number ^ (number >> 31)
+
+
 def loads_of(cluster, task_load, gpu_of):
     """(n_servers, 4) and (n_gpus,) what tasks that are on GPUs use."""
     placed = gpu_of != QUEUED

@@ -110,11 +110,11 @@ def test_stopped_and_started_in_one_decision_is_a_stop_and_a_restart():
 
 
 def test_a_task_back_in_the_queue_stops_its_job_which_neither_waits_nor_runs():
-    script = {0: {"put": [(0, 0), (1, 1)]}, 60: {"put": [(1, QUEUED)]}, 120: {"put": [(1, 1)]}}
-    log, policy = run([TaskJob(workers=2)], script)
-    assert log.end_s[0] == pytest.approx(170.0)
-    assert (log.preemptions[0], queued_s(log)[0]) == (1, 0.0)
-    assert log.columns["ran_s"][0] == pytest.approx(110.0)
+    script = {0: {"put": [(0, 2), (1, 0), (2, 1)]}, 60: {"put": [(2, QUEUED)]}, 120: {"put": [(2, 1)]}}
+    log, policy = run([TaskJob(), TaskJob(workers=2)], script)
+    assert log.end_s.tolist() == pytest.approx([100.0, 170.0])
+    assert (log.preemptions.tolist(), queued_s(log).tolist()) == ([0, 1], [0.0, 0.0])
+    assert log.columns["ran_s"].tolist() == pytest.approx([100.0, 110.0])
     assert policy.seen[2]["load"][0, GPU] == 0.5
 
 
@@ -333,7 +333,8 @@ def ask(rows, **options):
     [
         (40, 0.1, [4, 8, 12, 16, 20, 24, 28, 32, 36]),
         (40, 0.25, [12, 24, 36]),  # not after 8, fewer than ten
-        (11, 0.1, [2, 4, 6, 8]),  # not after the first alone; then 1.1 epochs or more
+        (11, 0.1, [2, 4, 6, 8]),  # 1.1 epochs or more
+        (11, 0.05, [2, 3, 4, 5, 6, 7, 8, 9]),  # not after the first alone
         (10, 0.1, [1, 2, 3, 4, 5, 6, 7, 8, 9]),  # of few epochs one is enough
         (5, 0.1, [1, 2, 3, 4]),  # once an epoch, no oftener
         (2, 0.1, [1]),

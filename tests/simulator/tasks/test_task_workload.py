@@ -37,6 +37,29 @@ def test_a_sound_workload_is_taken():
     sound().check()
 
 
+def test_the_least_and_the_most_that_is_taken():
+    """Jobs at once, of half an iteration, an epoch and no model; all memory of a server that has no GPU, or of all."""
+    row = TaskJob(iterations=0.5, epochs=1, gpu=1.0, memory=0.5, cpu=0.0, bandwidth=0.5, server=True, volume_mb=0.5)
+    cluster = cluster_of(2, [0, 1], cpu=0.5, memory=0.5, bandwidth=0.5)
+    workload = workload_of([row, row], cluster, model_mb=0.0)
+    workload.check()
+    assert workload.truth.metric.shape == (2, 2)
+    assert workload.epochs.tolist() == [1, 1]
+
+
+def test_whole_jobs_arrive_in_one_pool_of_gpus_that_their_tasks_share():
+    """Five workers and three on four GPUs; 100 iterations of 2 and 1 s, of which the trace knows better."""
+    rows = [TaskJob(workers=5, compute_s=2.0), TaskJob(5.0, workers=3, urgency=7.0, deadline_s=900.0)]
+    workload = replace(workload_of(rows, cluster_of(2, 2)), duration_s=np.array([100.0, 60.0]))
+    whole = workload.whole()
+    whole.check()
+    assert [pool.quota for pool in whole.pools] == [4]
+    told = [(job.job_id, job.submit_s, job.gpus, job.weight, job.due_s, job.preemptible) for job in whole.jobs]
+    assert told == [("job-0", 0.0, 5, 5.0, inf, True), ("job-1", 5.0, 3, 7.0, 900.0, True)]
+    assert [one.duration_s for one in whole.outcomes] == [100.0, 60.0]
+    assert replace(workload, duration_s=None).alone_s.tolist() == [200.0, 100.0]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "row", "told"),
     [
@@ -58,6 +81,7 @@ def test_a_sound_workload_is_taken():
         ("demand", [0.1, 1.0, 1.0, 0.0], 1, "job job-1 sends from a task that demands no MB/s"),
         ("size_share", 1.5, 1, "task 0 of job job-1 holds a share of the model beyond 0 to 1"),
         ("edge_to", 0, 0, "job job-1 has an edge to a task that is not its own"),
+        ("edge_to", 4, 3, "job job-1 has an edge to a task that is not its own"),
         ("edge_from", 9, 0, "job job-1 has an edge to a task that is not its own"),
         ("edge_to", 1, 0, "job job-1 has a task with an edge to itself"),
         ("volume_mb", -1.0, 0, "job job-1 has an edge of less than 0 MB"),
@@ -72,6 +96,8 @@ def test_numbers_that_mean_nothing(name, value, row, told):
 
 def test_an_edge_of_nothing_asks_for_no_bandwidth():
     workload = changed("demand", [0.1, 1.0, 1.0, 0.0], 1)
+    little = replace(workload, jobs=workload.jobs._replace(volume_mb=np.full(4, 0.5)))
+    assert refused(little).startswith("job job-1 sends from a task that demands no MB/s")
     replace(workload, jobs=workload.jobs._replace(volume_mb=np.zeros(4))).check()
 
 
@@ -84,8 +110,14 @@ def test_more_memory_than_all_servers_have():
 
 def test_columns_of_other_lengths():
     workload = sound()
-    jobs = workload.jobs._replace(urgency=np.ones(3))
-    assert refused(replace(workload, jobs=jobs)) == "column urgency of the jobs of tasks has 3 rows, not 2"
+    for name in set(workload.jobs._fields) - {"submit_s", "job_of", "edge_from"}:  # these tell how many there are
+        column = getattr(workload.jobs, name)
+        longer = workload.jobs._replace(**{name: np.concatenate([column, column[-1:]])})
+        told = f"column {name} of the jobs of tasks has {len(column) + 1} rows, not {len(column)}"
+        assert refused(replace(workload, jobs=longer)) == told
+    assert "duration" in refused(replace(workload, duration_s=np.ones(3)))
+    longer = replace(workload.truth, iterations=np.ones(3))
+    assert "true iterations" in refused(replace(workload, truth=longer))
     assert "job_ids" in refused(replace(workload, job_ids=["a"]))
     short = replace(workload, truth=replace(workload.truth, metric=workload.truth.metric[:1]))
     assert refused(short) == "column metric of the jobs of tasks has 1 rows, not 2"
@@ -93,11 +125,11 @@ def test_columns_of_other_lengths():
 
 def test_truth_that_means_nothing():
     workload = sound()
-    metric = workload.truth.metric.copy()
-    metric[1, 4] = nan
-    assert refused(replace(workload, truth=replace(workload.truth, metric=metric))).startswith(
-        "job job-1 lacks a metric"
-    )
+    for epoch in (0, 4, 10):
+        metric = workload.truth.metric.copy()
+        metric[1, epoch] = nan
+        told = refused(replace(workload, truth=replace(workload.truth, metric=metric)))
+        assert told.startswith("job job-1 lacks a metric")
     short = replace(workload.truth, metric=workload.truth.metric[:, :10])
     assert refused(replace(workload, truth=short)).startswith("job job-0 lacks a metric")
     for iterations in (0.0, 101.0, nan):
