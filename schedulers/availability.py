@@ -100,8 +100,8 @@ def _split(at_s: Floats, free: Floats, count: int, when_s: float) -> int:
 @njit(I8(FLOATS, FLOATS, I8, F8, F8, F8), cache=True)
 def _take(at_s: Floats, free: Floats, count: int, from_s: float, until_s: float, gpus: float) -> int:
     count = _split(at_s, free, _split(at_s, free, count, from_s), until_s)
-    first, last = np.searchsorted(at_s[:count], from_s - tolerance.INSTANT_S), np.searchsorted(at_s[:count], until_s - tolerance.INSTANT_S)
-    for step in range(first, last):
+    first = np.searchsorted(at_s[:count], from_s - tolerance.INSTANT_S)
+    for step in range(first, np.searchsorted(at_s[:count], until_s - tolerance.INSTANT_S)):
         free[step] -= gpus
     return count
 

@@ -71,7 +71,8 @@ def test_orders_of_a_relaxation(seed):
             sorted(jobs, key=lambda job: begun[job] + part * float(instance.duration[job])),
         ]
     mean = [sum(a * b for a, b in zip(*both, strict=True)) for both in zip(share, starts, strict=True)]
-    expected += [sorted(jobs, key=mean.__getitem__), sorted(jobs, key=lambda job: mean[job] + instance.duration[job] / 2)]
+    middle = [mean[job] + instance.duration[job] / 2 for job in jobs]
+    expected += [sorted(jobs, key=one.__getitem__) for one in (mean, middle)]
     found = relaxed_orders(instance, steps, np.concatenate(share))
     assert [order.tolist() for order in found] == expected
     assert pytest.approx([one / 20 for one in range(1, 21)]) == PARTS.tolist()
