@@ -220,7 +220,7 @@ EXPERIMENTS, FEWER = 12, 3
 def decided(name: str) -> list[float]:
     """One number an experiment that other decisions would change: GPU-seconds and waits, by job and node."""
     found = []
-    for seed in set(range(FEWER if name in SLOWER else EXPERIMENTS)) - {SHAKY.get(name)}:
+    for seed in set(range(FEWER if name in SLOWER else EXPERIMENTS)) - {PASSED_OVER.get(name)}:
         with suppress(*[DecisionError] * (name in LEARNED)):
             one = held(RUNS[name](name, seed, Nudge(seed, 0.0)))
             passed_s = one.from_s - one.from_s.min(initial=np.inf)
@@ -229,8 +229,8 @@ def decided(name: str) -> list[float]:
     return found
 
 
-SHAKY = {"sia_plan": 2, "sia_preempt locality": 7}
-"""Experiments in which a nudge does change a decision."""
+PASSED_OVER = {"sia_plan": 2, "sia_preempt locality": 7, "exact": 0}
+"""Experiments in which a nudge does change a decision, and one that takes long."""
 SLOWER = {"sia_risk", "sia_risk locality", "shockwave", "ossp", "exact", *names_of(TASKS)}
 
 
