@@ -42,10 +42,11 @@ Row = tuple[float, float, float, float, int, tuple[tuple[float, float], ...]]
 
 @dataclass
 class Tally:
-    """What was seen: runs, promises, those broken with what they were, and the highest share that a victim took."""
+    """What was seen: runs, promises and seconds in them, those broken with what they were, the most a victim took."""
 
     runs: int = 0
     promises: int = 0
+    promised_s: float = 0.0
     broken: list[str] = field(default_factory=list)
     reached: float = 0.0
     nearly: int = 0
@@ -170,6 +171,7 @@ def _count(run: ElasticReplay, victim: int, queues: int, tally: Tally, what: str
             tally.refused[described.reason] += 1
             continue
         tally.promises += 1
+        tally.promised_s += described.end_s - float(submit_s[one])
         if not end_s[one] <= described.end_s:
             tally.broken.append(f"job {one} of {len(end_s)} ended {end_s[one]}, promised {described.end_s}: {what}")
     queue = [queue_at(numbers, size_s) for size_s in run.jobs.size_s[: victim + 1]]

@@ -162,13 +162,13 @@ class Accounting:
     def _add_up(self, at_s: float) -> None:
         """Bring the use of all associations to an instant that has passed."""
         before_s, half_life_s = self._at_s, self.rules.weights.half_life_s
-        kept = 0.5 ** ((at_s - before_s) / half_life_s) if before_s > -inf else 1.0
+        kept = 0.5 ** ((at_s - before_s) / half_life_s)  # of nothing, the first time
         for name in self._use:
             self._use[name] *= kept
         for job, from_s, until_s in (*self._ended, *self._held.values()):
-            begin_s, end_s = max(from_s, before_s), min(until_s, at_s)
-            if end_s > begin_s:
-                self._use[account_of(job), job.user] += decayed_use(job.gpus, begin_s, end_s, at_s, half_life_s)
+            begin_s = max(from_s, before_s)
+            end_s = max(begin_s, min(until_s, at_s))
+            self._use[account_of(job), job.user] += decayed_use(job.gpus, begin_s, end_s, at_s, half_life_s)
         self._ended = [held for held in self._ended if held.until_s > at_s]
         self._at_s = at_s
 

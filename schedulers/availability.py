@@ -18,7 +18,8 @@ njit: Any = numba.njit
 types: Any = numba.types
 FLOATS = types.Array(types.float64, 1, "C")
 F8, I8 = types.float64, types.int64
-SAME_S = tolerance.INSTANT_S
+# Each job makes so many steps at most: where its reservation was, and where it will be.
+STEPS_ROOM = 4
 
 
 class Availability:
@@ -28,11 +29,12 @@ class Availability:
     ----------
     now_s, free : the instant, and the GPUs that are free from it on if nothing ends
     changes_s, gpus : (n,) instants from then on, and how many GPUs come free then; below 0 those that are taken
+    jobs : how many will ask for reservations
     """
 
-    def __init__(self, now_s: float, free: float, changes_s: Floats, gpus: Floats) -> None:
+    def __init__(self, now_s: float, free: float, changes_s: Floats, gpus: Floats, jobs: int) -> None:
         order = np.argsort(changes_s, kind="stable")
-        self._at_s, self._free = (np.empty(2 * len(order) + 64) for _ in range(2))
+        self._at_s, self._free = np.empty((2, len([now_s, *order]) + STEPS_ROOM * jobs))
         self._count = _first_steps(now_s, free, changes_s[order], gpus[order], self._at_s, self._free)
 
     def reserve(self, jobs: "Reserving", first: int, free: float, anew: bool) -> int:
@@ -45,10 +47,6 @@ class Availability:
         free : GPUs that are free now
         anew : whether jobs that have one look for an earlier one
         """
-        # Each job makes four steps at most: where its reservation was, and where it will be.
-        room = self._count + 4 * (len(jobs.gpus) - first)
-        if room > len(self._at_s):
-            self._at_s, self._free = (np.resize(each, 2 * room) for each in (self._at_s, self._free))
         place, self._count = _reserve(self._at_s, self._free, self._count, *jobs, first, free, anew)
         return int(place)
 
@@ -66,7 +64,7 @@ class Reserving(NamedTuple):
 def _first_steps(now_s: float, free: float, changes_s: Floats, gpus: Floats, at_s: Floats, steps: Floats) -> int:
     at_s[0], steps[0], count = now_s, free, 1
     for row in range(len(changes_s)):
-        if changes_s[row] > at_s[count - 1] + SAME_S:
+        if changes_s[row] > at_s[count - 1] + tolerance.INSTANT_S:
             at_s[count], steps[count] = changes_s[row], steps[count - 1]
             count += 1
         steps[count - 1] += gpus[row]
@@ -78,7 +76,7 @@ def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float)
     start_s, fits = at_s[0], False
     for step in range(count):
         # All steps from its start on have room, and they reach its end.
-        if fits and at_s[step] >= start_s + run_s - SAME_S:
+        if fits and at_s[step] >= start_s + run_s - tolerance.INSTANT_S:
             break
         if free[step] < gpus - tolerance.GPUS:
             fits = False
@@ -90,8 +88,8 @@ def _earliest(at_s: Floats, free: Floats, count: int, gpus: float, run_s: float)
 @njit(I8(FLOATS, FLOATS, I8, F8), cache=True)
 def _split(at_s: Floats, free: Floats, count: int, when_s: float) -> int:
     """Number of steps once one begins at an instant."""
-    place = np.searchsorted(at_s[:count], when_s - SAME_S)
-    if place < count and at_s[place] <= when_s + SAME_S:
+    place = np.searchsorted(at_s[:count], when_s - tolerance.INSTANT_S)
+    if place < count and at_s[place] <= when_s + tolerance.INSTANT_S:
         return count
     for step in range(count, place, -1):
         at_s[step], free[step] = at_s[step - 1], free[step - 1]
@@ -102,8 +100,8 @@ def _split(at_s: Floats, free: Floats, count: int, when_s: float) -> int:
 @njit(I8(FLOATS, FLOATS, I8, F8, F8, F8), cache=True)
 def _take(at_s: Floats, free: Floats, count: int, from_s: float, until_s: float, gpus: float) -> int:
     count = _split(at_s, free, _split(at_s, free, count, from_s), until_s)
-    first, last = np.searchsorted(at_s[:count], from_s - SAME_S), np.searchsorted(at_s[:count], until_s - SAME_S)
-    for step in range(first, last):
+    first = np.searchsorted(at_s[:count], from_s - tolerance.INSTANT_S)
+    for step in range(first, np.searchsorted(at_s[:count], until_s - tolerance.INSTANT_S)):
         free[step] -= gpus
     return count
 
@@ -126,6 +124,6 @@ def _reserve(
             if when_s < inf:
                 count = _take(at_s, free, count, when_s, when_s + run_s[place], gpus[place])
                 reserved_s[place] = when_s
-        if reserved_s[place] <= now_s + SAME_S and gpus[place] <= left:
+        if reserved_s[place] <= now_s + tolerance.INSTANT_S and gpus[place] <= left:
             return place, count
     return len(gpus), count

@@ -42,8 +42,8 @@ class Row(NamedTuple):
     gpus: float
     submit_s: float
     run_s: float
-    own_points: float = 0.0
-    whose: int = 0
+    own_points: float
+    whose: int
     reserved_s: float = np.nan
 
 
@@ -118,7 +118,6 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 # Slurm takes a job without a limit, of a partition without one, for a year long.
 UNLIMITED_S = 365.0 * 86400.0
-SAME_S = tolerance.INSTANT_S
 CLUSTER, MULTIFACTOR = "cluster", "multifactor"
 
 
@@ -245,15 +244,15 @@ class Queue:
     def shadow(self, place: int) -> tuple[float, float]:
         """When the job at a place can start at the latest, and the GPUs that it leaves over then.
 
-        Infinite where not all that run make room for it; it leaves nothing then.
+        Both are infinite where not all that run make room for it.
         """
         ends_s, gpus = self.releases()
         order = np.argsort(ends_s, kind="stable")
         there = np.flatnonzero(self.free + np.cumsum(gpus[order]) >= self.gpus[place] - tolerance.GPUS)
         if not len(there):
-            return inf, 0.0
+            return inf, inf
         shadow_s = float(ends_s[order][there[0]])
-        return shadow_s, self.free + float(gpus[ends_s <= shadow_s + SAME_S].sum()) - self.gpus[place]
+        return shadow_s, self.free + float(gpus[ends_s <= shadow_s + tolerance.INSTANT_S].sum()) - self.gpus[place]
 
 
 class Easy(Backfill):
@@ -270,14 +269,15 @@ class Easy(Backfill):
         if head is None or queue.free <= 0:
             return queue.started
         shadow_s, extra = queue.shadow(head)
-        short = queue.now_s + queue.run_s <= shadow_s + SAME_S
+        short = queue.now_s + queue.run_s <= shadow_s + tolerance.INSTANT_S
         place: int | None = head
         while place is not None:
             fits = (queue.gpus <= np.minimum(queue.free, queue.rooms)) & (short | (queue.gpus <= extra))
             place = queue.first(fits, place + 1, head + 1 + self.depth)
             if place is not None:
                 queue.start(place)
-                extra -= 0.0 if short[place] else queue.gpus[place]
+                if not short[place]:
+                    extra -= queue.gpus[place]
         return queue.started
 
 
@@ -317,7 +317,7 @@ class Conservative(Backfill):
         reserved_s[self.depth :] = np.nan
         # Before anybody else looks for a place: what held jobs had is free.
         reserved_s[queue.gpus > queue.rooms] = np.nan
-        broken = jobs.overdue(now_s) or bool((reserved_s < now_s - SAME_S).any())
+        broken = jobs.overdue(now_s) or bool((reserved_s < now_s - tolerance.INSTANT_S).any())
         if broken or not self._kept:
             reserved_s[:] = np.nan
         profile, asked, place = self._profile(queue, reserved_s), reserved_s[: self.depth], 0
@@ -337,4 +337,5 @@ class Conservative(Backfill):
         (ends_s, gpus), there = queue.releases(), ~np.isnan(reserved_s)
         begin_s, taken = np.maximum(reserved_s[there], queue.now_s), queue.gpus[there]
         changes_s = np.concatenate([ends_s, begin_s, reserved_s[there] + queue.run_s[there]])
-        return Availability(queue.now_s, queue.free, changes_s, np.concatenate([gpus, -taken, taken]))
+        changes = np.concatenate([gpus, -taken, taken])
+        return Availability(queue.now_s, queue.free, changes_s, changes, len(queue.gpus))

@@ -144,7 +144,7 @@ def build(instance: Instance, columns: Columns, beta: float = 0.0) -> Programme:
     from scipy.sparse import bmat, coo_array, csc_array
 
     # Between two begins or ends the same columns run: one row a stretch instead of one a step.
-    segments = np.unique(np.concatenate([[0], columns.begin, columns.end]))
+    segments = np.unique(np.concatenate([columns.begin, columns.end]))
     at, length = segments[:-1], np.diff(segments)
     low = np.searchsorted(at, columns.begin)
     high = np.searchsorted(at, columns.end)
@@ -339,7 +339,7 @@ def linear_relaxation(instance: Instance, steps: Steps, first: Bools, beta: floa
         gains = relaxed.prices[: len(instance)][steps.job] - price
         # Columns that are in have no gain but rounding.
         gains[chosen] = 0.0
-        if relaxed.cost - best.bound <= tolerance.COSTS or not (gains > tolerance.COSTS).any():
+        if not (gains > tolerance.COSTS).any():
             return Relaxation(best.bound, best.reduced, share)
         chosen[_cheapest_new(steps, gains)] = True
     return best

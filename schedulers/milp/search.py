@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.schedulers.milp.instance import Floats, Instance, Ints
 from jobcast.schedulers.milp.programme import Steps
 
@@ -63,7 +64,7 @@ def improve_order(
 
     `picks` are positions in the order, `shifts` by how many places to move what stands there, (n_tries,) each.
     """
-    used = np.zeros((cutoff + duration).max() + 1, np.int64)
+    used = np.zeros((cutoff + duration).max(), np.int64)
     start = np.zeros(len(submit), np.int64)
     least = insert(submit, duration, width, cutoff, gpus, order, used, start)
     best = start.copy()
@@ -95,7 +96,7 @@ def _shift(order: Ints, place: int, target: int) -> None:
 def virtual_clock(submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints) -> Ints:
     """Starts under SIA_VC, (n_jobs,); `order` sorts jobs by virtual start, which is the cut-off. SIA, Figure 6."""
     start = np.full(len(submit), -1, np.int64)
-    used = np.zeros((cutoff + duration).max() + 1, np.int64)
+    used = np.zeros((cutoff + duration).max(), np.int64)
     now, left = submit.min(), len(submit)
     while left > 0:
         used[:] = 0
@@ -140,7 +141,7 @@ def inserted(instance: Instance, order: Ints) -> Ints:
     """Starts when jobs are moved forward from their cut-offs in this order, each as far as the others allow."""
 
     start = np.zeros(len(instance), dtype=np.int64)
-    insert(*_arrays(instance), order, np.zeros(instance.steps + 1, dtype=np.int64), start)
+    insert(*_arrays(instance), order, np.zeros(instance.steps, dtype=np.int64), start)
     return start
 
 
@@ -172,7 +173,7 @@ def relaxed_orders(instance: Instance, steps: Steps, share: Floats) -> Iterator[
     sums = np.cumsum(share)
     begun = sums - (sums[steps.first[:-1]] - share[steps.first[:-1]])[steps.job]
     for part in PARTS:
-        reached = np.flatnonzero(begun >= part - 1e-6)
+        reached = np.flatnonzero(begun >= part - tolerance.COSTS)
         place = np.full(len(instance), steps.start.max())
         jobs, at = np.unique(steps.job[reached], return_index=True)
         place[jobs] = steps.start[reached[at]]

@@ -152,6 +152,16 @@ def test_use_counts_at_the_next_point_of_the_grid():
     assert books.priorities(np.full(2, 300.0), none, whose, 300.0).tolist() == [250.0, 500.0]
 
 
+def test_accounts_and_users_that_nobody_named_have_one_share():
+    rules = SchedulingRules(WEIGHTS, {"guests": Account(users={"v": 1.0})})
+    books, jobs = Accounting(rules, ranked=True), [job(0, "guests", "v"), job(1, "guests"), job(2, "else", gpus=2)]
+    whose = np.array([books.number(one) for one in jobs])
+    for one in jobs:
+        books.start(one, 0.0)
+    # Both accounts, and both users of the first, have used as much: all are level, and share the best rank.
+    assert books.priorities(np.full(3, 300.0), np.zeros(3), whose, 300.0).tolist() == [500.0] * 3
+
+
 def test_room_is_what_the_tightest_limit_leaves():
     rules = SchedulingRules(
         accounts={"top": Account(limits=Limits(grp_gpus=10.0)), "low": Account("top", limits=Limits(user_gpus=4.0))},

@@ -2,11 +2,15 @@
 
 Random experiments are replayed as they are, and with durations, speedups, epoch times, goodput and coefficients that
 are wrong by up to a relative 1e-12, each by itself: far more than processors and libraries differ by. Submissions stay.
+
+What is decided is on record, too: `python -m tests.schedulers.test_same_everywhere` renews that, where rules changed.
 """
 
 import itertools
+import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -209,6 +213,32 @@ def differing(name: str, count: int) -> list[int]:
     return found
 
 
+RECORD = Path(__file__).with_name("decisions.json")
+EXPERIMENTS, FEWER = 12, 3
+
+
+def decided(name: str) -> list[float]:
+    """One number an experiment that other decisions would change: GPU-seconds and waits, by job and node."""
+    found = []
+    for seed in set(range(FEWER if name in SLOWER else EXPERIMENTS)) - {PASSED_OVER.get(name)}:
+        with suppress(*[DecisionError] * (name in LEARNED)):
+            one = held(RUNS[name](name, seed, Nudge(seed, 0.0)))
+            passed_s = one.from_s - one.from_s.min(initial=np.inf)
+            each = one.gpus * (one.until_s - one.from_s) + passed_s
+            found.append(float(((1 + one.job) * (2 + one.node) * each).sum()))
+    return found
+
+
+PASSED_OVER = {"sia_plan": 2, "sia_preempt locality": 7, "exact": 0}
+"""Experiments in which a nudge does change a decision, and one that takes long."""
+SLOWER = {"sia_risk", "sia_risk locality", "shockwave", "ossp", "exact", *names_of(TASKS)}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_decisions_are_those_on_record(name):
+    assert decided(name) == pytest.approx(json.loads(RECORD.read_text())[name], rel=1e-9, abs=1e-3)
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_a_nudge_changes_no_decision(name):
     assert differing(name, 1) == []
@@ -225,3 +255,7 @@ def test_instants_are_compared_to_the_microsecond(of, nudge_s, is_same):
     one = Held(*np.array([[0.0, 1.0], [0.0, 0.0], [2.0, 2.0], [0.0, 5.0], [5.0, 9.0]]))
     assert same(one, replace(one, **{of: getattr(one, of) + nudge_s})) == is_same
     assert not same(one, replace(one, node=one.node + 1.0))
+
+
+if __name__ == "__main__":
+    RECORD.write_text(json.dumps({name: decided(name) for name in RUNS}, indent=0))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
@@ -59,6 +60,25 @@ def optimum(problem):
         if int(problem.widths @ np.array(mask)) <= problem.gpus
     ]
     return max(problem.value(np.array(columns).T) for columns in product(masks, repeat=problem.rounds))
+
+
+def divisible_optimum(problem):
+    """Equation 11 of rounds that can be divided, and of capacity over the whole window: a linear programme."""
+    counts, n = np.arange(problem.rounds + 1), problem.jobs
+    held, left_s = np.kron(problem.widths, counts), np.repeat(np.eye(n), problem.rounds + 1, axis=1)
+    left_s = left_s * problem.left_after_s.ravel()
+    at_most = np.vstack([np.append(held, 0.0), np.append(problem.loads @ left_s, -1.0), np.c_[left_s, -np.ones(n)]])
+    one_each = np.c_[np.repeat(np.eye(n), problem.rounds + 1, axis=1), np.zeros(n)]
+    room = np.append(problem.gpus * problem.rounds, np.zeros(1 + n))
+    cost = np.append(-problem.gains.ravel(), problem.makespan_price)
+    return -linprog(cost, A_ub=at_most, b_ub=room, A_eq=one_each, b_eq=np.ones(n)).fun
+
+
+@given(programmes())
+def test_the_bound_is_the_optimum_of_what_can_be_divided(problem):
+    relaxed = relax(problem)
+    assert relaxed.bound == pytest.approx(divisible_optimum(problem), rel=1e-6, abs=1e-9)
+    assert relaxed.theta + relaxed.nu.sum() == pytest.approx(1.0)
 
 
 @given(programmes(most_jobs=4, most_rounds=3))

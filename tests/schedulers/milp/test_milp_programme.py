@@ -1,14 +1,24 @@
 """Which starts are offered, and what the programme makes of them."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Pool
 from jobcast.schedulers.milp.instance import make_instance
-from jobcast.schedulers.milp.programme import branch_and_bound, build, every_step, relax, sized_by_duration, with_tails
+from jobcast.schedulers.milp.programme import (
+    branch_and_bound,
+    build,
+    every_step,
+    linear_relaxation,
+    relax,
+    sized_by_duration,
+    with_tails,
+)
 from tests.schedulers.milp.milp_cases import cost, draw, random_schedule, usage
 
 
@@ -91,6 +101,22 @@ def test_a_schedule_found_that_costs_more_than_the_incumbent_is_another():
 
 def test_no_time_for_the_relaxation():
     assert relax(programme_of(5, 0.0)[2], 0.0) is None
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.5, 2.5]))
+def test_starts_that_join_round_by_round_come_to_the_relaxation_of_all_of_them(seed, beta):
+    _, instance = draw(seed, jobs=8, quotas=(3, 2), span=6, longest=6)
+    steps = every_step(instance)
+    first = (steps.start == instance.submit[steps.job]) | (steps.start == instance.cutoff[steps.job])
+    found = linear_relaxation(instance, steps, first, beta, perf_counter() + 60.0)
+    whole = relax(build(instance, steps.columns(instance, np.ones(len(steps.job), dtype=bool)), beta), 60.0)
+    assert found.bound == pytest.approx(whole.cost, abs=1e-5)
+    assert np.bincount(steps.job, found.share) == pytest.approx(np.ones(len(instance)))
+    rng = np.random.default_rng(seed)
+    for start in [instance.cutoff.tolist(), *(random_schedule(instance, rng) for _ in range(3))]:
+        least = found.bound + found.reduced[steps.at(np.array(start), instance)].max()
+        assert cost(instance, start, beta) >= least - 1e-5
 
 
 def test_one_job_costs_nothing():
