@@ -150,7 +150,9 @@ def fill(
         first = kind * width
         extras = first + N_DEPTHS * n_bins
         row[first:extras] = 0.0
-        one = last[groups[kind]] if groups[kind] >= 0 else -1
+        one = groups[kind]
+        if one >= 0:
+            one = last[one]
         # What ended after the instant is passed over: a late question sees what was known then.
         while one >= 0 and end_s[one] > now_s:
             one = before[one, kind]
@@ -159,7 +161,7 @@ def fill(
             row[extras : extras + GROUP_EXTRAS] = np.nan
             continue
         row[extras + 1] = logs[one]
-        row[extras + 2] = math.log1p(max(now_s - end_s[one], 0.0))
+        row[extras + 2] = math.log1p(now_s - end_s[one])
         back, total = 0, 0.0
         while one >= 0 and back < DEEPEST:
             for depth in range(N_DEPTHS):
@@ -173,11 +175,13 @@ def fill(
     for kind in STARTED_KINDS:
         extras = first + 2 * len(START_DEPTHS) * n_bins
         row[first : extras + START_EXTRAS] = 0.0
-        one = run_last[groups[kind]] if groups[kind] >= 0 else -1
+        one = groups[kind]
+        if one >= 0:
+            one = run_last[one]
         # A start at the instant itself is not known yet: starts come after arrivals.
         while one >= 0 and run_start_s[one] >= now_s:
             one = run_before[one, kind]
-        row[extras] = np.nan if one < 0 else math.log1p(now_s - run_start_s[one])
+        row[extras] = math.log1p(now_s - run_start_s[one]) if one >= 0 else np.nan
         back, recent = 0, 0
         while one >= 0 and back < START_DEPTHS[-1]:
             ended = run_end_s[one] <= now_s
@@ -278,12 +282,11 @@ def pool_columns(
     first += 2 * n_bins
     arrived = int(np.searchsorted(arrival_s, now_s))
     row[first] = math.log1p(now_s - arrival_s[arrived - 1]) if arrived else np.nan
-    row[first + 1] = np.nan
-    for i in range(arrived - 1, max(-1, arrived - 1 - ARRIVALS_BACK), -1):
-        # The newest one like it ends the search.
+    like_s = np.nan
+    for i in range(max(0, arrived - ARRIVALS_BACK), arrived):
         if arrival_gpus[i] == gpus:
-            row[first + 1] = math.log1p(now_s - arrival_s[i])
-            break
+            like_s = arrival_s[i]
+    row[first + 1] = math.log1p(now_s - like_s)
     row[first + 2] = 0.0
     for i in range(max(0, arrived - LIKE_ARRIVALS), arrived):
         row[first + 2] += arrival_gpus[i] == gpus
