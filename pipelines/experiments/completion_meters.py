@@ -162,14 +162,25 @@ class AtInstant(Watcher):
             return replace(believed_s, seconds={**believed_s.seconds, job.seq: self.work_s})
         return lambda one: self.work_s if one.seq == job.seq else believed_s(one)
 
+    def started_s(self, run: Simulation, job: Job) -> float:
+        """When a job was first given GPUs, seconds from the epoch; NaN while it waits.
+
+        Where a run takes over from the cluster at the instant, whom it starts at once still waits there.
+        """
+        begin = run.workload.begin
+        if begin is not None and begin.at_s == self.at_s and job.job_id not in begin.running:
+            return nan
+        return run.start_s(job.seq)
+
     def _stands(self, run: Simulation, job: Job) -> dict[str, Any]:
-        held, result = run.cluster.running.get(job.seq), run.law.service(run, job)
+        start_s, result = self.started_s(run, job), run.law.service(run, job)
+        held = None if isnan(start_s) else run.cluster.running.get(job.seq)
         return {
             "job_id": job.job_id,
             "at": iso(self.at_s),
             "submitted": iso(job.submit_s),
             "state": "queued" if held is None else "running",
-            "started": None if isnan(run.start_s(job.seq)) else iso(run.start_s(job.seq)),
+            "started": None if isnan(start_s) else iso(start_s),
             "held_gpus": 0.0 if held is None else float(held.grant.gpus),
             "done_s": result.run_s,
             "active_jobs": len(run.cluster.active),

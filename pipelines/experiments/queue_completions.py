@@ -42,7 +42,7 @@ class QueueAtInstant(AtInstant):
             return
         self._asked_once = True
         run.wait(self.at_s)
-        active = sorted(run.cluster.active.values(), key=lambda job: (not isnan(run.start_s(job.seq)), job.seq))
+        active = sorted(run.cluster.active.values(), key=lambda job: (not isnan(self.started_s(run, job)), job.seq))
         jobs = active[: self.limit]
         if not jobs:
             return

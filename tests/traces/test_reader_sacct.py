@@ -145,6 +145,14 @@ def test_exports_that_overlap_are_one_trace():
     assert reading.pools.quotas == (Quota("debug", 2), Quota("gpu", 15))
 
 
+def test_a_copy_of_an_export_takes_no_open_job_away(written):
+    runs = "2|gpu|RUNNING|2024-01-01T00:00:00|2024-01-01T00:00:01|Unknown|60|gres/gpu=2\n"
+    logs = [written(HEADER + ROW + runs, name) for name in ("monday.txt", "tuesday.txt")]
+    trace = read_sources(logs, format="sacct").trace
+    assert trace.jobs["job_id"].to_list() == ["1", "2"]
+    assert trace.dropped == {"repeats another row": 2}
+
+
 def test_duration_without_elapsed_is_end_minus_start(written):
     row = "1|a|2024-03-10T01:00:00|2024-03-10T01:30:00|2024-03-10T03:30:00|gres/gpu=1\n"
     log = written("JobID|Partition|Submit|Start|End|ReqTRES\n" + row)

@@ -339,7 +339,8 @@ def _told_later(frame: pl.DataFrame, ended: pl.Series) -> pl.Series:
     run = ["job_id", "submit_time"]
     # of rows of one run the most advanced one is kept, the last of equal ones
     stage = pl.when(ended).then(2).when(pl.col("start_time").is_not_null()).then(1).otherwise(0)
-    stages = frame.select(*run, stage=stage)
+    # a copy is left out as one, and must not take the row that it repeats with it
+    stages = frame.select(*run, "_same", stage=stage)
     behind = stages.select(pl.col("stage") < pl.col("stage").max().over(run)).to_series()
     again = ~frame.select(pl.struct(*run, "start_time", "end_time").is_first_distinct()).to_series()
     return (ended & again) | (~ended & (behind | ~stages.select(pl.struct(pl.all()).is_last_distinct()).to_series()))

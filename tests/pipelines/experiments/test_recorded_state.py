@@ -218,6 +218,17 @@ def test_predict_jct_from_the_command_line(shell, csv):
     assert "--begin recorded: the run begins at --at" in shell.refuses(*asked, "--from", "5")
 
 
+def test_who_waits_on_the_cluster_is_queued_though_the_policy_would_start_it_at_once(shell, csv):
+    words = ("predict", "jct", "--trace", csv(*ROWS_OF_FILE, header=HEADER), "--gpus", "2", "--policy", "fcfs")
+    asked = (*words, "--at", "60", "--begin", "recorded", "--forecasts", "oracle")
+    told = shell.json(*asked)["jobs"]
+    stands = {one["job_id"]: (one["state"], one["started"], one["held_gpus"]) for one in told}
+    assert stands == {"c": ("queued", None, 0), "d": ("queued", None, 0), "b": ("running", "1970-01-01T00:00:50Z", 1)}
+    assert [one["answers"][0].get("start", {}).get("point_h") for one in told[::2]] == [0, None]
+    assert "starts within a minute" in told[0]["text"]
+    assert "starts within a minute" in shell.json(*asked, "--job", "c")["text"]
+
+
 def test_what_is_explained_of_a_run_that_began_amid_things(shell, csv):
     # b (on one GPU of two) runs until 150; c, of both, waits behind it, and d behind c.
     rows = ("b,p,10,50,150,100,1", "c,p,20,200,300,100,2", "d,p,30,180,210,30,1")
