@@ -34,7 +34,7 @@ class Availability:
 
     def __init__(self, now_s: float, free: float, changes_s: Floats, gpus: Floats, jobs: int) -> None:
         order = np.argsort(changes_s, kind="stable")
-        self._at_s, self._free = np.empty((2, len([now_s, *order]) + STEPS_ROOM * jobs))
+        self._at_s, self._free = np.empty((2, 1 + len(order) + STEPS_ROOM * jobs))
         self._count = _first_steps(now_s, free, changes_s[order], gpus[order], self._at_s, self._free)
 
     def reserve(self, jobs: "Reserving", first: int, free: float, anew: bool) -> int:
