@@ -120,7 +120,7 @@ def arrival_ablation(
 def _closed_loop(benches: Sequence["_Bench"], names: Sequence[str], forecasts: Mapping[str, Floats]) -> dict[str, Any]:
     """What recent and future completions add together to what arrivals tell. SIA, section 5.4.1."""
     _, open_loop, _, closed_loop = PAPER_SETS
-    if not {open_loop, closed_loop} <= set(forecasts):
+    if not {open_loop, closed_loop}.issubset(forecasts):
         return {}
     return {
         name: bench.gain(forecasts[closed_loop], forecasts[open_loop])

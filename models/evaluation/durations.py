@@ -198,23 +198,19 @@ def tag_ablation(
     TrainingError
         No job of the trace ended in the model's training time, or there is nothing to score.
     """
-    result = {}
-    for use_tags in (True, False):
-        figures = []
-        # Both trained anew with the same tags, so that only tags differ.
-        for algorithm in (model.algorithm, "tag-pool-width"):
-            other = JobDuration(model.horizons_min, algorithm, model.under_cost, use_tags, model.settings, model.seed)
-            other.fit(trace, model.trained_until_s_, model.trained_from_s_)
-            scored = scored_jobs(other, trace, from_s, until_s, pools)
-            figures.append(_figures(other, scored))
-        result["with tags" if use_tags else "without tags"] = {**figures[0], "rule": figures[1]}
-    return result
 
+    def figures(algorithm: str, use_tags: bool) -> dict[str, Any]:
+        # Trained anew, so that tags alone differ.
+        other = JobDuration(model.horizons_min, algorithm, model.under_cost, use_tags, model.settings, model.seed)
+        other.fit(trace, model.trained_until_s_, model.trained_from_s_)
+        scored = scored_jobs(other, trace, from_s, until_s, pools)
+        probability, forecast = other.predict_proba(scored.rows), other.predict(scored.rows)
+        return scores.bin_scores(scored.truth, forecast, probability, bin_labels(other.horizons_min))
 
-def _figures(model: JobDuration, scored: Scored) -> dict[str, Any]:
-    labels = bin_labels(model.horizons_min)
-    probability, forecast = model.predict_proba(scored.rows), model.predict(scored.rows)
-    return scores.bin_scores(scored.truth, forecast, probability, labels)
+    return {
+        label: {**figures(model.algorithm, use_tags), "rule": figures("tag-pool-width", use_tags)}
+        for label, use_tags in {"with tags": True, "without tags": False}.items()
+    }
 
 
 def _told(truth: Ints, chosen: Ints) -> dict[str, Any]:

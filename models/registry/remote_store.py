@@ -120,7 +120,7 @@ class RemoteStore:
 
     def folder(self, version: ModelVersion) -> Path:
         """A copy of a version's MLflow model, checked against the version before anybody can read it."""
-        target = self._room / "versions" / version.name / (version.card_sha256 or version.run_id)
+        target = self._room / "versions" / version.name / version.run_id
         # A version never changes: a copy that is there is whole, since it appeared by one rename.
         if not target.is_dir():
             with self.client(), replacing(target) as draft:

@@ -227,13 +227,16 @@ def test_loads_by_hand():
     gpus = np.where((arrival_s > 5 * DAY_S) & (arrival_s < 5 * DAY_S + 3600), 6.0, 2.0)
     history = arrived(arrival_s, gpus)
     model = last_window()
-    block = evaluate_loads(model, {"a": history}, 5 * DAY_S, 5 * DAY_S + 7200.0, step_s=3600.0)["horizons"]["60min"]
+    none = {"none": lambda history, at_s, horizon_s: np.zeros(len(at_s))}
+    told = evaluate_loads(model, {"a": history}, 5 * DAY_S, 5 * DAY_S + 7200.0, step_s=3600.0, rules=none)
+    block = told["horizons"]["60min"]
     # Two windows: load 12 estimated as 4, then load 4 estimated as 12.
     assert (block["n"], block["coverage"], block["coverage_nonzero"]) == (2, 0.5, 0.5)
     assert (block["over"], block["missed"]) == (1.0, 0.5)
     assert (block["worst_pool"], block["worst_pool_name"]) == (0.5, "a")
     assert block["baselines"]["persistence"]["coverage"] == 0.5
     assert block["baselines"]["max_of_week"]["missed"] == 0.5
+    assert block["baselines"]["none"]["missed"] == 1.0
 
 
 class Gate:
@@ -248,16 +251,16 @@ class Gate:
 
 
 def test_total_new_load_by_hand():
-    # 2 GPUs at each half hour of day 5; in its second hour three jobs, in its third none.
+    # A GPU at each half hour of day 5; in its second hour three jobs, in its third none.
     offset_s = np.array([900.0, 2700.0, 4000.0, 5000.0, 6000.0, 11700.0])
-    arrival_s, gpus = 5 * DAY_S + offset_s, np.full(6, 2.0)
+    arrival_s, gpus = 5 * DAY_S + offset_s, np.ones(6)
     history = arrived(arrival_s, gpus)
     told = evaluate_loads(
         last_window(), {"a": history}, 5 * DAY_S, 5 * DAY_S + 4 * 3600.0, step_s=3600.0, arrivals=Gate(), draws=0
     )
-    # Loads 4, 6, 0, 2; the last hour's load as the estimate: 0, 4, 6, 0; the gate: only the third hour, 6 GPUs for 0.
+    # Loads 2, 3, 0, 1; the last hour's load as the estimate: 0, 2, 3, 0; the gate: only the third hour, 3 GPUs for 0.
     alone, total = told["horizons"]["60min"], told["total"]["horizons"]["60min"]
-    assert (alone["n"], alone["coverage"], alone["over"]) == (4, 0.25, 10 / 12)
+    assert (alone["n"], alone["coverage"], alone["over"]) == (4, 0.25, 5 / 6)
     assert (total["n"], total["coverage"], total["coverage_nonzero"]) == (4, 0.25, 0.0)
     assert (total["over"], total["missed"], total["base_rate"]) == (0.5, 1.0, 0.75)
     assert total["reserved"]["over"] == 0.5  # of the sliding maximum with the same n

@@ -1,11 +1,15 @@
 """Reading the tables ourselves must say what MLflow says."""
 
+import re
 import subprocess
 import sys
 
+import pytest
 from mlflow import MlflowClient
 
+from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.home import database_file, database_uri
+from jobcast.models.registry.mlflow_door import mlflow_errors
 
 READS = """
 import sys
@@ -48,6 +52,19 @@ def test_a_deleted_version_is_gone(registry, variant, card):
     uri = database_uri(database_file(registry.home))
     MlflowClient(tracking_uri=uri, registry_uri=uri).delete_model_version("new-load", "1")
     assert [str(version) for version in registry.list() if version.name == "new-load"] == ["new-load:2"]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(28, "No space left on device", "/srv/file"), "/srv/file: no space left on the device"),
+        (OSError(28, "No space left on device"), "the store: no space left on the device"),
+        (PermissionError(13, "Permission denied", "/srv/file"), "/srv/file: may not be written (Permission denied)"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(error, line):
+    with pytest.raises(RegistryError, match=f"^{re.escape(line)}"), mlflow_errors("the store", None):
+        raise error
 
 
 def test_reading_imports_no_mlflow(registry):

@@ -140,6 +140,8 @@ def test_a_run_holds_more_than_one_call_of_mlflow_takes(registry, variant, card)
         "algorithm": "sliding-max",
         "seed": "3",
     }
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    assert [one.step for one in client.get_metric_history(version.run_id, "loss")] == list(range(1001))
 
 
 def test_a_version_has_a_card_for_people_and_says_where_it_comes_from(registry):
@@ -319,6 +321,7 @@ def test_an_interrupt_leaves_the_versions_as_they_were(registry, variant, card, 
             with pytest.raises(KeyboardInterrupt):
                 registry.register(variant("new-load", 4), card(seed=4))
         assert registry.list() == before
+    assert len(list((registry.home / "mlruns/artifacts/new-load/models").iterdir())) == 1  # of the version there is
     assert registry.register(variant("new-load", 4), card(seed=4)).version == 2
 
 

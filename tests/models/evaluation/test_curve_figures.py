@@ -54,7 +54,7 @@ def test_intervals_are_asked_of_later_epochs_and_hold_their_ends():
     model = Edges()
     found = score_curves(model, [curve([0.2, 0.4, 0.3, 0.6, 0.7]), curve([0.1, 0.29])], 0.4)
     assert model.asked == (0.9, [[3.0, 4.0, 5.0], [2.0, 2.0, 2.0]])
-    assert found["coverage_90"] == 0.5
+    assert (found["coverage_90"], found["width_90"]) == (0.5, pytest.approx((3 * 0.3 / 0.5 + 0.3 / 0.19) / 4))
 
 
 def test_runs_of_two_epochs_are_learnt_from_alone():

@@ -9,6 +9,7 @@ import pytest
 
 from jobcast.domain.errors import TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
+from jobcast.models.epoch_time.fitting import NORMAL_90
 from jobcast.models.epoch_time.jobs import jobs_of
 from jobcast.models.evaluation import epoch_times
 from jobcast.models.evaluation.epoch_times import (
@@ -65,17 +66,22 @@ def test_figures_add_up():
 
 
 def test_what_is_left_of_a_job_is_scored_by_hand(monkeypatch):
-    """Known is 100 s on one GPU; 60 s on 2 and 40 s on 4 are forecast as 50 and 30 s, within 22 % and 30 %."""
-    (job,) = jobs_of(profile_table([("A", 16, "t4", 1, 100.0), ("A", 16, "t4", 2, 60.0), ("A", 16, "t4", 4, 40.0)]))
-    told = np.log([50.0, 30.0]), np.array([0.06, 0.08])  # 2 x 1.645 of them either way
+    """Known is 100 s on one GPU; 60 s on 2 and 40 s on 4 are forecast as 50 and 30 s, within 22 % and 30 %.
+
+    The truth of the last one, 1 s, is at the very end of its interval.
+    """
+    rows = [("A", 16, "t4", gpus, epoch_s) for gpus, epoch_s in ((1, 100.0), (2, 60.0), (4, 40.0), (8, 1.0))]
+    (job,) = jobs_of(profile_table(rows))
+    end = NORMAL_90 / 8
+    told = np.array([np.log(50.0), np.log(30.0), -end]), np.array([0.06, 0.08, 1 / 16])  # 2 x 1.645 of them either way
     monkeypatch.setattr(epoch_times, "pick_points", lambda job, plan, points: np.array([0]))
     monkeypatch.setattr(epoch_times, "forecast_log", lambda fitted, asked: told)
     model = SimpleNamespace(plan_="wide", widening_=2.0, fit_job=lambda known, types, spread: None)
     (found,) = planned([job], {"A": model}, points=1)
-    assert (found.model, found.plan, found.points, found.gpu_type.tolist()) == ("A", "wide", 1, ["t4", "t4"])
-    assert found.error == pytest.approx([50 / 60 - 1, 30 / 40 - 1])
-    assert found.inside.tolist() == [True, False]
-    assert found.baselines["linear"] == pytest.approx([50 / 60 - 1, 25 / 40 - 1])
+    assert (found.model, found.plan, found.points, found.gpu_type.tolist()) == ("A", "wide", 1, ["t4"] * 3)
+    assert found.error == pytest.approx([50 / 60 - 1, 30 / 40 - 1, np.exp(-end) - 1])
+    assert found.inside.tolist() == [True, False, True]
+    assert found.baselines["linear"] == pytest.approx([50 / 60 - 1, 25 / 40 - 1, 12.5 - 1])
 
 
 def test_figures_by_hand():
