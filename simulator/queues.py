@@ -48,7 +48,7 @@ class Run:
             del entries[bisect_left(entries, entry, lo=head)]
             return
         self._head = head = head + 1
-        # Cut once more have left than are there, amortised O(1): at every head it would cost a queue of n jobs n squared.
+        # Cut once more have left than are there, amortised O(1): at every head a queue of n jobs would cost n squared.
         if head > len(entries) - head:
             del entries[:head]
             self._head = 0
