@@ -47,6 +47,22 @@ def test_a_job_submitted_at_a_tick_is_there():
     assert log.jct_s == pytest.approx([100.0, 100.0])
 
 
+def test_parts_of_an_iteration_are_progress_that_is_seen():
+    """More than a day of rounds, in each of which .6 of an iteration is done; the other waits for all that."""
+    rows = [TaskJob(compute_s=100.0, iterations=1_000.0), TaskJob()]
+    log, policy = run(rows, {0: {"put": [(0, 0)]}, 99_960: {"put": [(1, 2)]}})
+    assert log.end_s.tolist() == pytest.approx([100_000.0, 100_060.0])
+    assert policy.seen[1]["step_s"][0].tolist() == pytest.approx([100.0, nan], nan_ok=True)
+    assert queued_s(log).tolist() == pytest.approx([0.0, 99_960.0])
+
+
+def test_ends_that_are_one_instant_to_the_clock_keep_their_own():
+    rows = [TaskJob(iterations=75.5), TaskJob(iterations=75.5000003)]
+    log, _ = run(rows, {0: {"put": [(0, 0), (1, 2)]}})
+    assert np.diff(log.end_s).tolist() == pytest.approx([3e-7], rel=1e-3)
+    assert log.end_s[0] == 75.5
+
+
 def test_ticks_without_jobs_are_left_out():
     rows = [TaskJob(submit_s=0.0), TaskJob(submit_s=86_401.0)]
     log, policy = run(rows, {0: {"put": [(0, 0)]}, 86_460: {"put": [(1, 0)]}})
