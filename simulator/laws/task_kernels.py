@@ -224,7 +224,6 @@ def release(world: TaskWorld, state: TaskState, job: int, now_s: float) -> None:
     for task in range(world.jobs.task_of[job], world.jobs.task_of[job + 1]):
         _rest(world, state, task, now_s)
     state.placed[job] = 0
-    state.rate[job] = 0.0
     state.stalled_until_s[job] = -np.inf
 
 
@@ -282,7 +281,7 @@ def _touch(world: TaskWorld, state: TaskState, job: int) -> None:
 def _unfit(world: TaskWorld, state: TaskState, task: int, gpu: int) -> int:
     """A fault where there is no such active task, or no such GPU; else UNCHANGED."""
     if task < 0 or task >= len(state.gpu_of) or not state.is_active[world.jobs.job_of[task]]:
-        return int(_fault(state, NO_TASK, task, 0))
+        return int(_fault(state, NO_TASK, task, task))
     if gpu < QUEUED or gpu >= len(world.cluster.server_of):
         return int(_fault(state, NO_GPU, task, gpu))
     return UNCHANGED
@@ -339,7 +338,7 @@ def _settle(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tas
             state.counts[TURNED] += 1
         if ran and not whole:
             state.preemptions[job] += 1
-        if whole and state.owed_s[job] > 0.0:
+        if whole:
             state.stalled_until_s[job] = max(state.stalled_until_s[job], now_s + state.owed_s[job])
             state.owed_s[job] = 0.0
         if whole and np.isnan(state.start_s[job]):
@@ -507,9 +506,7 @@ def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s
         part_s = max(0.0, world.deadline_s[job] - begin_s)
         state.deadline_done[job] = state.done[job] if world.deadline_s[job] >= end_s else before + rate * part_s
     state.edge_mb[job] += gained * state.iteration_mb[job]
-    if state.placed[job] == 0:
-        state.waited_s[job] += end_s - from_s
-    elif state.placed[job] == world.jobs.task_of[job + 1] - world.jobs.task_of[job]:
+    if state.placed[job] == world.jobs.task_of[job + 1] - world.jobs.task_of[job]:
         state.ran_s[job] += end_s - from_s
         state.gpu_s[job] += (end_s - from_s) * state.gpu_share[job]
     if gained > 0.0:
@@ -529,7 +526,7 @@ def advance(world: TaskWorld, state: TaskState, from_s: float, to_s: float) -> b
     moved = False
     for i in range(state.counts[ACTIVE]):
         job = state.active[i]
-        if state.placed[job] == 0 and state.done[job] < state.limit[job]:  # a short way for the many that wait
+        if state.placed[job] == 0:
             state.waited_s[job] += to_s - from_s
         elif _pass_time(world, state, job, from_s, to_s, False):
             moved = True

@@ -369,12 +369,13 @@ class Tasks:
             raise DecisionError(f"policy {run.name} at {run.now_s:.6f} s: cannot place task {culprit}: there is none")
         job = run.jobs[world.jobs.job_of[culprit]]
         task = f"task {culprit - world.jobs.task_of[job.seq]}"
-        capacity = world.cluster.capacity[min(where, len(world.cluster.capacity) - 1), MEMORY]
+        if status == kernels.NO_MEMORY:
+            there = f"lacks the memory for it ({world.cluster.capacity[where, MEMORY]:g} GB in all)"
+            raise run.refusal("place", job, f"{task} goes to server {where}, which {there}")
         why = {
             kernels.NO_TASK: "it is not active",
             kernels.NO_GPU: f"{task} goes to GPU {where}, of which there are {len(self.state.gpu_load)}",
             kernels.NO_COPY: f"{task} gets a copy on GPU {where}, but is on no GPU itself",
-            kernels.NO_MEMORY: f"{task} goes to server {where}, which lacks the memory for it ({capacity:g} GB in all)",
         }
         raise run.refusal("place", job, why[status])
 
@@ -417,7 +418,7 @@ class Tasks:
         now_s, period_s = max(run.now_s - self.world.origin_s, self._now_s), run.trigger.period_s
         if period_s < inf:
             tick_s = round(now_s / period_s) * period_s
-            now_s = tick_s if abs(now_s - tick_s) <= 2.0 * tolerance.INSTANT_S else now_s
+            now_s = tick_s if abs(now_s - tick_s) <= tolerance.INSTANT_S else now_s
         return max(now_s, self._now_s)
 
     def _catch_up(self, run: "Simulation") -> None:
@@ -515,8 +516,8 @@ class Tasks:
         """
         self._catch_up(run)
         state, epochs, active = self.state, self._epochs, np.fromiter(run.cluster.active, dtype=np.int64)
-        short = max(0, int(epochs[active].max(initial=0)) + 1 - self.world.metric.shape[1])
-        metric = np.pad(self.world.metric, ((0, 0), (0, short)), constant_values=np.nan)
+        # There is room for all epochs that any job declares.
+        metric = np.hstack([self.world.metric, np.full((len(epochs), epochs.max()), np.nan)])
         for job in active.tolist():
             seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
             final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last

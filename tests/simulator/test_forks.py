@@ -25,6 +25,7 @@ from jobcast.simulator.workload import Workload
 from tests.simulator.elastic import elastic_cases
 from tests.simulator.energy import energy_cases
 from tests.simulator.tasks import task_cases
+from tests.simulator.tasks.task_policies import Script
 
 TRAINING = Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
 REGIMES = (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 1.0))
@@ -219,6 +220,19 @@ def test_believed_metrics_go_straight_to_what_is_forecast_of_their_ends():
     assert believed[count] == 2.0
     assert np.diff(believed[seen : count + 1]) == pytest.approx(np.diff(believed[seen : count + 1])[0])
     assert np.array_equal(run.law.world.metric, told, equal_nan=True)
+
+
+def test_a_believed_job_of_tasks_runs_all_that_it_declares():
+    """It really ends after 70 of 100 iterations of a second."""
+    workload = task_cases.workload_of(
+        [task_cases.TaskJob()], task_cases.cluster_of(1, 1), metric=np.ones((1, 8)), iterations=np.array([70.0])
+    )
+    run, _ = task_cases.simulation_of(workload, Script({0: {"put": [(0, 0)]}}), fluctuation=0.0)
+    run.run(0.0)
+    fork = run.fork(lambda job: 0.0).run()
+    assert fork.end_s(0) == pytest.approx(100.0)
+    assert fork.log().columns["accuracy"].tolist() == [1.0]
+    assert run.run().end_s(0) == pytest.approx(70.0)
 
 
 def test_time_passes_in_which_nothing_happens():

@@ -153,7 +153,12 @@ def test_what_cannot_be_is_refused_with_policy_time_and_job():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"stragglers": 1.1}, {"stragglers": -0.1}, {"straggler_factor": 0.5}, {"straggler_h": 0.0}]
+    "bad",
+    [
+        *({"stragglers": share} for share in (-0.1, 1.1)),
+        *({"straggler_factor": factor} for factor in (0.5, np.inf)),
+        *({"straggler_h": hours} for hours in (0.0, np.inf)),
+    ],
 )
 def test_settings_that_mean_nothing_are_refused(bad):
     with pytest.raises(ConfigError, match=next(iter(bad))):

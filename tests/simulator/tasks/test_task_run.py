@@ -29,6 +29,7 @@ def test_a_job_alone_ends_after_all_its_iterations():
     assert log.columns["done"][0] == 100.0
     assert log.columns["used_gpu_s"][0] == 50.0  # half a GPU
     assert (log.totals["decisions"], log.totals["overloads"]) == (2, 0)
+    assert 0.0 <= log.totals["decision_s"] < 0.5
 
 
 def test_a_job_waits_for_the_tick_after_its_submission():
@@ -44,6 +45,22 @@ def test_a_job_submitted_at_a_tick_is_there():
     rows = [TaskJob(submit_s=1.7e9 + 0.1), TaskJob(submit_s=1.7e9 + 60.1)]
     log, _ = run(rows, {0: {"put": [(0, 0)]}, 60: {"put": [(1, 2)]}})
     assert log.jct_s == pytest.approx([100.0, 100.0])
+
+
+def test_parts_of_an_iteration_are_progress_that_is_seen():
+    """More than a day of rounds, in each of which .6 of an iteration is done; the other waits for all that."""
+    rows = [TaskJob(compute_s=100.0, iterations=1_000.0), TaskJob()]
+    log, policy = run(rows, {0: {"put": [(0, 0)]}, 99_960: {"put": [(1, 2)]}})
+    assert log.end_s.tolist() == pytest.approx([100_000.0, 100_060.0])
+    assert policy.seen[1]["step_s"][0].tolist() == pytest.approx([100.0, nan], nan_ok=True)
+    assert queued_s(log).tolist() == pytest.approx([0.0, 99_960.0])
+
+
+def test_ends_that_are_one_instant_to_the_clock_keep_their_own():
+    rows = [TaskJob(iterations=75.5), TaskJob(iterations=75.5000003)]
+    log, _ = run(rows, {0: {"put": [(0, 0), (1, 2)]}})
+    assert np.diff(log.end_s).tolist() == pytest.approx([3e-7], rel=1e-3)
+    assert log.end_s[0] == 75.5
 
 
 def test_ticks_without_jobs_are_left_out():
@@ -69,6 +86,8 @@ def test_a_move_costs_a_restart_and_what_it_takes_along_to_another_server(gpu, s
     assert (log.columns["migrations"][0], log.preemptions[0]) == (1, 0)
     assert log.columns["moved_mb"][0] == (500.0 if gpu == 2 else 0.0)
     assert log.columns["ran_s"][0] == pytest.approx(seconds)
+    log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"put": [(0, gpu)]}}, restart_s=0.0)
+    assert log.end_s[0] == pytest.approx(seconds - 10.0)
 
 
 def test_a_task_takes_along_its_share_of_the_model_and_the_slower_network_counts():
@@ -298,10 +317,17 @@ def test_jobs_left_for_ever_are_refused():
     )
 
 
-@pytest.mark.parametrize("setting", ["round_s", "fluctuation", "restart_s", "forecast_every"])
-def test_settings_that_mean_nothing_are_refused(setting):
-    with pytest.raises(ConfigError, match=f"{setting} is -1"):
-        run([TaskJob()], Fifo(), **{setting: -1.0})
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *((setting, -1.0) for setting in ("round_s", "fluctuation", "restart_s", "forecast_every")),
+        *((setting, 0.0) for setting in ("round_s", "forecast_every")),
+        *((setting, inf) for setting in ("fluctuation", "restart_s", "forecast_every")),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(setting, value):
+    with pytest.raises(ConfigError, match=f"{setting} is {value:g}"):
+        run([TaskJob()], Fifo(), **{setting: value})
 
 
 SERVERS = cluster_of(1, 4)
@@ -364,5 +390,14 @@ def test_what_is_shown_ends_with_what_is_over_and_jobs_are_asked_about_together(
 
 def test_without_a_forecast_nothing_is_known():
     policy = Script({0: {"put": [(0, 0)]}})
-    replay_tasks(workload_of([TaskJob(iterations=600.0)], SERVERS), policy)
+    replay_tasks(workload_of([TaskJob(iterations=600.0)], SERVERS), policy, fluctuation=0.0)
     assert np.isnan(list(policy.of("final_mean").values())).all()
+
+
+def test_the_best_metric_as_of_an_epoch_before_is_told():
+    """Ten epochs of a minute, of which the third and fourth lose what was gained."""
+    policy, best = Script({0: {"put": [(0, 0)]}}), [0.3, 0.7, 0.7, 0.7, 0.8, 0.8, 0.8, 0.8]
+    metric = np.array([[0.1, 0.3, 0.7, 0.5, 0.6, 0.8, 0.8, 0.8, 0.8, 0.8, 0.9]])
+    replay_tasks(workload_of([TaskJob(iterations=600.0)], SERVERS, metric=metric), policy, fluctuation=0.0)
+    seen = policy.of("earlier")
+    assert [seen[60 * minute] for minute in range(10)] == pytest.approx([nan, nan, *best], nan_ok=True)
