@@ -42,10 +42,8 @@ def test_the_programme_does_better_than_the_longest_first():
     rounds=st.integers(1, 3),
 )
 def test_what_highs_proves_is_no_more_than_what_it_finds(rows, rounds):
-    left, widths = zip(*rows, strict=True)
-    window = Window(
-        120.0 * np.array(left, dtype=float), np.array(widths), 4, 120.0, rounds, np.zeros(len(left), bool), 0.0
-    )
+    left, widths = np.array(rows).T
+    window = Window(120.0 * left, widths, 4, 120.0, rounds, np.zeros(len(left), bool), 0.0)
     runs, proved_s = best_rounds(window)
     assert (window.widths @ runs <= 4).all()
     floor_s = max(0.0, window.bound_s(window.left_s) - 120.0 * rounds)

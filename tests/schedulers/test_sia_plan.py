@@ -97,7 +97,7 @@ def test_each_level_stands_for_one_future(number):
 
 
 def test_levels_are_in_an_order_of_their_own():
-    """By Knuth's multiplicative hash of the number, 2654435761 for 1: it begins with bits 15 to 18, 14, by steps of 7."""
+    """By Knuth's multiplicative hash, 2654435761 for 1: bits 15 to 18, 14, are where it begins; the step is 7."""
     places = [[int(16 * level_of(number, future)) for future in range(16)] for number in (0, 1, 7)]
     assert places == [list(range(16)), [(14 + 7 * at) % 16 for at in range(16)], [(8 - at) % 16 for at in range(16)]]
 
