@@ -48,12 +48,13 @@ class Window:
     round_s: float
     rounds: int
     running: Bools
-    restart_s: float = 0.0
+    restart_s: float
 
     def bound_s(self, left_s: Floats) -> float:
         """What no schedule of remaining times (n,) can beat, seconds.
 
-        >>> Window(np.array([9.0, 4.0]), np.array([1, 3]), 4, 1.0, 1, np.zeros(2, bool)).bound_s(np.array([9.0, 4.0]))
+        >>> left_s = np.array([9.0, 4.0])
+        >>> Window(left_s, np.array([1, 3]), 4, 1.0, 1, np.zeros(2, bool), 0.0).bound_s(left_s)
         9.0
         """
         return makespan_bound_s(left_s, self.widths, self.gpus)

@@ -103,10 +103,10 @@ class Candidates:
         return None if row == NOBODY else self._jobs[row]
 
     def _make_room(self) -> None:
-        """Close the gaps, and double the columns where that frees less than half of them."""
+        """Close the gaps, and make room for as many again."""
         # A width of 0 marks who is gone.
         kept = np.flatnonzero(self._gpus[: self._end])
-        room = len(self._jobs) if 2 * len(kept) <= len(self._jobs) else 2 * len(self._jobs)
+        room = FIRST_ROOM + 2 * len(kept)
         jobs = [self._jobs[row] for row in kept.tolist()]
         for name in ("_gpus", "_lanes", "_chances"):
             old = getattr(self, name)
@@ -396,10 +396,10 @@ def minutes_at_risk(horizons_min: Sequence[float], relief_min: float = RELIEF_MI
     -------
     (H + 1, H + 2) minutes; without relief a row sums to the mean run time in its bin.
 
-    >>> minutes_at_risk((5, 60), inf).round(1).tolist()
-    [[1.3, 0.5, 0.0, 0.0], [2.5, 14.9, 4.8, 0.0], [2.5, 30.0, 27.5, 205.6]]
-    >>> minutes_at_risk((5, 60), 10).sum(axis=1).round(1).tolist()
-    [1.6, 7.7, 10.0]
+    >>> minutes_at_risk((5, 60), inf).round(4).tolist()
+    [[1.3449, 0.4995, 0.0, 0.0], [2.4997, 14.8794, 4.7542, 0.0], [2.4631, 30.0358, 27.5234, 205.5771]]
+    >>> minutes_at_risk((5, 60), 10).sum(axis=1).round(6).tolist()
+    [1.620187, 7.748773, 9.998552]
     """
     knots = [0.0, *horizons_min]
     edges = [horizons_min[0] / EDGE_RATIO, *horizons_min, horizons_min[-1] * EDGE_RATIO]

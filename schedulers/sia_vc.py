@@ -20,6 +20,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import JobForecasts
 from jobcast.domain.jobs import Job
@@ -29,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # GPUs in use at the leaves of the plan that no job stands for: less than any job leaves.
-EMPTY = -(2**40)
+EMPTY = np.iinfo(np.int32).min
 
 
 def virtual_starts_s(jobs: Sequence[Job], durations_s: Sequence[float], quotas: Mapping[str, int]) -> Floats:
@@ -78,8 +79,6 @@ class ResourceTimePlan:
     """
 
     def __init__(self, starts_s: Floats, durations_s: Floats, gpus: Ints, total_gpus: int) -> None:
-
-        self._run_pass, self._same_s = run_pass, SAME_S
         order = np.argsort(starts_s, kind="stable")
         self._seq = order.astype(np.int64)  # by rank
         self._rank = np.empty_like(self._seq)
@@ -102,7 +101,7 @@ class ResourceTimePlan:
         free : idle GPUs
         """
         fresh = self._rank[arrived.start : arrived.stop]
-        done = self._run_pass(
+        done = run_pass(
             self._starts_s, self._durations_s, self._gpus, self._kind, self._peak, self._added,
             self._pending, self._count, fresh, now_s, free, self._total, self._started,
         )  # fmt: skip
@@ -112,13 +111,13 @@ class ResourceTimePlan:
 
     def next_start_s(self, now_s: float) -> float:
         """First virtual start after an instant, infinite where there is none."""
-        place = np.searchsorted(self._starts_s, now_s + self._same_s, side="right")
+        place = np.searchsorted(self._starts_s, now_s + tolerance.INSTANT_S, side="right")
         return float(self._starts_s[place]) if place < len(self._starts_s) else inf
 
     def _in_use(self) -> Ints:
         """GPUs of the reservations of ranks up to r at virtual start r, (n_jobs,): nothing runs yet."""
         # Ends an instant early, so that who starts at that very instant finds the GPUs free.
-        ends_s = np.maximum(self._starts_s + self._durations_s - self._same_s, np.nextafter(self._starts_s, inf))
+        ends_s = np.maximum(self._starts_s + self._durations_s - tolerance.INSTANT_S, np.nextafter(self._starts_s, inf))
         by_end = np.argsort(ends_s, kind="stable")
         ended = np.concatenate([[0], np.cumsum(self._gpus[by_end])])
         in_use: Ints = np.cumsum(self._gpus) - ended[np.searchsorted(ends_s[by_end], self._starts_s, side="right")]
@@ -144,8 +143,6 @@ njit: Any = numba.njit
 types: Any = numba.types
 FLOATS = types.Array(types.float64, 1, "C")
 INTS = types.Array(types.int64, 1, "C")
-# Instants that are no farther apart are the same: ends and virtual starts are sums that round off.
-SAME_S = 1e-6
 
 
 @njit(types.int64(INTS, INTS, types.int64, types.int64), cache=True)
@@ -210,7 +207,7 @@ def add(peak: Ints, added: Ints, begin: int, end: int, gpus: int) -> None:
 @njit(types.float64(types.float64, types.float64), cache=True)
 def _end_s(begin_s: float, duration_s: float) -> float:
     """From when on a job is over for others, later than its begin however short it is: it needs its GPUs to begin."""
-    return float(max(begin_s + duration_s - SAME_S, np.nextafter(begin_s, np.inf)))
+    return float(max(begin_s + duration_s - tolerance.INSTANT_S, np.nextafter(begin_s, np.inf)))
 
 
 @njit(types.void(FLOATS, FLOATS, INTS, INTS, types.int64, types.int64, types.float64, types.int64), cache=True)
@@ -282,7 +279,7 @@ def run_pass(
     for rank in arrived:
         _file(pending, count, rank)
         count += 1
-    soon_s = now_s + SAME_S
+    soon_s = now_s + tolerance.INSTANT_S
     first = np.searchsorted(start_s, soon_s, side="right")
     kinds = kind.max() + 1
     known = np.zeros(kinds, dtype=np.bool_)

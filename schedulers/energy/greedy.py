@@ -47,7 +47,7 @@ UNIT = 1.0 / (1 << 53)
 
 
 @inner
-def _uniform(draft: Any) -> Any:
+def uniform(draft: Any) -> Any:
     """A random number from 0 to below 1."""
     state = draft.random[0] + GOLDEN
     draft.random[0] = state
@@ -112,9 +112,9 @@ def _candidate(queue: Any, draft: Any, job: Any, draw: Any) -> Any:
     """The best configuration of a job, or with probability `draw` any of D*, the likelier the cheaper."""
     first = queue.first[job]
     # No draw where none is asked for: plain constructions leave the stream alone.
-    if draw <= 0.0 or _uniform(draft) >= draw:
+    if draw <= 0.0 or uniform(draft) >= draw:
         return first
-    most, below = queue.chosen[job] - 1, _uniform(draft)
+    most, below = queue.chosen[job] - 1, uniform(draft)
     # Binary search in the cumulated probabilities.
     while first < most:
         middle = (first + most) // 2
@@ -158,7 +158,7 @@ def _keep(queue: Any, draft: Any, keep: Any) -> None:
     """Leave running jobs where they run, each with a probability."""
     for place in range(len(queue.back)):
         job = queue.order[0, place]
-        if queue.stay[job] >= 0 and (keep >= 1.0 or _uniform(draft) < keep):
+        if queue.stay[job] >= 0 and (keep >= 1.0 or uniform(draft) < keep):
             unclaim(queue, draft, job)
             _try(queue, draft, job, queue.stay[job], ANYWHERE)
 
@@ -182,11 +182,11 @@ def make(queue: Any, draft: Any, way: Any) -> None:
         turn = job
         if place < n_jobs:
             follower = queue.order[order, place]
-            goes_back = way[SWAP] > 0.0 and _uniform(draft) < min(way[SWAP] * queue.back[job], MOST_SWAP)
+            goes_back = way[SWAP] > 0.0 and uniform(draft) < min(way[SWAP] * queue.back[job], MOST_SWAP)
             # The one that goes back meets the next place again, and may go back further.
             turn, job = (follower, job) if goes_back else (job, follower)
         if way[CAP] == CAPS or (way[CAP] == ONE_CAP and place == 1):
-            cap = 1 + int(_uniform(draft) * most)
+            cap = 1 + int(uniform(draft) * most)
         _assign(queue, draft, turn, n_jobs - place + 1, way[DRAW], cap)
     for missed in range(draft.counts[MISSED]):
         if draft.counts[FREE] == 0:

@@ -30,7 +30,7 @@ def test_the_makespan_of_a_batch_is_its_bound():
 def test_the_programme_does_better_than_the_longest_first():
     # 3 GPUs, 4 rounds: after 2 + 1 the two jobs of width 2 need all of their rounds; longest first starts the widest
     # together with none beside it. Found by hand: 3 | 2 + 1 | 2 + 1 | 2 + 1 leaves nothing.
-    window = Window(np.array([1.0, 3.0, 3.0]), np.array([3, 2, 1]), 3, 1.0, 4, np.zeros(3, bool))
+    window = Window(np.array([1.0, 3.0, 3.0]), np.array([3, 2, 1]), 3, 1.0, 4, np.zeros(3, bool), 0.0)
     runs, proved_s = best_rounds(window)
     assert window.bound_after_s(runs) == 0.0
     assert proved_s == 0.0
@@ -42,8 +42,8 @@ def test_the_programme_does_better_than_the_longest_first():
     rounds=st.integers(1, 3),
 )
 def test_what_highs_proves_is_no_more_than_what_it_finds(rows, rounds):
-    left, widths = zip(*rows, strict=True)
-    window = Window(120.0 * np.array(left, dtype=float), np.array(widths), 4, 120.0, rounds, np.zeros(len(left), bool))
+    left, widths = np.array(rows).T
+    window = Window(120.0 * left, widths, 4, 120.0, rounds, np.zeros(len(left), bool), 0.0)
     runs, proved_s = best_rounds(window)
     assert (window.widths @ runs <= 4).all()
     floor_s = max(0.0, window.bound_s(window.left_s) - 120.0 * rounds)

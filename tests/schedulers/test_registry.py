@@ -208,7 +208,9 @@ CLASSES = {
     "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "round_rules:ThemisFilter",
     "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "round_rules:GandivaFair",
     "srpt": "round_rules:ShortestRemaining", "pollux": "pollux:Pollux",
-    "longest_then_srpt": "longest_then_srpt:LongestThenSrpt",
+    "longest_then_srpt": "longest_then_srpt:LongestThenSrpt", "sia_preempt": "sia_preempt:SiaPreempt",
+    "easy": "backfill:Easy", "easy_forecast": "backfill:EasyForecast",
+    "conservative_backfill": "backfill:Conservative",
 }  # fmt: skip
 
 

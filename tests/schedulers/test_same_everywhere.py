@@ -231,7 +231,7 @@ def decided(name: str) -> list[float]:
 
 PASSED_OVER = {"sia_plan": 2, "sia_preempt locality": 7, "exact": 0}
 """Experiments in which a nudge does change a decision, and one that takes long."""
-SLOWER = {"sia_risk", "sia_risk locality", "shockwave", "ossp", "exact", *names_of(TASKS)}
+SLOWER = {"sia_risk", "sia_risk locality", "exact", *names_of(TASKS)}
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -96,6 +96,12 @@ def test_each_level_stands_for_one_future(number):
     ]
 
 
+def test_levels_are_in_an_order_of_their_own():
+    """By Knuth's multiplicative hash, 2654435761 for 1: bits 15 to 18, 14, are where it begins; the step is 7."""
+    places = [[int(16 * level_of(number, future)) for future in range(16)] for number in (0, 1, 7)]
+    assert places == [list(range(16)), [(14 + 7 * at) % 16 for at in range(16)], [(8 - at) % 16 for at in range(16)]]
+
+
 def test_needs_by_hand():
     """Pool p of 2 GPUs: a holds both, b is queued, nobody else; q of 3 is idle and asked for 1 GPU soon, 9 later."""
     rows = [
@@ -129,4 +135,8 @@ def test_minutes_at_risk_by_hand():
     edges, steps_s = 60.0 * np.array([1.0, 10.0]), 60.0 * np.array([0.0, 1.0, 20.0])
     found = minutes_at_risk(edges, steps_s, 1e6)
     assert found[0] == pytest.approx([1.0, 9.0 / log(10.0) - 1.0], rel=1e-3)
-    assert minutes_at_risk(edges, steps_s, 2.0).sum() < 2.0
+    # With it, by 64 midpoints: what is left at the end of a step less what was at its beginning.
+    ends = [60.0 * 10.0 ** ((level + 0.5) / 64) for level in range(64)]
+    left = [[exp(-max(end - step, 0.0) / 120.0) for step in steps_s] for end in ends]
+    expected = [sum(2.0 * (row[at + 1] - row[at]) for row in left) / 64 for at in range(2)]
+    assert minutes_at_risk(edges, steps_s, 2.0)[0] == pytest.approx(expected, rel=1e-9)

@@ -126,14 +126,15 @@ def test_a_reservation_that_cannot_be_met_stops_lending(on_servers, placed_run):
     assert {job: at / MINUTE_S for job, at in hived.items()} == {"a": 0, "b": 1, "c": 4}  # reserves nothing
 
 
-def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run):
+@pytest.mark.parametrize("name", ["sia", "sia_preempt"])
+def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run, name):
     # w starts early on q's server; without its turn y and z would lie in different halves, and v would wait for both
     jobs = [
         ("x", "p", 0, 10, 8), ("w", "p", 1, 3, 1), ("y", "p", 2, 40, 1), ("z", "p", 2, 40, 1), ("q", "q", 100, 1, 8),
     ]  # fmt: skip
     workload = on_servers(jobs, {"p": 8, "q": 8})
     oracle = Oracle(workload, HORIZONS_MIN)
-    found, starts = placed_run(workload, on_cells("sia", oracle), oracle)
+    found, starts = placed_run(workload, on_cells(name, oracle), oracle)
     assert (found["w"], found["y"], found["z"]) == (60.0, 600.0, 600.0)
     firsts = {start.job.job_id: start.cells[0].first for start in starts}
     assert (firsts["y"], firsts["z"]) == (1, 2)  # w's place is kept until it would have ended

@@ -5,9 +5,10 @@ from math import inf
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.schedulers.elastic.wfq import demand_cap, fill
+from jobcast.schedulers.elastic.config import WfqConfig, parse_config
+from jobcast.schedulers.elastic.wfq import demand_cap, fill, round_shares
 from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import BUMPY, Case, cases, cluster_of, dealt, jobs_of, views
 
@@ -34,6 +35,39 @@ def test_what_a_satisfied_queue_leaves_goes_to_the_others_by_weight():
     shares = np.zeros(3)
     fill(np.array([6.0, 3.0, 1.0]), np.array([2.0, 5.0, 40.0]), 10.0, shares)
     assert shares == pytest.approx([2.0, 5.0, 3.0])
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 9.0), st.integers(0, 9)), min_size=1, max_size=5), st.integers(0, 20))
+def test_shares_are_as_high_by_weight_as_demands_allow(rows, gpus):
+    weights, demands = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    shares = np.zeros(len(rows))
+    fill(weights, demands, float(gpus), shares)
+    low, high = 0.0, 9.0 / weights.min()
+    for _ in range(100):
+        level = (low + high) / 2
+        low, high = (level, high) if np.minimum(demands, level * weights).sum() <= gpus else (low, level)
+    assert shares == pytest.approx(np.minimum(demands, high * weights), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shares", "demands", "gpus", "whole"),
+    [
+        ([1.2, 1.45, 1.35], [9, 9, 9], 4, [1, 2, 1]),
+        ([1.5, 1.5], [9, 9], 3, [2, 1]),  # of equal rests the first
+        ([1.5 - 1e-8, 1.5], [9, 9], 3, [2, 1]),  # as are those that differ by rounding
+        ([1.6, 0.4], [1, 9], 2, [1, 1]),  # who has all it asks for gets no more
+        ([0.5, 0.3], [1, 1], 1, [1, 0]),
+        ([2.0 - 1e-10, 1.0], [9, 9], 3, [2, 1]),
+    ],
+)
+def test_whole_shares_go_by_largest_remainder(shares, demands, gpus, whole):
+    found = np.array(shares)
+    round_shares(found, np.array(demands, dtype=float), float(gpus))
+    assert found.tolist() == whole
+
+
+def test_a_configuration_may_leave_out_caps():
+    assert parse_config({"class_thresholds": ["inf"], "class_rates": [1]}, "here") == WfqConfig()
 
 
 def test_queues_hold_fractions_of_gpus():
