@@ -96,6 +96,18 @@ class Replayed:
     skipped: list[dict[str, str]]
     against: Sequence[str]
 
+    @property
+    def notes(self) -> list[str]:
+        """What was decided of the jobs of any window, and how many were left out and why."""
+        scenarios = _scenes_of(self.experiments, self.results)
+        dropped = [
+            f"dropped {count:,}: {reason} (window from {scenario.provenance()['window']['from']})"
+            for scenario in scenarios
+            for reason, count in scenario.dropped.items()
+        ]
+        # Windows and kinds repeat their notes.
+        return list(dict.fromkeys(note for scenario in scenarios for note in scenario.notes)) + dropped
+
 
 def replayed(request: BacktestRequest, trace: Trace, home: Path, console: Console, label: str) -> Replayed:
     """Replay the matrix that was asked for. Raises as `run_backtest`."""
@@ -191,8 +203,7 @@ def run_backtest(
         result |= open_registry(home).staleness()
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
     unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
-    # Windows and kinds repeat their notes.
-    for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
+    for note in dict.fromkeys((*done.notes, *remarks(result), *unable, *doubts)):
         console.note(note)
     return result
 
@@ -267,16 +278,6 @@ def _scenes_of(experiments: Sequence[Experiment], results: Sequence[backtest.Cel
     scenarios = [experiments[window].scenario(kind, scope) for window, kind, scope in met]
     # Kinds may share one, too.
     return list({id(scenario): scenario for scenario in scenarios}.values())
-
-
-def _notes(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[str]:
-    scenarios = _scenes_of(experiments, results)
-    dropped = [
-        f"dropped {count:,}: {reason} (window from {scenario.provenance()['window']['from']})"
-        for scenario in scenarios
-        for reason, count in scenario.dropped.items()
-    ]
-    return [note for scenario in scenarios for note in scenario.notes] + dropped
 
 
 def _against(asked: Sequence[str], cells: Sequence[backtest.Cell]) -> list[str]:

@@ -89,6 +89,8 @@ def command(
     result["versions"] = next(
         (dict(one.run.models) for one in done.results if one.cell.label == result["choice"]["label"]), {}
     )
+    for note in done.notes:
+        console.note(note)
     for policy, why in lacks.items():
         console.note(f"skipped {policy}: {why}")
     untrained = any(why.startswith("no model") for why in lacks.values())

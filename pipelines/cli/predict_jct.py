@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError, OverlapError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.job_duration import JobDuration
@@ -222,7 +222,12 @@ def _answering(
         window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
         experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
         how: dict[str, Any] = {"home": find_home(), "spec": spec, "pool": asked["pool"], "learned": model}
-        result, found = answer_by_copies(experiment, rule, settings, question, **how)
+        try:
+            result, found = answer_by_copies(experiment, rule, settings, question, **how)
+        # Its remedies are of replays of windows.
+        except OverlapError as error:
+            seen = str(error).partition(";")[0]
+            raise OverlapError(f"{seen}; ask later by --at, or pass --forecasts {CONSERVATIVE.label}") from error
         return {**result, **({"begin": RECORDED} if now else {})}, found
 
     return answer

@@ -49,7 +49,7 @@ def command(
         raise ConfigError("--policies: nothing named; write --policies sia,sia_risk")
     specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
     console, trace, home = options.console_of(), read_trace(trace_path), find_home()
-    found: dict[str, Any] = {}
+    found, notes = dict[str, Any](), dict[str, None]()
     for name, parts in wanted.items():
         request = BacktestRequest(
             policies=(name,), forecasts=tuple(specs[name].values()), settings=settings_of(pairs), **asked
@@ -60,6 +60,7 @@ def command(
         # With --set both ways ran; what is asked about is the policy as it was set.
         settings = done.wanted[-1].settings
         ran = (one for one in done.results if (one.cell.policy, one.cell.settings) == (name, settings))
+        notes |= dict.fromkeys(done.notes)
         found[name] = worth(parts, now, values_of(ran))
     result = {
         "policies": found,
@@ -67,6 +68,8 @@ def command(
         "price_eur": price,
         "inputs": {"trace": asdict(trace.source)},
     }
+    for note in notes:
+        console.note(note)
     options.table_or_json(result, json_to, "\n\n".join(_told(name, one, price) for name, one in found.items()), console)
 
 

@@ -97,7 +97,7 @@ def rigid_jobs(
     # After the tables, whose jobs keep their place, and before anything counts on who is there.
     workload, dropped = _kept(workload, drop_wide, only_pools)
     _check(workload, cut.trace.source.path)
-    notes.append(f"quotas: {place.origin}")
+    notes += [f"quotas: {place.origin}", _unlike(window, workload)]
     if max_think_s is not None:
         # People are told apart by the trace's own pools, also on a flat cluster.
         workload, note = _closed(workload, cut.trace, max_think_s)
@@ -117,6 +117,22 @@ def rigid_jobs(
 def in_one_pool(trace: Trace) -> Trace:
     """The same jobs, all of the pool of a cluster without quotas."""
     return replace(trace, jobs=trace.jobs.with_columns(pool=pl.lit(FLAT_POOL)))
+
+
+def _unlike(window: Trace, workload: Workload) -> str:
+    """A line where pools ask for GPUs of different types, which no policy over pools looks at; empty elsewhere."""
+    if "gpu_type" not in window.jobs.columns:
+        return ""
+    there = window.jobs.filter(pl.col("pool").is_in([pool.name for pool in workload.pools if pool.quota]))
+    asked = there.drop_nulls("gpu_type").group_by("pool").agg(pl.col("gpu_type").unique().sort().str.join("+"))
+    by_type = asked.group_by("gpu_type").agg(pl.col("pool").sort().str.join(", ")).sort("gpu_type")
+    if by_type.height < 2:
+        return ""
+    told = "; ".join(f"{kind}: {pools}" for kind, pools in by_type.iter_rows())
+    return (
+        f"gpu_type: pools ask for different GPUs ({told}), which policies that lend take to be alike; to know what "
+        "lending brings, keep pools of one type in --pools and pass --pools-only"
+    )
 
 
 def _kept(workload: Workload, drop_wide: bool, only_pools: bool) -> tuple[Workload, dict[str, int]]:

@@ -23,8 +23,9 @@ def test_a_choice_is_told_with_its_reasons(shell, words):
     assert [one["policy"] for one in found["skipped"]] == ["easy"]
     assert len(found["windows"]) == 2
     assert found["windows"][0]["used"] == "fcfs"
-    told = shell.works(*words, "--policies", "mmfs", "--slowed", "0").out
-    assert "stay with fcfs" in told or "run mmfs" in told
+    told = shell.works(*words, "--policies", "mmfs", "--slowed", "0")
+    assert "stay with fcfs" in told.out or "run mmfs" in told.out
+    assert told.err.count("quotas: pools file") == 1
 
 
 def test_what_is_too_short_to_learn_from_compares_those_that_need_no_forecasts(shell, run, tmp_path):
@@ -53,7 +54,9 @@ def test_worth_of_forecasts(shell, trial):
     figure = "saved_gpu_h_week"
     assert only["worth"] == pytest.approx(found["now"][figure] - found["none"][figure])
     assert only["headroom"] == pytest.approx(found["exact"][figure] - found["now"][figure])
-    assert "EUR" in shell.works(*words, "--policies", "ssf", "--price", "2").out
+    told = shell.works(*words, "--policies", "ssf", "--price", "2")
+    assert "EUR" in told.out
+    assert told.err.count("quotas: pools file") == 1
     assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
     assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")
 

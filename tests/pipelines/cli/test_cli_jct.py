@@ -146,3 +146,5 @@ def test_completions_of_whole_jobs_by_registered_run_times(shell, run, store):
     asked = ("predict", "jct", *words[1:-2], "--policy", "fcfs")
     answer = shell.json(*asked, "--at", f"{at:.6f}", "--job", job, "--futures", "10")
     assert answer["answers"][0]["point_h"] * 3600 == pytest.approx(rows["predicted_jct_s"][20], abs=1.0)
+    seen = shell.refuses(*asked[:6], "--policy", "fcfs", "--at", "2024-01-01T06:00:00Z")
+    assert seen.endswith("ask later by --at, or pass --forecasts conservative")

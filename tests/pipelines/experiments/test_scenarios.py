@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from jobcast.domain.errors import PoolsError, TraceError
@@ -102,6 +103,14 @@ def test_a_flat_cluster_ignores_pools(trace):
     assert scenario.listed["pool"].to_list() == ["all"] * 5
     assert {job.pool for job in scenario.workload.jobs} == {"all"}
     assert scenario.workload.quotas() == {"all": 4}
+
+
+def test_pools_of_different_gpus_are_told_apart(trace):
+    """Who lends from one to the other would start jobs on GPUs that they did not ask for."""
+    typed = replace(trace, jobs=trace.jobs.with_columns(gpu_type=pl.Series(["v100", "a100", "v100", None, "v100"])))
+    (note,) = (one for one in pool_scenario(typed, AB).notes if one.startswith("gpu_type"))
+    assert "(a100: b; v100: a)" in note
+    assert not any(one.startswith("gpu_type") for one in pool_scenario(typed, [Pool("a", 4)], only_pools=True).notes)
 
 
 def test_provenance_names_the_inputs(trace):
