@@ -335,7 +335,9 @@ def simulate(
         law=law,
     )
     # Recorded, so that `explain` can be asked afterwards.
-    return simulated(experiment, wanted, home_of(home), Kept(), record=True)
+    done = simulated(experiment, wanted, home_of(home), Kept(), record=True)
+    done.write_segments()
+    return done
 
 
 def backtest(
@@ -390,7 +392,7 @@ def backtest(
     return Backtest(pd.DataFrame(rows), pd.DataFrame(result["gains"]), result, tuple(console.lines))
 
 
-def explain(run: Finished | PathName, job_id: str) -> Explanation:
+def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
     """Why a job waited, was helped or was slowed: `jobcast explain`.
 
     Parameters
@@ -413,7 +415,7 @@ def explain(run: Finished | PathName, job_id: str) -> Explanation:
         with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
             run.write(Path(room) / "jobs.parquet")
             return explain(Path(room) / "jobs.parquet", job_id)
-    result = explain_job(read_run_table(Path(run), None), job_id)
+    result = explain_job(read_run_table(Path(run), None), str(job_id))
     return Explanation(result, tell(result))
 
 

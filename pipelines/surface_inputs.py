@@ -104,12 +104,11 @@ def seconds(instant: Any, name: str) -> float | None:
     if isinstance(instant, str):
         return parse_time(instant, name)
     try:
-        if isinstance(instant, datetime) or not hasattr(instant, "__float__"):
-            # numpy's datetimes have no __float__, pandas' do not either; plain datetimes are taken here as well.
+        if isinstance(instant, Real):
+            found = float(instant)
+        else:
             stamp = pd.Timestamp(instant)
             found = (stamp if stamp.tzinfo else stamp.tz_localize(UTC)).timestamp()
-        else:
-            found = float(instant)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name}: {instant!r} is no instant; write 2024-02-05T09:00:00Z") from error
     if not math.isfinite(found):

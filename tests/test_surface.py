@@ -15,6 +15,7 @@ import pytest
 import jobcast as jc
 from jobcast.pipelines import surface
 from jobcast.schedulers.registry import DECLARED
+from jobcast.traces.generators import generate_nodes, generate_profiles
 from jobcast.traces.pools import write_pools
 from jobcast.traces.table_files import write_trace
 
@@ -141,6 +142,11 @@ def test_scores_are_a_row_a_horizon_and_model(home, traced):
     assert scores.attrs["result"]["version"] == 1
 
 
+def test_a_version_is_exported_to_a_folder_by_its_name(home, tmp_path):
+    there = jc.registry(home)
+    assert there.export(there.resolve("new-load", 1), str(tmp_path / "out")) == (tmp_path / "out").absolute()
+
+
 def test_versions_are_listed_promoted_rolled_back_and_loaded(home, traced):
     table = jc.versions(home)
     assert sorted(zip(table["name"], table["version"], strict=True)) == [
@@ -159,6 +165,13 @@ def test_versions_are_listed_promoted_rolled_back_and_loaded(home, traced):
     jc.rollback("new-load", home)
 
 
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_an_instant_of_numpy_is_the_one_that_it_says(home, traced, unit):
+    stamp = np.datetime64("2024-01-20", unit)
+    found = jc.forecast("new-load:1", traced[0], at=stamp, home=home)
+    pd.testing.assert_frame_equal(found, jc.forecast("new-load:1", traced[0], at="2024-01-20", home=home))
+
+
 def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, traced):
     trace, pools = traced
     write_trace(trace, tmp_path / "jobs.parquet")
@@ -171,9 +184,21 @@ def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, tra
     }
     assert here.jobs.equals(there.jobs)
     assert here.jobs.height == 150
-    here.write(tmp_path / "log.csv")
+    here.write(str(tmp_path / "log.csv"))
     job = here.jobs["job_id"][20]
     assert jc.explain(tmp_path / "log.csv", job).text == str(jc.explain(here, job))
+    # A number is the job of that id, here of none.
+    with pytest.raises(jc.UserError, match="--job 4711: no such job"):
+        jc.explain(here, 4711)
+
+
+def test_a_run_in_python_writes_the_segments_that_a_setting_asks_for(tmp_path):
+    trace, _ = jc.generate("armida")
+    generate_profiles("armida").write_csv(tmp_path / "profiles.csv")
+    files = {"profiles": tmp_path / "profiles.csv", "segments": tmp_path / "segments.csv"}
+    run = jc.simulate(trace, "edf", generate_nodes("armida"), forecasts="oracle", baseline="none", set=files)
+    written = pd.read_csv(tmp_path / "segments.csv")
+    assert set(written["job_id"]) == set(run.jobs["job_id"])
 
 
 def test_any_command_takes_what_is_in_memory_and_tells_its_json(traced, capsys):

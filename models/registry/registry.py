@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,7 @@ class Registry:
             remember(client, model, alias, left[:-1])
         return self.resolve(name, left[-1])
 
-    def export(self, version: ModelVersion, folder: Path) -> Path:
+    def export(self, version: ModelVersion, folder: str | PathLike[str]) -> Path:
         """Copy a version and its code to a plain folder that loads without any database; see `load_exported`.
 
         The folder is also an MLflow model: `mlflow models serve -m FOLDER` takes it. It appears whole or not
@@ -216,7 +217,7 @@ class Registry:
         """
         from jobcast.models.registry.folders import export_folder
 
-        return export_folder(self.folder(version), folder, version, self.store.code)
+        return export_folder(self.folder(version), Path(folder), version, self.store.code)
 
     def staleness(self) -> dict[str, Any]:
         """What answers rest on where the registry cannot be reached, as results of commands tell it; else {}."""

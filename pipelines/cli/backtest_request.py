@@ -18,6 +18,7 @@ from jobcast.pipelines.experiments import backtest
 from jobcast.pipelines.experiments.backtest_results import remarks, results_of, write_results
 from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.experiments.clusters import cluster_of, named_cluster
+from jobcast.pipelines.experiments.energy.simulation import SEGMENTS
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.locality import LOCALITY, asks_for_locality, check_locality
@@ -220,6 +221,8 @@ def _apart(
 
     The last of the rules is the baseline, which is run without settings. Raises ConfigError for one that nobody knows.
     """
+    if SEGMENTS in settings:
+        raise ConfigError(f"--set {SEGMENTS}: `simulate` writes them, of one run; a backtest is of several")
     kinds = {KINDS[rule.kind] for rule in rules}
     # Files and prices of any kind that takes part.
     facts = {

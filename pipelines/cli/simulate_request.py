@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,14 @@ class Finished:
         law = f"its jobs ran under another law ({self.base.log.law}); no gains are told"
         return (*notes, f"baseline {self.base.log.policy}: {law}")
 
-    def write(self, out: Path) -> None:
+    def write(self, out: str | PathLike[str]) -> None:
         """Write the job table, CSV or Parquet, and the record beside it, from which `explain` tells."""
-        _write(out, self)
+        _write(Path(out), self)
+
+    def write_segments(self) -> None:
+        """Write who held what when, where a setting asks for it."""
+        if self.segments:
+            write_segments(self.scenario, self.ran.log, self.segments)
 
 
 def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, console: Console) -> None:
@@ -138,8 +144,8 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
     if request.out:
         done.write(request.out)
         console.note(f"jobs: {request.out}")
+    done.write_segments()
     if done.segments:
-        write_segments(done.scenario, done.ran.log, done.segments)
         console.note(f"segments: {done.segments}")
     for line in done.notes:
         console.note(line)

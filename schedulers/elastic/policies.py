@@ -77,7 +77,7 @@ def _spec(name: str, place: str, summary: str, paper: str, **rest: Any) -> Polic
 ELASTIC_POLICIES = (
     _spec(
         *("pcs", "", "weighted fair queues by size, with caps on demand: completion times can be promised"),
-        paper="PCS (NSDI 2025)",
+        paper="PCS (OSDI 2024)",
         make=_pcs,
         settings=PcsSettings,
         asks=(SIZES,),

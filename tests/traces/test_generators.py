@@ -193,6 +193,7 @@ def test_kinds_without_a_part_name_those_that_have_it():
         (lambda: generate_profiles("sia"), "its jobs have no profiles; kinds that have are andreas, armida"),
         (lambda: generate_nodes("mlfs"), "no cluster of nodes; kinds whose jobs are: andreas, armida"),
         (lambda: generate("sia", -1), "seed must be a whole number of at least 0"),
+        (lambda: generate("sia", 3.5), "seed must be a whole number of at least 0"),
     ):
         with pytest.raises(ConfigError, match=words):
             made()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -194,6 +195,6 @@ def _part(kind: str, part: PartT | None, name: str, words: str) -> PartT:
 def _generator(kind: str, seed: int = 0) -> Generator:
     if kind not in GENERATORS:
         raise ConfigError(f"there is no generator {kind!r}; known generators are {', '.join(GENERATORS)}")
-    if seed < 0:
+    if not isinstance(seed, Integral) or seed < 0:
         raise ConfigError(f"{kind}: seed must be a whole number of at least 0, got {seed}")
     return GENERATORS[kind]

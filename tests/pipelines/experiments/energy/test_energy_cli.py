@@ -161,3 +161,9 @@ def test_from_generate_to_simulate(shell, tmp_path):
 )
 def test_mistakes_are_one_line(shell, words, more, line):
     assert line in shell.refuses(*words("andreas", *more))
+
+
+def test_a_backtest_writes_no_segments(shell, campaign):
+    files = ("--trace", campaign / "jobs.parquet", "--cluster", campaign / "cluster.yaml")
+    settings = (f"--set=profiles={campaign / 'profiles.csv'}", "--set", "segments=s.csv")
+    assert "--set segments: `simulate` writes them" in shell.refuses("backtest", *files, "--policies", "edf", *settings)
