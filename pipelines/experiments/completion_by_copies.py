@@ -20,7 +20,7 @@ from jobcast.domain.hardware import FLAT_POOL
 from jobcast.live.completion_forecasts import Completion, RunTimeDraws
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.intervals import LEAST_S, LEVELS, Interval, IntervalTracker, Position
-from jobcast.pipelines.experiments.completion_meters import AtInstant, AtSubmission
+from jobcast.pipelines.experiments.completion_meters import AtInstant, AtSubmission, QueueAtInstant, WidthAtInstant
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
     FORECAST,
@@ -39,9 +39,9 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
     track,
 )
 from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.explain.what_if import Change, with_change
 from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ORACLE, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run
-from jobcast.pipelines.experiments.queue_completions import QueueAtInstant, WidthAtInstant, at_width
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.simulation import fidelity_told
@@ -49,8 +49,12 @@ from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
 from jobcast.simulator.log import RunLog
+from jobcast.traces.facts import facts_beside
+from jobcast.traces.speedups import read_speedups
 from jobcast.traces.table import Trace
 
+NEVER_S = 10 * 365 * 86400.0
+"""Run time of a job whose end nobody may come to know."""
 WHOLE = (POOLS, ROUNDS)
 """Kinds of policies whose jobs run their time; those of others declare their work in tables beside the trace."""
 
@@ -139,6 +143,28 @@ def _own_and_other_widths(
         watched(changed, other)
         answers.append(_answer(other.stands, _pointed(other), other.futures))
     return JobAnswers(own.stands, answers)
+
+
+def at_width(trace: Trace, job_id: str, gpus: int, rule: PolicySpec) -> tuple[Trace, float]:
+    """The trace as if a whole job had asked for other GPUs, and its run time there over that on its own.
+
+    How long it really took is not in that trace: it runs on for ever, unless somebody believes otherwise.
+
+    Raises ConfigError where no table beside the trace declares how the job scales.
+    """
+    found = facts_beside(trace.source.path, ("speedups",))
+    if not found:
+        raise ConfigError(
+            f"--ask-gpus {gpus}: how job {job_id} scales is not declared; enrich the trace (`jobcast trace enrich "
+            "--facts speedups`), or ask about an elastic one"
+        )
+    row = trace.jobs.row(by_predicate=pl.col("job_id") == job_id, named=True)
+    table = read_speedups(Path(found["speedups"]))
+    curve = table.speedup[table.row_of(row["model"]), 0]
+    own, other = (float(curve[min(width, len(curve) - 1)]) for width in (row["gpus"], gpus))
+    changed = with_change(trace, job_id, Change("", gpus=gpus), rule)
+    never = pl.when(pl.col("job_id") == job_id).then(NEVER_S).otherwise("duration").alias("duration")
+    return replace(changed, jobs=changed.jobs.with_columns(never)), own / other
 
 
 def _without_points(one: JobAnswers) -> JobAnswers:

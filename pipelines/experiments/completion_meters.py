@@ -1,4 +1,7 @@
-"""Meters that forecast when jobs of a replay will be done: at their submission, or at one instant."""
+"""Meters that forecast when jobs of a replay will be done: at their submission, or at one instant.
+
+At an instant of one job, of the whole queue in the same futures, or of a job at another width.
+"""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -188,3 +191,58 @@ class AtInstant(Watcher):
             "pool": job.pool,
             "gpus": job.gpus,
         }
+
+
+@dataclass(eq=False)
+class QueueAtInstant(AtInstant):
+    """Asks of all active jobs at once, those that never had GPUs first, each in order of submission.
+
+    Attributes
+    ----------
+    limit : of the first so many; None for all
+    found : where each stands, its point, and what came of it in each future
+    """
+
+    limit: int | None = None
+    found: list[tuple[dict[str, Any], Completion, list[Completion]]] = field(default_factory=list)
+    _asked_once: bool = False
+
+    def watch(self, run: Simulation) -> None:
+        """Ask where nothing more happens up to the instant."""
+        if self._asked_once or run.peek() <= self.at_s:
+            return
+        self._asked_once = True
+        run.wait(self.at_s)
+        active = sorted(run.cluster.active.values(), key=lambda job: (not isnan(self.started_s(run, job)), job.seq))
+        jobs = active[: self.limit]
+        if not jobs:
+            return
+        seqs = [job.seq for job in jobs]
+        point = completions(run, seqs, believed_now(run))
+        # One copy a future, from which the ends of all are read.
+        drawn = [completions(run, seqs, one) for one in (self.draws(run, seqs[0]) if self.draws else ())]
+        self.found = [(self._stands(run, job), point[job.seq], [future[job.seq] for future in drawn]) for job in jobs]
+
+
+@dataclass(eq=False)
+class WidthAtInstant(AtInstant):
+    """Asks of a job that takes, at another width, a known multiple of what it was believed to take at its own.
+
+    Attributes
+    ----------
+    runs_s : what was believed of it, with the point first; empty to have it noted
+    factor : its run time over that
+    """
+
+    runs_s: list[float] = field(default_factory=list)
+    factor: float | None = None
+    _count: int = 0
+
+    def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
+        if self.factor is None:
+            self.runs_s.append(believed_s(job))
+        else:
+            # The point and the futures come in the order in which they were noted.
+            self.work_s = self.factor * self.runs_s[self._count]
+            self._count += 1
+        return super()._asked(run, job, believed_s)
