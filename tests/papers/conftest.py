@@ -1,4 +1,4 @@
-"""What tests of the papers' figures share: real traces."""
+"""What tests of the papers' figures share: real traces, and a folder of traces that are not read."""
 
 import os
 from pathlib import Path
@@ -11,3 +11,14 @@ def traces():
     if "JOBCAST_DATA" not in os.environ:
         pytest.skip("JOBCAST_DATA is not set: published traces are needed")
     return Path(os.environ["JOBCAST_DATA"])
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Empty folders of the published traces, and a registry's home that nobody has made."""
+    folder = tmp_path / "data"
+    for name in ("openb", "pcs", "philly", "shockwave"):
+        (folder / name).mkdir(parents=True)
+    monkeypatch.setenv("JOBCAST_DATA", str(folder))
+    monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
+    return folder

@@ -52,7 +52,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_options_reach_the_figures(name, monkeypatch, tmp_path):
+def test_options_reach_the_figures(name, data, monkeypatch, tmp_path):
     seen, command = [], COMMANDS[name]
     item = command.PAPER.items[0]
 
@@ -61,9 +61,6 @@ def test_options_reach_the_figures(name, monkeypatch, tmp_path):
         page.out.mkdir(parents=True)
 
     monkeypatch.setattr(driver, "import_module", lambda path: types.SimpleNamespace(**{item: figure}))
-    (tmp_path / "data" / command.PAPER.folder).mkdir(parents=True)
-    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
     own, found, wanted = OPTIONS[name]
     words = [item, "--seeds", 3, "--jobs", 4, "--out", tmp_path / "out", *own]
     answer = CliRunner().invoke(command.main, [str(word) for word in words])

@@ -44,9 +44,15 @@ def make_trace() -> Callable[..., Trace]:
 
 
 @pytest.fixture(scope="session")
-def philly() -> Path:
-    """Folder of the Philly data."""
+def published() -> Path:
+    """The folder of published data, one folder a source."""
     root = os.environ.get("JOBCAST_DATA")
     if not root:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv")
-    return Path(root) / "philly"
+        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv and others")
+    return Path(root)
+
+
+@pytest.fixture(scope="session")
+def philly(published: Path) -> Path:
+    """Folder of the Philly data."""
+    return published / "philly"

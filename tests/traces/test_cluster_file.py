@@ -1,6 +1,5 @@
 """Cluster files: what is read, what is refused, and that what is written is read back."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -212,11 +211,8 @@ def test_lists_that_are_none_of_openbs_are_refused(tmp_path, text, line):
     assert line in str(refused.value)
 
 
-def test_openb_has_1213_nodes_with_gpus():
-    folder = os.environ.get("JOBCAST_DATA")
-    if folder is None:
-        pytest.skip("JOBCAST_DATA is not set: openb's list of nodes is not there")
-    nodes = read_cluster(Path(folder) / "openb" / "openb_node_list_gpu_node.csv")
+def test_openb_has_1213_nodes_with_gpus(published):
+    nodes = read_cluster(published / "openb" / "openb_node_list_gpu_node.csv")
     assert (len(nodes.names), nodes.gpus) == (1213, 6212)
     by_type: dict[str, int] = {}
     for group in nodes.groups:

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import os
 import tarfile
 import threading
 import zipfile
@@ -274,10 +273,7 @@ def test_the_next_command_is_ready_to_be_run():
     )
 
 
-def test_the_published_openb_files_are_those_that_we_know():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: no copy of openb to compare with")
-    openb = Path(os.environ["JOBCAST_DATA"]) / "openb"
+def test_the_published_openb_files_are_those_that_we_know(published):
     for file in CATALOGUE["openb"].files:
-        data = (openb / file.name).read_bytes()
+        data = (published / "openb" / file.name).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)

@@ -1,8 +1,5 @@
 """ANDREAS's campaign: what section V.B says, measured in what is drawn; and Table V as it is printed."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -128,15 +125,6 @@ def test_a_cluster_file_stands_in_for_nodes_and_scenario(tmp_path):
     assert (len(trace), pools[0].quota) == (40, 13)
     assert set(generate_profiles("andreas", asked)["gpu_type"]) == {"A10", "p100"}
     assert generate_nodes("andreas", asked).groups[0].power_w == (0.0, 1.0, 2.0, 3.0, 4.0)
-
-
-def test_openbs_nodes():
-    folder = os.environ.get("JOBCAST_DATA")
-    if folder is None:
-        pytest.skip("JOBCAST_DATA is not set: openb's list of nodes is not there")
-    asked = {"cluster": str(Path(folder) / "openb" / "openb_node_list_gpu_node.csv")}
-    trace, pools = generate("andreas", 0, asked)
-    assert (len(trace), pools[0].quota) == (12_130, 6212)
 
 
 def test_a_type_of_which_nothing_is_assumed_is_refused(tmp_path):

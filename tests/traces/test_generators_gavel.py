@@ -3,9 +3,7 @@
 Courses of batch sizes: by hand from the stated windows, and against the courses of the published traces.
 """
 
-import os
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -264,17 +262,15 @@ def test_a_bad_table_of_doublings_is_named(tmp_path, rows, said):
 
 
 @pytest.mark.parametrize(("jobs", "table"), [(120, "tacc"), (220, "wisr")])
-def test_the_courses_of_the_published_traces_come_out(jobs, table):
+def test_the_courses_of_the_published_traces_come_out(published, jobs, table):
     """Each of the 340 jobs, epoch by epoch; doublings are looked up, Accordion's windows and share are ours."""
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: no Shockwave traces")
-    folder = Path(os.environ["JOBCAST_DATA"], "shockwave")
+    folder = published / "shockwave"
     trace = read_trace(folder / f"{jobs}_jobs.trace", format="shockwave")
-    published = read_courses(folder / f"regimes_{jobs}_planned.csv").by_job
+    courses = read_courses(folder / f"regimes_{jobs}_planned.csv").by_job
     doublings = read_doublings(folder / "regimes.csv")
     known = trainings_of(trace, TrainingTables(read_throughputs(folder / f"throughputs_{table}.csv"))).trainings
     made = {
         str(row): planned_course(t.model, t.batch_size, t.mode, t.epochs, tuple(t.epoch_s), gpus, doublings)
         for row, (t, gpus) in enumerate(zip(known, trace.gpus.tolist(), strict=True))
     }
-    assert made == published
+    assert made == courses

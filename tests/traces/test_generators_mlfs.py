@@ -1,6 +1,5 @@
 """MLFS's workload: what section 4.1 says, measured in what is drawn."""
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -269,11 +268,8 @@ def test_jobs_of_one_week_of_a_trace_are_drawn_without_repeating(cluster):
 
 
 @pytest.mark.slow
-def test_a_week_of_philly_offers_a_quarter_of_80_gpus():
-    folder = os.environ.get("JOBCAST_DATA")
-    if folder is None:
-        pytest.skip("JOBCAST_DATA is not set: no trace of Philly to draw arrivals from")
-    chosen = {"arrivals": f"{folder}/philly/philly_jobs.csv"}
+def test_a_week_of_philly_offers_a_quarter_of_80_gpus(philly):
+    chosen = {"arrivals": str(philly / "philly_jobs.csv")}
     trace, tasks = generate("mlfs", 0, chosen)[0], generate_tasks("mlfs", 0, chosen)[0]
     gpu = np.add.reduceat(tasks.demand[:, 0], tasks.task_of[:-1])
     assert gpu @ trace.duration_s / WEEK_S / 80 == pytest.approx(0.25, rel=1e-4)

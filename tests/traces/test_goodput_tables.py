@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import pytest
 
 from jobcast.domain.errors import TraceError
@@ -65,10 +62,8 @@ def test_a_missing_file(tmp_path):
         read_noise_curves(tmp_path / "none.csv")
 
 
-def test_the_measurements_of_pollux():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: the folder that holds curves/")
-    folder = Path(os.environ["JOBCAST_DATA"]) / "curves"
+def test_the_measurements_of_pollux(published):
+    folder = published / "curves"
     times, curves = read_step_times(folder / "step_times.csv"), read_noise_curves(folder / "training_curves.csv")
     assert {app: len(one.gpus) for app, one in times.items()} == {
         "cifar10": 1512, "deepspeech2": 952, "ncf": 2119, "bert": 720,

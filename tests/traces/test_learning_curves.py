@@ -1,8 +1,5 @@
 """Files of training curves; expectations by hand from the texts here."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -144,11 +141,8 @@ def test_the_order_of_rows_does_not_matter_and_nothing_is_lost(tmp_path_factory,
     assert read == rows
 
 
-def test_published_curves():
-    folder = os.environ.get("JOBCAST_DATA")
-    if not folder:
-        pytest.skip("JOBCAST_DATA is not set: curves of Pollux's artifact cannot be read")
-    table = read_learning_curves(Path(folder) / "curves/training_curves.csv")
+def test_published_curves(published):
+    table = read_learning_curves(published / "curves/training_curves.csv")
     assert (table.rows, len(table.curves), table.notes) == (1172, 26, ())
     lengths = {(curve.app, len(curve)) for curve in table.curves}
     assert lengths == {("bert", 2), ("cifar10", 100), ("deepspeech2", 80), ("ncf", 10)}

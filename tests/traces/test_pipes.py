@@ -63,13 +63,9 @@ def test_a_spooled_pipe_is_read_as_often_as_one_likes_and_leaves_nothing(tmp_pat
     assert not copy.parent.exists()
 
 
-def test_process_substitution_and_standard_input(tmp_path):
-    file = tmp_path / "log.swf"
-    file.write_text(LOG)
-    convert = f"{sys.executable} -m jobcast trace convert auto"
-    script = f"{convert} <(cat {file}) --out a.parquet && cat {file} | {convert} /dev/stdin --out b.parquet"
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+def test_standard_input(tmp_path):
+    convert = [sys.executable, "-m", "jobcast", "trace", "convert", "auto", "/dev/stdin", "--out", "a.parquet"]
+    done = subprocess.run(convert, cwd=tmp_path, input=LOG, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"{JOBS:,} of {JOBS:,} rows, read as swf" in done.stdout + done.stderr
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     assert read_trace(tmp_path / "a.parquet").submit_s[0] == 1e9

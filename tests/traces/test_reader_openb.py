@@ -1,6 +1,5 @@
 """openb; expectations are by hand from the fixtures."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -41,11 +40,8 @@ def test_what_is_missing_is_told():
         read_sources([PODS], format="openb", strict=True)
 
 
-def test_the_real_list():
-    data = os.environ.get("JOBCAST_DATA")
-    if data is None:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds openb/openb_pod_list_default.csv")
-    trace = read_trace(Path(data) / "openb" / "openb_pod_list_default.csv")
+def test_the_real_list(published):
+    trace = read_trace(published / "openb" / "openb_pod_list_default.csv")
     assert trace.source.rows == 8152
     assert trace.dropped == {"CPU pod (num_gpu 0)": 1088, "never scheduled": 861}
     assert len(trace) == 6203

@@ -1,6 +1,5 @@
 """PCS; expectations are by hand from the fixture."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -25,10 +24,7 @@ def test_jobs_are_elastic():
         read_trace(TRACE, format="pcs", strict=True)
 
 
-def test_the_real_trace():
-    data = os.environ.get("JOBCAST_DATA")
-    if data is None:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds pcs/trace_0e4a51.csv")
-    trace = read_trace(Path(data) / "pcs" / "trace_0e4a51.csv")
+def test_the_real_trace(published):
+    trace = read_trace(published / "pcs" / "trace_0e4a51.csv")
     assert len(trace) == 2465
     assert trace.pools == ["0e4a51"]

@@ -1,6 +1,5 @@
 """Gavel and Shockwave; expectations are by hand from the fixtures."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -55,16 +54,13 @@ def test_a_bad_line_is_named(tmp_path, old, new, message):
         read_trace(path, format="shockwave")
 
 
-def test_the_real_traces():
-    data = os.environ.get("JOBCAST_DATA")
-    if data is None:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds shockwave/120_jobs.trace")
-    trace = read_trace(Path(data) / "shockwave" / "120_jobs.trace")
+def test_the_real_traces(published):
+    trace = read_trace(published / "shockwave" / "120_jobs.trace")
     modes = dict(trace.jobs["adaptation"].value_counts().iter_rows())
     assert modes == {"accordion": 59, "gns": 57, "static": 4}
     assert dict(trace.jobs["gpus"].value_counts().iter_rows()) == {1: 92, 2: 20, 4: 8}
     assert trace.submit_s[-1] == 5011.0
-    assert len(read_trace(Path(data) / "shockwave" / "220_jobs.trace")) == 220
+    assert len(read_trace(published / "shockwave" / "220_jobs.trace")) == 220
 
 
 def test_a_model_without_a_batch_size(tmp_path):

@@ -67,7 +67,6 @@ REFUSED = {
     "a load": (lambda at: derive_pools(trace(), 1.5), ConfigError, "load must be in (0, 1], got 1.5"),
     "a span": (lambda at: derive_pools(trace(), span_s=0.0), ConfigError, "span_s must be a number"),
     "no jobs": (lambda at: derive_pools(trace().between(5.0, None)), TraceError, "no jobs, so no quotas"),
-    "no GPUs": (lambda at: derive_pools(trace(gpus=0)), TraceError, "no job asks for GPUs"),
     "no pools": (lambda at: read_pools(at / "pools.csv"), PoolsError, "pools.csv: no such file"),
     "pools of bytes": (lambda at: read_pools(text(at, "pools.csv", b"\xff\xfe")), PoolsError, "not readable as CSV"),
     "cells": (lambda at: parse_cells("2x", 4, "pools"), PoolsError, "pools"),

@@ -1,8 +1,5 @@
 """Speedup tables: golden values by hand, and each way in which a row can be wrong."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -125,16 +122,13 @@ def test_what_is_written_is_read_again(tmp_path_factory, values, suffix):
     np.testing.assert_array_equal(found.speedup, curves)
 
 
-def test_the_published_table():
-    data = os.environ.get("JOBCAST_DATA")
-    if data is None:
-        pytest.skip("JOBCAST_DATA is not set: name the folder that holds pcs/speedups.csv")
-    table = read_speedups(Path(data) / "pcs" / "speedups.csv")
+def test_the_published_table(published):
+    table = read_speedups(published / "pcs" / "speedups.csv")
     assert table.speedup.shape == (12, 2, 129)
     transformer = table.speedup[table.row_of("TransformerModel256"), 0]
     shown = (transformer[[3, 4, 6, 8]] / [3, 4, 6, 8]).round(2)
     assert shown.tolist() == [0.81, 0.86, 0.75, 0.82]  # efficiency is not monotone
     np.testing.assert_allclose(table.speedup[table.row_of(LINEAR), 0], np.arange(129), rtol=1e-12)
-    rows = pl.read_csv(Path(data) / "pcs" / "speedups.csv")
+    rows = pl.read_csv(published / "pcs" / "speedups.csv")
     for model, gpus, speedup in rows.iter_rows():
         assert table.speedup[table.row_of(model), 0, gpus] == speedup

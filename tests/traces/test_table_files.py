@@ -214,10 +214,6 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
         (b"\x7fELF\x02\x01\x01\0\0\0", "neither CSV text nor Parquet"),
         (bytes(range(128, 256)) * 9, "neither CSV text nor Parquet"),
         ("job_id,pool".encode("utf-16"), "neither CSV text nor Parquet"),
-        (b"job_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n2,\xff,0,1,1\n", "row 3: not UTF-8 text"),
-        (b"job_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n2,\0,0,1,1\n", "row 3: holds binary data"),
-        (b'job_id,pool,submit_time,duration,gpus\n1,"p,0,1,1\n', "malformed"),
-        (b"job_id,pool,submit_time,duration,gpus,gpus\n1,p,0,1,1,1\n", "row 1: column gpus is given twice"),
         (
             b"a,b\n1,2\n",
             "found columns a, b; nearest is canonical, which also needs job_id, pool, submit_time, duration, gpus",

@@ -3,9 +3,6 @@
 Training jobs of traces; expectations by hand from the tables here, and from the README of Shockwave's data.
 """
 
-import os
-from pathlib import Path
-
 import polars as pl
 import pytest
 from hypothesis import given
@@ -226,10 +223,8 @@ def test_what_does_not_fit_is_said_in_one_line(row, by_job, said):
 
 
 @pytest.fixture(scope="module")
-def shockwave():
-    if "JOBCAST_DATA" not in os.environ:
-        pytest.skip("JOBCAST_DATA is not set: no Shockwave traces")
-    folder = Path(os.environ["JOBCAST_DATA"], "shockwave")
+def shockwave(published):
+    folder = published / "shockwave"
     trace = read_trace(folder / "120_jobs.trace", format="shockwave")
     tables = TrainingTables(
         read_throughputs(folder / "throughputs_tacc.csv"), courses=read_courses(folder / "regimes_120_planned.csv")
@@ -247,14 +242,14 @@ def test_the_published_jobs_take_as_long_as_their_readme_says(shockwave):
     assert (trace.submit_s[last], round(run_s[last]), round(end_s[last])) == (4077.0, 16_441, 20_518)
 
 
-def test_the_published_fairness_was_measured_by_these_run_times(shockwave):
+def test_the_published_fairness_was_measured_by_these_run_times(published, shockwave):
     """JCT / FTF / contention factor (120 jobs / 32 GPUs) is the planned run time, 176.61 GPU-hours over all jobs.
 
     To 0.02 % but for eleven GNS jobs, which it takes to double an epoch late: the 176.46 GPU-hours are right.
     """
     trace, found = shockwave
-    published = pl.read_csv(Path(os.environ["JOBCAST_DATA"], "shockwave", "published_gandiva_fair.csv"))
-    planned_s = (published["jct_s"] / published["ftf"] / (120 / 32)).to_numpy()
+    told = pl.read_csv(published / "shockwave" / "published_gandiva_fair.csv")
+    planned_s = (told["jct_s"] / told["ftf"] / (120 / 32)).to_numpy()
     assert sum(planned_s * trace.gpus) / 3600 == pytest.approx(176.61, abs=0.005)
     late = 0
     for planned, training, regimes in zip(planned_s, found.trainings, found.regimes, strict=True):

@@ -17,9 +17,8 @@ from jobcast.live.server.service import Service
 POOLS = (Pool("busy", 32), Pool("calm", 16))
 READ, ADVISE = "r" * 20, "a" * 20
 ACCESS = Access(((READ.encode(), Asker(Role.READ)), (ADVISE.encode(), Asker(Role.ADVISE))))
-
-
 ACCESS_OF_ALL = Access()
+NOW_S = 20_000.0
 
 
 class Site:
@@ -66,3 +65,29 @@ class Site:
 
     def forecasts(self, query=""):
         return json.loads(self.ask(f"/v1/forecasts{query}")[1])
+
+
+def past(count=60, run_s=100.0):
+    """Jobs of 16 GPUs in pool calm that came one after the other, and each ran as long."""
+    for number in range(count):
+        at_s, name = 1000.0 + 200.0 * number, f"old{number:02}"
+        yield "submit", name, at_s, {"pool": "calm", "gpus": 16}
+        yield "start", name, at_s, {}
+        yield "end", name, at_s + run_s, {}
+
+
+def queue():
+    """Of calm's 16 GPUs all are held by a job of Ada's, two of Bob's wait; one of 99 GPUs never can run."""
+    yield "submit", "runs", NOW_S - 50.0, {"pool": "calm", "gpus": 16, "user": "ada"}
+    yield "start", "runs", NOW_S - 40.0, {}
+    yield "submit", "next", NOW_S - 30.0, {"pool": "calm", "gpus": 16, "user": "bob"}
+    yield "submit", "last", NOW_S - 20.0, {"pool": "calm", "gpus": 16, "user": "bob", "time_limit_s": 60.0}
+    yield "submit", "wide", NOW_S - 10.0, {"pool": "calm", "gpus": 99}
+
+
+def filled(site):
+    site.now_s = NOW_S
+    site.post(*past(), *queue())
+    site.service.watch.poll()
+    site.service.refresh()
+    return site

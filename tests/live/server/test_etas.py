@@ -9,45 +9,12 @@ from jobcast.live.event_log import EventLog
 from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
-from tests.live.server.site import POOLS, Site
+from tests.live.server.site import NOW_S, POOLS, Site, filled, past, queue
 
-NOW_S = 20_000.0
 TOKENS = {"ada": "a" * 20, "bob": "b" * 20, "root": "c" * 20}
 ACCESS = Access(
     tuple((t.encode(), Asker(Role.ADVISE if user == "root" else Role.READ, user)) for user, t in TOKENS.items())
 )
-
-
-def past(count=60, run_s=100.0):
-    """Jobs of 16 GPUs in pool calm that came one after the other, and each ran as long."""
-    for number in range(count):
-        at_s, name = 1000.0 + 200.0 * number, f"old{number:02}"
-        yield "submit", name, at_s, {"pool": "calm", "gpus": 16}
-        yield "start", name, at_s, {}
-        yield "end", name, at_s + run_s, {}
-
-
-def queue():
-    """Of calm's 16 GPUs all are held by a job of Ada's, two of Bob's wait; one of 99 GPUs never can run."""
-    yield "submit", "runs", NOW_S - 50.0, {"pool": "calm", "gpus": 16, "user": "ada"}
-    yield "start", "runs", NOW_S - 40.0, {}
-    yield "submit", "next", NOW_S - 30.0, {"pool": "calm", "gpus": 16, "user": "bob"}
-    yield "submit", "last", NOW_S - 20.0, {"pool": "calm", "gpus": 16, "user": "bob", "time_limit_s": 60.0}
-    yield "submit", "wide", NOW_S - 10.0, {"pool": "calm", "gpus": 99}
-
-
-def filled(site):
-    site.now_s = NOW_S
-    site.post(*past(), *queue())
-    site.service.watch.poll()
-    site.service.refresh()
-    return site
-
-
-@pytest.fixture
-def site(registry):
-    with Site(registry, policy="fcfs") as site:
-        yield filled(site)
 
 
 def seconds(text):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.fuzz_serve import OPEN, request, sent
 from jobcast.models.registry import open_registry
-from tests.live.server.site import ACCESS, ADVISE, Site
-from tests.live.server.test_etas import NOW_S, filled
+from tests.live.server.site import ACCESS, ADVISE, NOW_S, Site, filled
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXT = st.text(st.characters(blacklist_categories=()), max_size=20)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.live.server.browser import Browser, found
-from tests.live.server.site import Site
-from tests.live.server.test_etas import ACCESS, NOW_S, TOKENS, Lender, filled, filled_by_root
+from tests.live.server.site import NOW_S, Site, filled
+from tests.live.server.test_etas import ACCESS, TOKENS, Lender, filled_by_root
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,14 +6,7 @@ import pytest
 from jobcast.live.event_log import EventLog
 from jobcast.live.server.service import Service
 from jobcast.models.promise_ledger import PromiseLedger
-from tests.live.server.site import POOLS, Site
-from tests.live.server.test_etas import NOW_S, filled
-
-
-@pytest.fixture
-def site(registry):
-    with Site(registry, policy="fcfs") as site:
-        yield filled(site)
+from tests.live.server.site import NOW_S, POOLS, Site
 
 
 def test_what_is_told_is_kept_once_a_round_and_five_minutes(site, registry):

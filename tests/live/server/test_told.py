@@ -3,19 +3,10 @@
 import subprocess
 import time
 
-import pytest
-
 from jobcast.live.server import told
 from jobcast.models.registry import open_registry
-from tests.live.server.site import Site
-from tests.live.server.test_etas import NOW_S, filled
+from tests.live.server.site import NOW_S, Site, filled
 from tests.live.slurm.test_hooks import CONTROLLING, HOOKS, LUA, interpreted
-
-
-@pytest.fixture
-def site(registry):
-    with Site(registry, policy="fcfs") as site:
-        yield filled(site)
 
 
 def test_the_last_who_waits_is_told_by_pool_and_until_when(site, tmp_path):

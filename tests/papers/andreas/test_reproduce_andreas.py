@@ -96,15 +96,14 @@ def test_effects(few, tmp_path, monkeypatch):
     assert "## Others" in page
 
 
-def test_openb_with_and_without_rare_nodes(few, tmp_path, monkeypatch):
-    (tmp_path / "data" / "openb").mkdir(parents=True)
-    (tmp_path / "data" / "openb" / "openb_node_list_gpu_node.csv").write_text(OPENB)
+def test_openb_with_and_without_rare_nodes(data, few, tmp_path, monkeypatch):
+    (data / "openb" / "openb_node_list_gpu_node.csv").write_text(OPENB)
     assert run("openb", "--out", tmp_path / "out").output.startswith("Error: JOBCAST_DATA is not set")
-    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("JOBCAST_DATA", str(data))
     cases = [Workload(one.name, FEW, openb=True, least=least) for one, least in ((openb.WHOLE, 1), (openb.LARGEST, 2))]
     monkeypatch.setattr(openb, "WHOLE", cases[0])
     monkeypatch.setattr(openb, "LARGEST", cases[1])
-    types = [read_workload(case, 0, tmp_path / "data").facts.gpu_types for case in cases]
+    types = [read_workload(case, 0, data).facts.gpu_types for case in cases]
     assert types == [("T4", "A10", "G2"), ("T4",)]
     answer = run("openb", "--out", tmp_path / "out", "--seeds", 1, "--jobs", 1)
     assert answer.exit_code == 0, answer.output

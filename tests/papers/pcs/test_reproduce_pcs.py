@@ -11,13 +11,6 @@ from papers.pcs.__main__ import PAPER, main
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    (tmp_path / "data" / "pcs").mkdir(parents=True)
-    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path / "data"))
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def made(monkeypatch):
     """Names of the figures that were made; each writes the fronts' folder that it was told."""
     names = []

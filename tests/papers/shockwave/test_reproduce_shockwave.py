@@ -10,13 +10,6 @@ from papers.driver import reproduce
 from papers.shockwave.__main__ import PAPER, main
 
 
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    (tmp_path / "data" / "shockwave").mkdir(parents=True)
-    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path / "data"))
-    return tmp_path / "data"
-
-
 def test_figures_without_data_are_made_and_put_into_one_page(data, tmp_path):
     out = tmp_path / "out"
     answer = CliRunner().invoke(main, ["figure4", "table1", "--out", str(out)])
