@@ -239,6 +239,14 @@ def test_loads_by_hand():
     assert block["baselines"]["none"]["missed"] == 1.0
 
 
+def test_instants_within_a_horizon_of_an_event_are_scored_however_long_it_is():
+    """An arrival on day 100 and windows of 60 days, a day apart: from day 40 on, and until day 140 they end in time."""
+    model = last_window()
+    model.horizons_min_ = (60 * 1440,)
+    told = evaluate_loads(model, {"a": arrived([100 * DAY_S])}, 0.0, 200 * DAY_S, step_s=DAY_S, draws=0)["horizons"]
+    assert [block["n"] for block in told.values()] == [101]
+
+
 class Gate:
     """Stands in for WillJobsArrive: jobs arrive after an hour with more than two."""
 
