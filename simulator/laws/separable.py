@@ -92,7 +92,7 @@ class Separable:
                 # Taken: the same entry must not come up twice.
                 at_s[one[2]] = inf
                 found.append(one)
-        if most is None or len(found) <= most:
+        if most is None:
             return found
         # By start, not by instant: within dust all are at once.
         found.sort(key=by_start)
@@ -103,12 +103,9 @@ class Separable:
 
     def done(self, seq: int, now_s: float) -> float:
         """Work done by now, in the law's units."""
-        # A job that rests has done what it had.
-        rate = self.rate[seq]
-        if not rate:
-            return self.work[seq]
         ran_s = now_s - self.since_s[seq] - self.lost_s[seq]
-        return self.work[seq] + rate * ran_s if ran_s > 0.0 else self.work[seq]
+        # By hand: policies ask this of each job, and `max` costs a call.
+        return self.work[seq] + self.rate[seq] * (ran_s if ran_s > 0.0 else 0.0)
 
     def go_on(self, seq: int, now_s: float, rate: float, lost_s: float = 0.0) -> None:
         """A job gets on at a rate from now on, once `lost_s` have passed."""
@@ -122,7 +119,7 @@ class Separable:
             self.at_s[seq] = inf
             return
         # From the last change, not from now: asking twice must give the same instant.
-        when_s = self.since_s[seq] + self.lost_s[seq] + (left / rate if left > 0.0 else 0.0)
+        when_s = self.since_s[seq] + self.lost_s[seq] + max(left, 0.0) / rate
         self.at_s[seq] = when_s
         heappush(self.heap, (when_s, self.begun[seq], seq))
 
@@ -183,8 +180,7 @@ class Separable:
     def overdue(self, run: "Simulation", seq: int, goal: float) -> None:
         """A job's work ends there from now on, or any moment where it has done more."""
         # Who has done more than is believed may end any time.
-        done = (self.done(seq, run.now_s) if self.rate[seq] else self.work[seq]) + OVERDUE
-        self.goal[seq] = goal if goal > done else done
+        self.goal[seq] = max(goal, self.done(seq, run.now_s) + OVERDUE)
         if self.rate[seq]:
             self.expect(seq)
 

@@ -63,6 +63,17 @@ def test_a_lease_runs_from_the_last_instant_at_which_anything_happened(workload,
     assert log.events == events
 
 
+def test_in_a_far_future_two_steps_of_the_clock_are_one_instant(workload):
+    """There doubles lie 2^-12 s apart."""
+    far_s, step_s = 2.0**40, 2.0**-12
+    made = workload([(f"{at}", "p", far_s + at * step_s, 100, 1) for at in (0, 2, 3)], {"p": 3})
+    policy = Leasing(on_events=True)
+    run = Simulation(made, policy)
+    run.step()
+    run.step()
+    assert [(at_s - far_s) / step_s for at_s in policy.asked] == [2, 3]
+
+
 def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1}, preemptible=True)
     script = {0.0: (("a",), (), 2.0), 2.0: ((), ("a",), 4.0), 4.0: (("a",), (), None)}
