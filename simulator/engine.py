@@ -9,7 +9,7 @@ import gc
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
-from math import floor, inf, isnan, nan, ulp
+from math import floor, inf, isfinite, isnan, nan, ulp
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -112,7 +112,7 @@ class Simulation:
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
         self.same_s = max(tolerance.EVENT_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
-        self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
+        self._on_a_clock = isfinite(min(self.trigger.period_s, self.trigger.lease_s))
         self._hook()
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = [nan] * count, [nan] * count
@@ -134,7 +134,7 @@ class Simulation:
         """Look up what is called at every instant."""
         # Looked up once: these are asked at every event of a run.
         self._lane: Callable[[Job], int] = getattr(self.policy, "lane", lambda job: 0)
-        self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: 0.0)
+        self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: job.submit_s)
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
         self._watching = [one.watch for one in self.meters if hasattr(one, "watch")]
@@ -208,11 +208,10 @@ class Simulation:
     def _foresee(self, coming: Iterable[tuple[Job, float]]) -> None:
         """Others arrive here, whom the run does not know."""
         self.stream = stream = ForeseenArrivals(self.stream, coming, MOST_COMING)
-        self.jobs, count = stream.jobs, stream.first + MOST_COMING
-        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0)):
-            getattr(self, name).extend([empty] * (count - len(getattr(self, name))))
-        self._dedicated = self._dedicated.ljust(count, b"\0")
-        self.law.make_room(count)  # type: ignore[attr-defined]
+        self.jobs = stream.jobs
+        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0), ("_dedicated", False)):
+            getattr(self, name).extend([empty] * MOST_COMING)
+        self.law.make_room(MOST_COMING)  # type: ignore[attr-defined]
         if self.source is not None:
             self.source = Foreseeing(self.source, stream)
 

@@ -184,12 +184,11 @@ class Separable:
         if self.rate[seq]:
             self.expect(seq)
 
-    def make_room(self, count: int) -> None:
-        """Jobs are numbered up to `count` from now on, beyond those of the workload."""
+    def make_room(self, most: int) -> None:
+        """So many more jobs may come than the workload has."""
         empty = {"at_s": inf}
         for name in (*COLUMNS, *COUNTS):
-            one = getattr(self, name)
-            one.extend([empty.get(name, 0)] * (count - len(one)))
+            getattr(self, name).extend([empty.get(name, 0)] * most)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
