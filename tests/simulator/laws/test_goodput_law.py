@@ -103,6 +103,20 @@ def test_phases_too_short_for_the_clock_pass():
     assert told == [(1, 1)]
 
 
+def test_a_phase_of_no_length_is_over_at_once():
+    class Starting:
+        name, asked = "starting", ()
+
+        def decide(self, view):
+            self.asked = (*self.asked, view.now_s)
+            return Decision({seq: Grant(1) for seq in view.active if seq not in view.running})
+
+    work = ScalableWork(0.0, 1, tuple(Phase(until, (1.0,), (8,)) for until in (1.0, 1.0, 2.0)))
+    policy = Starting()
+    log, _ = replay_goodput([work], policy, Pool("all", 1))
+    assert (policy.asked, log.end_s.tolist()) == ((0.0, 31.0), [32.0])
+
+
 def test_no_jobs():
     log, ran = replay_goodput([], Fixed([]), PAIR)
     assert (len(log), len(log.spans), ran) == (0, 0, [])
