@@ -153,7 +153,7 @@ class Separable:
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
-        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
+        self.halt(job.seq, run.now_s)
 
     def got_on(self, run: "Simulation") -> bool:
         """Whether any job is on its way to a milestone."""

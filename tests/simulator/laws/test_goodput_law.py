@@ -59,6 +59,18 @@ def test_a_job_alone_by_hand():
     assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
 
 
+def test_each_stretch_tells_its_own_work():
+    """30 on one GPU until 60 s; 60 on two from 90 to 120 s; the last 10 of the phase from 150 s on, then 200 at 2."""
+    log, ran = replay_goodput([TWO], Fixed([1], [2], [1]), PAIR)
+    assert [(one.begin_s, one.end_s, one.gpus, one.work) for one in ran[0]] == [
+        (30.0, 60.0, 1, 30.0),
+        (90.0, 120.0, 2, 60.0),
+        (150.0, 160.0, 1, 10.0),
+        (160.0, 260.0, 1, 200.0),
+    ]
+    assert (log.end_s.tolist(), log.preemptions.tolist()) == ([260.0], [2])
+
+
 def test_a_stretch_that_a_change_ends_before_it_begins_is_none():
     _, ran = replay_goodput([TWO], Fixed([1], [2]), PAIR, restart_s=60.0)
     assert ran[0][0] == Stretch(120.0, 170.0, 2, 16, 100.0)
