@@ -311,6 +311,8 @@ class Simulation:
         if arrival_s <= limit_s and not (alone and due):
             arrivals = stream.due(limit_s, 1 if alone else None)
             now_s = max(now_s, arrivals[-1].submit_s)
+        # A wake-up or a grid point alone is no news.
+        news = bool(due or arrivals)
         self._go_to(now_s)
         # Who goes on may reach a further milestone at the same instant: a phase of no length.
         while due:
@@ -320,8 +322,6 @@ class Simulation:
         # `_admit` moves it, after the history knows the arrivals.
         elif self.source is not None:
             self.source.advance(self.now_s)
-        # A wake-up or a grid point alone is no news.
-        news = mark_s <= limit_s or arrival_s <= limit_s
         if self._on_a_clock or ask_s <= limit_s:
             return self._asked(news)
         return news and self.trigger.on_events and len(self.cluster.active) > 0
