@@ -9,7 +9,7 @@ import gc
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
-from math import floor, inf, isnan, nan, ulp
+from math import floor, inf, isfinite, isnan, nan, ulp
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -112,7 +112,7 @@ class Simulation:
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
         self.same_s = max(tolerance.EVENT_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
-        self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
+        self._on_a_clock = isfinite(min(self.trigger.period_s, self.trigger.lease_s))
         self._hook()
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = [nan] * count, [nan] * count
@@ -134,7 +134,7 @@ class Simulation:
         """Look up what is called at every instant."""
         # Looked up once: these are asked at every event of a run.
         self._lane: Callable[[Job], int] = getattr(self.policy, "lane", lambda job: 0)
-        self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: 0.0)
+        self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: job.submit_s)
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
         self._watching = [one.watch for one in self.meters if hasattr(one, "watch")]
@@ -208,11 +208,10 @@ class Simulation:
     def _foresee(self, coming: Iterable[tuple[Job, float]]) -> None:
         """Others arrive here, whom the run does not know."""
         self.stream = stream = ForeseenArrivals(self.stream, coming, MOST_COMING)
-        self.jobs, count = stream.jobs, stream.first + MOST_COMING
-        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0)):
-            getattr(self, name).extend([empty] * (count - len(getattr(self, name))))
-        self._dedicated = self._dedicated.ljust(count, b"\0")
-        self.law.make_room(count)  # type: ignore[attr-defined]
+        self.jobs = stream.jobs
+        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0), ("_dedicated", False)):
+            getattr(self, name).extend([empty] * MOST_COMING)
+        self.law.make_room(MOST_COMING)  # type: ignore[attr-defined]
         if self.source is not None:
             self.source = Foreseeing(self.source, stream)
 
@@ -312,6 +311,8 @@ class Simulation:
         if arrival_s <= limit_s and not (alone and due):
             arrivals = stream.due(limit_s, 1 if alone else None)
             now_s = max(now_s, arrivals[-1].submit_s)
+        # A wake-up or a grid point alone is no news.
+        news = bool(due or arrivals)
         self._go_to(now_s)
         # Who goes on may reach a further milestone at the same instant: a phase of no length.
         while due:
@@ -321,8 +322,6 @@ class Simulation:
         # `_admit` moves it, after the history knows the arrivals.
         elif self.source is not None:
             self.source.advance(self.now_s)
-        # A wake-up or a grid point alone is no news.
-        news = mark_s <= limit_s or arrival_s <= limit_s
         if self._on_a_clock or ask_s <= limit_s:
             return self._asked(news)
         return news and self.trigger.on_events and len(self.cluster.active) > 0

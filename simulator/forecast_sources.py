@@ -55,9 +55,6 @@ class Arrivals:
         # Windows share edges: the begin of one is the end of the next.
         gpus_until, end, largest = self._gpus_until[pool], bisect_right(times, now_s), 0
         for window in range(1, windows + 1):
-            # Earlier windows are empty, too.
-            if end == 0:
-                break
             begin = bisect_right(times, now_s - window * window_s, 0, end)
             largest = max(largest, gpus_until[end] - gpus_until[begin])
             end = begin

@@ -144,10 +144,8 @@ class GavelJob:
     def part(self, now_s: float, round_s: float, lost_s: float) -> Slice:
         """The job's part of a round that begins now; `lost_s` go into a restart if its slice is nearly a round."""
         rate = self.rates.steps_per_s[self.batch_size]
-        steps = min(int(rate * round_s), self.steps - self.done)
         # Rounding in `_rescale` may leave none, while the job still counts as there.
-        if steps <= 0:
-            return Slice(0, now_s, 0.0)
+        steps = max(0, min(int(rate * round_s), self.steps - self.done))
         full_s = steps / rate
         end_s = now_s + full_s
         if full_s <= round_s - SHORT_BY_S:
@@ -161,7 +159,7 @@ class GavelJob:
     def ran(self, part: Slice) -> bool:
         """Take a slice into account; whether the job ends with it."""
         # The published loop ends such jobs by counting failures; so do we.
-        if part.steps <= 0:
+        if not part.steps:
             self.failures += 1
             return self.failures >= FAILURES
         self.failures = 0

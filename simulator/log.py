@@ -264,7 +264,7 @@ def _cut(key: Ints, from_s: Floats, until_s: Floats) -> _Cells:
     row = np.repeat(np.arange(len(key)), count)
     # Each stretch covers the places from its begin up to its end.
     slot = first[row] + np.arange(len(row)) - (np.cumsum(count) - count)[row]
-    return _Cells(row, slot, instants_s[slot], instants_s[np.minimum(slot + 1, len(instants_s) - 1)])
+    return _Cells(row, slot, instants_s[slot], instants_s[slot + 1])
 
 
 def task_spans(moves: Floats, job_of: Ints, server_of: Ints, until_s: float) -> Spans:
@@ -290,7 +290,7 @@ def task_spans(moves: Floats, job_of: Ints, server_of: Ints, until_s: float) -> 
     job, gpu = job_of[task[there]], gpu[there]
     on_gpu = _cut(gpu, from_s[there], ends_s[there])
     # Several tasks of a job on a GPU are one holder.
-    _, one = np.unique(on_gpu.slot * (len(job_of) + 1) + job[on_gpu.row], return_index=True)  # a job once a GPU
+    _, one = np.unique(on_gpu.slot * len(job_of) + job[on_gpu.row], return_index=True)  # a job once a GPU
     slot, row = on_gpu.slot[one], on_gpu.row[one]
     share = 1.0 / np.bincount(slot)[slot]
     return _by_server(job[row], server_of[gpu[row]], share, on_gpu.from_s[one], on_gpu.until_s[one])

@@ -85,7 +85,7 @@ class EnergyMeter:
         """Energy of jobs, and of all nodes from the first submission until now, idle ones too."""
         for node in range(len(self.used)):
             self._settle(run, node)
-        of_job = np.array([self._of_job.get(seq, (0.0, 0.0)) for seq in range(len(run.jobs))]).reshape(-1, 2)
+        of_job = np.array([self._of_job[seq] for seq in range(len(run.jobs))]).reshape(-1, 2)
         # A log may be asked for amid a run: running jobs are charged until now.
         for seq, held in run.cluster.running.items():
             of_job[seq] += sum(gpus * self._a_gpu[node] for node, gpus in _held(held.grant))

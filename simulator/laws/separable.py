@@ -92,7 +92,7 @@ class Separable:
                 # Taken: the same entry must not come up twice.
                 at_s[one[2]] = inf
                 found.append(one)
-        if most is None or len(found) <= most:
+        if most is None:
             return found
         # By start, not by instant: within dust all are at once.
         found.sort(key=by_start)
@@ -103,12 +103,9 @@ class Separable:
 
     def done(self, seq: int, now_s: float) -> float:
         """Work done by now, in the law's units."""
-        # A job that rests has done what it had.
-        rate = self.rate[seq]
-        if not rate:
-            return self.work[seq]
         ran_s = now_s - self.since_s[seq] - self.lost_s[seq]
-        return self.work[seq] + rate * ran_s if ran_s > 0.0 else self.work[seq]
+        # By hand: policies ask this of each job, and `max` costs a call.
+        return self.work[seq] + self.rate[seq] * (ran_s if ran_s > 0.0 else 0.0)
 
     def go_on(self, seq: int, now_s: float, rate: float, lost_s: float = 0.0) -> None:
         """A job gets on at a rate from now on, once `lost_s` have passed."""
@@ -122,7 +119,7 @@ class Separable:
             self.at_s[seq] = inf
             return
         # From the last change, not from now: asking twice must give the same instant.
-        when_s = self.since_s[seq] + self.lost_s[seq] + (left / rate if left > 0.0 else 0.0)
+        when_s = self.since_s[seq] + self.lost_s[seq] + max(left, 0.0) / rate
         self.at_s[seq] = when_s
         heappush(self.heap, (when_s, self.begun[seq], seq))
 
@@ -156,7 +153,7 @@ class Separable:
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
-        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
+        self.halt(job.seq, run.now_s)
 
     def got_on(self, run: "Simulation") -> bool:
         """Whether any job is on its way to a milestone."""
@@ -183,17 +180,15 @@ class Separable:
     def overdue(self, run: "Simulation", seq: int, goal: float) -> None:
         """A job's work ends there from now on, or any moment where it has done more."""
         # Who has done more than is believed may end any time.
-        done = (self.done(seq, run.now_s) if self.rate[seq] else self.work[seq]) + OVERDUE
-        self.goal[seq] = goal if goal > done else done
+        self.goal[seq] = max(goal, self.done(seq, run.now_s) + OVERDUE)
         if self.rate[seq]:
             self.expect(seq)
 
-    def make_room(self, count: int) -> None:
-        """Jobs are numbered up to `count` from now on, beyond those of the workload."""
+    def make_room(self, most: int) -> None:
+        """So many more jobs may come than the workload has."""
         empty = {"at_s": inf}
         for name in (*COLUMNS, *COUNTS):
-            one = getattr(self, name)
-            one.extend([empty.get(name, 0)] * (count - len(one)))
+            getattr(self, name).extend([empty.get(name, 0)] * most)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

@@ -63,6 +63,33 @@ def test_a_lease_runs_from_the_last_instant_at_which_anything_happened(workload,
     assert log.events == events
 
 
+@pytest.mark.parametrize("each", [True, False])
+def test_events_of_one_instant_are_asked_about_one_by_one_or_all_at_once(workload, each):
+    """Half a microsecond apart is one instant: b's end, and d's arrival."""
+    made = workload(
+        [*((name, "p", 0, 5, 1) for name in "ab"), ("c", "p", 0, 9, 1), ("d", "p", 5 + 5e-7, 2, 1)], {"p": 4}
+    )
+    policy, asked = Leasing(on_events=True), []
+    policy.trigger = Trigger(each_event=each)
+    run = Simulation(made, policy)
+    while (view := run.look()) is not None:
+        asked.append((view.now_s, "".join(sorted(job.job_id for job in view.active.values()))))
+        run.carry_out(policy.decide(view))
+    alone = [(0.0, "a"), (0.0, "ab"), (0.0, "abc"), (5.0, "bc"), (5.0, "c"), (5 + 5e-7, "cd"), (7 + 5e-7, "c")]
+    assert asked == (alone if each else [(0.0, "abc"), (5 + 5e-7, "cd"), (7 + 5e-7, "c")])
+
+
+def test_in_a_far_future_two_steps_of_the_clock_are_one_instant(workload):
+    """There doubles lie 2^-12 s apart."""
+    far_s, step_s = 2.0**40, 2.0**-12
+    made = workload([(f"{at}", "p", far_s + at * step_s, 100, 1) for at in (0, 2, 3)], {"p": 3})
+    policy = Leasing(on_events=True)
+    run = Simulation(made, policy)
+    run.step()
+    run.step()
+    assert [(at_s - far_s) / step_s for at_s in policy.asked] == [2, 3]
+
+
 def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1}, preemptible=True)
     script = {0.0: (("a",), (), 2.0), 2.0: ((), ("a",), 4.0), 4.0: (("a",), (), None)}

@@ -190,7 +190,6 @@ def test_others_may_come_in_a_copy_of_what_is_believed():
     told = [(fork.source.duration_s(job), fork.source.duration_bin(job)) for job in fork.jobs[:2]]
     assert told == [(100.0, 0), (400.0, 1)]  # what is forecast of those that are there, of others what is believed
     assert [fork.source.duration_probabilities(job) for job in fork.jobs[:2]] == [(1, 0, 0, 0), (0, 1, 0, 0)]
-    assert fork.log().dedicated.all()
 
 
 def test_believed_jobs_stay_at_the_batch_sizes_that_they_have():

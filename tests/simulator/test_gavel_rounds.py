@@ -113,6 +113,14 @@ def test_a_slice_is_short_up_to_115_s(steps, end_s):
     assert log.end_s.tolist() == [end_s]
 
 
+def test_a_short_slice_of_a_slow_job_loses_nothing_either():
+    # A step of 100 s fits into a round, a second one does not: rounds 0, 2 and 3, the second round is of nobody.
+    policy = InOrder(rounds={0, 2, 3})
+    log = replayed(case([static(steps=3, rate=0.01)], 1), policy)
+    assert log.end_s.tolist() == [100.0 + 120.0 + 100.0 + 100.0]
+    assert [state.active[0].run_s for state in policy.seen] == [0.0, 100.0, 100.0, 200.0]
+
+
 def test_a_change_is_noticed_at_a_rounds_end_and_applied_after_the_next_run():
     # Epochs of 100 steps at 1 and 50 at 2. Round 0: 120 steps, so epoch 2 is noticed, 2 -> batch size 2.
     # Round 1: 240 steps at batch size 1, rounded up to 3 epochs of 50: 150 of ceil(600 / 2) = 300 steps.
@@ -135,6 +143,7 @@ def test_gns_looks_an_epoch_ahead_and_doubles_once_at_a_time():
     policy = InOrder()
     log = replayed(case(rows, 1), policy)
     assert [state.active[0].progress.batch_size for state in policy.seen] == [1, 1, 2, 4]
+    assert policy.seen[3].active[0].progress.regimes == (Regime(1, 3.0), Regime(2, 3.0), Regime(4, 0.0))
     assert log.end_s.tolist() == [3 * 120.0 + 100.0]
 
 

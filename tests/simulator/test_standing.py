@@ -84,9 +84,9 @@ def test_a_job_that_has_done_a_stage_is_at_the_next(done, stage):
 
 
 def test_who_has_done_something_and_holds_nothing_was_stopped_once():
-    run = rigid("fcfs", list(enumerate(ROWS[:3]))).begin(90.0, {0: Stand(55.0, Grant(1)), 1: Stand(20.0), 2: Stand()})
+    run = rigid("fcfs", list(enumerate(ROWS[:3]))).begin(90.0, {0: Stand(55.0, Grant(1)), 1: Stand(0.5), 2: Stand()})
     told = [run.law.service(run, run.jobs[seq]) for seq in range(3)]
-    assert [(one.done, one.starts, one.changes) for one in told] == [(55.0, 1, 0), (20.0, 1, 1), (0.0, 0, 0)]
+    assert [(one.done, one.starts, one.changes) for one in told] == [(55.0, 1, 0), (0.5, 1, 1), (0.0, 0, 0)]
 
 
 def test_the_past_knows_when_jobs_came_and_began_and_that_once():

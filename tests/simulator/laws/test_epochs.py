@@ -233,12 +233,12 @@ def test_elastic_rules_see_what_is_left_on_one_gpu():
 
 
 def test_forks_of_law_and_meter_go_their_own_way():
-    workload, law = world(gang("a", gpus=2), gang("b", gpus=4))
+    workload, law = world(gang("a", gpus=2), gang("b", gpus=4), gang("waits", 1.0))
     meter = EnergyMeter(NODES)
-    run = Simulation(workload, Script({0.0: {"a": 2, "b": 4}, 21.0: {"a": None}, 25.0: {"a": 2}}), law=law)
+    run = Simulation(workload, Script({0.0: {"a": 2, "b": 4}, 21.0: {"a": None}, 25.0: {"a": 2, "waits": 1}}), law=law)
     run = Simulation(workload, run.policy, law=law, meters=(meter,)).run(21.0)
     begun, other, own = meter.report(run)["columns"]["energy_kwh"].tolist(), meter.fork(), law.fork()
-    assert begun == pytest.approx([150.0 * 21.0 / 3.6e6, 250.0 * 21.0 / 3.6e6])
+    assert begun == pytest.approx([150.0 * 21.0 / 3.6e6, 250.0 * 21.0 / 3.6e6, 0.0])
     run.run()
     assert other.drawn.sum() < meter.drawn.sum()
     assert (own.starts[0], own.lost[0], law.starts[0]) == (1.0, pytest.approx(0.5), 2.0)
@@ -267,6 +267,9 @@ def test_a_fork_in_what_is_believed_keeps_the_last_snapshot():
     fork = run.fork(lambda job: 200.0).run()
     assert fork.log().columns["lost_epochs"].tolist() == [1.0]
     assert fork.end_s(0) == pytest.approx(36.0 + 8 * 20.0)
+    totals = run.log().totals
+    assert totals["decisions"] == 2
+    assert 0.0 <= totals["decision_max_s"] <= totals["decision_s"] < 0.5
     assert run.run().end_s(0) == pytest.approx(36.0 + 8 * 10.0)
 
 

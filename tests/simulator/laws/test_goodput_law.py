@@ -59,6 +59,18 @@ def test_a_job_alone_by_hand():
     assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
 
 
+def test_each_stretch_tells_its_own_work():
+    """30 on one GPU until 60 s; 60 on two from 90 to 120 s; the last 10 of the phase from 150 s on, then 200 at 2."""
+    log, ran = replay_goodput([TWO], Fixed([1], [2], [1]), PAIR)
+    assert [(one.begin_s, one.end_s, one.gpus, one.work) for one in ran[0]] == [
+        (30.0, 60.0, 1, 30.0),
+        (90.0, 120.0, 2, 60.0),
+        (150.0, 160.0, 1, 10.0),
+        (160.0, 260.0, 1, 200.0),
+    ]
+    assert (log.end_s.tolist(), log.preemptions.tolist()) == ([260.0], [2])
+
+
 def test_a_stretch_that_a_change_ends_before_it_begins_is_none():
     _, ran = replay_goodput([TWO], Fixed([1], [2]), PAIR, restart_s=60.0)
     assert ran[0][0] == Stretch(120.0, 170.0, 2, 16, 100.0)
@@ -101,6 +113,20 @@ def test_phases_too_short_for_the_clock_pass():
     assert log.end_s[0] - begin_s == pytest.approx(32.0, abs=1e-5)
     assert sum(stretch.work for stretch in ran[0]) == pytest.approx(2.0)
     assert told == [(1, 1)]
+
+
+def test_a_phase_of_no_length_is_over_at_once():
+    class Starting:
+        name, asked = "starting", ()
+
+        def decide(self, view):
+            self.asked = (*self.asked, view.now_s)
+            return Decision({seq: Grant(1) for seq in view.active if seq not in view.running})
+
+    work = ScalableWork(0.0, 1, tuple(Phase(until, (1.0,), (8,)) for until in (1.0, 1.0, 2.0)))
+    policy = Starting()
+    log, _ = replay_goodput([work], policy, Pool("all", 1))
+    assert (policy.asked, log.end_s.tolist()) == ((0.0, 31.0), [32.0])
 
 
 def test_no_jobs():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.policy import Grant
+from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
@@ -71,6 +71,22 @@ def test_run_time_is_that_on_the_gpus_asked_for():
     run = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, jobs.size_s)).wait(5.0)
     told = run.law.service(run, run.jobs[0])
     assert (told.done, told.run_s, told.held_s) == (15.0, 3.75, 5.0)
+
+
+def test_on_too_few_gpus_a_job_gets_nowhere():
+    """30 s of work, of which one GPU does none and two do two seconds a second."""
+
+    class Growing:
+        name = "growing"
+
+        def decide(self, view):
+            gpus = 1.0 if view.now_s < 5.0 else 2.0
+            return Decision({0: Grant(gpus, (Cell(0, ANYWHERE, gpus),))}, wake_s=max(5.0, view.now_s + 1.0))
+
+    jobs = jobs_of([(0.0, 30.0, 2)])
+    jobs.speedup[:, :, 1] = 0.0
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0])))
+    assert replay(workload, Growing(), law=Speedup(jobs, jobs.size_s)).end_s.tolist() == [20.0]
 
 
 @pytest.mark.parametrize(
