@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import exp, inf, log
 from typing import Any, Protocol
 
@@ -97,14 +98,9 @@ class SizeTable:
 
     def least_variation(self, queues: int = MOST_QUEUES) -> float:
         """The smallest T, of `VARIATIONS` down to a millionth of C^2_max, from which on there are at most `queues`."""
-        tried = self.variation * np.geomspace(1.0, SMALLEST_SHARE, VARIATIONS)
-        least = float(tried[0])
-        for one in tried:
-            # The number of queues grows as T falls, so the first one beyond ends the search.
-            if len(self.thresholds(float(one))) > queues:
-                break
-            least = float(one)
-        return least
+        tried: list[float] = (self.variation * np.geomspace(1.0, SMALLEST_SHARE, VARIATIONS)).tolist()
+        # The number of queues grows as T falls, so the first one beyond ends the search.
+        return min(takewhile(lambda one: len(self.thresholds(one)) <= queues, tried))
 
     def _from(self, begin: int) -> Floats:
         """C^2 of the sizes from one on, by the last of them, (n_values - begin,)."""

@@ -43,6 +43,11 @@ REFUSED = {
 }
 
 
+def test_settings_do_not_change():
+    with pytest.raises(ValidationError, match="frozen"):
+        types.Settings().name = "another"
+
+
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_is_taken_and_what_is_refused(name):
     reader = TypeAdapter(getattr(types, name))
