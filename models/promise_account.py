@@ -62,10 +62,11 @@ def judged(made: Sequence[Promise], outcomes: Outcomes, as_of_s: float, by: str 
     real = promised(made)
     told = real if by == "version" else [one for one in real if not one.version.endswith(ALONE)]
     known = [one for one in told if one.at_s <= as_of_s and one.event in outcomes]
+    imagined = sum(one.what_if for one in made)
     return {
         "as_of": iso(as_of_s) if known else None,
-        "promises": len(made),
-        "what_if": sum(one.what_if for one in made),
+        "promises": len(told) + imagined,
+        "what_if": imagined,
         "without_outcome": len(told) - len(known),
         "by": by,
         "groups": counts(known, outcomes, as_of_s, GROUPS[by] if by else lambda one: ALL),

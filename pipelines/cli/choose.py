@@ -153,6 +153,7 @@ def _write_page(
         ("pools", f"{len(place.pools)} with {number(place.gpus)} GPUs in all"),
         ("quotas", place.origin),
         ("jobs that may be slowed", f"{result['slowed_pct']:g} %"),
+        *(("note", note) for note in done.notes),
     ]
     named = {"--pools": asked["pools"], "--cluster": asked["cluster"], "--gpus": asked["gpus"]}
     where = [f"--trace {trace_path}", *(f"{option} {value}" for option, value in named.items() if value)]

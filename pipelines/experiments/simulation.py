@@ -328,7 +328,9 @@ def _in_words(key: str, value: object) -> str:
     unit_s = next((unit_s for end, unit_s in UNITS_S.items() if key.endswith(end)), 0.0)
     if not isinstance(value, int | float) or abs(value) * unit_s < LONG_S:
         return ""
-    return f" ({duration(value * unit_s)})"
+    words = duration(value * unit_s)
+    # Minutes that stay minutes say nothing new.
+    return "" if key.endswith(f"_{words.split()[-1]}") else f" ({words})"
 
 
 def fidelity_told(log: RunLog, *, warmup_until_s: float | None = None, by_s: float = math.inf) -> dict[str, Any]:

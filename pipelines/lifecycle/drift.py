@@ -113,7 +113,8 @@ class _Watch:
             made = of_all.between(*week)
             mine = self.known(made)
             early[name] = _estimated(made, mine)
-            cost |= {what: cost.get(what, 0.0) + amount for what, amount in mine.cost().items()}
+            # The mean over horizons: for whichever it is kept, a GPU is kept once.
+            cost |= {what: cost.get(what, 0.0) + amount / len(rows) for what, amount in mine.cost().items()}
             # Pools of few rows have figures of None, not errors.
             by_pool = {pool: mine.of(mine.pool == pool).figures() for pool in self.pools}
             blocks[name] = {**mine.figures(), "by_pool": by_pool}

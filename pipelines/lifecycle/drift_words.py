@@ -30,7 +30,7 @@ COSTS = {
     "gpu_hours_held_in_vain": "GPU-hours held for nobody",
     "gpu_hours_kept_too_long": "GPU-hours that jobs ran on after the time told",
 }
-"""What mistakes cost; of windows that overlap each counts for its step."""
+"""What mistakes cost; of windows that overlap each counts for its step, and of horizons their mean."""
 PASSED = "off until the week before, no longer beyond doubt"
 UNHARMED = "inputs moved, forecasts hold"
 

@@ -143,6 +143,9 @@ def test_nothing_is_said_where_nothing_ended_yet(registry):
         assert told["start"] is None
         assert "no job has ended yet" in told["why"]
         assert any("no job has ended yet" in line for line in told["degraded"])
+        # It ends: what was said of futures until then is nothing to it.
+        site.post(("end", "runs", NOW_S - 5.0, {}))
+        assert "no job has ended yet" not in site.ask("/v1/jobs/runs/eta?format=text")[1].decode()
 
 
 def test_a_job_that_is_not_submitted_before_futures_were_played(registry):

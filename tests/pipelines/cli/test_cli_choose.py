@@ -92,7 +92,7 @@ def test_the_page_recommends_what_the_line_does(shell, words, tmp_path):
     found = shell.json(*words, *asked)
     text = page.read_text(encoding="utf-8")
     verb = f"Run {found['choice']['policy']}" if found["switch"] else f"Stay with {found['now']}"
-    for told in (verb, "Gain against risk", "Europe/Berlin", "Policies that cannot run here"):
+    for told in (verb, "Gain against risk", "Europe/Berlin", "Policies that cannot run here", "quotas: pools file"):
         assert told in text, told
 
 

@@ -91,6 +91,8 @@ def test_promises_are_judged_by_what_simulate_wrote(shell, queue, ask):
     for at in range(3000, 9000, 1500):
         ask("--at", str(at))
     made = kept(shell)
+    # Asked again, it is no other promise.
+    ask("--at", "3000")
     assert {one.kind for one in made} == {"start", "end"}
     shell.works("simulate", *queue[:-2], "--baseline", "none", "--out", "ran.csv")
     told = shell.json("promises", "--trace", "ran.csv")

@@ -39,11 +39,13 @@ def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
 
 
 def test_people_read_long_times_in_hours_and_days():
-    told = {"mean_jct_s": 22446.0, "mean_wait_s": 30.0, "slowdown_total_min": 4320.0, "utilization": 9e3, "seed": 700}
+    told = {"mean_jct_s": 22446.0, "mean_wait_s": 30.0, "slowdown_total_min": 4320.0, "slowdown_max_min": 71.2}
+    told |= {"utilization": 9e3, "seed": 700}
     assert figures_table(told).splitlines() == [
         "mean_jct_s             22,446 (6.24 h)",
         "mean_wait_s            30",
         "slowdown_total_min     4,320 (3.00 d)",
+        "slowdown_max_min       71.2",
         "utilization            9,000",
         "seed                   700",
     ]

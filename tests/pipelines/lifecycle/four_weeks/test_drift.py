@@ -126,6 +126,12 @@ def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
     assert told["verdict"] == told["weeks"][-1]["verdict"] == FINE
     assert told["advice"]["command"] is None
     assert told["advice"]["cost"]
+    if predictor == "new-load":
+        # What was estimated above what came, less the reverse, on average over the horizons.
+        cost, blocks = told["weeks"][0]["cost"], told["weeks"][0]["blocks"].values()
+        above = [one["n"] * one["mean_load"] * (one["over"] - 1.0) * 300.0 / 3600.0 for one in blocks]
+        assert len(above) > 1
+        assert cost["gpu_hours_held_in_vain"] - cost["gpu_hours_lent_wrongly"] == pytest.approx(sum(above) / len(above))
     page = Path("drift/report.html").read_text()
     assert f"Drift of {predictor} version 1" in page
     assert json.loads(Path("drift/drift.json").read_text()) == told
