@@ -51,7 +51,6 @@ from jobcast.pipelines.surface_inputs import (
     Settings,
     Traced,
     Version,
-    check_number,
     cluster_meant,
     home_of,
     instants,
@@ -59,6 +58,7 @@ from jobcast.pipelines.surface_inputs import (
     learns_from_jobs,
     made,
     named,
+    number,
     reference_of,
     scores,
     seconds,
@@ -319,7 +319,7 @@ def simulate(
         **request,
     }
     wanted = made(SimulateRequest, "simulate", result)
-    check_number("limit", limit)
+    limit = number("limit", limit)
     # As the command: what needs no trace comes first.
     check_law(law, given, None)
     check_request(wanted, None)

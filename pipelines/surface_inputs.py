@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
-from numbers import Real
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from jobcast.domain.errors import ConfigError
@@ -71,8 +72,8 @@ def named(cluster: Place) -> dict[str, Path | int | None]:
     ({'pools': PosixPath('quotas.csv')}, {'gpus': 8}, {})
     """
     # Before text: a number of GPUs is the shortest cluster.
-    if isinstance(cluster, int):
-        return {"gpus": cluster}
+    if isinstance(cluster, Integral):
+        return {"gpus": int(cluster)}
     if isinstance(cluster, str | PathLike):
         path = Path(cluster)
         return {"cluster" if path.suffix.lower() in (".yaml", ".yml") else "pools": path}
@@ -159,39 +160,44 @@ def several(names: str | Sequence[str]) -> tuple[str, ...]:
 def made(kind: type[T], who: str, figures: Mapping[str, Any]) -> T:
     """A dataclass of keywords. Raises ConfigError for one that it does not have, or a number that cannot be."""
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    for name, value in figures.items():
+    for name in figures:
         if name not in known:
             raise ConfigError(f"{who}: there is no {name!r}; choose from {', '.join(known)}")
-        check_number(name, value)
-    return kind(**figures)
+    return kind(**{name: number(name, value) for name, value in figures.items()})
 
 
-def check_number(name: str, value: Any) -> None:
-    """Refuse a number that cannot be, by its keyword; None stands for a default. Raises ConfigError.
+def number(name: str, value: Any) -> Any:
+    """A number by its keyword, whole ones as Python's; None stands for a default. Raises ConfigError if it cannot be.
 
-    >>> check_number("limit", 0)
+    >>> number("limit", 30.0)
+    30
+    >>> number("limit", 0)
     Traceback (most recent call last):
     jobcast.domain.errors.ConfigError: limit: must be a whole number of at least 1, got 0
     """
     if value is None or (name not in SHARES and name not in LEAST):
-        return
+        return value
     # True is a number to Python.
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    real = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if name in SHARES:
-        if not number or not 0.0 < value < 1.0:
+        if not real or not 0.0 < value < 1.0:
             raise ConfigError(f"{name}: must lie between 0 and 1, got {value!r}")
-        return
+        return float(value)
     # 1.0 is as whole as 1.
     least, whole = LEAST[name], "number" if name in PARTS else "whole number"
-    if not number or value < least or (name not in PARTS and value != int(value)):
+    if not real or value < least or (name not in PARTS and value != int(value)):
         raise ConfigError(f"{name}: must be a {whole} of at least {least:g}, got {value!r}")
+    return float(value) if name in PARTS else int(value)
 
 
 def untrained(predictor: str, algorithm: str | None, figures: Mapping[str, Any]) -> Life[Any]:
     """A predictor to be trained. Raises ConfigError for settings that cannot be."""
     settings = made(TrainSettings, f"train {predictor}", figures)
-    horizons = list(settings.horizons_min)
-    if not horizons or horizons != sorted({*horizons}) or horizons[0] <= 0:
+    # Numpy's numbers as Python's, which metadata can hold.
+    horizons = np.atleast_1d(np.asarray(settings.horizons_min)).tolist()
+    settings = replace(settings, horizons_min=tuple(horizons))
+    real = all(isinstance(one, Real) for one in horizons)
+    if not horizons or not real or horizons != sorted({*horizons}) or horizons[0] <= 0:
         raise ConfigError(f"horizons_min: minutes above 0, ascending, are needed, got {horizons}")
     one = find_predictor(predictor, algorithm, settings)
     one.check_tune()

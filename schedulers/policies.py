@@ -93,7 +93,7 @@ class RoundMechanism(Settings):
     """How rounds are carried out."""
 
     round_s: Seconds = setting(120.0, "length of a round; Shockwave, section 6.1")
-    restart_s: Delay = setting(20.0, "what a start after an absence costs")
+    restart_s: Delay = setting(20.0, "what each start after an absence costs, the first too")
     mechanism: Literal["rounds", "gavel"] = setting("rounds", "the engine's, or Gavel's as published")
     solve: Literal["before", "beside"] = setting("before", "plan before a round, or beside the one before")
 

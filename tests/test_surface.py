@@ -201,6 +201,18 @@ def test_a_run_in_python_writes_the_segments_that_a_setting_asks_for(tmp_path):
     assert set(written["job_id"]) == set(run.jobs["job_id"])
 
 
+def test_numbers_of_numpy_and_whole_ones_with_a_point_are_numbers(traced, tmp_path):
+    trace, _ = traced
+    told = jc.simulate(trace, "fcfs", np.int64(64), limit=30.0, seed=np.int64(3)).result
+    plain = jc.simulate(trace, "fcfs", 64, limit=30, seed=3).result
+    assert json.dumps(told["configuration"]) == json.dumps(plain["configuration"])
+    assert (told["mean_jct_s"], repr(told["seed"])) == (plain["mean_jct_s"], "3")
+    version = jc.train(
+        "new-load", trace, until=UNTIL, algorithm="sliding-max", horizons_min=np.array([5, 60]), home=tmp_path
+    )
+    assert jc.load(version, home=tmp_path).horizons_min_ == (5, 60)
+
+
 def test_any_command_takes_what_is_in_memory_and_tells_its_json(traced, capsys):
     trace, pools = traced
     told = jc.command("choose", trace=trace, pools=pools, policies="mmfs", windows=2, until="2024-01-06")
@@ -290,6 +302,9 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
         (lambda trace, home: jc.backtest(trace, ["fcfs"], forecasts=["stars"], home=home), "stars"),
         (lambda trace, home: jc.backtest(trace, "fcfs", windows=0, home=home), "windows: .*at least 1"),
         (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),
+        (lambda trace, home: jc.train("new-load", trace, horizons_min="5,60", home=home), "horizons_min: minutes"),
+        (lambda trace, home: jc.train("new-load", trace, horizons_min=["a", 60], home=home), "horizons_min: minutes"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", limit=3.5), "limit: must be a whole number"),
     ],
 )
 def test_mistakes_are_told_as_the_users(call, words, home, traced):

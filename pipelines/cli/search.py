@@ -97,10 +97,13 @@ def apply_pick(front_path: Path, pick: int, out: Path | None) -> None:
     from jobcast.pipelines.report.files import to_json, write_text
 
     options.check_places(None, (front_path,), {"--out": out})
-    result = to_json(read_front(front_path).pick(pick).config.to_json())
+    row, console = read_front(front_path).pick(pick), options.console_of()
+    if not row.pareto:
+        console.note(f"pick {pick} is not in the front's table: on the test samples another one beats it")
+    result = to_json(row.config.to_json())
     if out:
         write_text(out, result)
-        options.console_of().note(f"configuration: {out}")
+        console.note(f"configuration: {out}")
     click.echo(result, nl=False)
 
 

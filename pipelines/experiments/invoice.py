@@ -190,4 +190,9 @@ def _unclaimed(table: RunTable, jobs: pl.DataFrame) -> dict[str, Any]:
 def _total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     names = dict.fromkeys(name for row in rows for name in row if name != "pool")
     known = {name: [row[name] for row in rows if row.get(name) is not None] for name in names}
-    return {name: fsum(values) if values else None for name, values in known.items()}
+    return {name: _sum(values) if values else None for name, values in known.items()}
+
+
+def _sum(values: Sequence[float]) -> float:
+    # Jobs and GPUs are whole numbers and stay so.
+    return sum(values) if isinstance(values[0], int) else fsum(values)

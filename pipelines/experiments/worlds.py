@@ -231,18 +231,21 @@ def check_living(experiment: "Experiment", rule: PolicySpec) -> None:
     """Refuse a policy that cannot live in the experiment's world, even completed. Raises ConfigError that says why."""
     check_beginning(experiment, rule)
     law, world = experiment.law, experiment.world
-    if law is None:
-        return
-    if not lives(rule, law):
+    if law is not None and not lives(rule, law):
         who = KINDS[rule.kind].title
         raise ConfigError(f"policy {rule.name}: law {law} has no place for policies {who}; leave it out, or --law")
     # These take jobs as they are.
-    if world is None or rule.kind in (POOLS, ROUNDS, kinds.TASKS):
+    if rule.kind in (POOLS, ROUNDS, kinds.TASKS):
+        return
+    if rule.preempts and "preemptible" in experiment.trace.jobs.columns:
+        stuck = experiment.scenario(rule.kind, CLUSTER).trace.jobs.filter(~pl.col("preemptible").fill_null(False))
+        if len(stuck):
+            raise ConfigError(
+                f"policy {rule.name}: stops jobs, and {len(stuck)} jobs may not be stopped, {stuck['job_id'][0]} first"
+            )
+    if world is None:
         return
     jobs = world.scenario(rule.kind, CLUSTER).workload.jobs
-    stuck = [job.job_id for job in jobs if not job.preemptible]
-    if stuck and rule.preempts:
-        raise ConfigError(f"policy {rule.name}: stops jobs, and {len(stuck)} jobs may not be stopped, {stuck[0]} first")
     rigid = [job.job_id for job in jobs if not job.min_gpus and job.gpus > 1]
     if rigid and rule.name in CONCAVE:
         raise ConfigError(

@@ -83,7 +83,13 @@ ELASTIC_POLICIES = (
         asks=(SIZES,),
     ),
     _spec(
-        *("elastic_fifo", "orders:fifo", "in order of submission, each all that it can use"), paper="", preempts=False
+        *(
+            "elastic_fifo",
+            "orders:fifo",
+            "in order of submission, each all that it can use; one whose least fits late stops later ones",
+        ),
+        paper="",
+        preempts=False,
     ),
     _spec(
         *("srsf", "orders:srsf", "the least GPUs x time left first"),

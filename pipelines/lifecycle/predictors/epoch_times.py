@@ -45,7 +45,7 @@ def training_table(result: Mapping[str, Any]) -> str:
             f"trained on {training['rows']} profiles of {', '.join(training['models'])}",
             f"batch sizes are a GPU's in {spreads['gpu']} models, the job's in {spreads['job']}",
             f"mean error of models left out, by the three points that are profiled: {by_plan}",
-            f"profile by {result['plan']}: {'; '.join(result['points'])}",
+            f"profile by {result['plan']}, which is not chosen by these errors: {'; '.join(result['points'])}",
         ]
     )
 

@@ -41,6 +41,13 @@ def test_figures_by_hand(shell, two):
     assert figures["configuration"]["predict"] is True
 
 
+def test_who_stops_jobs_is_refused_where_a_trace_forbids_it(shell, csv):
+    trace = csv("1,vc,0,100,1,0,a,false", "2,vc,10,50,1,0,a,true", header=f"{HEADER},preemptible")
+    words = ("simulate", "--trace", trace, "--gpus", "1", "--policy")
+    assert "policy srsf: stops jobs, and 1 jobs may not be stopped, 1 first" in shell.refuses(*words, "srsf")
+    assert shell.json(*words, "elastic_fifo")["preemptions"] == 0
+
+
 def test_tables_of_speedups_and_configurations(shell, csv, tmp_path):
     """Two GPUs serve as 1.5: 100 s of work take 100 / 1.5 s alone, 100 s where the efficiency must be at least 0.8."""
     trace = csv("1,vc,0,100,2,0,a", "2,vc,0,100,2,0,a", header=HEADER)

@@ -55,6 +55,8 @@ def test_accounts_by_hand(tmp_path: Path) -> None:
     )
     assert {name: row["used_gpu_h"] for name, row in users.items()} == pytest.approx({"x": 12, "y": 4, "z": 3, "w": 1})
     assert (users["y"]["saved_min"], users["z"]["lost_min"]) == pytest.approx((180.0, 60.0))
+    # Whole numbers add up to whole ones.
+    assert (repr(result["total"]["jobs"]), repr(result["total"]["gpus"])) == ("4", "10")
     assert result["loans"] == [
         {"lender": "b", "borrower": "a", "gpu_h": pytest.approx(3.2)},
         {"lender": "c", "borrower": "a", "gpu_h": pytest.approx(0.8)},

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import click
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli.main import cli
 from jobcast.pipelines.experiments.search.evaluation import journal_beside
-from jobcast.pipelines.experiments.search.front import read_front
+from jobcast.pipelines.experiments.search.front import read_front, write_front
 from jobcast.schedulers.elastic.config import read_config
 
 pytestmark = pytest.mark.skipif(
@@ -107,6 +108,15 @@ def test_a_check_in_place_keeps_the_old_front_and_goes_on(ask, front, trace, tmp
     assert again["front"]["rows"] == told["front"]["rows"]
     assert read_front(own).rows == found.rows
     assert json.loads(ask("check", own, "--trace", newer, "--json", "-"))["started"] is False
+
+
+@pytest.mark.parametrize("beaten", [False, True])
+def test_a_pick_that_another_beats_is_told(front, tmp_path, capsys, beaten):
+    found = read_front(front)
+    rows = tuple(replace(row, pareto=not beaten) for row in found.rows)
+    write_front(replace(found, rows=rows), tmp_path / "own.parquet")
+    cli.main(["search", "apply", str(tmp_path / "own.parquet"), "--pick", "0"], "jobcast", standalone_mode=False)
+    assert ("pick 0 is not in the front's table" in capsys.readouterr().err) == beaten
 
 
 @pytest.mark.parametrize("pick", [-1, 999])
