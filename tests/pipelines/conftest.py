@@ -121,6 +121,16 @@ class Shell:
         return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None for path in found}
 
 
+def typed(*words: object, home: Path | None = None) -> None:
+    """Type a command that must end well, in fixtures that outlive a test; `home` is its registry's."""
+    with pytest.MonkeyPatch.context() as patch:
+        if home is not None:
+            patch.setenv("JOBCAST_HOME", str(home))
+        with pytest.raises(SystemExit) as left:
+            main(["--quiet", *map(str, words)])
+    assert left.value.code == 0
+
+
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """A finished `jobcast run` on a week of three pools, too short to pass the gate; promoted by hand all the same.
@@ -153,22 +163,29 @@ def _make(made: Run) -> None:
     write_trace(trace, made.trace)
     write_pools(pools, made.pools)
     made.params.write_text(yaml.safe_dump(PARAMS))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JOBCAST_HOME", str(made.home))
-        with pytest.raises(SystemExit) as left:
-            main(["--quiet", "run", *made.words, "--out", str(made.out)])
-    assert left.value.code == 0
+    typed("run", *made.words, "--out", made.out, home=made.home)
     for name in PREDICTORS:
         open_registry(made.home).promote(name, 1)
 
 
 @pytest.fixture
-def shell(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+def untrained() -> None:
+    """For `usefixtures`: `shell` has an empty registry of its own, and no run is made for it."""
+
+
+@pytest.fixture
+def shell(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Shell:
     """A command line in an empty folder, with the finished run's registry (for reading alone)."""
+    home = tmp_path / "home" if "untrained" in request.fixturenames else request.getfixturevalue("run").home
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path)
-    return Shell(run.home, tmp_path, monkeypatch, capsys)
+    return Shell(home, tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -2,20 +2,14 @@
 
 import json
 import zipfile
-from types import SimpleNamespace
 
 import pytest
 
 from jobcast.pipelines.cli.options import asked_words
 from jobcast.pipelines.lifecycle.bundles import MANIFEST, agrees, compared
 
+pytestmark = pytest.mark.usefixtures("untrained")
 ROWS = [f"{at:03},{'pq'[at % 2]},{100 * at},{60 + at % 9 * 40},{1 + at % 2}" for at in range(60)]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """No finished run: the registry is empty."""
-    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture

@@ -15,11 +15,7 @@ from jobcast.simulator.forecast_sources import Conservative
 from jobcast.simulator.workload import Workload
 from jobcast.traces.readers import read_trace
 
-
-@pytest.fixture
-def shell(shell, tmp_path):
-    shell.home = tmp_path / "home"
-    return shell
+pytestmark = pytest.mark.usefixtures("untrained")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+pytestmark = pytest.mark.usefixtures("untrained")
 LIMITED = "job_id,pool,submit_time,duration,gpus,time_limit_s,start_time,account"
 ROWS = ("a,p,0,100,3,100,0,lab", "b,p,1,50,4,60,100,lab", "c,p,2,98,1,98,2,guests", "d,p,3,98,1,98,200,new")
 CLUSTER = "nodes: [{count: 1, gpus: 4}]\npools: {p: 4}\n"
@@ -134,7 +135,7 @@ def test_wrong_input(shell, trace, tmp_path, words, text, line):
     assert line in shell.refuses("simulate", "--trace", trace, "--cluster", place, "--policy", "easy", *words)
 
 
-def test_what_if_and_completions_tell_the_fidelity_by_then(shell, trace, store):
+def test_what_if_and_completions_tell_the_fidelity_by_then(shell, trace):
     words = ("--trace", trace, "--gpus", "4", "--policy", "easy", "--forecasts", "oracle")
     shell.works("simulate", *words, "--baseline", "none", "--out", "log.csv")
     asked = ("explain", "--out", "log.csv", "--job", "d", "--what-if", "gpus=1")

@@ -1,5 +1,8 @@
 """`jobcast choose` and `jobcast worth` from the command line: what they tell, and what they refuse."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 
@@ -48,7 +51,9 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
 
 def test_worth_of_forecasts(shell, trial):
     words = ("worth", *trial, "--seeds", 1)
-    found = shell.json(*words, "--policies", "ssf", "--price", "2")["policies"]["ssf"]
+    shown = shell.works(*words, "--policies", "ssf", "--price", "2", "--json", "figures.json").out
+    assert "EUR" in shown
+    found = json.loads(Path("figures.json").read_text())["policies"]["ssf"]
     assert [one["part"] for one in found["parts"]] == ["durations"]
     only = found["parts"][0]
     figure = "saved_gpu_h_week"

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
 TABLE = "model,gpus,speedup"
 HEAD_TO_TAIL = ("1,vc,0,100,1,0,a", "2,vc,10,50,1,0,a")
@@ -100,7 +101,7 @@ def test_mistakes_in_changes(shell, two, short_first, rows, told):
     assert told in shell.refuses(*two, "--policy", "pcs", "--set", f"configs={configs}")
 
 
-def test_a_worst_case_is_told_or_why_there_is_none(shell, two, short_first, store):
+def test_a_worst_case_is_told_or_why_there_is_none(shell, two, short_first):
     """A tenth of the only GPU is sure for the long job: 1,000 s; of whole GPUs none is, and the table leaves it out."""
     words = (*two, "--policy", "pcs", "--set", f"config={short_first}", "--predict", "--out", "done.csv")
     shell.json(*words)

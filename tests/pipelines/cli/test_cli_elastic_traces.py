@@ -6,6 +6,7 @@ import pytest
 
 from jobcast.traces.speedups import read_speedups
 
+pytestmark = pytest.mark.usefixtures("untrained")
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time"
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("untrained")
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second\n" + "".join(
     f"v100,LM,{size},{gpus},{40 * gpus / size + 20}\n" for size in (5, 10, 20, 40, 80) for gpus in (1, 2, 4, 8)
 )

@@ -106,13 +106,11 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--at", "10010", "--job", "7"), "job 7: has finished at"),
         (
             ("--at", "10010", "--job", "100", "--size-s", "2"),
             "--size-s: job 100 is in the trace with what it asked for",
         ),
         (("--at", "10010", "--job", "new", "--ask-gpus", "1,2"), "for one amount of work alone; add --size-s SECONDS"),
-        (("--at", "10010", "--job", "new", "--plot", "p.pdf"), "--plot p.pdf: end the name in .svg, .html or .png"),
         (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),
         (("--at", "50", "--job", "0"), "sizes are forecast from finished jobs, of which there are none"),
     ],

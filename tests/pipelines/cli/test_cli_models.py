@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import jobcast
@@ -21,7 +22,8 @@ def champion(shell, name="new-load"):
 
 
 def test_training_tells_what_was_registered(shell, run, store, train):
-    told = shell.json(*train, "--seed", 4, "--horizons", "5,60", "--coverage", 0.9)
+    set_up = ("--horizons", "5,60", "--coverage", 0.9)
+    told = shell.json(*train, "--seed", 4, *set_up)
     assert set(told) == {
         "predictor", "version", "aliases", "run_id", "algorithm", "seed", "training", "validation", "inputs", "notes",
         "home", "jobcast", "new", "command",
@@ -35,6 +37,12 @@ def test_training_tells_what_was_registered(shell, run, store, train):
     assert told["inputs"]["trace"]["path"] == str(run.trace)
     assert shell.json("models", "show", "new-load:2")["run_id"] == told["run_id"]
     assert champion(shell) == 1
+    # A trace that ends where training ends gives the same model: nothing at or after that instant is read.
+    until = pl.lit(run.trained_until).str.to_datetime(time_zone="UTC")
+    pl.read_parquet(run.trace).filter(pl.col("submit_time") < until).write_parquet("early.parquet")
+    early = shell.json("train", "new-load", "--trace", "early.parquet", *train[4:], *set_up, "--seed", 9)
+    assert told["inputs"]["trace"]["sha256"] != early["inputs"]["trace"]["sha256"]
+    assert (early["version"], early["new"]) == (2, False)
 
 
 def test_the_first_version_of_a_name_is_champion_and_challenger(shell, tmp_path, train):
@@ -44,28 +52,13 @@ def test_the_first_version_of_a_name_is_champion_and_challenger(shell, tmp_path,
     assert told["gated"] is False
 
 
-@pytest.mark.parametrize("predictor", ["will-jobs-arrive", "job-duration"])
-def test_every_predictor_is_trained_and_the_same_data_give_the_same_model(shell, run, store, predictor):
-    words = ("train", predictor, "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
-    short = ("--horizons", "60")
-    if predictor == "will-jobs-arrive":
-        short = (*short, "--from", "2024-01-03T12:00:00Z")
-    first = shell.json(*words, *short)
-    assert "the same model was registered before" in shell.works(*words, *short, "--json", "again.json").out
+def test_the_same_data_give_the_same_model(shell, run, store):
+    words = ("train", "job-duration", "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
+    first = shell.json(*words, "--horizons", "60")
+    told = shell.works(*words, "--horizons", "60", "--json", "again.json").out
+    assert "the same model was registered before" in told
     second = json.loads(Path("again.json").read_text())
     assert [(told["version"], told["new"]) for told in (first, second)] == [(2, True), (2, False)]
-
-
-def test_nothing_at_or_after_until_is_read(shell, run, store, train):
-    """A trace that ends where training ends gives the same model."""
-    import polars as pl
-
-    until = pl.lit(run.trained_until).str.to_datetime(time_zone="UTC")
-    pl.read_parquet(run.trace).filter(pl.col("submit_time") < until).write_parquet("early.parquet")
-    whole = shell.json(*train)
-    early = shell.json("train", "new-load", "--trace", "early.parquet", *train[4:], "--seed", 9)
-    assert whole["inputs"]["trace"]["sha256"] != early["inputs"]["trace"]["sha256"]
-    assert (early["version"], early["new"]) == (whole["version"], False)
 
 
 def test_the_list_has_a_row_a_version(shell, run):
@@ -93,11 +86,8 @@ def test_a_version_is_shown_with_parameters_and_metrics(shell):
 
 def test_promotion_and_rollback(shell, store, train):
     shell.works(*train, "--coverage", 0.9)
-    shell.works(*train, "--coverage", 0.7)
-    assert shell.works("models", "promote", "new-load:2").out == "new-load: champion is version 2\n"
-    assert shell.works("models", "promote", "new-load:3").out == "new-load: champion is version 3\n"
-    assert shell.works("models", "promote", "new-load:3").out == "new-load: champion is version 3\n"
-    assert shell.works("models", "rollback", "new-load").out == "new-load: champion is version 2 again\n"
+    for _ in range(2):
+        assert shell.works("models", "promote", "new-load:2").out == "new-load: champion is version 2\n"
     assert shell.works("models", "rollback", "new-load").out == "new-load: champion is version 1 again\n"
     assert "no earlier champion to go back to" in shell.refuses("models", "rollback", "new-load")
     assert champion(shell) == 1

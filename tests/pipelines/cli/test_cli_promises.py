@@ -1,7 +1,6 @@
 """`jobcast promises` and the answers of `predict jct` that it judges: whole queues, other widths, the ledger."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,19 +11,8 @@ from jobcast.models.promise_ledger import PromiseLedger
 from jobcast.pipelines.experiments.elastic.completion_prediction import Answer, combined
 from tests.enriching import enriched_once
 
+pytestmark = pytest.mark.usefixtures("untrained")
 ROWS = [f"{at:03},{'pq'[at % 2]},{100 * at},{60 + at % 9 * 40},{1 + at % 2}" for at in range(120)]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """No finished run: the registry is empty."""
-    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture
-def shell(shell, tmp_path):
-    shell.home = tmp_path / "home"
-    return shell
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import csv as reader
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation"
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
 # Steps a second that make an epoch of LM's 59,675 samples 60 s long at batch size 10, and 40 s at 20.

@@ -2,20 +2,14 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
 
+pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "job_id,pool,submit_time,duration,gpus,user"
-
-
-@pytest.fixture
-def run(tmp_path):
-    """No model is asked: an empty home will do."""
-    return SimpleNamespace(home=tmp_path / "home")
 
 
 @pytest.fixture
@@ -59,16 +53,3 @@ def test_audit_and_help(shell, plain):
     assert told["membership"]["weeks"]["units"] == 4
     for kind in ("anonymise", "twin"):
         assert f"jobcast trace {kind} jobs.parquet" in shell.works("trace", kind, "--help").out
-
-
-def test_mistakes_are_one_line(shell, plain):
-    assert shell.refuses("trace", "anonymise", plain, "--out", "a.csv", "--k", 1).startswith(
-        "k must be 2 or more, got 1"
-    )
-    assert "weeks must be 1" in shell.refuses("trace", "twin", plain, "--out", "a.csv", "--weeks", 0)
-    assert "suffix" in shell.refuses("trace", "twin", plain, "--out", "a.txt")
-    Path("empty.csv").write_text(f"{HEADER}\n")
-    for kind in ("anonymise", "twin"):
-        shell.refuses("trace", kind, "empty.csv", "--out", "a.csv")
-    Path("open.csv").write_text(f"{HEADER}\nj,a,0,,1,u\n")
-    assert "no job has a duration" in shell.refuses("trace", "twin", "open.csv", "--out", "a.csv")

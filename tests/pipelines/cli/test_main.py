@@ -15,6 +15,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.pipelines.cli import main as command_line
 from jobcast.pipelines.cli.main import COMMANDS, cli, main
 
+pytestmark = pytest.mark.usefixtures("untrained")
 HEAVY = ("mlflow", "polars", "sklearn", "lightgbm", "xgboost", "pandas", "numba", "matplotlib", "scipy")
 """What no help needs; settings of policies are models of pydantic, from which help is made."""
 

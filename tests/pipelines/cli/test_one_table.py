@@ -8,6 +8,7 @@ import pytest
 from jobcast.schedulers.registry import POLICIES, find_policy
 from tests.enriching import enriched_once
 
+pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{600 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(14)]
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n"

@@ -1,20 +1,13 @@
 """Completions forecast by copies of the run: at submission, at an instant, and had a job asked for something else."""
 
-from types import SimpleNamespace
-
 import polars as pl
 import pytest
 
 from jobcast.simulator.forecast_sources import bin_durations_s
 
+pytestmark = pytest.mark.usefixtures("untrained")
 QUEUE = ("a,p,0,100,1", "b,p,10,50,1", "c,p,20,30,1", "d,q,25,40,1")
 """One GPU a pool; under ssf the short job c overtakes b, which b's forecast does not know."""
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """No finished run: the registry is empty."""
-    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture
@@ -72,7 +65,6 @@ def test_predict_jct_of_a_new_job_at_several_widths(shell, csv):
     [
         (("--job", "z"), "holds no job 'z'"),
         (("--job", "d", "--at", "20"), "job d: is not submitted by 1970-01-01T00:00:20Z; ask later"),
-        (("--job", "a", "--at", "120"), "job a: has finished at 1970-01-01T00:01:40Z under fcfs"),
         (("--job", "a", "--pool", "q"), "--pool: job a is in the trace with what it asked for; pass --job new"),
         (("--job", "new", "--pool", "z", "--size-s", "5"), "--pool z: no job of the trace is of it; known are p, q"),
         (("--job", "new"), "--job new: its work is not known; add --size-s SECONDS"),
@@ -121,27 +113,15 @@ def test_what_if_a_job_had_asked_for_something_else(shell, queue):
     ]
     assert "pool=q (1 GPU, pool q): would start 1970-01-01T00:00:20Z" in shell.works(*asked, "--what-if", "pool=q").out
     assert "what_if" not in shell.json(*asked)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ("cores=2", "--what-if cores=2: write gpus=N, pool=NAME, or both between commas"),
-        ("gpus=0", "--what-if gpus=0: write gpus=N"),
-        ("pool=z", "--what-if pool=z: there is no such pool; known are p, q"),
-    ],
-)
-def test_changes_that_make_no_sense(shell, queue, change, told):
-    shell.works("simulate", *queue, "--policy", "fcfs", "--forecasts", "oracle", "--out", "log.csv")
-    assert told in shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", change)
-
-
-def test_a_trace_that_changed_is_refused(shell, queue):
-    shell.works("simulate", *queue, "--policy", "fcfs", "--forecasts", "oracle", "--out", "log.csv")
+    for change, line in {
+        "cores=2": "write gpus=N, pool=NAME, or both between commas",
+        "gpus=0": "write gpus=N",
+        "pool=z": "there is no such pool; known are p, q",
+    }.items():
+        assert f"--what-if {change}: {line}" in shell.refuses(*asked, "--what-if", change)
     with open("jobs.csv", "a", encoding="utf-8") as file:
         file.write("e,p,30,5,1\n")
-    line = shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", "pool=q")
-    assert "has changed since; simulate again" in line
+    assert "has changed since; simulate again" in shell.refuses(*asked, "--what-if", "pool=q")
 
 
 def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):

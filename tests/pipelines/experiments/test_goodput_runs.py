@@ -28,6 +28,7 @@ from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
 from tests.scenarios import pool_scenario
 
+pytestmark = pytest.mark.usefixtures("untrained")
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
 CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
 PHASES = (Phase(1000.0, (10.0, 20.0), (10, 20)),)

@@ -2,7 +2,6 @@
 
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -23,14 +22,9 @@ from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.simulator.history import RunHistory
 from jobcast.traces.table import Trace
 
+pytestmark = pytest.mark.usefixtures("untrained")
 EPOCH_S = 1.7e9
 HEADER = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
-
-
-@pytest.fixture(scope="module", name="run")
-def run_without_models(tmp_path_factory):
-    """No finished run: the registry is empty."""
-    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
 
 
 def trace_of(rows, **columns):

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "job_id,pool,submit_time,duration,gpus,model,batch_size,steps,adaptation"
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
 COURSE = "job_id,epoch,batch_size"

@@ -19,7 +19,7 @@ from jobcast.pipelines.experiments.worlds import LAWS, lives
 from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
-from tests.pipelines.stages.test_enriched import typed
+from tests.pipelines.conftest import typed
 
 pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:

@@ -75,20 +75,15 @@ def test_lives_are_there_without_what_trains_schedulers():
     subprocess.run([sys.executable, "-c", hidden + asked], check=True)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("evaluate",), ("drift",), ("predict", "--at", "2024-01-06")],
-    ids=lambda words: words[0],
-)
-def test_every_command_refuses_a_predictor_that_it_does_not_know(shell, run, words):
-    command, *more = words
-    line = shell.refuses(command, "no-such", "--trace", run.trace, *more)
-    assert line.startswith(f"'no-such' is no predictor of `jobcast {command}`; choose from will-jobs-arrive, new-load,")
-
-
-def test_promotion_compares_predictors_alone(shell, run):
-    line = shell.refuses("models", "promote", "no-such:1", "--trace", run.trace)
-    assert line.startswith("'no-such' is no predictor of `jobcast models promote --trace`; choose from")
+def test_every_command_refuses_a_predictor_that_it_does_not_know(shell, run):
+    for command, words in {
+        "evaluate": ("evaluate", "no-such"),
+        "drift": ("drift", "no-such"),
+        "predict": ("predict", "no-such", "--at", "2024-01-06"),
+        "models promote --trace": ("models", "promote", "no-such:1"),
+    }.items():
+        line = shell.refuses(*words, "--trace", run.trace)
+        assert line.startswith(f"'no-such' is no predictor of `jobcast {command}`; choose from will-jobs-arrive, ")
 
 
 def test_a_rule_has_nothing_to_tune(shell, run):

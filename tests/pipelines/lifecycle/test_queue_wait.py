@@ -7,8 +7,7 @@ import pytest
 from jobcast.features.queue_state import Queue
 from jobcast.pipelines.report.figure_lines import evaluation_table
 from jobcast.traces.readers import read_trace
-from tests.pipelines.conftest import Shell
-from tests.pipelines.lifecycle.test_size_predictors import Quiet
+from tests.pipelines.conftest import Shell, typed
 from tests.queue_cases import snapshot_frame
 
 UNTIL, AT = "2021-05-15T00:00:00Z", "2021-05-20T18:00:00Z"
@@ -19,12 +18,9 @@ def trained(tmp_path_factory):
     """A home with two versions, and the converted table of 24 days."""
     root = tmp_path_factory.mktemp("waits")
     snapshot_frame(24, 30).write_parquet(root / "table.parquet")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
-        shell = Shell(root / "home", root, patch, Quiet())
-        shell.works("trace", "convert", "queue-snapshots", root / "table.parquet", "--out", root / "waits.parquet")
-        for until in (UNTIL, "2021-05-12T00:00:00Z"):
-            shell.works("train", "queue-wait", "--trace", root / "waits.parquet", "--until", until)
+    typed("trace", "convert", "queue-snapshots", root / "table.parquet", "--out", root / "waits.parquet")
+    for until in (UNTIL, "2021-05-12T00:00:00Z"):
+        typed("train", "queue-wait", "--trace", root / "waits.parquet", "--until", until, home=root / "home")
     return root
 
 

@@ -27,7 +27,7 @@ def test_every_stage_writes_its_code(tmp_path, monkeypatch):
     assert written == named - {"code.json"}
 
 
-@pytest.mark.parametrize("stage", ["prepare", "train", "backtest"])
+@pytest.mark.parametrize("stage", ["train", "backtest"])
 def test_what_a_stage_imports_is_found(stage):
     command = [sys.executable, "-c", LOADED.format(stage=stage)]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())

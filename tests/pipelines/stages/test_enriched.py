@@ -10,10 +10,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from jobcast.pipelines.cli.main import main
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.traces.readers import read_trace
+from tests.pipelines.conftest import typed
 
 APART_S = 2 * 86400
 """Between submissions: the longest job is over before the next comes; whole rounds and minutes."""
@@ -34,12 +34,6 @@ LAWS = {
     "epochs": ("edf", "--cluster", "node.yaml", *FREE),
 }
 JOBS = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8, 24, 64]), st.floats(0.5, 86400.0)), min_size=1, max_size=3)
-
-
-def typed(*words):
-    with pytest.raises(SystemExit) as left:
-        main(["--quiet", *(str(word) for word in words)])
-    assert left.value.code == 0
 
 
 def alone_s(policy, *words):

@@ -6,6 +6,7 @@ import math
 import polars as pl
 import pytest
 
+pytestmark = pytest.mark.usefixtures("untrained")
 FIGURES = (
     "makespan_s",
     "mean_jct_s",

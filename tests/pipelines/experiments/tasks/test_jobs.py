@@ -18,6 +18,7 @@ from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.readers import read_trace
 from jobcast.traces.tasks import write_tasks
 
+pytestmark = pytest.mark.usefixtures("untrained")
 DOCS = (Path(__file__).resolve().parents[4] / "docs" / "tasks.md").read_text(encoding="utf-8")
 TRACE = (
     "job_id,pool,submit_time,duration,gpus,model,epochs,deadline,weight,target_accuracy\n"

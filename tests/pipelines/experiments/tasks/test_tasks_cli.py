@@ -10,6 +10,7 @@ from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import write_tasks
 
+pytestmark = pytest.mark.usefixtures("untrained")
 SETTINGS = {"jobs": 30, "gpus": 16, "widths": "1,2,4", "epochs": "5,20", "longest_h": 6}
 PAPERS = ("deadline_ratio", "accuracy_mean", "accuracy_ratio", "bandwidth_tb")
 

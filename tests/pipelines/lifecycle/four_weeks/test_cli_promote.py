@@ -1,21 +1,34 @@
 """`jobcast models promote --trace`: the comparison, the refusal, what is recorded."""
 
 import json
+import shutil
 
 import pytest
 
 from jobcast.models.registry import open_registry
+from tests.pipelines.conftest import typed
 
 FIGURES = {"speedup_gmean", "slowed_pct", "slowdown_total_min", "mean_jct_s"}
 
 
-@pytest.fixture
-def versions(run, shell, store):
-    """new-load 2, made to fall short, and 3, trained all but like the champion."""
+@pytest.fixture(scope="module")
+def with_versions(run, tmp_path_factory):
+    """A home with new-load 2, made to fall short, and 3, trained all but like the champion."""
+    home = tmp_path_factory.mktemp("versions") / "home"
+    shutil.copytree(run.home, home)
     words = ("train", "new-load", "--trace", run.trace, "--min-jobs", 50, "--horizons", "5,60")
-    shell.works(*words, "--algorithm", "sliding-max", "--until", run.trained_until, "--coverage", 0.05)
-    shell.works(*words, "--algorithm", "sliding-max", "--until", run.trained_until, "--coverage", 0.951)
-    return store
+    for coverage in (0.05, 0.951):
+        more = ("--algorithm", "sliding-max", "--until", run.trained_until, "--coverage", coverage)
+        typed(*words, *more, home=home)
+    return home
+
+
+@pytest.fixture
+def versions(with_versions, shell, tmp_path):
+    """Its copy, which the command line reads and writes."""
+    shell.home = tmp_path / "home"
+    shutil.copytree(with_versions, shell.home)
+    return open_registry(shell.home)
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """`jobcast train --retrain`: a version a week, each scored on the week after it."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -88,13 +91,10 @@ def test_nothing_at_or_after_a_weeks_end_is_read(empty, walk, run):
     assert scores[0][1] != scores[1][1]
 
 
-def test_a_sliding_window_forgets(empty, walk):
-    told = empty.json(*walk, "--window-days", 7)
+def test_a_sliding_window_forgets_and_the_table_names_weeks_and_the_difference(empty, walk):
+    out = empty.works(*walk, "--window-days", 7, "--json", "told.json").out
+    told = json.loads(Path("told.json").read_text())
     assert [week["trained"]["from"][:10] for week in told["weeks"]] == ["2024-01-01", "2024-01-08", "2024-01-15"]
-
-
-def test_the_table_names_weeks_and_the_difference(empty, walk):
-    out = empty.works(*walk).out
     assert "2024-01-08" in out
     assert "retrained less first, mean log_loss (less is better): " in out
 

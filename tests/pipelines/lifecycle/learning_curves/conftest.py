@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobcast.pipelines.cli.main import main
+from tests.pipelines.conftest import typed
 
 HEADER = "app,batch_size,epoch,metric"
 EPOCHS = 30
@@ -52,11 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> CurveRun:
     made = CurveRun(
         write(root / "curves.csv", runs(0, (16, 32, 64))), write(root / "later.csv", runs(1, (48, 96))), root / "home"
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JOBCAST_HOME", str(made.home))
-        with pytest.raises(SystemExit) as left:
-            main(["--quiet", "train", "accuracy-curve", "--trace", str(made.curves)])
-    assert left.value.code == 0
+    typed("train", "accuracy-curve", "--trace", made.curves, home=made.home)
     return made
 
 

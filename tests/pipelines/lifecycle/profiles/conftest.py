@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobcast.pipelines.cli.main import main
+from tests.pipelines.conftest import typed
 
 SIZES, WIDTHS = (16, 64, 256), (1, 2, 4)
 
@@ -42,16 +42,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ProfileRun:
     made.throughputs.write_text(throughputs({"ResNet-18": (0.1, 0.02), "LM": (0.02, 0.01), "Transformer": (0.4, 0.1)}))
     later = root / "u.csv"
     later.write_text(throughputs({"new": (0.2, 0.05)}))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JOBCAST_HOME", str(made.home))
-        for words in (
-            ("profiles", "import", made.throughputs, "--out", made.profiles),
-            ("profiles", "import", later, "--out", made.later, "--samples", "new=1000"),
-            ("train", "epoch-time", "--trace", made.profiles),
-        ):
-            with pytest.raises(SystemExit) as left:
-                main(["--quiet", *map(str, words)])
-            assert left.value.code == 0
+    typed("profiles", "import", made.throughputs, "--out", made.profiles)
+    typed("profiles", "import", later, "--out", made.later, "--samples", "new=1000")
+    typed("train", "epoch-time", "--trace", made.profiles, home=made.home)
     head, *rows = made.later.read_text().splitlines()
     kept = [row for row in rows if row.split(",")[1:4:2] in (["16", "1"], ["64", "4"], ["256", "1"])]
     made.few.write_text("\n".join([head, *kept, ""]))

@@ -1,7 +1,5 @@
 """Profiles: imported, shown, and epoch-time trained, scored and asked on the command line."""
 
-import json
-
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
@@ -11,28 +9,22 @@ from jobcast.traces.profiles import read_profiles, write_profiles
 NAME = "epoch-time"
 
 
-def answer(shell, *words):
-    told = shell(*words)
-    assert told.code == 0, told.err
-    return told
-
-
 def test_import_and_show(shell, run, tmp_path):
     out = tmp_path / "p.sqlite"
-    first = answer(shell, "profiles", "import", run.throughputs, "--out", out)
+    first = shell.works("profiles", "import", run.throughputs, "--out", out)
     assert first.out.startswith(f"{out}: 54 rows; models ResNet-18, LM, Transformer")
     assert "1 rows without a batch size were left out" in first.err
-    again = answer(shell, "profiles", "import", run.throughputs, "--out", out)
+    again = shell.works("profiles", "import", run.throughputs, "--out", out)
     assert f"{out}: 0 rows added, 54 replaced" in again.out
-    table = answer(shell, "profiles", "show", out, "--model", "LM", "--gpu-type", "k80").out.splitlines()
+    table = shell.works("profiles", "show", out, "--model", "LM", "--gpu-type", "k80").out.splitlines()
     assert table[1].split() == ["model", "batch", "size", "GPU", "type", "1", "2", "4"]
     assert [line.split()[:3] for line in table[2:]] == [["LM", str(size), "k80"] for size in (16, 64, 256)]
-    told = json.loads(answer(shell, "profiles", "show", out, "--json", "-").out)
+    told = shell.json("profiles", "show", out)
     assert told["rows"] == len(told["profiles"]) == 54
 
 
 def test_a_version_is_scored_on_another_application(shell, run):
-    told = json.loads(answer(shell, "evaluate", f"{NAME}@challenger", "--trace", run.later, "--json", "-").out)
+    told = shell.json("evaluate", f"{NAME}@challenger", "--trace", run.later)
     assert (told["jobs"], told["points"], told["configurations"]) == (1, 6, 12)
     assert told["mape"] < 0.1 < told["baselines"]["linear"]
     assert set(told["mape_by_gpu_type"]) == {"v100", "k80"}
@@ -43,24 +35,24 @@ def test_a_version_is_scored_on_another_application(shell, run):
 
 
 def test_what_it_was_trained_on_is_left_out_by_twins(shell, run):
-    told = answer(shell, "evaluate", NAME, "--trace", run.profiles, "--points", "2", "--set", "draws=2")
+    told = shell.works("evaluate", NAME, "--trace", run.profiles, "--points", "2", "--set", "draws=2")
     assert "each was forecast by a twin that was trained without it" in told.err
     assert "2 points a model and GPU type by middle-wide: 3 jobs, 12 points, 42 configurations left out" in told.out
     assert "points drawn at random (2 times)" in told.out
-    allowed = answer(shell, "evaluate", NAME, "--trace", run.profiles, "--allow-overlap")
+    allowed = shell.works("evaluate", NAME, "--trace", run.profiles, "--allow-overlap")
     assert "warning: the version was trained on some of these models" in allowed.out
 
 
 def test_jobs_by_batch_size(shell, run):
-    words = ("--trace", run.later, "--set", "job=batch-size", "--points", "2", "--json", "-")
-    told = json.loads(answer(shell, "evaluate", NAME, *words).out)
+    words = ("--trace", run.later, "--set", "job=batch-size", "--points", "2")
+    told = shell.json("evaluate", NAME, *words)
     assert (told["jobs"], told["points"], told["configurations"]) == (3, 12, 6)
 
 
 def test_a_completed_table(shell, run, tmp_path):
     out = tmp_path / "whole.sqlite"
-    words = ("--trace", run.few, "--set", "model=new", "--set", "gpus=4", "--out", out, "--json", "-")
-    told = json.loads(answer(shell, "predict", NAME, *words).out)
+    words = ("--trace", run.few, "--set", "model=new", "--set", "gpus=4", "--out", out)
+    told = shell.json("predict", NAME, *words)
     assert len(told["profiles"]) == 3 * 2 * 4
     whole, few, truth = (read_profiles(path) for path in (out, run.few, run.later))
     assert len(whole) == 24
@@ -69,7 +61,7 @@ def test_a_completed_table(shell, run, tmp_path):
     assert (made[known < float("inf")] == known[known < float("inf")]).all()
     measured = true < float("inf")
     assert abs(made[measured] / true[measured] - 1).mean() < 0.1
-    shown = answer(shell, "predict", f"{NAME}:1", "--trace", run.few, "--set", "batch_size=64", "--set", "gpu_type=k80")
+    shown = shell.works("predict", f"{NAME}:1", "--trace", run.few, "--set", "batch_size=64", "--set", "gpu_type=k80")
     assert len(shown.out.splitlines()) == 2 + 4
 
 
