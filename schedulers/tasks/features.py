@@ -159,7 +159,7 @@ def cluster_use(view: Any) -> Any:
 @njit(types.void(VIEW, types.int64, FLOATS), cache=True)
 def _fill_times(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
-    remaining = max(view.limit[job] - view.done[job], 0.0) * jobs.iteration_s[job]
+    remaining = (view.limit[job] - view.done[job]) * jobs.iteration_s[job]
     shares = 0.0
     for task in range(jobs.task_of[job], jobs.task_of[job + 1]):
         shares += jobs.demand[task, 0]
@@ -249,7 +249,7 @@ def told_of(view: Any, job: int, waiting: int) -> Any:
     shares = 0.0
     for task in range(view.jobs.task_of[job], view.jobs.task_of[job + 1]):
         shares += view.jobs.demand[task, 0]
-    remaining_s = max(view.limit[job] - view.done[job], 0.0) * view.jobs.iteration_s[job]
+    remaining_s = (view.limit[job] - view.done[job]) * view.jobs.iteration_s[job]
     return np.array([log_minutes(remaining_s), np.log1p(shares) / 3.0, np.log1p(waiting) / 7.0])
 
 
