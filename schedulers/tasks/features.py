@@ -81,36 +81,36 @@ class Host(NamedTuple):
     same for all rows.
     """
 
-    gpu: int = 0
-    cpu: int = 1
-    memory: int = 2
-    bandwidth: int = 3
-    task_gpu: int = 4
-    task_cpu: int = 5
-    task_memory: int = 6
-    task_bandwidth: int = 7
-    above_least_gpu: int = 8
-    above_least_cpu: int = 9
-    above_least_memory: int = 10
-    above_least_bandwidth: int = 11
-    freest_gpu: int = 12
-    freest_gpu_after: int = 13
-    fullest_after: int = 14
-    near: int = 15
-    below_nearest: int = 16
-    job_here: int = 17
-    room_for_rest: int = 18
-    tasks_left: int = 19
-    moves: int = 20
-    stays: int = 21
-    is_server: int = 22
-    queue: int = 23
-    job_remaining: int = 24
-    job_gpus: int = 25
-    waiting: int = 26
+    gpu: int
+    cpu: int
+    memory: int
+    bandwidth: int
+    task_gpu: int
+    task_cpu: int
+    task_memory: int
+    task_bandwidth: int
+    above_least_gpu: int
+    above_least_cpu: int
+    above_least_memory: int
+    above_least_bandwidth: int
+    freest_gpu: int
+    freest_gpu_after: int
+    fullest_after: int
+    near: int
+    below_nearest: int
+    job_here: int
+    room_for_rest: int
+    tasks_left: int
+    moves: int
+    stays: int
+    is_server: int
+    queue: int
+    job_remaining: int
+    job_gpus: int
+    waiting: int
 
 
-HOST = Host()
+HOST = Host(*range(len(Host._fields)))
 HOST_FEATURES = Host._fields
 JOBS = types.NamedTuple([FLOATS] * 7 + [INTS] * 7 + [FLOATS_2D, FLOATS, FLOATS, BOOLS, INTS, INTS, FLOATS], TaskJobs)
 CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
@@ -136,19 +136,14 @@ def graph_size(view: Any, job: int) -> tuple[float, float]:
     """Depth of a job's task graph in tasks, and how many tasks its widest level holds; without a parameter server."""
     jobs = view.jobs
     begin, end = jobs.task_of[job], jobs.task_of[job + 1]
-    level = np.zeros(end - begin, np.int64)
+    level = np.zeros_like(jobs.job_of[begin:end])
     for edge in range(jobs.edge_of[job], jobs.edge_of[job + 1]):
         start, goal = jobs.edge_from[edge], jobs.edge_to[edge]
         # Edges to earlier tasks are the exchange at the end; levels are of one iteration.
         if start < goal and not jobs.is_server[goal]:
             level[goal - begin] = max(level[goal - begin], level[start - begin] + 1)
-    wide = np.zeros(end - begin + 1, np.int64)
-    deepest = 0
-    for task in range(begin, end):
-        if not jobs.is_server[task]:
-            wide[level[task - begin]] += 1
-            deepest = max(deepest, level[task - begin] + 1)
-    return float(deepest), float(wide.max())
+    wide = np.bincount(level[~jobs.is_server[begin:end]])
+    return float(len(wide)), float(wide.max())
 
 
 @njit(FLOATS(VIEW), cache=True)
@@ -164,7 +159,7 @@ def cluster_use(view: Any) -> Any:
 @njit(types.void(VIEW, types.int64, FLOATS), cache=True)
 def _fill_times(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
-    remaining = max(view.limit[job] - view.done[job], 0.0) * jobs.iteration_s[job]
+    remaining = (view.limit[job] - view.done[job]) * jobs.iteration_s[job]
     shares = 0.0
     for task in range(jobs.task_of[job], jobs.task_of[job + 1]):
         shares += jobs.demand[task, 0]
@@ -254,7 +249,7 @@ def told_of(view: Any, job: int, waiting: int) -> Any:
     shares = 0.0
     for task in range(view.jobs.task_of[job], view.jobs.task_of[job + 1]):
         shares += view.jobs.demand[task, 0]
-    remaining_s = max(view.limit[job] - view.done[job], 0.0) * view.jobs.iteration_s[job]
+    remaining_s = (view.limit[job] - view.done[job]) * view.jobs.iteration_s[job]
     return np.array([log_minutes(remaining_s), np.log1p(shares) / 3.0, np.log1p(waiting) / 7.0])
 
 

@@ -20,24 +20,24 @@ OVERDUE_S = 1e-3
 class Clock(NamedTuple):
     """Positions in `State.clock`, seconds where nothing else is said."""
 
-    now: int = 0
-    lease_at: int = 1
-    seen: int = 2  # sum over events of the number of active jobs before each
-    active_s: int = 3  # integral of the number of active jobs over time
+    now: int
+    lease_at: int
+    seen: int  # sum over events of the number of active jobs before each
+    active_s: int  # integral of the number of active jobs over time
 
 
 class Count(NamedTuple):
     """Positions in `State.count`."""
 
-    arrived: int = 0
-    active: int = 1
-    events: int = 2
-    culprit: int = 3  # job behind a status other than DONE
-    changes: int = 4  # rows of State.changes that hold
+    arrived: int
+    active: int
+    events: int
+    culprit: int  # job behind a status other than DONE
+    changes: int  # rows of State.changes that hold
 
 
-CLOCK = Clock()
-COUNT = Count()
+CLOCK = Clock(*range(len(Clock._fields)))
+COUNT = Count(*range(len(Count._fields)))
 
 
 class State(NamedTuple):

@@ -50,9 +50,9 @@ def test_one_decision_an_interval_is_due(now_s, expected):
 
 
 def test_an_iteration_takes_as_long_as_it_did_and_before_that_as_long_as_estimated():
-    jobs = jobs_of(TaskJob(iteration_s=2.0), TaskJob(iteration_s=2.0))
-    view = view_of(jobs, cluster_of(1, 2), gpu_of=[0, QUEUED], done=[20, 0], now_s=100.0)
-    assert measured_iteration_s(view).tolist() == [5.0, 2.0]
+    ran_s = np.array([100.0, 5.0, 0.25, 0.0])
+    view = view_of(jobs_of(*[TaskJob(iteration_s=2.0)] * 4), cluster_of(1, 2), done=[20, 0, 0.5, 3], ran_s=ran_s)
+    assert measured_iteration_s(view).tolist() == [5.0, 2.0, 0.5, 2.0]
 
 
 def test_service_counts_gpus_and_time():

@@ -26,19 +26,19 @@ def hosts_of(view, task):
 
 
 def test_columns_of_servers_hold_what_their_names_say():
-    jobs = jobs_of(TaskJob(workers=2, gpu=0.4, volume_mb=30.0, chain=True), TaskJob(gpu=0.8))
-    rows, servers = hosts_of(view_of(jobs, cluster_of(3, 1), gpu_of=[1, QUEUED, 2]), 1)
+    jobs = jobs_of(TaskJob(gpu=0.1), TaskJob(workers=3, gpu=0.4, volume_mb=30.0, chain=True), TaskJob(gpu=0.8))
+    rows, servers = hosts_of(view_of(jobs, cluster_of(3, 1), gpu_of=[0, 1, QUEUED, QUEUED, 2]), 2)
     assert servers == [0, 1]  # the third would be filled beyond 0.9
-    assert rows["gpu"] == [0.0, 0.4]
-    assert rows["above_least_gpu"] == [0.0, 0.4]
-    assert rows["freest_gpu_after"] == [0.4, 0.8]
-    assert rows["near"] == [0.0, 1.0]
-    assert rows["below_nearest"] == [1.0, 0.0]
-    assert rows["job_here"] == [0.0, 0.5]
-    assert rows["tasks_left"] == [0.5, 0.5]
+    assert rows["gpu"] == [0.1, 0.4]
+    assert rows["above_least_gpu"] == pytest.approx([0.0, 0.3])
+    assert rows["freest_gpu_after"] == [0.5, 0.8]
+    assert rows["near"] == [0.0, 0.5]
+    assert rows["below_nearest"] == [0.5, 0.0]
+    assert rows["job_here"] == pytest.approx([0.0, 1.0 / 3.0])
+    assert rows["tasks_left"] == pytest.approx([2.0 / 3.0] * 2)
     assert rows["stays"] == rows["queue"] == [0.0, 0.0]
-    np.testing.assert_allclose(rows["job_remaining"], np.log1p(200.0 / 60.0) / 8.0)  # 100 iterations of 2 s
-    np.testing.assert_allclose(rows["job_gpus"], np.log1p(0.8) / 3.0)
+    np.testing.assert_allclose(rows["job_remaining"], np.log1p(300.0 / 60.0) / 8.0)  # 100 iterations of 3 s
+    np.testing.assert_allclose(rows["job_gpus"], np.log1p(1.2) / 3.0)
     np.testing.assert_allclose(rows["waiting"], np.log1p(2.0) / 7.0)
 
 
@@ -55,16 +55,16 @@ def test_a_task_on_a_gpu_may_stay_or_go_back_to_the_queue():
 
 def test_whole_rows_of_servers_by_hand():
     """A worker of two joins the other on the second server, or has the first for itself."""
-    jobs = jobs_of(TaskJob(workers=2, gpu=0.4, memory=61.0, server=True), TaskJob(gpu=0.8))
+    jobs = jobs_of(TaskJob(workers=2, gpu=0.4, cpu=14.0, memory=61.0, server=True), TaskJob(gpu=0.8))
     rows, servers = hosts_of(view_of(jobs, cluster_of(3, [1, 1, 1]), gpu_of=[1, QUEUED, QUEUED, 2]), 1)
     assert servers == [0, 1]
-    cpu, memory, bandwidth = 1.0 / 32.0, 0.25, 0.08
+    cpu, memory, bandwidth = 14.0 / 32.0, 0.25, 0.08
     expected = {
         "gpu": [0.0, 0.4], "cpu": [0.0, cpu], "memory": [0.0, memory], "bandwidth": [0.0, bandwidth],
         "task_gpu": [0.4] * 2, "task_cpu": [cpu] * 2, "task_memory": [memory] * 2, "task_bandwidth": [bandwidth] * 2,
         "above_least_gpu": [0.0, 0.4], "above_least_cpu": [0.0, cpu], "above_least_memory": [0.0, memory],
         "above_least_bandwidth": [0.0, bandwidth], "freest_gpu": [0.0, 0.4], "freest_gpu_after": [0.4, 0.8],
-        "fullest_after": [0.4, 0.8], "job_here": [0.0, 1.0 / 3.0],
+        "fullest_after": [cpu, 2.0 * cpu], "job_here": [0.0, 1.0 / 3.0],
         "room_for_rest": [1.0, 0.5 / 0.4 / 2.0],  # of GPUs up to 0.9, over twice what is queued
         "tasks_left": [2.0 / 3.0] * 2, "moves": [0.0] * 2, "stays": [0.0] * 2, "is_server": [0.0] * 2,
         "queue": [0.0] * 2,

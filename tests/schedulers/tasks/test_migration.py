@@ -1,12 +1,17 @@
 """The ideal virtual task, by hand. MLFS, section 3.3.3."""
 
+from math import ceil
+
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, QUEUED
+from jobcast.domain.tasks import GPU, QUEUED
+from jobcast.schedulers.tasks.host_selection import IDEAL
 from jobcast.schedulers.tasks.mlf_h import tasks_to_move
 from jobcast.schedulers.tasks.packing import limits_of
+from tests.schedulers.tasks.test_packing import DUST, Plainly
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 LIMITS = limits_of(0.9, 0.9)
@@ -72,23 +77,32 @@ def test_servers_within_limits_lose_nothing():
     assert leaving(view_of(jobs, cluster_of(1, 1), gpu_of=[0, 0])) == []
 
 
-@given(task_views())
-def test_what_remains_is_within_limits_or_one_task(view):
-    rank = np.arange(len(view.gpu_of), dtype=float)
-    moving = tasks_to_move(view, rank, LIMITS)
-    assert (view.gpu_of[moving] != QUEUED).all()
-    here = np.where(view.gpu_of != QUEUED, view.cluster.server_of[view.gpu_of], QUEUED)
+def plainly(view, rank, share):
+    """Tasks to move by plain steps: whatever is asked of the loads, they are added up anew."""
+    near, use, moving = Plainly(view, IDEAL, LIMITS, None, rank).near, view.task_load, []
     for server, capacity in enumerate(view.cluster.capacity):
-        stay = (here == server) & ~moving
-        load = view.task_load[stay].sum(axis=0)
-        assert stay.sum() <= 1 or (load <= 0.9 * capacity * (1 + 1e-6))[[GPU, CPU, BANDWIDTH]].all()
-        if (view.load[server] <= 0.9 * capacity).all() and (
-            view.gpu_load[view.cluster.server_of == server] <= 0.9
-        ).all():
-            assert not moving[here == server].any()
-    for gpu in range(len(view.gpu_load)):
-        users = (view.gpu_of == gpu) & ~moving & (view.task_load[:, GPU] > 0)
-        assert users.sum() <= 1 or view.task_load[users, GPU].sum() <= 0.9 + 1e-6
+        shares = use / capacity
+        ranked = [task for task in np.argsort(rank, kind="stable") if view.gpu_of[task] != QUEUED]
+        here = [task for task in ranked if view.cluster.server_of[view.gpu_of[task]] == server]
+        while True:
+            users = [task for task in here if use[task, GPU] > 0]
+            beside = {task: [one for one in users if view.gpu_of[one] == view.gpu_of[task]] for task in users}
+            crowded = [task for task, own in beside.items() if len(own) > 1 and use[own, GPU].sum() > 0.9 + DUST]
+            over = use[here].sum(axis=0) > 0.9 * capacity + DUST
+            if not crowded and (len(here) < 2 or not over.any()):
+                break
+            ideal = np.where(over, shares[here].max(axis=0), shares[here].min(axis=0))
+            among = crowded[: max(1, ceil(share * len(crowded) - DUST))] or here
+            apart = [near(task)[server] ** 2 + np.square(shares[task] - ideal).sum() for task in among]
+            moving.append(int(among[np.argmin(np.round(apart, 9))]))
+            here.remove(moving[-1])
+    return sorted(moving)
+
+
+@given(task_views(partial=True), st.sampled_from([0.1, 0.5, 1.0]), st.integers(0, 2**16))
+def test_tasks_leave_as_by_plain_steps(view, share, seed):
+    rank = np.random.default_rng(seed).integers(0, 4, len(view.gpu_of)) / 2.0
+    assert leaving(view, rank, share=share) == plainly(view, rank, share)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.5])

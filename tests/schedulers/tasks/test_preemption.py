@@ -53,7 +53,7 @@ def test_none_leaves_for_memory_that_cannot_be_had():
 
 
 def test_who_left_without_need_comes_back():
-    jobs = jobs_of(TaskJob(gpu=0.5), TaskJob(gpu=0.5), TaskJob(gpu=1.0), TaskJob(gpu=1.0))
+    jobs = jobs_of(TaskJob(gpu=0.5), TaskJob(gpu=0.5), TaskJob(gpu=0.8), TaskJob(gpu=1.0))
     view = view_of(jobs, cluster_of(1, 2), gpu_of=[0, 0, 1, QUEUED])
     decided = swapped(view, [0, 0, 0, 3], [0, 9, 1, 0], order=[3])
     assert decided.stop.tolist() == [2]

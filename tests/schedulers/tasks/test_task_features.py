@@ -62,6 +62,14 @@ def test_leaving_all_in_the_queue_is_told_by_the_cluster_alone(view):
         np.testing.assert_array_equal(other[shared], row[shared])
 
 
+def test_what_there_is_nothing_of_is_a_share_of_nothing():
+    """Servers without a network, and a job that has learned nothing."""
+    view = view_of(jobs_of(TaskJob(bandwidth=0.0)), cluster_of(1, 1, bandwidth=0.0), done=[10.0])
+    view = view._replace(last_gain=np.zeros(1), all_gain=np.zeros(1))
+    told = dict(zip(JOB_FEATURES, rows_of(view)[0].tolist(), strict=True))
+    assert (told["bandwidth"], told["cluster_bandwidth"], told["gain"]) == (0.0, 0.0, 1.0)
+
+
 def test_what_device_rl_does_not_read_are_columns():
     assert set(ML_FEATURES) < set(JOB_FEATURES)
 
