@@ -83,7 +83,12 @@ def comparable(told):
 def test_a_registered_model_that_answers_nothing_is_as_good_as_caution_and_that_is_told(
     shell, words, monkeypatch, kind
 ):
+    """Without a model it refuses, or degrades to the same."""
     asks, line = words[kind]
+    assert "pass --degrade to go on with conservative answers" in shell.refuses(
+        "simulate", *line, "--forecasts", "registry"
+    )
+    without, least, degraded = figures(shell, *line, "--forecasts", "registry", "--degrade")
     version = SimpleNamespace(version=7, trace_sha256="other", train_until_s=0.0, train_from_s=0.0, name=kind)
     monkeypatch.setattr(asks, "registered", lambda *asked: Registered(version, Broken()))
     told, jobs, err = figures(shell, *line, "--forecasts", "registry")
@@ -98,30 +103,28 @@ def test_a_registered_model_that_answers_nothing_is_as_good_as_caution_and_that_
     assert "degraded" not in told
     assert f"bad forecasts, {kind}: {bad['bad']:,} of {bad['checked']:,} answers were bad" in err
     assert "bad_forecasts" not in cautious
+    assert least == same
+    assert comparable(without) == comparable(cautious)
+    assert without["bad_forecasts"][kind]["reasons"] == {"degraded": 1}
+    assert without["degraded"] == [without["bad_forecasts"][kind]["first"]]
+    assert "no model" in without["degraded"][0]
+    assert "degraded: no model" in degraded
+    assert without["models"] == {}
 
 
-@pytest.mark.parametrize("kind", CAUTIOUS)
-def test_without_a_model_a_simulation_refuses_or_degrades(shell, words, tmp_path, kind):
-    _, line = words[kind]
-    assert "pass --degrade to go on with conservative answers" in shell.refuses(
-        "simulate", *line, "--forecasts", "registry"
-    )
-    told, jobs, err = figures(shell, *line, "--forecasts", "registry", "--degrade")
-    cautious, same, _ = figures(shell, *line, "--forecasts", CAUTIOUS[kind])
-    assert jobs == same
-    assert comparable(told) == comparable(cautious)
-    assert told["bad_forecasts"][kind]["reasons"] == {"degraded": 1}
-    assert told["degraded"] == [told["bad_forecasts"][kind]["first"]]
-    assert "no model" in told["degraded"][0]
-    assert "degraded: no model" in err
-    assert told["models"] == {}
-
-
-@pytest.mark.parametrize(("policy", "rule"), [("mlf_rl", "mlf_h"), ("device_rl", "mlf_h"), ("mlfs", "mlfs")])
-def test_a_learned_scheduler_degrades_to_the_rule_whose_place_it_takes(shell, words, policy, rule):
+@pytest.mark.parametrize(
+    ("policy", "rule", "settings"),
+    [
+        ("mlf_rl", "mlf_h", ("--set", "h_r=0.5", "--set", "preempt=false")),
+        ("device_rl", "mlf_h", ()),
+        ("mlfs", "mlfs", ()),
+    ],
+)
+def test_a_learned_scheduler_degrades_to_the_rule_whose_place_it_takes(shell, words, policy, rule, settings):
+    """Settings of the learned one are the rule's."""
     line = [*words["curves"][1][:-1]]
-    told, jobs, _ = figures(shell, *line, policy, "--forecasts", "oracle", "--degrade")
-    plain, same, _ = figures(shell, *line, rule, "--forecasts", "oracle")
+    told, jobs, _ = figures(shell, *line, policy, "--forecasts", "oracle", "--degrade", *settings)
+    plain, same, _ = figures(shell, *line, rule, "--forecasts", "oracle", *settings)
     assert jobs == same
     assert told["mean_jct_s"] == plain["mean_jct_s"]
     if policy != "mlfs":  # which runs without until a better policy has been learned
@@ -158,11 +161,3 @@ def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
     mean, spread = accuracy.by_model(SimpleNamespace(forecast_arrays=told))(*[np.zeros(2, dtype=np.int64)] * 4)
     assert mean.tolist() == [0.5, 0.5]
     assert spread.tolist() == [pytest.approx(0.2 / accuracy.UPPER_Z), -1.0]
-
-
-def test_settings_of_a_learned_scheduler_are_its_rules(shell, words):
-    line = [*words["curves"][1][:-1]]
-    told, jobs, _ = figures(shell, *line, "mlf_rl", "--degrade", "--set", "h_r=0.5", "--set", "preempt=false")
-    plain, same, _ = figures(shell, *line, "mlf_h", "--set", "h_r=0.5", "--set", "preempt=false")
-    assert jobs == same
-    assert told["mean_jct_s"] == plain["mean_jct_s"]

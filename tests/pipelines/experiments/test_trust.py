@@ -71,29 +71,36 @@ def broken(answer, bad):
 
 
 @pytest.mark.parametrize(
-    ("predictor", "question", "kind", "bad", "reason"),
+    ("kind", "predictor", "answers"),
     [
-        (WillJobsArrive, "horizon_proba", "arrivals", np.nan, "not finite"),
-        (WillJobsArrive, "horizon_proba", "arrivals", -1.0, "out of range"),
-        (WillJobsArrive, "horizon_proba", "arrivals", RuntimeError("torn\nfile"), "raised"),
-        (NewLoad, "lend_rows", "loads", -1000.0, "out of range"),
-        (JobDuration, "choose", "durations", -1.0, "out of range"),
-        (JobDuration, "predict_proba", "durations", np.nan, "not finite"),
+        (
+            "arrivals",
+            WillJobsArrive,
+            [
+                ("horizon_proba", np.nan, "not finite"),
+                ("horizon_proba", -1.0, "out of range"),
+                ("horizon_proba", RuntimeError("torn\nfile"), "raised"),
+            ],
+        ),
+        ("loads", NewLoad, [("lend_rows", -1000.0, "out of range")]),
+        ("durations", JobDuration, [("choose", -1.0, "out of range"), ("predict_proba", np.nan, "not finite")]),
     ],
 )
 def test_a_broken_predictor_is_told_and_is_the_run_with_that_part_conservative(
-    shell, simulate, monkeypatch, predictor, question, kind, bad, reason
+    shell, simulate, monkeypatch, kind, predictor, answers
 ):
     expected = shell.json(*simulate("sia", f"mixed:{_mixed(kind)}"))
-    monkeypatch.setattr(predictor, question, broken(getattr(predictor, question), bad))
-    answer = shell.works(*simulate("sia", "registry", "--json", "-"))
-    told = json.loads(answer.out)
-    assert [told[figure] for figure in FIGURES] == [expected[figure] for figure in FIGURES]
-    assert list(told["bad_forecasts"]) == [kind]
-    figures = told["bad_forecasts"][kind]
-    assert figures["bad"] == figures["checked"] > 0
-    assert set(figures["reasons"]) <= {reason, "breaker open"}
-    assert f"bad forecasts, {kind}: {figures['bad']:,} of {figures['checked']:,} answers were bad" in answer.err
+    for question, bad, reason in answers:
+        with monkeypatch.context() as patch:
+            patch.setattr(predictor, question, broken(getattr(predictor, question), bad))
+            answer = shell.works(*simulate("sia", "registry", "--json", "-"))
+        told = json.loads(answer.out)
+        assert [told[figure] for figure in FIGURES] == [expected[figure] for figure in FIGURES]
+        assert list(told["bad_forecasts"]) == [kind]
+        figures = told["bad_forecasts"][kind]
+        assert figures["bad"] == figures["checked"] > 0
+        assert set(figures["reasons"]) <= {reason, "breaker open"}
+        assert f"bad forecasts, {kind}: {figures['bad']:,} of {figures['checked']:,} answers were bad" in answer.err
 
 
 def _mixed(kind):
@@ -149,31 +156,27 @@ def test_features_far_beyond_training_are_named_and_not_refused(shell, simulate,
     assert "features far beyond training, will-jobs-arrive: " in answer.err
 
 
-def damage_nothing(home):
-    shutil.rmtree(home)
+def damage_models(home):
+    for path in home.rglob("metadata.json"):
+        path.write_text("{")
 
 
 def damage_database(home):
     (home / "mlruns" / "mlflow.db").write_bytes(b"no database")
 
 
-def damage_models(home):
-    for path in home.rglob("metadata.json"):
-        path.write_text("{")
-
-
-@pytest.mark.parametrize("damage", [damage_nothing, damage_database, damage_models])
-def test_a_registry_that_cannot_answer_is_refused_or_degrades(shell, store, simulate, damage):
-    damage(shell.home)
-    line = shell.refuses(*simulate("sia", "registry"))
-    assert line.endswith("; or pass --degrade to go on with conservative answers")
-    answer = shell.works(*simulate("sia", "registry", "--degrade", "--json", "-"))
-    told = json.loads(answer.out)
+def test_a_registry_that_cannot_answer_is_refused_or_degrades(shell, store, simulate):
     expected = shell.json(*simulate("sia", "conservative"))
-    assert [told[figure] for figure in FIGURES] == [expected[figure] for figure in FIGURES]
-    assert len(told["degraded"]) == 1
-    assert f"degraded: {told['degraded'][0]}" in answer.err
-    assert {reason for one in told["bad_forecasts"].values() for reason in one["reasons"]} == {"degraded"}
+    for damage in (damage_models, damage_database, shutil.rmtree):
+        damage(shell.home)
+        line = shell.refuses(*simulate("sia", "registry"))
+        assert line.endswith("; or pass --degrade to go on with conservative answers")
+        answer = shell.works(*simulate("sia", "registry", "--degrade", "--json", "-"))
+        told = json.loads(answer.out)
+        assert [told[figure] for figure in FIGURES] == [expected[figure] for figure in FIGURES]
+        assert len(told["degraded"]) == 1
+        assert f"degraded: {told['degraded'][0]}" in answer.err
+        assert {reason for one in told["bad_forecasts"].values() for reason in one["reasons"]} == {"degraded"}
 
 
 def test_pools_never_seen_in_training_are_answered_conservatively_with_degrade(shell, run, simulate, tmp_path):
