@@ -106,7 +106,8 @@ def waiting(room: Room, wants: Wants, job: int) -> Ints:
     tasks = tasks[room.place[tasks] == QUEUED]
     # A parameter server before all: the workers want to be near it.
     keys = np.where(wants.is_server[tasks], -np.inf, -wants.rank[tasks])
-    return tasks[np.argsort(keys, kind="mergesort")]
+    ordered: Ints = tasks[np.argsort(keys, kind="mergesort")]
+    return ordered
 
 
 @njit(types.void(ROOM, WANTS, types.int64, FLOATS), cache=True)
