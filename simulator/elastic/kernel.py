@@ -43,13 +43,13 @@ def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
             if node_type[node] == kind:
                 excess += on_node[job, node]
         while excess > tolerance.GPUS:
-            least = -1
+            least = NOBODY
             for node in range(len(node_type)):
                 held = on_node[job, node]
-                if node_type[node] == kind and held > 0.0 and (least < 0 or held < on_node[job, least]):
+                if node_type[node] == kind and held > 0.0 and (least == NOBODY or held < on_node[job, least]):
                     least = node
             # Rounding may leave a little that no node has.
-            if least < 0:
+            if least == NOBODY:
                 break
             part = min(excess, on_node[job, least])
             on_node[job, least] -= part
@@ -64,21 +64,18 @@ def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats
             if node_type[node] == kind:
                 wanted -= on_node[job, node]
         while wanted > tolerance.GPUS:
-            best, best_rank, best_free = -1, 3, 0.0
+            best, order = NOBODY, (True, True, np.inf)
             for node in range(len(node_type)):
                 if node_type[node] != kind or free[node] <= tolerance.GPUS:
                     continue
-                # 0: a node that it is on; 1: one that takes all the rest; 2: any other.
-                rank = 2
-                if on_node[job, node] > 0.0:
-                    rank = 0
-                elif free[node] >= wanted - tolerance.GPUS:
-                    rank = 1
-                # Of nodes that take it all the fullest; else the emptiest, for the fewest pieces.
-                tighter = free[node] < best_free if rank == 1 else free[node] > best_free
-                if best < 0 or rank < best_rank or (rank == best_rank and tighter):
-                    best, best_rank, best_free = node, rank, free[node]
-            if best < 0:
+                # A node that it is on, one that takes all the rest, any other. Of nodes that take it all the fullest;
+                # else the emptiest, for the fewest pieces.
+                new = on_node[job, node] <= 0.0
+                tight = new and free[node] >= wanted - tolerance.GPUS
+                place_of = (new, not tight, free[node] if tight else -free[node])
+                if place_of < order:
+                    best, order = node, place_of
+            if best == NOBODY:
                 break
             part = min(wanted, free[best])
             on_node[job, best] += part
@@ -207,10 +204,8 @@ def _share(rule: Any, world: World, state: State) -> int:
     for i in range(count):
         job = state.active[i]
         # By what is declared: the rule must not see true sizes.
-        left_s[job] = jobs.size_s[job] - state.done_s[job]
-        # It runs on beyond its declared size; rules divide by what is left.
-        if left_s[job] <= 0.0:
-            left_s[job] = OVERDUE_S
+        # It may run on beyond its declared size; rules divide by what is left.
+        left_s[job] = max(jobs.size_s[job] - state.done_s[job], OVERDUE_S)
         state.contention[job] = _mean_seen(state, job)
         for kind in range(len(capacity)):
             held[i, kind] = state.gpus[job, kind]
@@ -238,8 +233,7 @@ def _share(rule: Any, world: World, state: State) -> int:
         if total > 0.0:  # work a second: speedup of all its GPUs, times their mean speed
             up = speedup_at(jobs.speedup, jobs.model[job], state.locality[job], total)
             state.rate[job] = up * (fast / total)
-        if len(state.recorded) > 0:
-            _record(state, job, total)
+        _record(state, job, total)
     return DONE
 
 
@@ -257,16 +251,13 @@ def _progress(state: State, until_s: float) -> None:
     passed_s = until_s - now_s
     state.clock[ACTIVE_S] += passed_s * state.count[ACTIVE]
     state.clock[NOW] = until_s
-    if passed_s <= 0.0:
-        return
     for i in range(state.count[ACTIVE]):
         job = state.active[i]
-        if state.rate[job] > 0.0:
-            # A stand-still may outlast this stretch: the rest is lost in the next.
-            lost_s = min(max(state.stalled_until_s[job] - now_s, 0.0), passed_s)
-            state.done_s[job] += state.rate[job] * (passed_s - lost_s)
-            for kind in range(state.gpus.shape[1]):
-                state.gpu_s[job] += state.gpus[job, kind] * passed_s
+        # A stand-still may outlast this stretch: the rest is lost in the next.
+        lost_s = min(max(state.stalled_until_s[job] - now_s, 0.0), passed_s)
+        state.done_s[job] += state.rate[job] * (passed_s - lost_s)
+        for kind in range(state.gpus.shape[1]):
+            state.gpu_s[job] += state.gpus[job, kind] * passed_s
 
 
 @njit(types.void(STATE, types.float64), cache=True)
@@ -305,8 +296,7 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     state.rate[job] = 0.0
     state.gpus[job, :] = 0.0
     state.on_node[job, :] = 0.0
-    if len(state.recorded) > 0:
-        _record(state, job, 0.0)
+    _record(state, job, 0.0)
     count = state.count[ACTIVE]
     # Closes the gap in place: active jobs stay in order of submission.
     gap = 0
@@ -339,11 +329,9 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
     # No arrival will stop the loop then: it ends when all is over.
     through = state.count[ARRIVED] >= arrivals
     while True:
-        if len(state.recorded) > 0:
-            # Before anything changes, so that the run can go on from here with more room.
-            most = (state.count[ACTIVE] + 2) * state.recorded.shape[1]  # changes that an event can bring
-            if state.count[CHANGES] + most > len(state.changes):
-                return FULL
+        # Before anything changes, so that the run can go on from here with more room: an event may change all.
+        if state.recorded.size and state.count[CHANGES] + state.recorded.size > len(state.changes):
+            return FULL
         milestone_s, first = np.inf, NOBODY
         for i in range(state.count[ACTIVE]):
             job = state.active[i]

@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-ROWS = 4
+ROOM = 4
 """Changes a job and place that there is room for at first."""
 OVERDUE_S = 1e-3
 """Work left that is assumed of a job that runs on beyond its declared size, seconds on one GPU: it may end any time."""
@@ -132,13 +132,13 @@ def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0, *, record: bool =
     places = max(nodes, 1) if record else 0
     columns = {name: np.zeros(n) for name in State._fields}
     columns |= {
-        "clock": np.array([0.0, np.inf, 0.0, 0.0]),  # no lease runs yet
+        "clock": np.where(np.arange(len(CLOCK)) == CLOCK.lease_at, np.inf, 0.0),  # no lease runs yet
         "gpus": np.zeros((n, types)),
         "stalled_until_s": np.full(n, -np.inf),
         "start_s": np.full(n, np.nan),
         "end_s": np.full(n, np.nan),
         "on_node": np.zeros((n, nodes)),
-        "changes": np.zeros((ROWS * n * places, 4)),
+        "changes": np.zeros((ROOM * n * places, 4)),
         "recorded": np.zeros((n if record else 0, places)),
     }
     ints = {name: np.zeros(len(COUNT) if name == "count" else n, dtype=np.int64) for name in STATE_INTS}
@@ -146,8 +146,6 @@ def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0, *, record: bool =
 
 
 def with_room(state: State) -> State:
-    """The same state with twice the room for changes, and for two events at least of the jobs that are active."""
-    rows, places = len(state.changes), state.recorded.shape[1]
-    # Twice as much, so that copying stays cheap; at least what one event may need.
-    more = max(rows, 2 * (int(state.count[COUNT.active]) + 1) * places)
-    return state._replace(changes=np.concatenate([state.changes, np.zeros((more, 4))]))
+    """The same state with twice the room for changes, and for an event at least that changes what all jobs hold."""
+    more = max(len(state.changes), state.recorded.size)
+    return state._replace(changes=np.concatenate([state.changes, np.zeros((more, state.changes.shape[1]))]))

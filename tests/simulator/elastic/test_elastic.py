@@ -268,7 +268,7 @@ def test_room_for_changes_grows_without_a_trace(monkeypatch):
     """A run that begins without room for any change tells the same as one that never lacks it."""
     case = Case(jobs_of([(float(i), 30.0 + 7 * (i % 5), 1 + i % 4) for i in range(60)]), cluster_of(6))
     roomy = case.log(SRSF, predict=True)
-    monkeypatch.setattr("jobcast.simulator.elastic.state.ROWS", 0)
+    monkeypatch.setattr("jobcast.simulator.elastic.state.ROOM", 0)
     tight = case.log(SRSF, predict=True)
     check_same(roomy, tight)
 
