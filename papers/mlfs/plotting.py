@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from papers.look import styles
+from jobcast.pipelines.report.look import styles
 from papers.mlfs.rows import ROWS
 from papers.plotting import panels
 from papers.results import Done, Means, Measure, Page, by_policy, names_of, of_case

@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.pipelines.report.look import WIDE
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, excess_pct
-from papers.look import WIDE
 from papers.pcs.plotting import style_of
 from papers.plotting import panels
 from papers.results import Claim, Page, claims, grid, number, numbers, result

@@ -12,8 +12,8 @@ from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSp
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.report.charts import thin_cdf
+from jobcast.pipelines.report.look import WIDE, Style, legend_beside, styles
 from jobcast.simulator import metrics
-from papers.look import WIDE, Style, legend_beside, styles
 from papers.plotting import grouped, panels, save
 from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, number, of_case, result
 from papers.shockwave.workloads import perturbed
