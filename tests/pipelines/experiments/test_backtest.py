@@ -4,7 +4,6 @@ import re
 from itertools import combinations
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +45,7 @@ FIGURES = (
 )  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def scenarios(run):
     """Two windows of the finished run's trace."""
     trace, pools = read_trace(run.trace), [Pool("production-1", 6), Pool("research-1", 4), Pool("wide-1", 30)]
@@ -73,9 +72,14 @@ def rows(results):
     return [result.row() for result in results]
 
 
-def test_workers_change_nothing(scenarios, tmp_path):
+@pytest.fixture(scope="module")
+def alone(scenarios, tmp_path_factory):
+    """Every pair in both windows, with two seeds, in this process."""
+    return run_matrix(scenarios, matrix(PAIRS, windows=2, seeds=2), home=tmp_path_factory.mktemp("home"), jobs=1)
+
+
+def test_workers_change_nothing(scenarios, alone, tmp_path):
     cells = matrix(PAIRS, windows=2, seeds=2)
-    alone = run_matrix(scenarios, cells, home=tmp_path, jobs=1)
     assert rows(run_matrix(scenarios, cells, home=tmp_path, jobs=2)) == rows(alone)
     assert [result.cell for result in alone] == cells
     randoms = [result.row()["figures"]["mean_jct_s"] for result in alone if result.cell.label == "ssf random"]
@@ -120,12 +124,11 @@ def in_another_law(result):
     )
 
 
-def test_a_gain_takes_every_window_and_seed(scenarios, tmp_path):
-    results = run_matrix(scenarios, matrix(PAIRS, windows=2, seeds=2), home=tmp_path)
-    gains = {(gain["label"], gain["against"]): gain for gain in gains_between(results, ["fcfs"], draws=100)}
+def test_a_gain_takes_every_window_and_seed(alone):
+    gains = {(gain["label"], gain["against"]): gain for gain in gains_between(alone, ["fcfs"], draws=100)}
     assert list(gains) == [("ssf oracle", "fcfs"), ("ssf random", "fcfs"), ("ssf oracle", "ssf random")]
     told = gains["ssf random", "fcfs"]
-    by_label = {label: [one for one in results if one.cell.label == label] for label in ("fcfs", "ssf random")}
+    by_label = {label: [one for one in alone if one.cell.label == label] for label in ("fcfs", "ssf random")}
     drawn = by_label["ssf random"]  # seeds 0 and 1 of window 0, then of window 1
     fcfs = [one for one in by_label["fcfs"] for _ in range(2)]
     jct, base, submit_s = (
@@ -192,26 +195,30 @@ def test_the_order_of_what_is_asked_for_changes_no_gain(sources, policies):
     assert all(one == "sia registry" for one, other in pairs if "sia registry" in (one, other))
 
 
-def test_results_are_files_that_are_the_same_each_time(scenarios, tmp_path):
-    names = [pool.name for pool in scenarios[0].scenario(POOLS).workload.pools]
-    for folder in ("a", "b"):
-        results = run_matrix(scenarios, matrix(PAIRS, 2, 2), home=tmp_path)
+def test_results_are_files_that_are_the_same_each_time(scenarios, alone, tmp_path):
+    for folder, results in (("a", alone), ("b", run_matrix(scenarios, matrix(PAIRS, 2, 2), home=tmp_path))):
         write_results(tmp_path / folder, results_of(results, bases=FCFS, draws=100), results)
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files == ["jobs.parquet", "results.json", "utilization.parquet"]
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     told, (jobs, utilization) = read_results(tmp_path / "a"), read_tables(tmp_path / "a")
-    assert told["rows"] == json.loads(json.dumps(rows(results)))
-    assert len(jobs) == sum(len(result.log) for result in results)
-    assert set(jobs["pool"]) == set(names)
+    assert told["rows"] == json.loads(json.dumps(rows(alone)))
+    assert len(jobs) == sum(len(result.log) for result in alone)
     assert set(utilization["label"]) == {"fcfs", "ssf oracle", "ssf random"}
     assert utilization["share"].is_between(0, 1 + 1e-9).all()
+    # Jobs of the folder are those of the simulations.
+    jobs, log = jobs.filter(window=1, label="fcfs"), alone[1].log
+    assert jobs["submit_s"].to_list() == log.submit_s.tolist()
+    assert jobs["end_s"].to_list() == log.end_s.tolist()
+    listed = scenarios[1].scenario(POOLS).workload.jobs
+    for column in ("job_id", "pool", "user", "tag"):
+        assert jobs[column].to_list() == [getattr(job, column) or None for job in listed]
+    assert jobs["user"].null_count() < len(jobs)
 
 
-def test_the_table_of_speedups_rises_and_has_a_column_a_label(scenarios, tmp_path):
-    table = speedup_table(run_matrix(scenarios, matrix(PAIRS, 2, 2), home=tmp_path))
-    head, *lines = (line.split(",") for line in table.splitlines())
+def test_the_table_of_speedups_rises_and_has_a_column_a_label(alone):
+    head, *lines = (line.split(",") for line in speedup_table(alone).splitlines())
     assert head == ["share", "fcfs", "ssf oracle", "ssf random"]
     values = np.array(lines, dtype=float)
     assert (np.diff(values, axis=0) >= 0).all()
@@ -272,17 +279,3 @@ def test_rows_are_those_of_simulate(shell, run):
     for row, asked in zip(rows, (("fcfs",), ("ssf", "--forecasts", "noisy:0.3")), strict=True):
         figures = shell.json("simulate", *window, "--policy", *asked)
         assert {key: row["figures"][key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
-
-
-def test_jobs_of_the_folder_are_those_of_the_simulations(scenarios, tmp_path):
-    results = run_matrix(scenarios, matrix(PAIRS[:1], 2, 1), home=tmp_path)
-    write_results(tmp_path / "a", results_of(results, bases=FCFS, draws=100), results)
-    jobs = pl.read_parquet(tmp_path / "a/jobs.parquet").filter(window=1)
-    log = results[1].log
-    assert jobs["submit_s"].to_list() == log.submit_s.tolist()
-    assert jobs["end_s"].to_list() == log.end_s.tolist()
-    for column in ("job_id", "pool", "user", "tag"):
-        assert jobs[column].to_list() == [
-            getattr(job, column) or None for job in scenarios[1].scenario(POOLS).workload.jobs
-        ]
-    assert jobs["user"].null_count() < len(jobs)

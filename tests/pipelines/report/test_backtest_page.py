@@ -205,8 +205,13 @@ def choice_of(jobs) -> dict:
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    return render_report(sample())
+def results() -> ReportInput:
+    return sample()
+
+
+@pytest.fixture(scope="module")
+def page(results) -> str:
+    return render_report(results)
 
 
 class Outline(HTMLParser):
@@ -261,8 +266,7 @@ def test_text_of_users_is_escaped(page):
     assert "search &amp; ads" in page
 
 
-def test_the_headline_holds_the_computed_figures():
-    results = sample()
+def test_the_headline_holds_the_computed_figures(results):
     rows = {row["label"]: row for row in results.rows}
     finding = find(summaries(results.rows), results.gains, BASELINES, slowed_of(results.jobs, "sia registry", "fcfs"))
     champion, base = (rows[label]["figures"] for label in ("sia registry", "fcfs"))
@@ -287,9 +291,9 @@ def test_the_headline_holds_the_computed_figures():
     assert "tell good forecasts" not in told
 
 
-def test_the_first_screen_advises_by_the_rule_and_says_why():
-    told = advice(sample().choice)
-    by_label = {one["label"]: one for one in sample().choice["candidates"]}
+def test_the_first_screen_advises_by_the_rule_and_says_why(results):
+    told = advice(results.choice)
+    by_label = {one["label"]: one for one in results.choice["candidates"]}
     taken = by_label["sia registry:will-jobs-arrive=2,new-load=1,job-duration=1"]
     assert told.lead == (
         "Run sia with the forecasts of will-jobs-arrive 2, new-load 1, job-duration 1 instead of fcfs: people wait "
@@ -322,8 +326,7 @@ def test_nothing_beyond_doubt_means_stay():
     ]
 
 
-def test_versions_are_those_of_what_is_recommended():
-    results = sample()
+def test_versions_are_those_of_what_is_recommended(results):
     rows = [
         {**row, "versions": {"new-load": 7}} if row["label"] == "sia registry" else {**row, "versions": {}}
         for row in results.rows
