@@ -31,8 +31,7 @@ def distributions(axes: Axes, values: Mapping[str, Sequence[float]], said: str, 
     """Distribution functions, a line a name, up to `most`."""
     for label, numbers in values.items():
         x, share = thin_cdf(numbers)
-        x, share = np.concatenate([[0.0], x]), np.concatenate([[0.0], share])
-        axes.step(x, share, where="post", label=label, **style_of(label).line)
+        axes.step(np.append(0.0, x), np.append(0.0, share), where="post", label=label, **style_of(label).line)
     axes.set(xlabel=said, ylabel="share of jobs", ylim=(0, 1.02), xlim=(0, most))
     legend_beside(axes)
 

@@ -60,7 +60,7 @@ def state_of(scenario: RigidScenario, seed: int) -> RoundState:
 def planned(data: Path, jobs: int, seed: int) -> Planned:
     """Plan one window for so many active jobs."""
     scenario = drawn(data, seed, jobs=jobs, gpus=GPUS, arrivals="batch")
-    forecasts = work_forecasts(scenario, RESTATEMENT, home=NO_HOME, seed=0, allow_overlap=False).forecasts
+    forecasts = work_forecasts(scenario, RESTATEMENT, home=NO_HOME, seed=0, allow_overlap=False).source
     rule, state = make_rule(SHOCKWAVE, forecasts), state_of(scenario, seed)
     begin_s = perf_counter()
     rule.choose(state)

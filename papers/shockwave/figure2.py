@@ -105,7 +105,7 @@ def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) ->
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:
-        forecasts = work_forecasts(scenario, spec, home=NO_HOME, seed=0, allow_overlap=False).forecasts
+        forecasts = work_forecasts(scenario, spec, home=NO_HOME, seed=0, allow_overlap=False).source
     watched = Watch(make_rule(policy, forecasts), RunTimes(forecasts), seq)
     log = replay(workload, Rounds(watched, policy))
     return Watched(policy, spec.label, watched.at_s, watched.total_s, float(log.jct_s[seq]), float(log.duration_s[seq]))

@@ -160,13 +160,12 @@ def bars(page: Page, title: str, found: Means) -> None:
     """Draw `NAME.svg`: four panels, as the paper has them: a group of bars a case, a bar a policy."""
     cases = list(dict.fromkeys(case for case, _ in found))
     names = list(dict.fromkeys(label for _, label in found))
-    style = _styles(names)
 
     def panel(axes: Axes, one: Measure) -> None:
         values = {
             label: [found.get((case, label), {}).get(one.key, np.nan) * one.scale for case in cases] for label in names
         }
-        grouped(axes, cases, values, style)
+        grouped(axes, cases, values, _styles(names))
 
     panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2)
 

@@ -227,8 +227,7 @@ def over_draws(page: Page, title: str, done: Sequence[Done], measures: Sequence[
         for label in names:
             x, share = thin_cdf(np.concatenate([measure.of(done, case, label) for case in cases]))
             # The first step rises from 0 at the least value.
-            at, up = np.append(x[:1], x), np.append(0.0, share)
-            axes.step(at, up, where="post", label=label, color=color[label])
+            axes.step(np.append(x[:1], x), np.append(0.0, share), where="post", label=label, color=color[label])
         axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))
         _scale(axes, measure, "x")
 
