@@ -14,6 +14,7 @@ from jobcast.pipelines.cli.main import cli
 from jobcast.pipelines.experiments.search.evaluation import journal_beside
 from jobcast.pipelines.experiments.search.front import read_front, write_front
 from jobcast.schedulers.elastic.config import read_config
+from tests.pipelines.conftest import typed
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("pymoo") is None, reason="pymoo is not installed: pip install 'jobcast[search]'"
@@ -39,20 +40,24 @@ def ask(tmp_path, capsys):
     return typed
 
 
-@pytest.fixture
-def trace(tmp_path):
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("traces")
+
     def written(count=80, name="jobs.csv", **options):
-        path = tmp_path / name
+        path = folder / name
         path.write_text("\n".join([HEADER, *lines(count, **options)]) + "\n")
         return path
 
     return written
 
 
-@pytest.fixture
-def front(ask, trace, tmp_path):
-    out = tmp_path / "front.parquet"
-    ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--objectives", "jct:mean,error:p90", "--out", out)
+@pytest.fixture(scope="module")
+def front(trace, tmp_path_factory):
+    """Searched once, for reading."""
+    out = tmp_path_factory.mktemp("front") / "front.parquet"
+    words = ("--trace", trace(), *WORDS, "--jobs", "1", "--objectives", "jct:mean,error:p90", "--out", out)
+    typed("search", "pcs", *words)
     return out
 
 
