@@ -46,6 +46,7 @@ from jobcast.schedulers.tasks.host_selection import (
 from jobcast.schedulers.tasks.packing import (
     WANTS,
     Wants,
+    may_fit,
     place_alone,
     placement,
     put,
@@ -213,8 +214,8 @@ def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int
 
 @njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, COUNTS, types.int64), cache=True)
 def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, group: int) -> int:
-    """The server that a rule chooses for a task, or QUEUED."""
-    best, found = np.inf, QUEUED
+    """The server that a rule chooses for a task, or -1."""
+    best, found = np.inf, -1
     for server in range(len(room.least)):
         if hosts(room, limits, use, server):
             against = cost(rule, room, use, counts[server], group, server)
@@ -231,9 +232,12 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
     """
     for job in order:
         tasks, done = waiting(room, wants, job), 0
+        # A cheap test first: most waiting jobs of a full cluster fail it.
+        if not len(tasks) or not may_fit(room, limits, wants, tasks):
+            continue
         for task in tasks:
             server = find_host(rule, room, limits, wants.use[task], counts, group[job])
-            if server == QUEUED:
+            if server < 0:
                 break
             put(room, wants, task, room.least[server])
             counts[server, group[job]] += 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
-from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, QUEUED, RESOURCES, Floats, Ints
+from jobcast.domain.tasks import GPU, MEMORY, RESOURCES, Floats, Ints
 
 njit: Any = numba.njit
 types: Any = numba.types
@@ -27,8 +27,8 @@ def plain(column: NDArray[Any]) -> NDArray[Any]:
 
 
 # Rules: like the ideal virtual host; where most tasks of the job are, then the fullest; the least full; least left
-# over. Ties go to the server with the lowest number; QUEUED is none.
-IDEAL, CONSOLIDATE, SPREAD, BEST_FIT = range(4)
+# over; the first. Ties go to the server with the lowest number.
+IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT = range(5)
 KINDS = len(RESOURCES)
 MB_PER_GB = 1000.0
 # Seconds between two decisions. MLFS, section 4.1.
@@ -90,7 +90,9 @@ def hosts(room: Room, limits: Limits, use: Floats, server: int) -> bool:
         and room.gpu_load[gpu] + use[GPU] > limits.gpu + tolerance.LOADS
     ):
         return False
-    idle = room.load[server].max() <= tolerance.LOADS
+    idle = True
+    for kind in range(KINDS):
+        idle = idle and room.load[server, kind] <= tolerance.LOADS
     # A task above the limit, on an idle server, would else fit nowhere.
     for kind in range(KINDS):
         most = 1.0 if idle else limits.most[kind]
@@ -118,13 +120,13 @@ def movement(room: Room, use: Floats, origin: int, server: int) -> float:
     The worse of both servers' free bandwidth carries it, at least a tenth of the whole. 0 for a task that is on no
     server yet, at most 1.
     """
-    if origin in (QUEUED, server):
+    if origin < 0 or origin == server:
         return 0.0
     # The slower end decides.
     rate = np.inf
     for end in (origin, server):
-        whole = room.capacity[end, BANDWIDTH]
-        rate = min(rate, max(whole - room.load[end, BANDWIDTH], LEAST_BANDWIDTH * whole))
+        whole = room.capacity[end, KINDS - 1]
+        rate = min(rate, max(whole - room.load[end, KINDS - 1], LEAST_BANDWIDTH * whole))
     return float(min(1.0, use[MEMORY] * MB_PER_GB / rate / DECISION_S))
 
 
@@ -137,7 +139,7 @@ EVEN = np.ones(HOST_TERMS)
 def ideal_host(
     room: Room, limits: Limits, use: Floats, near: Floats, origin: int, bandwidth: bool, weights: Floats
 ) -> int:
-    """The server most like the ideal virtual host, or QUEUED. MLFS, section 3.3.2.
+    """The server most like the ideal virtual host, or -1. MLFS, section 3.3.2.
 
     The ideal has the least utilisation of any underloaded server, resource by resource, the most communication with
     the task, and costs no movement. All terms are shares, so that their distances add up: utilisations of capacity,
@@ -147,7 +149,7 @@ def ideal_host(
     ----------
     use : (4,) of the task
     near : (n_servers,) share of the task's communication volume that is with tasks on each server
-    origin : the server that it would move from, or QUEUED
+    origin : the server that it would move from, or -1
     bandwidth : whether communication counts. MLFS, Figure 7
     weights : (6,) of movement, communication and each resource; all 1 in the paper
     """
@@ -157,7 +159,7 @@ def ideal_host(
             most_near = max(most_near, near[server])
             for kind in range(KINDS):
                 least[kind] = min(least[kind], room.load[server, kind] / room.capacity[server, kind])
-    best, found = np.inf, QUEUED
+    best, found = np.inf, -1
     for server in range(len(near)):
         if not hosts(room, limits, use, server):
             continue
@@ -180,13 +182,18 @@ def _cost(rule: int, room: Room, use: Floats, together: int, server: int) -> flo
         return float(-2.0 * together - used)
     if rule == SPREAD:
         return float(used)
-    return float(-np.sum((room.load[server] + use) / room.capacity[server]))
+    if rule == BEST_FIT:
+        left = 0.0
+        for kind in range(KINDS):
+            left += 1.0 - (room.load[server, kind] + use[kind]) / room.capacity[server, kind]
+        return left
+    return 0.0
 
 
 @njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, INTS), cache=True)
 def plain_host(rule: int, room: Room, limits: Limits, use: Floats, together: Ints) -> int:
-    """The server that a rule other than IDEAL chooses, or QUEUED; `together` (n_servers,) counts tasks of its job."""
-    best, found = np.inf, QUEUED
+    """The server that a rule other than IDEAL chooses, or -1; `together` (n_servers,) counts tasks of the same job."""
+    best, found = np.inf, -1
     for server in range(len(together)):
         if hosts(room, limits, use, server):
             cost = _cost(rule, room, use, together[server], server)

@@ -25,7 +25,7 @@ from jobcast.schedulers.tasks.host_selection import (
     types,
 )
 from jobcast.schedulers.tasks.network import LAYERS, SAME_SCORE, Layers, score_rows
-from jobcast.schedulers.tasks.packing import WANTS, Wants, nearness, put, release, togetherness, waiting
+from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, nearness, put, togetherness, waiting
 
 COLUMNS = len(HOST)
 _LEAST_SHARE = 1e-3
@@ -48,13 +48,13 @@ def _fill_server(room: Room, limits: Limits, use: Floats, server: int, own_gpu: 
     """Loads of a server before and after it takes a task; a task that is there on `own_gpu` is left out before."""
     fullest, free = 0.0, 0.0
     for kind in range(KINDS):
-        there = use[kind] if own_gpu != QUEUED else 0.0
+        there = use[kind] if own_gpu >= 0 else 0.0
         row[kind] = (room.load[server, kind] - there) / room.capacity[server, kind]
         row[HOST.task_gpu + kind] = use[kind] / room.capacity[server, kind]
         fullest = max(fullest, row[kind] + row[HOST.task_gpu + kind])
     for gpu in range(room.gpu_from[server], room.gpu_from[server + 1]):
         free += max(limits.gpu - room.gpu_load[gpu], 0.0)
-    row[HOST.freest_gpu] = room.gpu_load[own_gpu] - use[GPU] if own_gpu != QUEUED else room.gpu_load[room.least[server]]
+    row[HOST.freest_gpu] = room.gpu_load[own_gpu] - use[GPU] if own_gpu >= 0 else room.gpu_load[room.least[server]]
     row[HOST.freest_gpu_after] = row[HOST.freest_gpu] + use[GPU]
     row[HOST.fullest_after] = fullest
     row[HOST.room_for_rest] = free
@@ -78,14 +78,14 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, value: Floats
     togetherness(room, wants, task, together)
     left, shares = rest_of(room, wants, job)
     own = wants.task_of[job + 1] - wants.task_of[job]
-    origin = room.server_of[gpu] if gpu != QUEUED else QUEUED
+    origin = room.server_of[gpu] if gpu != QUEUED else -1
     count, nearest, least = 0, 0.0, np.full(KINDS, np.inf)
     for server in range(many):
         # Its own server counts as a host even when overloaded: the task may stay.
         if server != origin and not hosts(room, limits, use, server):
             continue
         row = rows[count]
-        _fill_server(room, limits, use, server, gpu if server == origin else QUEUED, row)
+        _fill_server(room, limits, use, server, gpu if server == origin else -1, row)
         row[HOST.near] = near[server]
         row[HOST.job_here] = together[server] / own
         # At most twice what the rest of the job needs: more makes no difference.
@@ -103,7 +103,7 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, value: Floats
     for place in range(count):
         rows[place, HOST.above_least_gpu : HOST.above_least_gpu + KINDS] = rows[place, :KINDS] - least
         rows[place, HOST.below_nearest] = nearest - rows[place, HOST.near]
-    if origin != QUEUED:
+    if origin >= 0:
         row = rows[count]
         row[:] = 0.0
         row[HOST.queue] = 1.0
@@ -117,15 +117,16 @@ def host_rows(room: Room, limits: Limits, wants: Wants, task: int, value: Floats
 def fits(room: Room, limits: Limits, wants: Wants, job: int) -> bool:
     """Whether all queued tasks of a job find a place by first fit; changes nothing."""
     tasks = waiting(room, wants, job)
-    if not len(tasks):
+    if len(tasks) == 0 or not may_fit(room, limits, wants, tasks):
         return False
-    done, many = 0, len(room.least)
+    server, done, many = 0, 0, len(room.least)
     for task in tasks:
-        server = 0
-        while server < many and not hosts(room, limits, wants.use[task], server):
-            server += 1
-        if server == many:
+        turn = 0
+        while turn < many and not hosts(room, limits, wants.use[task], (server + turn) % many):
+            turn += 1
+        if turn == many:
             break
+        server = (server + turn) % many
         put(room, wants, task, room.least[server])
         done += 1
     for task in tasks[:done]:
@@ -136,7 +137,12 @@ def fits(room: Room, limits: Limits, wants: Wants, job: int) -> bool:
 @njit(INTS(ROOM, LIMITS, WANTS, INTS), cache=True)
 def fitting(room: Room, limits: Limits, wants: Wants, jobs: Ints) -> Ints:
     """Those jobs of which all tasks find a place, in their order."""
-    return jobs[np.array([fits(room, limits, wants, job) for job in jobs], dtype=np.bool_)]
+    found, count = np.empty(len(jobs), dtype=np.int64), 0
+    for job in jobs:
+        if fits(room, limits, wants, job):
+            found[count] = job
+            count += 1
+    return found[:count].copy()
 
 
 class Sheet(NamedTuple):
@@ -153,15 +159,16 @@ SHEET = types.NamedTuple([FLOATS_2D, FLOATS, INTS], Sheet)
 @njit(SHEET(types.int64), cache=True)
 def sheet_of(servers: int) -> Sheet:
     """An empty sheet for so many servers."""
-    rows = np.zeros((servers + 1, COLUMNS))
-    return Sheet(rows, np.empty(len(rows)), np.empty(len(rows), dtype=np.int64))
+    return Sheet(np.zeros((servers + 1, COLUMNS)), np.empty(servers + 1), np.empty(servers + 1, dtype=np.int64))
 
 
 @njit(types.void(ROOM, WANTS, types.int64, types.int64), cache=True)
 def settle(room: Room, wants: Wants, task: int, server: int) -> None:
     """Put a task on a server, where it is not there already; with QUEUED stop its job."""
     if server == QUEUED:
-        release(room, wants, wants.job_of[task : task + 1])
+        job = wants.job_of[task]
+        for own in range(wants.task_of[job], wants.task_of[job + 1]):
+            put(room, wants, own, QUEUED)
     elif room.place[task] == QUEUED or room.server_of[room.place[task]] != server:
         put(room, wants, task, room.least[server])
 
@@ -177,8 +184,12 @@ def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: in
     if count == 0:
         return False
     score_rows(layers, rows, count, scores)
-    # In units of what counts as equal: `tanh` differs in its last bits between libraries.
-    settle(room, wants, task, servers[np.argmax(np.rint(scores[:count] / SAME_SCORE))])
+    best = 0
+    for place in range(1, count):
+        # More than equal: `tanh` differs in its last bits between libraries.
+        if scores[place] > scores[best] + SAME_SCORE:
+            best = place
+    settle(room, wants, task, servers[best])
     return True
 
 

@@ -55,8 +55,9 @@ WANTS = types.NamedTuple([INTS, INTS, INTS, FLOATS_2D, BOOLS, INTS, INTS, FLOATS
 @njit(types.void(ROOM, types.int64), cache=True)
 def find_least(room: Room, server: int) -> None:
     """Note a server's least loaded GPU."""
-    least = room.gpu_from[server]
-    for gpu in range(least, room.gpu_from[server + 1]):
+    first = room.gpu_from[server]
+    least = first
+    for gpu in range(first + 1, room.gpu_from[server + 1]):
         # By more than rounding: of equal GPUs the first.
         if room.gpu_load[gpu] < room.gpu_load[least] - tolerance.LOADS:
             least = gpu
@@ -99,15 +100,60 @@ def release(room: Room, wants: Wants, jobs: Ints) -> None:
             put(room, wants, task, QUEUED)
 
 
+@njit(types.int64(ROOM, types.float64, types.float64, types.int64), cache=True)
+def slots(room: Room, most: float, share: float, enough: int) -> int:
+    """How many tasks of a GPU share all GPUs can take at least by their own limit; counted up to `enough`."""
+    count = 0
+    for gpu in range(len(room.gpu_load)):
+        free = int((most - room.gpu_load[gpu] + tolerance.LOADS) / share)
+        # An idle GPU takes any single task, whatever its share.
+        count += max(free, 1) if room.gpu_load[gpu] <= tolerance.LOADS else max(free, 0)
+        if count >= enough:
+            break
+    return count
+
+
+@njit(types.boolean(ROOM, LIMITS, FLOATS), cache=True)
+def fits_in_all(room: Room, limits: Limits, total: Floats) -> bool:
+    """Whether all servers together have room for a job's use (4,)."""
+    for kind in range(KINDS):
+        free = 0.0
+        for server in range(len(room.least)):
+            idle = room.load[server, GPU] <= tolerance.LOADS
+            most = 1.0 if idle else limits.most[kind]
+            free += max(0.0, most * room.capacity[server, kind] - room.load[server, kind])
+        if free * (1.0 + tolerance.LOADS) + len(room.least) * tolerance.LOADS < total[kind]:
+            return False
+    return True
+
+
+@njit(types.boolean(ROOM, LIMITS, WANTS, INTS), cache=True)
+def may_fit(room: Room, limits: Limits, wants: Wants, tasks: Ints) -> bool:
+    """Whether it is worth trying to place tasks: False only where they cannot all fit."""
+    total, least, count = np.zeros(KINDS), np.inf, 0
+    for task in tasks:
+        for kind in range(KINDS):
+            total[kind] += wants.use[task, kind]
+        if wants.use[task, GPU] > 0.0:
+            least = min(least, wants.use[task, GPU])
+            count += 1
+    if count and slots(room, limits.gpu, least, count) < count:
+        return False
+    return bool(fits_in_all(room, limits, total))
+
+
 @njit(INTS(ROOM, WANTS, types.int64), cache=True)
 def waiting(room: Room, wants: Wants, job: int) -> Ints:
     """Queued tasks of a job, in the order in which they get a place."""
-    tasks = np.arange(wants.task_of[job], wants.task_of[job + 1])
-    tasks = tasks[room.place[tasks] == QUEUED]
-    # A parameter server before all: the workers want to be near it.
-    keys = np.where(wants.is_server[tasks], -np.inf, -wants.rank[tasks])
-    ordered: Ints = tasks[np.argsort(keys, kind="mergesort")]
-    return ordered
+    first, last = wants.task_of[job], wants.task_of[job + 1]
+    keys, tasks, count = np.empty(last - first), np.empty(last - first, dtype=np.int64), 0
+    for task in range(first, last):
+        if room.place[task] == QUEUED:
+            # A parameter server before all: the workers want to be near it.
+            keys[count] = -np.inf if wants.is_server[task] else -wants.rank[task]
+            tasks[count] = task
+            count += 1
+    return tasks[:count][np.argsort(keys[:count], kind="mergesort")]
 
 
 @njit(types.void(ROOM, WANTS, types.int64, FLOATS), cache=True)
@@ -170,7 +216,7 @@ def place_task(
     A task that is on a GPU moves to another server.
     """
     use = wants.use[task]
-    origin = room.server_of[room.place[task]] if room.place[task] != QUEUED else QUEUED
+    origin = room.server_of[room.place[task]] if room.place[task] != QUEUED else -1
     if packing.rule == IDEAL:
         if packing.bandwidth:
             nearness(room, wants, task, near)
@@ -178,10 +224,10 @@ def place_task(
     else:
         togetherness(room, wants, task, together)
         server = plain_host(packing.rule, room, limits, use, together)
-    if server in (QUEUED, origin):
+    if server < 0 or server == origin:
         return False
     # Further from those it talks to, a move would slow every iteration.
-    if origin != QUEUED and not packing.part and near[server] < near[origin] - tolerance.LOADS:
+    if origin >= 0 and not packing.part and near[server] < near[origin] - tolerance.LOADS:
         return False
     put(room, wants, task, room.least[server])
     return True
@@ -193,16 +239,18 @@ def place_alone(room: Room, wants: Wants, tasks: Ints) -> None:
 
     The largest task first, each to the least loaded GPU of a server with memory for it. Else it would wait for ever.
     """
-    done = 0
-    tasks = tasks[np.argsort(-wants.use[:, GPU][tasks], kind="mergesort")]
+    done, size = 0, np.empty(len(tasks))
+    for number in range(len(tasks)):
+        size[number] = -wants.use[tasks[number], GPU]
+    tasks = tasks[np.argsort(size, kind="mergesort")]
     for task in tasks:
-        best = QUEUED
+        best = -1
         for gpu in range(len(room.gpu_load)):
             server = room.server_of[gpu]
             fits = room.load[server, MEMORY] + wants.use[task, MEMORY] <= room.capacity[server, MEMORY]
-            if fits and (best == QUEUED or room.gpu_load[gpu] < room.gpu_load[best] - tolerance.LOADS):
+            if fits and (best < 0 or room.gpu_load[gpu] < room.gpu_load[best] - tolerance.LOADS):
                 best = gpu
-        if best == QUEUED:
+        if best < 0:
             break
         put(room, wants, task, best)
         done += 1
@@ -217,12 +265,13 @@ def place_whole(
 ) -> None:
     """Place tasks, all of them or none; on an idle cluster by `place_alone` where there is no other way."""
     done = 0
-    while done < len(tasks) and place_task(room, limits, wants, packing, tasks[done], near, together):
-        done += 1
-    if done == len(tasks):
-        return
-    for task in tasks[:done]:
-        put(room, wants, task, QUEUED)
+    if may_fit(room, limits, wants, tasks):
+        while done < len(tasks) and place_task(room, limits, wants, packing, tasks[done], near, together):
+            done += 1
+        if done == len(tasks):
+            return
+        for task in tasks[:done]:
+            put(room, wants, task, QUEUED)
     if room.load.max() <= tolerance.LOADS:
         place_alone(room, wants, tasks)
 

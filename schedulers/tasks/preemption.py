@@ -42,7 +42,7 @@ from jobcast.schedulers.tasks.packing import (
 # Of a scheduler that deals out all resources: servers and GPUs are filled up to their capacity.
 ALL_RESOURCES = limits_of()
 # Of one that deals out GPUs alone: cores and bandwidth may be overloaded, memory cannot be passed in any case.
-GPU_AND_MEMORY = limits_of((1.0, np.inf, np.inf, np.inf))
+GPU_AND_MEMORY = limits_of((1.0, np.inf, 1.0, np.inf))
 
 
 def running_jobs(view: TaskView) -> Ints:
@@ -62,7 +62,7 @@ def sorted_jobs(jobs: Ints, *keys: Floats) -> Ints:
 
 def due(view: TaskView, interval_s: float) -> bool:
     """Whether the first decision after a multiple of an interval is being made; True for one of 0 seconds."""
-    return not interval_s or view.now_s % interval_s < DECISION_S
+    return interval_s <= 0.0 or view.now_s % interval_s < DECISION_S
 
 
 def attained_gpu_s(view: TaskView) -> Floats:
@@ -79,7 +79,7 @@ def job_use(view: TaskView) -> Floats:
 def measured_iteration_s(view: TaskView) -> Floats:
     """(n_jobs,) seconds an iteration as far as a job has run, before that its estimate."""
     ran = (view.done > 0.0) & (view.ran_s > 0.0)
-    return np.divide(view.ran_s, view.done, out=view.jobs.iteration_s.copy(), where=ran)
+    return np.where(ran, view.ran_s / np.where(ran, view.done, 1.0), view.jobs.iteration_s)
 
 
 def _placed(view: TaskView) -> Bools:
@@ -116,11 +116,14 @@ def no_worse(room: Room, limits: Limits, load: Floats, gpu_load: Floats) -> bool
 
 @njit(types.float64(ROOM, LIMITS), cache=True)
 def free_gpus(room: Room, limits: Limits) -> float:
-    """GPU shares that are free up to the limit."""
-    return float(np.maximum(limits.gpu - room.gpu_load, 0.0).sum())
+    """GPU shares that are free; a GPU that is idle counts whole."""
+    free = 0.0
+    for load in room.gpu_load:
+        free += max(0.0, limits.gpu - load)
+    return free
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, FLOATS, INTS), cache=True)
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, types.int64, FLOATS, INTS), cache=True)
 def swap(
     room: Room,
     limits: Limits,
@@ -129,16 +132,17 @@ def swap(
     home: Ints,
     tasks: Ints,
     victims: Ints,
+    several: int,
     near: Floats,
     together: Ints,
 ) -> None:
-    """Let victims leave, one after another, until the tasks get in; nothing changes if they do not.
+    """Let the first `several` victims leave, one after another, until the tasks get in; nothing changes if they do not.
 
     Those that left without need come back, the last one first.
     """
     load, gpu_load = room.load.copy(), room.gpu_load.copy()
-    left, count = np.empty(len(victims), dtype=np.int64), 0
-    for victim in victims:
+    left, count = np.empty(several, dtype=np.int64), 0
+    for victim in victims[:several]:
         # It has left or moved in this decision already.
         if not at_home(room, wants, home, victim):
             continue
@@ -174,7 +178,12 @@ def pack_over(
     `victims` are the jobs that ran when the decision began, by ascending hold.
     """
     near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
-    held = np.array([wants.use[wants.task_of[one] : wants.task_of[one + 1], GPU].sum() for one in victims])
+    gain = np.zeros(len(victims) + 1)
+    for number, victim in enumerate(victims):
+        use = 0.0
+        for task in range(wants.task_of[victim], wants.task_of[victim + 1]):
+            use += wants.use[task, GPU]
+        gain[number + 1] = gain[number] + use
     for job in order:
         tasks = waiting(room, wants, job)
         if not len(tasks):
@@ -182,10 +191,14 @@ def pack_over(
         place_whole(room, limits, wants, packing, tasks, near, together)
         if room.place[tasks[0]] != QUEUED:
             continue
-        lower = hold[victims] < claim[job]
+        several, needed = 0, 0.0
+        while several < len(victims) and hold[victims[several]] < claim[job]:
+            several += 1
+        for task in tasks:
+            needed += wants.use[task, GPU]
         # Even all victims together would not make room enough: not tried.
-        if free_gpus(room, limits) + held[lower].sum() + tolerance.LOADS >= wants.use[:, GPU][tasks].sum():
-            swap(room, limits, wants, packing, home, tasks, victims[lower], near, together)
+        if several and free_gpus(room, limits) + gain[several] + tolerance.LOADS >= needed:
+            swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
 
 
 def place_or_swap(
@@ -207,7 +220,9 @@ def place_or_swap(
     # The lowest hold first; of equals the one submitted last.
     victims = running[np.lexsort([-running, holds[running]])]
     home = view.gpu_of.copy()
-    pack_over(room, limits, wants, Packing(rule), home, order, victims, claims, holds)
+    pack_over(
+        room, limits, wants, Packing(rule, bandwidth=False, evict=False, part=True), home, order, victims, claims, holds
+    )
     return placement(view, room)
 
 
