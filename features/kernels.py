@@ -64,20 +64,33 @@ RATE = RENEWAL + 1
 RECENT_GPUS = RATE + 1
 N_COLUMNS = RECENT_GPUS + 1
 """First column of each block, and the number of columns."""
-MARKS = RUNNING, STARTED, FINISHED = tuple(range(3))
-"""What `_future_completions` has read: jobs that it holds, starts, completions."""
+RUNNING, STARTED, FINISHED = 0, 1, 2
+"""Marks of what `_future_completions` has read: jobs that it holds, starts, completions."""
+N_MARKS = 3
 
 
 @njit
 def _until(times: Floats, at: int, instant: float) -> int:
-    """Number of times <= instant, given that the first `at` are."""
-    return at + int(np.searchsorted(times[at:], instant, side="right"))
+    """Number of times <= instant, given that the first `at` are: gallop, then halve."""
+    # Instants ascend, so the place sought is mostly near: doubling steps find it in O(log distance).
+    step = 1
+    while at + step <= times.size and times[at + step - 1] <= instant:
+        at += step
+        step *= 2
+    end = min(at + step - 1, times.size)
+    while at < end:
+        middle = (at + end) // 2
+        if times[middle] <= instant:
+            at = middle + 1
+        else:
+            end = middle
+    return at
 
 
 @njit
 def _before(times: Floats, at: int, instant: float) -> int:
     """Number of times < instant, given that the first `at` are."""
-    return at + int(np.searchsorted(times[at:], instant))
+    return int(_until(times, at, np.nextafter(instant, -np.inf)))  # no float lies between the two
 
 
 @njit
@@ -171,7 +184,7 @@ def _future_completions(
     the columns were read. Who starts at the instant itself is counted and not kept, for ends of that same instant may
     still be to come, which its expectation counts.
     """
-    row[:, FUTURE_COMPLETIONS:CALENDAR] = 0.0
+    row[:, FUTURE_COMPLETIONS : FUTURE_COMPLETIONS + 2] = 0.0
     kept = 0
     for r in range(marks[RUNNING]):
         job = running[r]
@@ -249,15 +262,16 @@ def _describe_gaps(arrival_s: Floats, n: int, value: Floats) -> None:
 @njit
 def _gaps(rows: Floats, arrival_s: Floats, ticks_s: Floats) -> None:
     """Statistics of the last gaps; those of many instants between two arrivals are computed once."""
-    result = np.empty(RENEWAL - GAPS)
-    n = 0
-    _describe_gaps(arrival_s, n, result)
+    result = np.empty(4)
+    n, known = 0, -1
     for i in range(ticks_s.size):
-        known, n = n, _until(arrival_s, n, ticks_s[i])
+        n = _until(arrival_s, n, ticks_s[i])
         # Instants lie closer than arrivals: most rows repeat the one before.
         if n != known:
+            known = n
             _describe_gaps(arrival_s, n, result)
-        rows[i, :, GAPS:RENEWAL] = result
+        for column in range(4):
+            rows[i, :, GAPS + column] = result[column]
 
 
 @njit
@@ -267,10 +281,8 @@ def _renewal(rows: Floats, arrival_s: Floats, ticks_s: Floats, horizons_s: Float
     for i in range(ticks_s.size):
         n = _until(arrival_s, n, ticks_s[i])
         count = max(0, min(n - 1, RENEWAL_GAPS))
-        waited_s, mean_s = LONGEST_QUIET_S, LONGEST_QUIET_S
-        if count:
-            waited_s = ticks_s[i] - arrival_s[n - 1]
-            mean_s = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count
+        waited_s = ticks_s[i] - arrival_s[n - 1] if n > 0 else LONGEST_QUIET_S
+        mean_s = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count if count > 0 else LONGEST_QUIET_S
         beyond = 0
         for j in range(n - count, n):
             # Gaps that were longer than the time waited so far.
@@ -334,7 +346,7 @@ def feature_rows(
     """Feature rows of one pool, shape (T, H, N_COLUMNS), for ascending ticks; see `arrivals.arrival_features`."""
     rows = np.empty((ticks_s.size, horizons_s.size, N_COLUMNS))
     running, expected_s = np.empty(start_s.size, np.int64), np.empty(start_s.size)
-    marks, mean_s = np.zeros(len(MARKS), np.int64), np.array([FALLBACK_DURATION_S])
+    marks, mean_s = np.zeros(N_MARKS, np.int64), np.array([FALLBACK_DURATION_S])
     for i in range(ticks_s.size):
         _future_completions(
             rows[i], start_s, end_s, completion_s, completion_duration_s, ticks_s[i], horizons_s, running, expected_s,
@@ -344,15 +356,36 @@ def feature_rows(
     return rows
 
 
+SPARE_S = 1.0
+"""Arrivals this much older than the oldest edge are summed too, whose float64 may be rounded either way."""
 _IN = types.Array(types.float64, 1, "C", readonly=True)
 _COUNTS = types.Array(types.int64, 1, "C", readonly=True)
 _OUT = types.Array(types.float64, 3, "C")
 
 
 @njit
-def _total(arrival_s: Floats, total: Floats, at_s: float) -> float:
-    """GPUs that came up to an instant, of their running total from 0 on."""
-    return float(total[np.searchsorted(arrival_s, at_s, side="right")])
+def _total(arrival_s: Floats, total: Floats, first: int, last: int, at_s: float) -> float:
+    """GPUs of the arrivals first .. last - 1 that came up to an instant, by halving."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if arrival_s[middle] <= at_s:
+            low = middle + 1
+        else:
+            high = middle
+    return float(total[low - first])
+
+
+@njit
+def _totals(arrival_s: Floats, gpus: Floats, from_s: float, until_s: float) -> tuple[int, int, Floats]:
+    """First and last (exclusive) arrival in (from, until], and the running total of their GPUs from 0 on."""
+    first = int(np.searchsorted(arrival_s, from_s, side="right"))
+    last = int(np.searchsorted(arrival_s, until_s, side="right"))
+    # GPUs are whole numbers: their running total is exact, and differences of it are.
+    total = np.zeros(last - first + 1)
+    for j in range(first, last):
+        total[j - first + 1] = total[j - first] + gpus[j]
+    return first, last, total
 
 
 @njit
@@ -368,26 +401,21 @@ def _past_loads(
     periods_s: Floats,
 ) -> None:
     """Write what `past_loads` gives, from a column on."""
-    windows = max(maxima.max(), means.max())
+    windows = max(maxima[-1], means[-1])
     if not ticks_s.size:
         return
-    # A horizon older than the oldest edge, which may be rounded either way.
-    longest_s = max(horizons_s.max() * windows, periods_s.max()) + horizons_s.min()
-    first = np.searchsorted(arrival_s, ticks_s[0] - longest_s, side="right")
-    last = np.searchsorted(arrival_s, ticks_s[-1], side="right")
-    recent_s = arrival_s[first:last]
-    # GPUs are whole numbers: their running total is exact, and differences of it are.
-    total = np.concatenate((np.zeros(1), np.cumsum(gpus[first:last])))
+    longest_s = max(horizons_s.max() * windows, periods_s.max())
+    first, last, total = _totals(arrival_s, gpus, ticks_s[0] - longest_s - SPARE_S, ticks_s[-1])
     loads = np.empty(windows)
     for i in range(ticks_s.size):
         now_s = ticks_s[i]
         for h in range(horizons_s.size):
             horizon_s = horizons_s[h]
             row = rows[i, h]
-            known = newer = _total(recent_s, total, now_s)
+            newer = _total(arrival_s, total, first, last, now_s)
             for back in range(windows):
                 # Each edge is looked up once: the older one of a window is the newer one of the next.
-                older = _total(recent_s, total, now_s - horizon_s * (back + 1))
+                older = _total(arrival_s, total, first, last, now_s - horizon_s * (back + 1))
                 loads[back] = newer - older
                 newer = older
             row[begin], row[begin + 1] = loads[0], loads[1]
@@ -402,10 +430,13 @@ def _past_loads(
                 length_s = min(horizon_s, period_s)
                 # A window longer than the period is cut at the instant.
                 end_s = now_s - period_s + length_s
-                row[column] = _total(recent_s, total, end_s) - _total(recent_s, total, end_s - length_s)
+                ended = _total(arrival_s, total, first, last, end_s)
+                row[column] = ended - _total(arrival_s, total, first, last, end_s - length_s)
                 column += 1
             for period_s in periods_s:
-                row[column] = (known - _total(recent_s, total, now_s - period_s)) * horizon_s / period_s
+                known = _total(arrival_s, total, first, last, now_s)
+                load = known - _total(arrival_s, total, first, last, now_s - period_s)
+                row[column] = load * horizon_s / period_s
                 column += 1
 
 

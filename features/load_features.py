@@ -126,7 +126,7 @@ class _Running:
 
     def __init__(self, kernels: Any) -> None:
         self.at_s = -np.inf
-        marks, mean_s = np.zeros(len(kernels.MARKS), np.int64), np.array([kernels.FALLBACK_DURATION_S])
+        marks, mean_s = np.zeros(kernels.N_MARKS, np.int64), np.array([kernels.FALLBACK_DURATION_S])
         self.state: tuple[Ints, Floats, Ints, Floats] = (np.array([], np.int64), np.array([]), marks, mean_s)
 
     def make_room(self, starts: int) -> None:
