@@ -56,6 +56,19 @@ def test_time_since_the_last_events():
     assert at(long_ago)["log_since_arrival_s"] == pytest.approx(math.log1p(QUIET))
 
 
+def test_gaps_between_jobs_by_hand():
+    # gaps of 3, 1 and 5 s: mean 3, squares 0 + 4 + 4
+    row = at(arrivals(T - 20, T - 17, T - 16, T - 11))
+    assert row["log_mean_gap_s"] == pytest.approx(math.log1p(3))
+    assert row["log_median_gap_s"] == pytest.approx(math.log1p(3))
+    assert row["log_last_gap_s"] == pytest.approx(math.log1p(5))
+    assert row["cv_gap"] == pytest.approx(math.sqrt(8 / 3) / 3)
+    at_once = at(arrivals(T - 20, T - 20, T - 20))
+    assert [at_once[name] for name in ("log_mean_gap_s", "log_median_gap_s", "log_last_gap_s", "cv_gap")] == [0.0] * 4
+    close = at(arrivals(T - 20, T - 19.9, T - 19.5))
+    assert close["cv_gap"] == pytest.approx(0.15 / 0.25)
+
+
 def test_shape_and_column_order_over_instants_and_horizons():
     pool = arrivals(T, T + 400)
     rows = arrival_features(pool, [T, T + 300, T + 600], [MINUTES_5, HOUR])
