@@ -48,8 +48,9 @@ def _when(spread: Spread, now_s: float) -> dict[str, Any]:
 def eta_line(eta: Eta, named: str, degraded: Sequence[str] = ()) -> str:
     """What is told of a job, in a line; `named`: what it is called, `degraded`: why that is worse than it might be."""
     # Of what has ended nothing is forecast.
-    asides = [one for one in (eta.why, *degraded) if one and state_of(eta) != "ended"]
-    text = f"{named}: {_sentence(eta, Clock(eta.now_s))}" + (f" ({'; '.join(dict.fromkeys(asides))})" if asides else "")
+    told = () if state_of(eta) == "ended" else (eta.why, *degraded)
+    asides = "; ".join(dict.fromkeys(filter(None, told)))
+    text = f"{named}: {_sentence(eta, Clock(eta.now_s))}" + (f" ({asides})" if asides else "")
     return _printable(text)
 
 
