@@ -6,7 +6,7 @@ shifted weeks is worse than on the same weeks unshifted by more than its second 
 than a sixth of it; what lies between counts as neither. Told means that any week is not fine. Shifts are tried from a
 kind on that goes with the seed, until one harms. A seed whose looks are in the file already is not looked at again.
 
-Limits were set by seeds 0:50; others count.
+Limits were set by seeds 0:200 of job-duration and 0:62 of the others; other seeds count.
 
     python benchmarks/bench_drift.py --seeds 1000:1100 --json drift.json
 """

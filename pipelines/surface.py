@@ -8,7 +8,7 @@ registry, by default that of the command line. Mistakes of the caller's raise `U
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from io import StringIO
@@ -414,8 +414,10 @@ def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
         # Explanations are read from files: one way for runs in memory and on disk.
         with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
             run.write(Path(room) / "jobs.parquet")
-            return explain(Path(room) / "jobs.parquet", job_id)
-    result = explain_job(read_run_table(Path(run), None), str(job_id))
+            table = replace(read_run_table(Path(room) / "jobs.parquet"), path=Path("the run"))
+    else:
+        table = read_run_table(Path(run))
+    result = explain_job(table, str(job_id))
     return Explanation(result, tell(result))
 
 

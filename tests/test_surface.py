@@ -188,7 +188,7 @@ def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, tra
     job = here.jobs["job_id"][20]
     assert jc.explain(tmp_path / "log.csv", job).text == str(jc.explain(here, job))
     # A number is the job of that id, here of none.
-    with pytest.raises(jc.UserError, match="--job 4711: no such job"):
+    with pytest.raises(jc.UserError, match="--job 4711: no such job among the 150 of the run; "):
         jc.explain(here, 4711)
 
 

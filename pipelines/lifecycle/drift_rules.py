@@ -135,12 +135,14 @@ class Limit:
     figure : its name
     excess : (figures of a block, what is nominal) -> how far it is off; None = no telling
     watch, drifted : limits of the excess
+    granted : share of `watch` that is granted to what a few weeks of training leave open, on stationary traces as well
     """
 
     figure: str
     excess: Callable[[Mapping[str, Any], Mapping[str, float]], float | None]
     watch: float
     drifted: float
+    granted: float = 0.5
 
 
 def plain(figure: str) -> Callable[..., float | None]:

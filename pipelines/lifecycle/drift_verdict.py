@@ -6,7 +6,7 @@ every week's end and every week since when it may be off, share `FALSE_ALARMS`, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,11 @@ from jobcast.models.evaluation.intervals import days_of, sums_by_day
 from jobcast.pipelines.lifecycle.drift_rules import Limit
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows
 
-FALSE_ALARMS = 0.2
+FALSE_ALARMS = 0.4
 """Of versions that are off by no more than is granted, the share of which any interval may miss, over all weeks.
 
 A bound: intervals miss at two ends, hang together, and few versions are off by all that is granted.
 """
-GRANTED = 0.5
-"""Share of a limit that is granted to what a few weeks of training leave open, on stationary traces as well."""
 LEAST_DAYS = 4
 """With rows that an interval needs."""
 SETTLED = 0.99
@@ -43,6 +41,7 @@ class Found:
     nominal : what the version promises of it
     excess : how far it is off
     watch, drifted : limits of that
+    granted : how far it may be off for certain, see `Limit`
     """
 
     block: str
@@ -55,6 +54,7 @@ class Found:
     excess: float
     watch: float
     drifted: float
+    granted: float
 
     @property
     def sure(self) -> float:
@@ -64,7 +64,7 @@ class Found:
     @property
     def off(self) -> bool:
         """Whether it is off beyond doubt, and by more than matters."""
-        return self.excess > self.watch and self.sure > GRANTED * self.watch
+        return self.excess > self.watch and self.sure > self.granted
 
     def to_dict(self) -> dict[str, Any]:
         """For results."""
@@ -130,7 +130,7 @@ def findings(
     week = len(begins_s)
     # Over weeks k = 1, 2, ... the shares 1 / k (k + 1) add up to 1; each is split among the k begins.
     alpha = FALSE_ALARMS / (max(len(rows) * len(limits), 1) * week * week * (week + 1))
-    found = []
+    found = list[Found]()
     for name, block in rows.items():
         known = settled(block, known_s)
         for begin_s in begins_s:
@@ -138,12 +138,8 @@ def findings(
             parts = late.parts()
             for limit in limits:
                 told = interval_of(late.time_s, *parts[limit.figure], alpha)
-                excess = None if told is None else limit.excess({limit.figure: told[0]}, nominal)
-                if told is None or excess is None:
-                    continue
-                value, half = told
-                base, span = nominal.get(limit.figure, 0.0), (value - half, value + half)
-                found.append(Found(name, limit.figure, begin_s, value, *span, base, excess, limit.watch, limit.drifted))
+                if told is not None:
+                    found += _found(name, begin_s, *told, limit, nominal)
     return found
 
 
@@ -152,15 +148,25 @@ def bare_findings(rows: Blocks, limits: Sequence[Limit], nominal: Mapping[str, f
 
     Only the second limit counts: what lies between the two may be chance.
     """
-    found = []
+    found = list[Found]()
     for name, block in rows.items():
         figures = block.figures()
         for limit in limits:
-            value, excess = figures.get(limit.figure), limit.excess(figures, nominal)
-            if value is not None and excess is not None:
-                base, grave = nominal.get(limit.figure, 0.0), limit.drifted
-                found.append(Found(name, limit.figure, since_s, value, value, value, base, excess, grave, grave))
+            value = figures.get(limit.figure)
+            if value is not None:
+                found += _found(name, since_s, value, 0.0, replace(limit, watch=limit.drifted, granted=0.0), nominal)
     return found
+
+
+def _found(
+    block: str, since_s: float, value: float, half: float, limit: Limit, nominal: Mapping[str, float]
+) -> list[Found]:
+    """A figure and its interval; [] where nothing tells how far it is off."""
+    excess = limit.excess({limit.figure: value}, nominal)
+    if excess is None:
+        return []
+    promised, limits = nominal.get(limit.figure, 0.0), (limit.watch, limit.drifted, limit.granted * limit.watch)
+    return [Found(block, limit.figure, since_s, value, value - half, value + half, promised, excess, *limits)]
 
 
 FINE, WATCH, RETRAIN, ROLL_BACK, CHECK = "fine", "watch", "retrain", "roll back", "check the data"

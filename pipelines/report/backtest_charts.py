@@ -97,7 +97,7 @@ def weekly_walk(windows: Sequence[Mapping[str, Any]]) -> Chart:
         "the walk": (numbers, [one["saved_h_week"] for one in windows]),
         "best in hindsight": (numbers, [one["best_saved_h_week"] for one in windows]),
     }
-    x, y = Axis("window"), Axis("hours saved a week")
+    x, y = Axis("window", "count"), Axis("hours saved a week")
     return curves("Hours saved by window", series, x, y, interpolate="linear", dots=True, height=200)
 
 

@@ -77,7 +77,7 @@ class Axis:
     Attributes
     ----------
     title : short, or a narrow page has no room for it
-    kind : number, share (of 1), length (seconds) or time (seconds from the epoch)
+    kind : number, count (whole), share (of 1), length (seconds) or time (seconds from the epoch)
     scale : linear, log or symlog
     low, high : where it begins and ends; None = where the data do
     """
@@ -95,6 +95,7 @@ class Axis:
             return {"title": self.title, "type": self.type, "scale": {"type": "utc"}, "axis": {"format": clock}}
         ticks = {
             "number": {"format": ",~g" if self.scale == "log" else ",~r"},
+            "count": {"format": ",~r", "tickMinStep": 1},
             "share": {"format": "~%"},
             "length": {"values": list(LENGTHS_S), "labelExpr": LENGTH_TEXT},
         }[self.kind]

@@ -69,4 +69,5 @@ def beyond_lines(result: Mapping[str, Any]) -> list[str]:
 def fidelity_line(figures: Mapping[str, Any]) -> str:
     """How near simulated starts are to recorded ones, in words."""
     near = f"{figures['median']:.3g} recorded waits (median), 90 % by at most {figures['p90']:.3g}"
-    return f"{figures['n']:,} starts are off by {near} (a wait counts as a minute at least)"
+    starts = "1 start is" if figures["n"] == 1 else f"{figures['n']:,} starts are"
+    return f"{starts} off by {near} (a wait counts as a minute at least)"

@@ -89,7 +89,8 @@ def test_the_interval_of_day_totals_by_hand():
 
 
 def found(excess, half):
-    return Found("60min", "bias", 0.0, excess, excess - half, excess + half, 0.0, excess, watch=0.05, drifted=0.10)
+    limits = {"watch": 0.05, "drifted": 0.10, "granted": 0.025}
+    return Found("60min", "bias", 0.0, excess, excess - half, excess + half, 0.0, excess, **limits)
 
 
 @pytest.mark.parametrize(
