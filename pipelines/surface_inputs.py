@@ -56,7 +56,7 @@ def trace_of(trace: Traced) -> Trace:
     if isinstance(trace, Trace):
         return trace
     if not isinstance(trace, str | PathLike):
-        raise ConfigError(f"trace: give a Trace or the file of one, not {trace!r}")
+        raise ConfigError(f"trace: give a Trace or the file of one, not {type(trace).__name__}")
     return read_trace(trace)
 
 

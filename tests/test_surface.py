@@ -302,6 +302,7 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
         (lambda trace, home: jc.backtest(trace, ["fcfs"], forecasts=["stars"], home=home), "stars"),
         (lambda trace, home: jc.backtest(trace, "fcfs", windows=0, home=home), "windows: .*at least 1"),
         (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),
+        (lambda trace, home: jc.describe(trace.jobs), "^trace: give a Trace or the file of one, not DataFrame$"),
         (lambda trace, home: jc.train("new-load", trace, horizons_min="5,60", home=home), "horizons_min: minutes"),
         (lambda trace, home: jc.train("new-load", trace, horizons_min=["a", 60], home=home), "horizons_min: minutes"),
         (lambda trace, home: jc.simulate(trace, "fcfs", limit=3.5), "limit: must be a whole number"),

@@ -36,6 +36,8 @@ TAIL_BYTES = 8
 """A Parquet file ends in the length of its footer, 4 bytes little-endian, and the magic."""
 BLOCK_BYTES = 1 << 20
 AGAIN = "write or copy it again"
+# else a file whose times are shown at +05:30, as pandas writes them, cannot be opened: polars knows zones by name
+os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")
 
 
 def write_parquet(frame: pl.DataFrame, path: Path, metadata: Mapping[str, str] | None = None) -> None:
@@ -57,9 +59,11 @@ def read_parquet(source: PathLike | FileBytes, remedy: str = AGAIN) -> pl.DataFr
     file = _checked(source, remedy)
     try:
         with hushed():  # polars tells of a panic by itself, beside the error that it raises
-            return pl.read_parquet(io.BytesIO(file.data))
+            frame = pl.read_parquet(io.BytesIO(file.data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise TraceError(f"{file.path}: not a Parquet file that can be read ({reason(error)}); {remedy}") from None
+    bare = [name for name, dtype in frame.schema.items() if str(getattr(dtype, "time_zone", None))[0] in "+-"]
+    return frame.with_columns(pl.col(bare).dt.convert_time_zone("UTC")) if bare else frame
 
 
 def parquet_metadata(source: PathLike | FileBytes, remedy: str = AGAIN) -> dict[str, str]:
@@ -138,13 +142,16 @@ def read_plain(path: PathLike, needed: Sequence[str]) -> tuple[pl.DataFrame, Pla
 
 
 def write_plain(frame: pl.DataFrame, path: PathLike) -> None:
-    """Write a table as CSV or Parquet, by the suffix. Raises ConfigError if it cannot be written."""
+    """Write a table as CSV or Parquet, by the suffix. Raises ConfigError where that cannot be."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ConfigError(f"{os.fspath(path)}: the suffix must be {' or '.join(SUFFIXES)}; rename the file")
     with replacing(path) as temporary:
         if suffix == ".csv":
-            frame.write_csv(temporary)
+            try:
+                frame.write_csv(temporary)
+            except pl.exceptions.ComputeError as error:  # a column that we do not know holds lists, bytes, ...
+                raise ConfigError(f"{os.fspath(path)}: {reason(error)}; name a file in .parquet") from None
         else:
             write_parquet(frame, temporary)
 

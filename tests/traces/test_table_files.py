@@ -263,6 +263,24 @@ def test_parquet_of_other_number_types_is_brought_to_ours(tmp_path):
     assert trace.pools == ["p", "q"]
 
 
+def test_parquet_times_at_an_offset_without_a_name(tmp_path):
+    table = pyarrow.Table.from_pylist([{"job_id": "a", "pool": "p", "duration": 1.0, "gpus": 1}])
+    at = pyarrow.array([0], pyarrow.timestamp("ns", "+05:30"))
+    table = table.append_column("submit_time", at).append_column("seen", at)
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    trace = read_trace(tmp_path / "a.parquet")
+    assert trace.submit_s.tolist() == [0.0]
+    write_trace(trace, tmp_path / "a.csv")
+    assert read_trace(tmp_path / "a.csv").jobs["seen"].to_list() == ["1970-01-01T00:00:00.000000000+0000"]
+
+
+def test_what_csv_cannot_hold_is_refused(make_trace, tmp_path):
+    made = make_trace(("p", 0, 1, 1))
+    trace = replace(made, jobs=made.jobs.with_columns(extra=pl.Series([["x"]])))
+    with pytest.raises(ConfigError, match=r"jobs\.csv: CSV .* nested data; name a file in \.parquet"):
+        write_trace(trace, tmp_path / "jobs.csv")
+
+
 def test_naive_parquet_times(tmp_path):
     path = tmp_path / "jobs.parquet"
     path.write_bytes(parquet(submit_time=[datetime(1970, 1, 2, 8)] * 2))
