@@ -17,6 +17,7 @@ def work(context: Context, item: str = "") -> None:
     context.jobs.parent.mkdir(parents=True, exist_ok=True)
     write_trace(trace, context.jobs)
     write_pools(prepared.pools, context.pools)
+    dropped = {**trace.dropped, **prepared.left_out}
     result = {
         **asdict(split),
         "train_from": iso(split.train_from_s),
@@ -26,12 +27,13 @@ def work(context: Context, item: str = "") -> None:
         "source": {"sha256": trace.source.sha256, "rows": trace.source.rows},
         "jobs": len(trace),
         "notes": list(trace.notes),
-        "dropped": {**trace.dropped, **prepared.left_out},
+        "dropped": dropped,
         "pools_origin": prepared.pools_origin,
     }
     write_json(context.root / "interim/split.json", result)
     context.write_receipt("prepare", {"source": trace.source.path, "output": context.input_hash()})
+    untaken = "".join(f", {count:,} left out ({reason})" for reason, count in dropped.items())
     context.console.note(
-        f"prepare: {len(trace):,} jobs of {len(prepared.pools)} pools; trained on {iso(split.train_from_s)} to "
-        f"{iso(split.train_until_s)}, tested until {iso(split.test_until_s)}"
+        f"prepare: {len(trace):,} jobs of {len(prepared.pools)} pools{untaken}; trained on "
+        f"{iso(split.train_from_s)} to {iso(split.train_until_s)}, tested until {iso(split.test_until_s)}"
     )

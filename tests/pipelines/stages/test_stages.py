@@ -124,6 +124,15 @@ def test_a_run_prepares_the_trace_with_quotas_and_split(shell, run, tmp_path, qu
     assert split["jobs"] == len(pl.read_parquet(out / "raw/jobs.parquet"))
 
 
+def test_jobs_that_a_run_leaves_out_are_told(shell, tmp_path):
+    params, trace = tmp_path / "params.yaml", tmp_path / "jobs.csv"
+    rows = [f"{hour},p,{hour * 3600.5},60,{hour % 4}" for hour in range(400)] + ["a,q,7200.5,60,1"]
+    trace.write_text("\n".join(["job_id,pool,submit_time,duration,gpus", *rows]))
+    params.write_text(f"prepare:\n  trace: {trace}\n  min_pool_jobs: 2\n")
+    answer = shell.works("stage", "prepare", "--params", params, "--out", tmp_path / "out")
+    assert "300 jobs of 1 pools, 100 left out (no GPUs), 1 left out (jobs of other pools); " in answer.out + answer.err
+
+
 def test_a_run_says_which_zone_it_reads_times_in_before_it_begins(run, tmp_path, capsys):
     naive = tmp_path / "naive.parquet"
     pl.read_parquet(run.trace).with_columns(pl.col("submit_time").dt.replace_time_zone(None)).write_parquet(naive)
