@@ -93,7 +93,9 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
     name = job_name([figures[key] for key in ("jobid", "array", "task", "het", "offset")], figures["tasks"])
     if name is None or state is None or not 0.0 < figures["submit"] < inf:
         return
-    waits = state in WAITING
+    waits, over = state in WAITING, state not in NOT_ENDED
+    # Of a job that was cancelled while it waited Slurm tells as its start when that was.
+    never = over and figures["end"] <= figures["start"] and not resources_text(figures["alloctres"])
     minutes = figures["timelimit"]
     job = QueuedJob(
         job_id=name,
@@ -104,8 +106,8 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
         nodes=_count(row.get("node_count")),
         submit_s=figures["submit"],
         # of a job that waits both are Slurm's own forecast, and so is the end of one that runs
-        start_s=figures["start"] if not waits and 0.0 < figures["start"] < inf else float("nan"),
-        end_s=figures["end"] if state not in NOT_ENDED and 0.0 < figures["end"] < inf else float("nan"),
+        start_s=figures["start"] if not (waits or never) and 0.0 < figures["start"] < inf else float("nan"),
+        end_s=figures["end"] if over and 0.0 < figures["end"] < inf else float("nan"),
         limit_s=minutes * MINUTE_S if isfinite(minutes) else inf,
         mark=_text(row.get("admin_comment")),
         comment=_text(row.get("comment")),
