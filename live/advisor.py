@@ -23,6 +23,7 @@ from jobcast.live.news import REAL, Clock, news, past
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.live.slurm import Qos, Slurm, Snapshot
 from jobcast.live.standing import standing
+from jobcast.live.state import STALE_S
 from jobcast.simulator.engine import Simulation
 from jobcast.traces.readers.slurm_queue import QueuedJob
 
@@ -116,8 +117,10 @@ class Advisor:
         """See the cluster and keep what is new of it. Raises ClusterError, LedgerError."""
         # To the millisecond, which a trace can hold: what is learnt from it later was known at the same instants.
         snapshot = self._cluster.look(round(now_s, 3))
-        if not self.record.jobs:
-            trace = self._cluster.history(now_s - HISTORY_S, self.rules.pool_by)
+        # What came and ended while nobody looked the controller may have forgotten; the accounting has it.
+        missed_s = self.clock.real(self.record.known_s)
+        if not self.record.jobs or now_s - missed_s > STALE_S:
+            trace = self._cluster.history(max(missed_s, now_s - HISTORY_S), self.rules.pool_by)
             if trace is not None:
                 self._keep(past(trace, self.record, now_s, self.clock))
         self._keep(news(snapshot, self.record, pools_of(snapshot.qos), self.rules.pool_by, self.clock))

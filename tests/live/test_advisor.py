@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from jobcast.live.forecasts import Asked
 from jobcast.live.leases import leases_of
 from jobcast.live.slurm import Qos
 from jobcast.schedulers.registry import make_policy
+from jobcast.traces.table import Trace
 from tests.live.imagined_slurm import Calm, ImaginedSlurm
 
 
@@ -287,3 +289,25 @@ def test_a_kill_at_any_instant_leaves_no_lease_unaccounted(tmp_path_factory, cal
     }
     assert slurm.limits["lent_b"].gpus == sum(one.gpus for one in leases)
     assert slurm.held() <= 32
+
+
+def test_what_came_and_ended_while_nobody_looked_is_read_from_the_accounting(tmp_path, monkeypatch):
+    """Its run time is that of the accounting, though the controller has forgotten it."""
+    slurm = ImaginedSlurm()
+    slurm.submit("b0", "b", 8)
+    look(slurm, advisor_of(slurm, tmp_path))
+    began_s = slurm.now_s
+    del slurm.jobs["b0"]
+    jobs = {"job_id": ["b0", "b1"], "pool": "b", "gpus": [8, 4], "submit_time": [began_s - 5.0, began_s + 9.0]}
+    jobs |= {"start_time": [began_s - 5.0, began_s + 10.0], "duration": [20.0, 30.0]}
+    past, seen = Trace.from_frame(pl.DataFrame(jobs), name="sacct"), []
+    monkeypatch.setattr(slurm, "history", lambda from_s, pool_by: seen.append(from_s) or past)
+    slurm.pass_time(3600.0)
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    assert seen == [began_s]
+    earlier = advisor.record.recorded()
+    assert ([job.job_id for job in earlier.jobs], earlier.duration_s.tolist()) == (["b0", "b1"], [20.0, 30.0])
+    assert (earlier.start_s - began_s).tolist() == [-5.0, 10.0]
+    # They were not known before.
+    assert earlier.known_s.tolist() == [slurm.now_s] * 2
