@@ -56,6 +56,19 @@ def test_idle_gpus_are_lent_as_leases(tmp_path):
     assert first.name != second.name
 
 
+def test_who_can_use_none_of_the_idle_nodes_leaves_them_to_others(tmp_path, monkeypatch):
+    slurm, nodes = ImaginedSlurm(), ImaginedSlurm.nodes
+    kinds = {"n0": "v100", "n1": "v100", "n2": "a100", "n3": "a100"}
+    told = lambda self: {name: replace(one, names=frozenset((kinds[name],))) for name, one in nodes(self).items()}  # noqa: E731
+    monkeypatch.setattr(ImaginedSlurm, "nodes", told)
+    for number, kind in enumerate(("v100", "v100", "v100", "v100", "v100", "a100")):
+        slurm.submit(f"b{number}", "b", 8, asks=(frozenset((kind,)),))
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path), apply=False)
+    assert done(advice, "lend") == ["b5"]
+    why = "no 1 node(s) that it may use with so many idle GPUs"
+    assert advice.left == [("b2", why), ("b3", why)]
+
+
 def test_nothing_is_done_without_apply(tmp_path):
     slurm = busy()
     advice, _ = look(slurm, advisor_of(slurm, tmp_path), apply=False)
