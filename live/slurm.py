@@ -178,7 +178,8 @@ def node_of(row: Mapping[str, str]) -> Node:
     state = row.get("State", "UNKNOWN").upper()
     gpus, held = (parse_tres(row.get(key, "")).gpus or 0 for key in ("CfgTRES", "AllocTRES"))
     types = GPU_TYPE.findall(f"{row.get('Gres', '')},{row.get('CfgTRES', '')}")
-    partitions, features = (row.get(key, "").split(",") for key in ("Partitions", "ActiveFeatures"))
+    texts = (row.get(key, "").replace("(null)", "") for key in ("Partitions", "ActiveFeatures"))
+    partitions, features = (text.split(",") for text in texts)
     names = [*named("gpu", types), *named("partition", partitions), *named("feature", features)]
     up = not any(word in state for word in DOWN) and "*" not in state
     return Node(gpus, held, up, frozenset(names if partitions != [""] else ()))

@@ -153,7 +153,7 @@ def named(kind: str, names: Iterable[str]) -> list[str]:
     >>> named("gpu", GPU_TYPE.findall("gres:gpu:A100:4,gres/gpu:3090=1,gres/gpu=5,gpu:8(S:0-1)"))
     ['gpu a100', 'gpu 3090']
     """
-    return [f"{kind} {name.lower()}" for name in names]
+    return [f"{kind} {name.lower()}" for name in names if name]
 
 
 def _text(value: Any) -> str:
