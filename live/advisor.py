@@ -6,7 +6,7 @@ pool's quota is Slurm's own business; only what is lent is done here.
 
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -18,11 +18,24 @@ from jobcast.domain.jobs import Job, Pool
 from jobcast.live.advice import Action, Advice, stopped_figures
 from jobcast.live.event_log import INTENT, LEASE, LIMITS, OVERSTAY, Event, EventLog
 from jobcast.live.forecasts import Asked, guarded, reasons
-from jobcast.live.leases import LENT, SHORTEN, Lease, Room, leases_of, marked, on_loan, pool_of, pools_of, unmarked
+from jobcast.live.leases import (
+    LENT,
+    SHORTEN,
+    Lease,
+    Room,
+    leases_of,
+    marked,
+    on_lease,
+    on_loan,
+    pool_of,
+    pools_of,
+    unmarked,
+)
 from jobcast.live.news import REAL, Clock, news, past
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.live.slurm import Qos, Slurm, Snapshot
 from jobcast.live.standing import standing
+from jobcast.live.state import STALE_S
 from jobcast.simulator.engine import Simulation
 from jobcast.traces.readers.slurm_queue import QueuedJob
 
@@ -116,8 +129,10 @@ class Advisor:
         """See the cluster and keep what is new of it. Raises ClusterError, LedgerError."""
         # To the millisecond, which a trace can hold: what is learnt from it later was known at the same instants.
         snapshot = self._cluster.look(round(now_s, 3))
-        if not self.record.jobs:
-            trace = self._cluster.history(now_s - HISTORY_S, self.rules.pool_by)
+        # What came and ended while nobody looked the controller may have forgotten; the accounting has it.
+        missed_s = self.clock.real(self.record.known_s)
+        if not self.record.jobs or now_s - missed_s > STALE_S:
+            trace = self._cluster.history(max(missed_s, now_s - HISTORY_S), self.rules.pool_by)
             if trace is not None:
                 self._keep(past(trace, self.record, now_s, self.clock))
         self._keep(news(snapshot, self.record, pools_of(snapshot.qos), self.rules.pool_by, self.clock))
@@ -165,11 +180,38 @@ class Advisor:
         """What the policy lends, as far as rules, nodes and limits allow it, what not and why, and bad answers."""
         now_s, tally = self.clock.model(snapshot.at_s), BadAnswers()
         forecasts = guarded(asked, pools, now_s, tally)
-        run = standing(self.record, now_s, pools, self._make_policy(forecasts), forecasts, lambda _: HOUR_S)
+        lent, left = self._without((), snapshot, pools, leases, forecasts)
+        stuck = self._stuck(snapshot, leases)
+        if not stuck.isdisjoint(name for name, _ in left):
+            # What they cannot take now others may.
+            lent, more = self._without(stuck, snapshot, pools, leases, forecasts)
+            left = list({**dict(left), **dict(more)}.items())
+        return lent, left, reasons(tally) if asked.source is not None else []
+
+    def _stuck(self, snapshot: Snapshot, leases: Sequence[Lease]) -> set[str]:
+        """Jobs that would start on no grant: none of their nodes has room, or one came to nothing just before."""
+        room = self._room(snapshot, leases)
+        return {job.job_id for job in snapshot.jobs if job.waits and not on_lease(job) and room.stuck(job)} | {
+            *self._attempts.rest_s
+        }
+
+    def _room(self, snapshot: Snapshot, leases: Sequence[Lease]) -> Room:
+        return Room(snapshot.nodes, [one.job for one in leases if one.job.waits])
+
+    def _without(
+        self,
+        stuck: Collection[str],
+        snapshot: Snapshot,
+        pools: Sequence[Pool],
+        leases: Sequence[Lease],
+        forecasts: ForecastSource,
+    ) -> tuple[list[Action], list[tuple[str, str]]]:
+        """As `_allowed`, of what the policy would start if some jobs did not wait."""
+        now_s = self.clock.model(snapshot.at_s)
+        run = standing(self.record, now_s, pools, self._make_policy(forecasts), forecasts, lambda _: HOUR_S, stuck)
         view = run.look()
         spare = [] if view is None else _spare(run, run.policy.decide(view).change)
-        lent, left = self._allowed(snapshot, spare, leases, forecasts)
-        return lent, left, reasons(tally) if asked.source is not None else []
+        return self._allowed(snapshot, spare, leases, forecasts)
 
     def _allowed(
         self,
@@ -179,7 +221,7 @@ class Advisor:
         forecasts: ForecastSource,
     ) -> tuple[list[Action], list[tuple[str, str]]]:
         queued = {job.job_id: job for job in snapshot.jobs}
-        room, lent = Room(snapshot.nodes, [one.job for one in leases if one.job.waits]), on_loan(leases)
+        room, lent = self._room(snapshot, leases), on_loan(leases)
         self._forget(snapshot.at_s)
         result: list[Action] = []
         left: list[tuple[str, str]] = []
@@ -188,7 +230,7 @@ class Advisor:
             if LENT + job.pool not in snapshot.qos:
                 why = f"it would be lent to, but Slurm has no QOS {LENT}{job.pool}"
             if not why and not room.take(queued[job.job_id]):
-                why = f"no {queued[job.job_id].nodes} node(s) with so many idle GPUs"
+                why = f"no {queued[job.job_id].nodes} node(s) that it may use with so many idle GPUs"
             if why:
                 left.append((job.job_id, why))
                 continue

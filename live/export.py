@@ -1,6 +1,7 @@
 """What was seen of a running cluster, as the canonical table of a trace: what forecasts learn from later."""
 
 from datetime import UTC, datetime
+from math import isnan
 from typing import Any
 
 import polars as pl
@@ -15,10 +16,12 @@ TIMES = ("submit_time", "start_time", "end_time", "known_time")
 def exported(record: ClusterRecord) -> pl.DataFrame:
     """A row a job, by submission; `known_time` is from when its end was known.
 
-    Jobs that were cancelled while they waited are left out, as in exports of accounting; those that wait or run have no
-    end. Raises TraceError where there is no job.
+    Jobs that ended without having run are left out, as in exports of accounting; those that wait or run have no end.
+    Raises TraceError where there is no job.
     """
-    rows = [_row(job.job_id, record.jobs[job.job_id]) for job in record.recorded().jobs]
+    jobs = record.recorded()
+    named = zip(jobs.jobs, jobs.duration_s.tolist(), strict=True)
+    rows = [_row(job.job_id, record.jobs[job.job_id], run_s) for job, run_s in named]
     kept = [row for row in rows if row is not None]
     if not kept:
         raise TraceError("nothing was seen of a cluster yet; start `jobcast serve --slurm` or `jobcast advise --slurm`")
@@ -33,20 +36,18 @@ def exported(record: ClusterRecord) -> pl.DataFrame:
     return pl.DataFrame(kept, schema=schema)
 
 
-def _row(name: str, known: JobRecord) -> dict[str, Any] | None:
-    start_s = None if known.start is None else known.start.at_s
+def _row(name: str, known: JobRecord, run_s: float) -> dict[str, Any] | None:
     end = known.end if known.over else None
-    run_s = None if end is None else end.facts.get("duration_s", None if start_s is None else end.at_s - start_s)
-    if end is not None and run_s is None:
+    if end is not None and not run_s > 0.0:
         return None
     return {
         "job_id": name,
         "pool": known.facts["pool"],
         "submit_time": _time(known.submit_s),
-        "start_time": _time(start_s),
-        "end_time": None if end is None else _time(end.at_s),
-        "known_time": None if end is None else _time(end.known_s),
-        "duration": run_s,
+        "start_time": _time(known.start_s),
+        "end_time": None if end is None else _time(max(end.at_s, known.submit_s)),
+        "known_time": None if end is None else _time(max(end.known_s, known.submit_s)),
+        "duration": None if end is None else run_s,
         "gpus": known.facts["gpus"],
         "user": known.facts.get("user") or None,
         "tag": known.facts.get("tag") or None,
@@ -54,5 +55,5 @@ def _row(name: str, known: JobRecord) -> dict[str, Any] | None:
     }
 
 
-def _time(at_s: float | None) -> datetime | None:
-    return None if at_s is None else datetime.fromtimestamp(at_s, UTC)
+def _time(at_s: float) -> datetime | None:
+    return None if isnan(at_s) else datetime.fromtimestamp(at_s, UTC)

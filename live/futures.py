@@ -169,16 +169,17 @@ class Futures:
         """Whether a job was active when futures were played."""
         return self._played is not None and job_id in self._played.end_s
 
-    def answer(self, job_id: str, now_s: float) -> FutureAnswer:
+    def answer(self, job_id: str, now_s: float, waits: bool = True) -> FutureAnswer:
         """When a job will start and end, from the last futures in which it has not done so yet.
 
-        Raises TraceError for a job that was not active when futures were played.
+        `waits`: whether a job that waited when futures were played does so still. Raises TraceError for a job that was
+        not active then.
         """
         played = self._played
         if played is None or job_id not in played.end_s:
             when = "yet" if played is None else f"at {iso(played.at_s)}"
             raise TraceError(f"job {job_id}: no futures of it were played {when}; refresh, or pass an active job's id")
-        return self.about(played.start_s.get(job_id), played.end_s[job_id], now_s)
+        return self.about(played.start_s.get(job_id) if waits else None, played.end_s[job_id], now_s)
 
     def about(self, start_s: Floats | None, end_s: Floats, now_s: float) -> FutureAnswer:
         """What futures of a job say, (n_futures,) starts and ends, by all that was learnt when they were last played.
@@ -187,5 +188,14 @@ class Futures:
         """
         played = self._played
         open_starts, open_ends = ([], []) if played is None else (played.open_starts, played.open_ends)
-        start = None if start_s is None else self.starts.spread(start_s, now_s, open_starts)
-        return FutureAnswer(start, self.ends.spread(end_s, now_s, open_ends), self.age_s(now_s))
+        if start_s is None:
+            return FutureAnswer(None, self.ends.spread(end_s, now_s, open_ends), self.age_s(now_s))
+        start = self.starts.spread(start_s, now_s, open_starts)
+        # It ends as in the futures in which it has not started either; where all have it behind them, after it does.
+        waits = start_s > now_s
+        end_s = end_s[waits] if waits.any() else now_s + start.median_s + end_s - start_s
+        end = self.ends.spread(end_s, now_s, open_ends)
+        # Reaches of starts and of ends are learnt apart, but nobody ends before it starts.
+        both = zip(start.intervals, end.intervals, strict=True)
+        later = (replace(b, low_s=max(a.low_s, b.low_s), high_s=max(a.high_s, b.high_s)) for a, b in both)
+        return FutureAnswer(start, end._replace(intervals=tuple(later)), self.age_s(now_s))

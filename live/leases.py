@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from jobcast.domain.errors import ClusterError
 from jobcast.domain.jobs import Pool
@@ -117,17 +118,36 @@ class Room:
     """GPUs of nodes on which jobs may start, as they are given away one after another."""
 
     def __init__(self, nodes: Mapping[str, Node], coming: Sequence[QueuedJob] = ()) -> None:
-        self._free = sorted(node.gpus - node.held for node in nodes.values() if node.up)
+        self._free = sorted(
+            ((node.gpus - node.held, node.names) for node in nodes.values() if node.up), key=itemgetter(0)
+        )
         for job in coming:
             self.take(job)
 
     def take(self, job: QueuedJob) -> bool:
         """Whether a job fits, as many GPUs on each of its nodes; where it does, they are gone: the fullest that fit."""
-        each = -(-(job.gpus or 0) // job.nodes)
-        fit = [place for place, free in enumerate(self._free) if free >= each][: job.nodes]
+        fit = self._fit(job)
         if len(fit) < job.nodes:
             return False
-        for place in fit:
-            self._free[place] -= each
-        self._free.sort()
+        for place in fit[: job.nodes]:
+            free, names = self._free[place]
+            self._free[place] = free - _each(job), names
+        self._free.sort(key=itemgetter(0))
         return True
+
+    def stuck(self, job: QueuedJob) -> bool:
+        """Whether a job that may not use all nodes does not fit on those that it may use."""
+        return len(self._fit(job)) < job.nodes and not all(_suits(job, names) for _, names in self._free)
+
+    def _fit(self, job: QueuedJob) -> list[int]:
+        return [place for place, (free, names) in enumerate(self._free) if free >= _each(job) and _suits(job, names)]
+
+
+def _each(job: QueuedJob) -> int:
+    """GPUs on each of its nodes."""
+    return -(-(job.gpus or 0) // job.nodes)
+
+
+def _suits(job: QueuedJob, names: frozenset[str]) -> bool:
+    """Whether a job may use a node, by its partitions, features and types of GPUs."""
+    return not names or all(one & names for one in job.asks)

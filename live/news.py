@@ -74,27 +74,34 @@ def news(
 
 
 def past(trace: Trace, record: ClusterRecord, now_s: float, clock: Clock = REAL) -> list[Event]:
-    """Events of the jobs of the accounting that have ended and are not known: each end was known when it came."""
+    """Events of the jobs of the accounting that have ended, and are not known to have.
+
+    Of a cluster that nothing is known of each was known when it came; else they were missed, and are known from now on.
+    """
     columns = [_column(trace, name) for name in ("job_id", "pool", "gpus", "user", "tag")]
     times = [values.tolist() for values in (trace.submit_s, trace.start_s, trace.end_s, trace.duration_s)]
     found = []
     for name, pool, gpus, user, tag, submit_s, start_s, end_s, run_s in zip(*columns, *times, strict=True):
-        if name in record.jobs or not gpus or not end_s <= now_s:
+        known = record.jobs.get(name, JobRecord())
+        if known.over or not gpus or not end_s <= now_s:
             continue
-        facts = {"pool": pool, "gpus": gpus, "user": user or "", "tag": tag or ""}
-        found.append(_at(clock, SUBMIT, name, submit_s, facts))
-        if start_s <= end_s:
-            found.append(_at(clock, START, name, start_s, {}))
-        found.append(_at(clock, END, name, end_s, {"duration_s": run_s * clock.scale}))
+        told: list[tuple[str, float, dict[str, Any]]] = []
+        came_s = known.submit_s
+        if came_s != came_s:
+            came_s = clock.model(submit_s)
+            told.append((SUBMIT, came_s, {"pool": pool, "gpus": gpus, "user": user or "", "tag": tag or ""}))
+        # As in a look, nothing happens to a job before it is there.
+        at_s = max(clock.model(start_s), came_s)
+        if start_s <= end_s and (known.start is None or known.start.at_s != at_s):
+            told.append((START, at_s, {}))
+        told.append((END, max(clock.model(end_s), came_s), {"duration_s": run_s * clock.scale}))
+        for kind, at_s, facts in told:
+            found.append(Event(clock.model(now_s) if record.jobs else at_s, kind, name, at_s, facts))
     return found
 
 
 def _column(trace: Trace, name: str) -> list[Any]:
     return trace.jobs[name].to_list() if name in trace.jobs.columns else [""] * len(trace.jobs)
-
-
-def _at(clock: Clock, kind: str, name: str, at_s: float, facts: dict[str, Any]) -> Event:
-    return Event(clock.model(at_s), kind, name, clock.model(at_s), facts)
 
 
 def _within_seconds(jobs: Sequence[QueuedJob]) -> dict[str, float]:

@@ -37,6 +37,11 @@ class JobRecord:
     end: Event | None = None
 
     @property
+    def start_s(self) -> float:
+        """When it started, seconds from the epoch, not before it came, whatever clocks say; NaN where it waits."""
+        return nan if self.start is None else max(self.start.at_s, self.submit_s)
+
+    @property
     def over(self) -> bool:
         """Whether it has ended; an end before its start was of an earlier run, or is a mistake."""
         return self.end is not None and (self.start is None or self.end.at_s >= self.start.at_s)
@@ -152,9 +157,8 @@ def _job(seq: int, submit_s: float, name: str, known: JobRecord) -> Job:
 
 def _times(known: JobRecord) -> tuple[float, float, float]:
     """Start, from when the end of a run is known, and run time, in seconds; NaN for what is not known."""
-    start_s = nan if known.start is None else known.start.at_s
     if known.end is None or not known.over:
-        return start_s, nan, nan
-    run_s = known.end.facts.get("duration_s", known.end.at_s - start_s)
+        return known.start_s, nan, nan
+    run_s = known.end.facts.get("duration_s", nan if known.start is None else known.end.at_s - known.start.at_s)
     # Who was cancelled while it waited never ran, and tells nothing of run times; an end without a start may.
-    return start_s, known.end.known_s if run_s == run_s else nan, run_s
+    return known.start_s, known.end.known_s if run_s == run_s else nan, run_s

@@ -17,7 +17,7 @@ from jobcast.domain.errors import ClusterError, NoJobsError, TraceError
 from jobcast.traces.files import FileBytes
 from jobcast.traces.readers.sacct import SacctReader
 from jobcast.traces.readers.sacct_pools import parse_tres
-from jobcast.traces.readers.slurm_queue import QueuedJob, queued_jobs
+from jobcast.traces.readers.slurm_queue import GPU_TYPE, QueuedJob, named, queued_jobs
 from jobcast.traces.table import Trace
 
 TIMEOUT_S = 20.0
@@ -27,7 +27,7 @@ MOST_TOLD = 300
 HISTORY = "JobID,User,Account,Partition,QOS,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES,ReqTRES,Timelimit"
 DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWERED_DOWN", "POWER_DOWN", "UNKNOWN", "INVAL")
 """States of nodes, or flags of them, on which nothing starts."""
-FIELD = re.compile(r"(?:^|\s)(NodeName|State|CfgTRES|AllocTRES)=(\S*)")
+FIELD = re.compile(r"(?:^|\s)(NodeName|State|CfgTRES|AllocTRES|Gres|Partitions|ActiveFeatures)=(\S*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,15 @@ class Qos:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """GPUs of a node: in all, and how many jobs hold; `up` where jobs may start on it."""
+    """GPUs of a node: in all, and how many jobs hold; `up` where jobs may start on it.
+
+    `names`: its partitions, features and types of GPUs, see `QueuedJob.asks`; empty where nobody told.
+    """
 
     gpus: int
     held: int
     up: bool
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,12 @@ def _limit(tres: str) -> int | None:
 
 
 def node_of(row: Mapping[str, str]) -> Node:
-    """A node from `State`, `CfgTRES` and `AllocTRES` as scontrol writes them."""
+    """A node from what scontrol writes: State, CfgTRES, AllocTRES, Gres, Partitions, ActiveFeatures."""
     state = row.get("State", "UNKNOWN").upper()
     gpus, held = (parse_tres(row.get(key, "")).gpus or 0 for key in ("CfgTRES", "AllocTRES"))
-    return Node(gpus, held, not any(word in state for word in DOWN) and "*" not in state)
+    types = GPU_TYPE.findall(f"{row.get('Gres', '')},{row.get('CfgTRES', '')}")
+    texts = (row.get(key, "").replace("(null)", "") for key in ("Partitions", "ActiveFeatures"))
+    partitions, features = (text.split(",") for text in texts)
+    names = [*named("gpu", types), *named("partition", partitions), *named("feature", features)]
+    up = not any(word in state for word in DOWN) and "*" not in state
+    return Node(gpus, held, up, frozenset(names if partitions != [""] else ()))

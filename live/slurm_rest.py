@@ -126,5 +126,7 @@ def _qos(row: Mapping[str, Any]) -> Qos:
 
 def _node(row: Mapping[str, Any]) -> Node:
     states = [row.get("state"), *(row.get("state_flags") or ())]
-    tres = {"CfgTRES": row.get("tres"), "AllocTRES": row.get("tres_used")}
-    return node_of({"State": " ".join(map(str, states)), **{key: str(text or "") for key, text in tres.items()}})
+    told = {"CfgTRES": "tres", "AllocTRES": "tres_used", "Gres": "gres", "ActiveFeatures": "active_features"}
+    texts = {theirs: str(row.get(key) or "") for theirs, key in told.items()}
+    partitions = ",".join(map(str, row.get("partitions") or ()))
+    return node_of({"State": " ".join(map(str, states)), "Partitions": partitions, **texts})

@@ -1,6 +1,6 @@
 """A run that stands where a cluster stands: what policies decide on beside a running cluster, and futures fork from."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from math import isnan, nan
 from typing import Any
 
@@ -23,6 +23,7 @@ def standing(
     policy: Any,
     source: ForecastSource | None,
     believed_s: Callable[[Job], float],
+    without: Container[str] = (),
 ) -> Simulation:
     """A run at an instant, before its policy is asked: `look()` tells the view, `fork()` gives futures.
 
@@ -36,6 +37,7 @@ def standing(
     now_s : seconds from the epoch
     pools : with their quotas as of now
     believed_s : how long a job runs in all, seconds
+    without : ids of jobs that are left out, too
 
     Raises
     ------
@@ -46,7 +48,11 @@ def standing(
     jobs = record.recorded()
     states = [record.jobs[job.job_id] for job in jobs.jobs]
     quotas = {pool.name: pool.quota for pool in pools}
-    inside = [job for job, one in zip(jobs.jobs, states, strict=True) if _there(job, one, quotas, now_s)]
+    inside = [
+        job
+        for job, one in zip(jobs.jobs, states, strict=True)
+        if _there(job, one, quotas, now_s) and job.job_id not in without
+    ]
     since_s = {name: _since_s(record.jobs[name], now_s) for name in (job.job_id for job in inside)}
     outcomes = [Outcome(_run_s(believed_s(job), now_s - since_s[job.job_id])) for job in inside]
     held = [job for job in inside if not isnan(since_s[job.job_id])]

@@ -67,9 +67,14 @@ local function seconds(text)
   return sum > 0 and sum < LONGEST_S and sum or nil
 end
 
+-- Whether a job waits for something else than GPUs, which one like it would not.
+local function held(options)
+  return options["hold"] == "set" or options["dependency"] or (options["begin"] or ""):match("^%d")
+end
+
 local function question(options, pool)
   local count, limit_s = gpus(options), seconds(options["time"])
-  if not count or not (pool or ""):match("^[%w_%.%-]+$") then return nil end
+  if held(options) or not count or not (pool or ""):match("^[%w_%.%-]+$") then return nil end
   local limit = limit_s and string.format(',"time_limit_s":%d', limit_s) or ""
   return string.format('{"pool":"%s","gpus":%d%s}', pool, count, limit)
 end
@@ -111,6 +116,7 @@ function slurm_cli_pre_submit(options, pack_offset)
     local kept = {}
     for _, name in ipairs({
       "account", "qos", "partition", "gpus", "gpus-per-node", "gpus-per-task", "gres", "nodes", "ntasks", "time", "quiet",
+      "hold", "begin", "dependency",
     }) do
       kept[name] = options[name]
     end

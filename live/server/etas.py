@@ -269,10 +269,9 @@ class Etas:
 
     def _answer(self, known: Known, now_s: float) -> FutureAnswer | None:
         try:
-            answer = self.futures.answer(known.job.job_id, now_s)
+            return self.futures.answer(known.job.job_id, now_s, isnan(known.start_s))
         except TraceError:  # not among the futures, or not any more: another thread may just have played new ones
             return None
-        return answer if isnan(known.start_s) else answer._replace(start=None)
 
     def asked(self, question: Question) -> Eta | None:
         """When a job would start and end that were submitted now; None where those who ask before it take too long."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from jobcast.live.forecasts import Asked
 from jobcast.live.leases import leases_of
 from jobcast.live.slurm import Qos
 from jobcast.schedulers.registry import make_policy
+from jobcast.traces.table import Trace
 from tests.live.imagined_slurm import Calm, ImaginedSlurm
 
 
@@ -52,6 +54,19 @@ def test_idle_gpus_are_lent_as_leases(tmp_path):
     assert (first.job.job_id, first.pool, first.qos, first.versions) == ("b2", "b", "b", "new-load:3")
     assert first.until_s == slurm.now_s + 15 * 60
     assert first.name != second.name
+
+
+def test_who_can_use_none_of_the_idle_nodes_leaves_them_to_others(tmp_path, monkeypatch):
+    slurm, nodes = ImaginedSlurm(), ImaginedSlurm.nodes
+    kinds = {"n0": "v100", "n1": "v100", "n2": "a100", "n3": "a100"}
+    told = lambda self: {name: replace(one, names=frozenset((kinds[name],))) for name, one in nodes(self).items()}  # noqa: E731
+    monkeypatch.setattr(ImaginedSlurm, "nodes", told)
+    for number, kind in enumerate(("v100", "v100", "v100", "v100", "v100", "a100")):
+        slurm.submit(f"b{number}", "b", 8, asks=(frozenset((kind,)),))
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path), apply=False)
+    assert done(advice, "lend") == ["b5"]
+    why = "no 1 node(s) that it may use with so many idle GPUs"
+    assert advice.left == [("b2", why), ("b3", why)]
 
 
 def test_nothing_is_done_without_apply(tmp_path):
@@ -287,3 +302,25 @@ def test_a_kill_at_any_instant_leaves_no_lease_unaccounted(tmp_path_factory, cal
     }
     assert slurm.limits["lent_b"].gpus == sum(one.gpus for one in leases)
     assert slurm.held() <= 32
+
+
+def test_what_came_and_ended_while_nobody_looked_is_read_from_the_accounting(tmp_path, monkeypatch):
+    """Its run time is that of the accounting, though the controller has forgotten it."""
+    slurm = ImaginedSlurm()
+    slurm.submit("b0", "b", 8)
+    look(slurm, advisor_of(slurm, tmp_path))
+    began_s = slurm.now_s
+    del slurm.jobs["b0"]
+    jobs = {"job_id": ["b0", "b1"], "pool": "b", "gpus": [8, 4], "submit_time": [began_s - 5.0, began_s + 9.0]}
+    jobs |= {"start_time": [began_s - 5.0, began_s + 10.0], "duration": [20.0, 30.0]}
+    past, seen = Trace.from_frame(pl.DataFrame(jobs), name="sacct"), []
+    monkeypatch.setattr(slurm, "history", lambda from_s, pool_by: seen.append(from_s) or past)
+    slurm.pass_time(3600.0)
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    assert seen == [began_s]
+    earlier = advisor.record.recorded()
+    assert ([job.job_id for job in earlier.jobs], earlier.duration_s.tolist()) == (["b0", "b1"], [20.0, 30.0])
+    assert (earlier.start_s - began_s).tolist() == [-5.0, 10.0]
+    # They were not known before.
+    assert earlier.known_s.tolist() == [slurm.now_s] * 2

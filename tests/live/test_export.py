@@ -14,6 +14,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_plain
 from tests.live.test_standing import POOLS, ByName, news, world
 
@@ -103,6 +104,16 @@ def test_what_never_ran_is_left_out_and_what_runs_has_no_end():
             "known_time": None, "duration": None, "gpus": 4, "user": None, "tag": None, "time_limit_s": 60.0,
         }
     ]  # fmt: skip
+
+
+def test_what_is_exported_can_be_read():
+    """A job that ran for no time, and one that by a sender's clock started, or ended, before it came."""
+    events = [Event(9.0, SUBMIT, name, 9.0, {"pool": "p", "gpus": 2}) for name in ("nothing", "early", "gone")]
+    events += [Event(9.0, START, "nothing", 9.0), Event(9.0, END, "nothing", 9.0, {"duration_s": 0.0})]
+    events += [Event(9.0, START, "early", 8.0), Event(9.0, START, "gone", 7.0), Event(9.0, END, "gone", 8.5)]
+    trace = Trace.from_frame(exported(ClusterRecord().take(events)), name="live")
+    assert (trace.jobs["job_id"].to_list(), trace.start_s.tolist()) == (["early", "gone"], [9.0, 9.0])
+    assert trace.jobs["duration"].to_list() == [None, 1.5]
 
 
 def at(seconds):

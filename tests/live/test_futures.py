@@ -11,6 +11,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.live.completion_forecasts import Future, RunTimeDraws, completions
 from jobcast.live.futures import Futures
+from jobcast.models.completion.intervals import Position
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Oracle
@@ -107,6 +108,21 @@ def test_a_start_that_is_late_is_as_likely_to_be_later_by_as_much_again():
     assert high_s[2] > high_s[1] > 10 * 50.0
     # What was to start just now, and may have.
     assert high_s[0] == pytest.approx(1.0)
+
+
+def test_nobody_ends_before_it_starts():
+    """However far starts and ends of others came from what was told, and though a start is late."""
+    futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
+    futures.starts.tracker.known = [Position(9.0, ended=True)] * 60
+    futures.ends.tracker.known = [Position(-9.0, ended=True)] * 60
+    futures.refresh(run_of(QUEUE))
+    starts_s = futures._played.start_s["j1"]
+    for now_s in (2.0, np.median(starts_s), starts_s.max() + 400.0):
+        start, end, _ = futures.answer("j1", now_s)
+        assert end.median_s >= start.median_s
+        for one, other in zip(start.intervals, end.intervals, strict=True):
+            assert (other.low_s >= one.low_s, other.high_s >= one.high_s) == (True, True)
+    assert end.median_s == pytest.approx(start.median_s + 100.0, rel=0.1)
 
 
 def test_all_ends_of_a_future_are_read_off_one_copy():

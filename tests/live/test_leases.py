@@ -56,3 +56,15 @@ def test_a_job_of_several_nodes_needs_as_much_on_each():
     nodes = {f"n{number}": Node(8, 4 * number, True) for number in range(3)}
     assert not Room(nodes).take(job(gpus=16, nodes=2))
     assert Room(nodes).take(job(gpus=8, nodes=2))
+
+
+def test_a_job_takes_only_what_it_may_use():
+    """By type of GPUs, partition and feature; a node of which nobody told them may be used by all."""
+    names = ("a100", "v100")
+    nodes = {name: Node(8, 0, True, frozenset((f"gpu {name}", f"partition {name}", "partition gpu"))) for name in names}
+    of_v100 = job(gpus=8, asks=(frozenset(("partition gpu",)), frozenset(("gpu v100",))))
+    room = Room(nodes)
+    assert (room.take(of_v100), room.take(of_v100), room.stuck(of_v100)) == (True, False, True)
+    assert not room.stuck(job(gpus=16))
+    assert room.take(job(gpus=8, asks=(frozenset(("partition a100", "partition h100")),)))
+    assert Room({"n": Node(8, 0, True)}).take(of_v100)

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from jobcast.domain.errors import ClusterError
-from jobcast.live.slurm import Node, Qos, Slurm
+from jobcast.live.slurm import Node, Qos, Slurm, node_of
 
 SAYS = {
     "squeue": '{"jobs": []}',
@@ -41,6 +41,12 @@ def test_a_look(commands):
     assert seen.qos == {"normal": Qos(None), "vision": Qos(16, ("lent_a", "lent_b")), "lent_vision": Qos(0)}
     assert seen.nodes == {"n1": Node(8, 3, True), "n2": Node(8, 0, False), "n3": Node(8, 2, False)}
     assert (seen.gpus, seen.jobs) == (8 + 0 + 2, [])
+
+
+def test_what_may_be_asked_of_a_node():
+    told = {"Gres": "gpu:A100:8(S:0-1)", "CfgTRES": "gres/gpu=8", "Partitions": "gpu,short", "ActiveFeatures": "(null)"}
+    assert node_of(told).names == {"gpu a100", "partition gpu", "partition short"}
+    assert node_of({"CfgTRES": "gres/gpu=8"}).names == set()
 
 
 def test_what_is_done_is_words_never_a_shell(commands):

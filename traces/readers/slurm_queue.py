@@ -1,6 +1,7 @@
 """Jobs as `squeue --json` tells them, for whoever looks at a running cluster again and again."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
@@ -21,6 +22,9 @@ from jobcast.traces.readers.slurm_json import (
 )
 
 MINUTE_S = 60.0
+TRES = ("tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str")
+GPU_TYPE = re.compile(r"gpu:([^:=,(]*[^\d:=,(][^:=,(]*|\d+(?=[:=]))")
+"""The type in a text of GPUs, gpu:a100:2 or gres/gpu:a100=2; of gpu:2 there is none."""
 WAITS = frozenset({"", "None", "Priority", "Resources", "QOSGrpGRES", "QOSGrpGRESLimit", "QOSResourceLimit"})
 """Reasons of jobs that wait for GPUs; slurm.schedmd.com/squeue.html, "Job Reasons". Others wait for something else."""
 
@@ -39,6 +43,7 @@ class QueuedJob:
     submit_s, start_s, end_s : seconds from the epoch, NaN where there is none
     limit_s : seconds, infinite where there is none
     mark, comment : of administrators, of its user
+    asks : of each node one of each: its partitions, a type of GPUs, features where these are joined by & or | alone
     """
 
     job_id: str
@@ -57,6 +62,7 @@ class QueuedJob:
     limit_s: float
     mark: str
     comment: str
+    asks: tuple[frozenset[str], ...] = ()
 
     @property
     def waits(self) -> bool:
@@ -93,7 +99,9 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
     name = job_name([figures[key] for key in ("jobid", "array", "task", "het", "offset")], figures["tasks"])
     if name is None or state is None or not 0.0 < figures["submit"] < inf:
         return
-    waits = state in WAITING
+    waits, over = state in WAITING, state not in NOT_ENDED
+    # Of a job that was cancelled while it waited Slurm tells as its start when that was.
+    never = over and figures["end"] <= figures["start"] and not resources_text(figures["alloctres"])
     minutes = figures["timelimit"]
     job = QueuedJob(
         job_id=name,
@@ -104,11 +112,12 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
         nodes=_count(row.get("node_count")),
         submit_s=figures["submit"],
         # of a job that waits both are Slurm's own forecast, and so is the end of one that runs
-        start_s=figures["start"] if not waits and 0.0 < figures["start"] < inf else float("nan"),
-        end_s=figures["end"] if state not in NOT_ENDED and 0.0 < figures["end"] < inf else float("nan"),
+        start_s=figures["start"] if not (waits or never) and 0.0 < figures["start"] < inf else float("nan"),
+        end_s=figures["end"] if over and 0.0 < figures["end"] < inf else float("nan"),
         limit_s=minutes * MINUTE_S if isfinite(minutes) else inf,
         mark=_text(row.get("admin_comment")),
         comment=_text(row.get("comment")),
+        asks=tuple(_asks(row, _text(figures["partition"]))),
     )
     yield from (replace(job, job_id=one) for one in task_names(name)) if waits else (job,)
 
@@ -127,6 +136,24 @@ def _gpus(figures: Mapping[str, Any], waits: bool, place: Place, number: int) ->
             # A text of resources lists all that a job has: one without GPUs tells of none.
             return found.gpus or 0
     return None
+
+
+def _asks(row: Mapping[str, Any], partitions: str) -> Iterator[frozenset[str]]:
+    yield frozenset(named("partition", partitions.split(",")))
+    texts = [resources_text(row.get(key)) or "" for key in TRES]
+    yield from (frozenset(one) for one in zip(named("gpu", GPU_TYPE.findall(",".join(texts))), strict=True))
+    features = _text(row.get("features"))
+    if re.fullmatch(r"[\w.-]+(\|[\w.-]+)*|[\w.-]+([&,][\w.-]+)*", features):
+        yield from (frozenset(named("feature", one.split("|"))) for one in re.split("[&,]", features))
+
+
+def named(kind: str, names: Iterable[str]) -> list[str]:
+    """Names of partitions, types of GPUs (`gpu`) or features, so that they are told from one another.
+
+    >>> named("gpu", GPU_TYPE.findall("gres:gpu:A100:4,gres/gpu:3090=1,gres/gpu=5,gpu:8(S:0-1)"))
+    ['gpu a100', 'gpu 3090']
+    """
+    return [f"{kind} {name.lower()}" for name in names if name]
 
 
 def _text(value: Any) -> str:

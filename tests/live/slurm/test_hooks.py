@@ -172,6 +172,9 @@ def test_of_a_job_that_is_not_known_yet_one_like_it_is_asked(tmp_path, options, 
         ("account=poolb;gres=gres:shard:4",),
         ("account=poo\"l$(touch evil)`touch evil`'b;gpus=4",),
         ("account=poolb;gpus=1", "account=poolb;gpus=1"),  # a heterogeneous job has no width
+        ("account=poolb;gpus=1;hold=set",),  # what waits for something else starts later than one like it
+        ("account=poolb;gpus=1;hold=unset;begin=2026-11-27T05:57:13",),
+        ("account=poolb;gpus=1;begin=Unknown;dependency=afterok:7",),
     ],
 )
 def test_what_has_no_pool_or_width_is_asked_by_its_id_alone(tmp_path, components):
@@ -271,7 +274,7 @@ def test_the_controller_tells_what_its_file_says_of_the_pool(tmp_path):
 def sbatch(slurm: SlurmCluster, *options: str, **environ: str) -> tuple[float, str, str]:
     """Seconds, the job's id and what the submitter read."""
     start = time.monotonic()
-    command = ("sbatch", "--parsable", "-H", "-o", "/dev/null", "-t", "10", "--gres=gpu:2", *options, "--wrap", "true")
+    command = ("sbatch", "--parsable", "-o", "/dev/null", "-t", "10", "--gres=gpu:2", *options, "--wrap", "sleep 60")
     done = slurm.outcome(*command, user="mail", environ=environ)
     took_s = time.monotonic() - start
     assert done.returncode == 0, done.stderr

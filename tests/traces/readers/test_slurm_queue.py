@@ -53,6 +53,13 @@ def test_what_runs_and_what_has_ended():
     assert (ended.end_s, ended.runs, ended.waits) == (960.0, False, False)
 
 
+def test_who_is_cancelled_while_it_waits_has_not_started():
+    """Slurm 22.05 tells as its start when it was cancelled, and nothing that was allocated."""
+    cancelled = JOB | {"job_state": "CANCELLED", "start_time": 960}
+    waited, failed = queue(cancelled, cancelled | {"job_id": 8, "tres_alloc_str": "gres/gpu=8"})
+    assert (isnan(waited.start_s), waited.end_s, failed.start_s) == (True, 960.0, 960.0)
+
+
 def test_tasks_that_wait_are_jobs():
     waiting = JOB | {"array_job_id": 7, "array_task_string": "4-6%2", "array_task_id": 2**32 - 2}
     assert [job.job_id for job in queue(waiting)] == ["7_4", "7_5", "7_6"]
