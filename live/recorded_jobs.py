@@ -87,7 +87,7 @@ class ClusterRecord:
     def take(self, events: Iterable[Event]) -> "ClusterRecord":
         """Go on by events, by when they were known: of several starts or ends of a job that which comes last counts."""
         for event in events:
-            self.known_s, self._recorded = max(self.known_s, event.known_s), None
+            self.known_s = max(self.known_s, event.known_s)
             self.taken.append(event)
             if event.kind == QUOTA:
                 self.quotas[event.job_id] = event.facts["gpus"]
@@ -98,6 +98,7 @@ class ClusterRecord:
         return self
 
     def _of_job(self, event: Event) -> None:
+        self._recorded = None
         job = self.jobs.setdefault(event.job_id, JobRecord())
         if event.facts.get("lent"):
             gpus = event.facts.get("gpus") or job.facts.get("gpus", 0)

@@ -1,7 +1,7 @@
 """What is known of a running cluster at a moment: its events, and jobs as these tell them."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 from typing import NamedTuple
 
@@ -60,6 +60,8 @@ class State:
         late = any(event.known_s < self.known_s for event in new)
         record = ClusterRecord().take(in_order(events)) if late else self.record.take(in_order(new))
         jobs = record.recorded()
+        if jobs is self.jobs:
+            return replace(self, number=rows[-1][0], known_s=known_s, events=events, record=record)
         row_of = {job.job_id: row for row, job in enumerate(jobs.jobs)}
         starts = ((name, one.start) for name, one in record.jobs.items())
         spare = {name for name, start in starts if start is not None and not start.facts.get("dedicated", True)}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobcast.live.event_log import END, START, SUBMIT, Event
+from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event
 from jobcast.live.state import State
 
 ROWS = [
@@ -47,3 +47,10 @@ def test_events_one_by_one_and_together_tell_the_same():
     together = after(5)
     assert list(map(str, one_by_one.known())) == list(map(str, together.known()))
     assert (one_by_one.number, one_by_one.known_s, one_by_one.spare) == (5, 95.0, together.spare)
+
+
+def test_a_look_at_which_nothing_happened_leaves_the_jobs_as_they_are():
+    before = after(3)
+    again = before.after([(4, Event(30.0, LOOK, "", 30.0))])
+    assert again.jobs is before.jobs
+    assert (again.number, again.known_s, again.events[-1].kind) == (4, 30.0, LOOK)
