@@ -18,6 +18,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.home import HOME_VARIABLE, database_file, find_home, store_folder
 from jobcast.models.registry.references import CHAMPION
+from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
 from jobcast.pipelines.report.files import COMMAND, OUTPUTS, read_json, sha256_of, to_json
 from jobcast.traces.facts import ASSUMPTIONS, assumptions_beside, facts_beside
 from jobcast.traces.files import replacing
@@ -36,7 +37,7 @@ LIBRARIES = ("numpy", "scipy", "polars", "numba", "lightgbm", "xgboost-cpu", "sc
 """Whose versions can move a figure."""
 NOT_COMPARED = frozenset(
     {
-        *("wall_s", "cpu_s", "solve_s_total", "baseline_cpu_s", "baseline_wall_s", "home", "path", "root", "run_id"),
+        *(*NOT_REPEATABLE, "baseline_cpu_s", "baseline_wall_s", "home", "path", "root", "run_id"),
         *("command", "jobcast", "registered", "created_s", "cluster", "pools_file", "stale", "written_with", "lacks"),
     }
 )
