@@ -146,7 +146,7 @@ def choose(
 
     A row may be chosen where it does not read the future, slows at most `slowed_pct` % of the jobs of the windows seen
     so far against the baseline, and is faster than what is in use, the lower bound of the paired interval above 1. Of
-    several that with the highest lower bound.
+    several that with the highest lower bound. What is in use and has come to slow more is given up for `now`.
 
     Parameters
     ----------
@@ -169,9 +169,9 @@ def choose(
     windows = list(range(len(by_label[now].days)))
     used, steps = now, []
     for window in windows:
-        used = _next(by_label, used, windows[:window], slowed_pct, seed)
+        used = _next(by_label, now, used, windows[:window], slowed_pct, seed)
         steps.append(used)
-    choice = _next(by_label, used, windows, slowed_pct, seed)
+    choice = _next(by_label, now, used, windows, slowed_pct, seed)
     allowed = [row for row in rows if not row.refused and row.slowed_pct(windows) <= slowed_pct]
     best = max(allowed, key=lambda row: row.saved_h(windows))
     weeks = [days / DAYS_A_WEEK for days in by_label[now].days]
@@ -202,10 +202,14 @@ def choose(
     }  # fmt: skip
 
 
-def _next(by_label: Mapping[str, Replays], used: str, seen: Sequence[int], slowed_pct: float, seed: int) -> str:
+def _next(
+    by_label: Mapping[str, Replays], now: str, used: str, seen: Sequence[int], slowed_pct: float, seed: int
+) -> str:
     """What to run after some windows."""
     if not seen:
         return used
+    if by_label[used].slowed_pct(seen) > slowed_pct:
+        used = now
     bounds = {
         label: _gain(row, by_label[used], seen, seed)["low"]
         for label, row in by_label.items()

@@ -57,14 +57,22 @@ def _subsets(parts: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 
 def values_of(results: Iterable[CellResult]) -> dict[str, Value]:
-    """What each source brought, the mean over seeds, by the label of the source."""
+    """What each source brought, the mean over seeds, by the label of the source.
+
+    Raises ConfigError where less than a day is counted, or nobody ran, of which no week's hours can be told.
+    """
     found: dict[str, list[Value]] = {}
     for one in results:
         row = one.row()
+        if row["saved_h_week"] is None:
+            raise ConfigError(
+                f"{one.days:.3g} days are counted, too few to tell hours a week; widen --from and --until, or lower"
+                " --warmup"
+            )
         found.setdefault(one.cell.spec.label, []).append(
             {
-                "saved_h_week": float(row["saved_h_week"] or 0.0),
-                "saved_gpu_h_week": float(row["saved_gpu_h_week"] or 0.0),
+                "saved_h_week": float(row["saved_h_week"]),
+                "saved_gpu_h_week": float(row["saved_gpu_h_week"]),
                 "slowed_pct": float(row["figures"]["slowed_pct"]),
             }
         )

@@ -18,7 +18,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.home import HOME_VARIABLE, database_file, find_home, store_folder
 from jobcast.models.registry.references import CHAMPION
+from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
 from jobcast.pipelines.report.files import COMMAND, OUTPUTS, read_json, sha256_of, to_json
+from jobcast.traces.facts import ASSUMPTIONS, assumptions_beside, facts_beside
 from jobcast.traces.files import replacing
 from jobcast.traces.owners import scratch_room
 
@@ -35,7 +37,7 @@ LIBRARIES = ("numpy", "scipy", "polars", "numba", "lightgbm", "xgboost-cpu", "sc
 """Whose versions can move a figure."""
 NOT_COMPARED = frozenset(
     {
-        *("wall_s", "cpu_s", "solve_s_total", "baseline_cpu_s", "baseline_wall_s", "home", "path", "root", "run_id"),
+        *(*NOT_REPEATABLE, "baseline_cpu_s", "baseline_wall_s", "home", "path", "root", "run_id"),
         *("command", "jobcast", "registered", "created_s", "cluster", "pools_file", "stale", "written_with", "lacks"),
     }
 )
@@ -81,8 +83,12 @@ def make_bundle(
                 "the command again"
             )
     traced = _trace_in(words)
+    # Facts are found beside the trace, wherever that lies.
+    if traced in inputs and assumptions_beside(traced):
+        for file in (*facts_beside(traced).values(), Path(traced).with_name(ASSUMPTIONS)):
+            inputs[str(file)] = _input(str(file), list(named).index(traced)) | {"beside": True}
     for name, one in inputs.items():
-        one["packed"] = one["bytes"] <= SMALL if name != traced else with_trace
+        one["packed"] = with_trace if name == traced or "beside" in one else one["bytes"] <= SMALL
     models = _models(figures)
     files = {one["member"]: Path(name) for name, one in inputs.items() if one["packed"]}
     home = find_home()
@@ -123,7 +129,9 @@ def verify_bundle(bundle: Path, trace: Path | None = None) -> list[Line]:
         manifest = _unpacked(bundle, room)
         lines, places = _versions(manifest), dict[str, str]()
         for name, one in manifest["inputs"].items():
-            place = trace if trace is not None and name == manifest["trace"] else room / one["member"]
+            place = room / one["member"]
+            if trace is not None and (name == manifest["trace"] or "beside" in one):
+                place = trace.with_name(place.name) if "beside" in one else trace
             if not place.is_file():
                 place = Path(name)
             if not place.is_file():

@@ -75,6 +75,17 @@ def test_a_folder_of_a_backtest_is_verified_whoever_was_skipped(shell, csv, tmp_
     assert ": agrees: " in shell.works("verify", "kept.zip").out.splitlines()[-1]
 
 
+def test_what_was_assumed_is_packed_with_the_trace(shell, csv, tmp_path):
+    """Without the tables beside it jobs would have no tasks; how long decisions take is another time each run."""
+    csv(*ROWS)
+    shell.works("trace", "enrich", "jobs.csv", "--facts", "tasks", "--out", "rich")
+    words = ("--trace", "rich/jobs.parquet", "--gpus", 4, "--policy", "srtf", "--limit", 9)
+    shell.works("simulate", *words, "--json", "r.json")
+    shell.works("bundle", "r.json", "--out", "r.zip", "--with-trace")
+    (tmp_path / "rich").rename(tmp_path / "gone")
+    assert ": agrees: " in shell.works("verify", "r.zip").out.splitlines()[-1]
+
+
 def test_another_trace_and_a_missing_model_are_told_in_a_line_each_before_anything_is_run(bundle, csv):
     other = csv(*ROWS[:-1], name="other.csv")
     missing = [{"name": "new-load", "version": 3, "sha256": "0"}]

@@ -49,7 +49,7 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "--slowed" in shell.refuses(*words, "--slowed", "-1")
 
 
-def test_worth_of_forecasts(shell, trial):
+def test_worth_of_forecasts(shell, trial, run):
     words = ("worth", *trial, "--seeds", 1)
     shown = shell.works(*words, "--policies", "ssf", "--price", "2", "--json", "figures.json").out
     assert "EUR" in shown
@@ -64,6 +64,8 @@ def test_worth_of_forecasts(shell, trial):
     assert told.err.count("quotas: pools file") == 1
     assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
     assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")
+    hours = ("--forecasts", "random", "--policies", "ssf", "--until", f"{run.trained_until[:10]}T20:00")
+    assert "too few to tell hours a week" in shell.refuses(*words, *hours)
 
 
 def test_where_exact_forecasts_gain_nothing_none_is_named_to_improve(shell, run):

@@ -52,6 +52,15 @@ def test_nobody_beyond_doubt_means_no_switch() -> None:
     assert {one["why"] for one in found["candidates"]} == {None, "not faster than fcfs beyond doubt"}
 
 
+def test_who_comes_to_slow_too_many_is_given_up() -> None:
+    """Nobody is slowed in the first window, 2 of 50 jobs in each that follows: 2 % of all seen so far, then 2.7 %."""
+    fast, late = row("a", [0.5, 0.5, 0.5]), row("a", [0.5, 0.5, 0.5], late=2)
+    fast.jct_s[1][:2], fast.jct_s[2][:2] = late.jct_s[1][:2], late.jct_s[2][:2]
+    found = choose([NOW, fast], "fcfs", 1.0)
+    assert [one["used"] for one in found["windows"]] == ["fcfs", "a", "fcfs"]
+    assert (found["choice"]["label"], found["switch"]) == ("fcfs", False)
+
+
 def test_a_folder_gives_the_rows_that_were_replayed() -> None:
     """Job 1 never ran under sia and is compared nowhere, job 2 is of the warm-up, pcs lives by another law."""
     labels = ("fcfs", "sia random", "pcs")
