@@ -81,7 +81,7 @@ class _Searched(NamedTuple):
 
     Attributes
     ----------
-    counts : (n,) each, rounds that are worth most under it, and under the next one or none
+    counts : (n,) each, rounds that are worth most under it, and under another
     nu : (n,) what it takes of each job, in terms of the makespan
     tight : (n,) who bears more, together 1
     load_share : weight that the load may have
@@ -90,7 +90,7 @@ class _Searched(NamedTuple):
     counts: tuple[Ints, Ints]
     nu: Floats
     tight: Floats
-    load_share: float
+    load_share: float = 0.0
 
     def mixture(self, whole: float) -> Floats:
         """Weights of the jobs' times left, adding up to `whole`."""
@@ -122,11 +122,8 @@ def _search(programme: Programme, theta: float) -> _Searched:
     taken, nu = under(at)
     if at > able:
         below, dearer = under(at - 1)
-        return _Searched((taken, below), nu, (dearer - nu) / float((dearer - nu).sum()), 0.0)
-    if at > lowest:  # no lower ceiling has room for these jobs
-        tight = np.where(rounds >= at, widths, 0.0)
-        return _Searched((taken, taken), nu, tight / float(tight.sum()), 0.0)
-    # Even the lowest ceiling is worth its price: the rest goes to the job that is longest in the end, or to the load.
+        return _Searched((taken, below), nu, (dearer - nu) / float((dearer - nu).sum()))
+    # Even the lowest one that can be is worth its price: the rest goes to who is longest in the end, or to the load.
     tight = np.eye(programme.jobs)[int(np.argmax(left_s[:, -1]))]
     return _Searched((free, taken), nu, tight, 1.0 - float(nu.sum()) if load_s > last_s else 0.0)
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -74,6 +74,11 @@ def divisible_optimum(problem):
     return -linprog(cost, A_ub=at_most, b_ub=room, A_eq=one_each, b_eq=np.ones(n)).fun
 
 
+LONG = [(1.0, gpus, False, [(epochs, 120.0, 16)], 0.0) for gpus, epochs in ((1, 12.0), (2, 12.0), (2, 2.0))]
+
+
+# There is room to leave nobody more than ten rounds, but that costs more than the makespan is worth.
+@example(programme(LONG, 4, 3, 0.3))
 @given(programmes())
 def test_the_bound_is_the_optimum_of_what_can_be_divided(problem):
     relaxed = relax(problem)
