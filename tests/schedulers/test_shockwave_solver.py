@@ -154,6 +154,12 @@ def test_pieces_cost_a_restart_each():
     assert [problem.value(whole), problem.value(cut)] == pytest.approx(expected)
 
 
+def test_less_than_the_dust_of_a_round_is_left():
+    problem = programme([(1.0, 1, True, [(1e-12, 120.0, 32)], 0.0)], 1, 2)
+    assert problem.gains.tolist() == [pytest.approx([np.log(0.5)] * 3)]
+    assert problem.left_after_s.tolist() == [[0.0, 0.0, 0.0]]
+
+
 def test_the_longest_job_runs_throughout_where_it_decides_the_makespan():
     short = [(1.0, 1, True, [(20.0, 120.0, 32)], 0.0) for _ in range(8)]
     solution = solve(programme([*short, (1.0, 2, False, [(200.0, 120.0, 32)], 0.0)], 8, 20), HEURISTIC)
