@@ -204,7 +204,7 @@ def test_a_gap_is_told_against_what_idling_costs_where_values_near_nothing():
     problem = programme([(1.0, 1, False, [(4.0, 100.0, 16)], 0.0)], 4, 3)
     solution = solve(problem, HEURISTIC)
     idle = abs(problem.value(np.zeros_like(solution.runs)))
-    off = replace(solution, value=-1e-6, bound=-1e-6 + 0.1 * idle)
+    off = replace(solution, value=-0.05 * idle, bound=0.05 * idle)
     assert off.gap > 1.0
     assert share_lost(problem, off) == pytest.approx(0.1)
 
