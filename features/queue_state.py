@@ -222,7 +222,7 @@ class Moment:
         """Columns of `AHEAD`: as the snapshot tells them, else counted."""
         if self.queue.given.shape[1]:
             return self.queue.given[which]
-        limit_s = np.fmin(self.queue.limit_s, np.where(np.isfinite(self.queue.limit_s), np.inf, self.expected_s))
+        limit_s = np.where(np.isnan(self.queue.limit_s), self.expected_s, self.queue.limit_s)
         left_s = np.maximum(limit_s[self.running] - (self.at_s - self.queue.start_s[self.running]), 0.0)
         waits, runs = self._asked(self.waiting, limit_s[self.waiting]), self._asked(self.running, left_s)
         pending, running = [], []
@@ -289,7 +289,7 @@ class Moment:
         waited = np.log10(np.maximum(queue.start_s[begun] - queue.submit_s[begun], LEAST_S))
         weights = [np.exp(-ago_s / (DAY_S * days)) for days in WEIGHED_DAYS]
         means = [(_counted(codes, begun, one), self._mean_of(codes, begun, waited, one)) for one in weights]
-        work = _counted(codes, begun, weights[0] * np.nan_to_num(queue.cores * queue.limit_s, posinf=0.0)[begun])
+        work = _counted(codes, begun, weights[0] * np.nan_to_num(queue.cores * queue.limit_s)[begun])
         priority = queue.priority / self._mean_of(codes, begun, queue.priority[begun], weights[1])
         return [*means[0], *means[1], work, priority, -_largest(codes, begun, -ago_s)]
 

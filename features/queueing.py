@@ -94,8 +94,8 @@ def _starts_in_order(submit_s: Floats, gpus: Ints, runs_s: Floats, quota: Floats
     columns = (submit_s.tolist(), gpus.tolist(), runs_s.tolist(), quota.tolist())
     for row, (submitted_s, width, lasts_s, most) in enumerate(zip(*columns, strict=True)):
         now_s = max(submitted_s, now_s)
-        # Ends free GPUs until the job fits; none may overtake it.
-        while running and (running[0][0] <= now_s or used + width > most):
+        # Ends free GPUs until the job fits, the first ones first; none may overtake it.
+        while used + width > most:
             end_s, freed = heapq.heappop(running)
             now_s, used = max(now_s, end_s), used - freed
         start_s[row] = now_s

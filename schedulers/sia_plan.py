@@ -85,7 +85,7 @@ def run_time(chances: Floats, edges: Floats, age: float, level: float) -> float:
     target, above = left * (1.0 - level), 0.0
     for one in range(len(chances) - 1, -1, -1):
         chance = chances[one]
-        if chance > 0.0 and above + chance >= target:
+        if above + chance >= target:
             low, high = edges[one], edges[one + 1]
             return float(max(age, high * np.exp(-np.log(high / low) * (target - above) / chance)))
         above += chance

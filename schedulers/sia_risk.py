@@ -187,7 +187,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
             missed[step, left] = beyond if step == 0 else max(beyond, missed[step - 1, left])
             beyond += chances[left]
     missed[horizons + 1, :] = 1.0
-    found = np.full((free + 1, bins), np.inf)
+    found = np.empty((free + 1, bins))
     for gpus in range(free + 1):
         for one in range(bins):
             total = 0.0
@@ -217,8 +217,7 @@ def first_within(
         if 0 < gpus[i] <= widest and lanes[i] <= max_lane:
             expected = 0.0
             for one in range(overstay.shape[1]):
-                if chances[i, one] > 0.0:
-                    expected += chances[i, one] * overstay[gpus[i], one]
+                expected += chances[i, one] * overstay[gpus[i], one]
             if expected <= budget + tolerance.GPUS:
                 return i
     return NOBODY

@@ -22,7 +22,7 @@ from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.schedulers.cells.buddy import Buddies, buddy_of, sizes_of
 from jobcast.schedulers.cells.placer import CellAllocation, CellPlacer, Held, inside
 from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule
-from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
+from jobcast.schedulers.cells.quotas import Cells
 from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ def reserved(needed: Sequence[int], sizes: Sizes, turns_gpus: float, starts_gpus
     """
     made = list(needed)
     for gpus, count, entered in sizes:
-        made += [gpus] * int(min(float(count), entered + _ceil(turns_gpus / gpus), _ceil(starts_gpus)))
+        made += [gpus] * int(min(count, entered + np.ceil(turns_gpus / gpus), np.ceil(starts_gpus)))
     return made
 
 
@@ -87,10 +87,6 @@ def out_of_reach(tree: Buddies, turns_gpus: float) -> Iterator[Cell]:
             size *= 2
 
 
-def _ceil(number: float) -> float:
-    return number if number == inf else float(ceil(number))
-
-
 # GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of.
 Part = tuple[int, Cell, tuple[str, int]]
 
@@ -106,10 +102,10 @@ class TurnPlacer(CellPlacer):
     Parameters
     ----------
     given : quotas as cells; pools that are not told are split as `quotas.default_cells` does
-    apart : what spare jobs keep away from, beside cells that may be needed: `buddy` of each dedicated job the buddy of
-        its cell, the whole `cell` of the quota that a dedicated job runs in, or `none`
     follow : whether a pool whose jobs started early keeps to its private schedule; if not, dedicated jobs alone count
         against its quota, as in section 5.3: more jobs start early, and some are slowed although forecasts are exact
+    apart : what spare jobs keep away from, beside cells that may be needed: `buddy` of each dedicated job the buddy of
+        its cell, the whole `cell` of the quota that a dedicated job runs in, or `none`
 
     Attributes
     ----------
@@ -117,7 +113,7 @@ class TurnPlacer(CellPlacer):
     due : by `seq`, pending jobs whose turn has come, and their places
     """
 
-    def __init__(self, given: Cells = NO_CELLS, apart: str = "buddy", follow: bool = True) -> None:
+    def __init__(self, given: Cells, follow: bool, apart: str = "buddy") -> None:
         super().__init__(given)
         self.apart, self._follow_turns = apart, follow
         self.schedules: dict[str, PrivateSchedule] = {}

@@ -18,6 +18,8 @@ from jobcast.domain.times import parse_time
 
 # Characters of a weight that is written as a fraction.
 LONGEST_FRACTION = 40
+# Step by which a cap is relaxed where none is given.
+DELTA = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class WfqConfig:
     thresholds: tuple[float, ...] = (inf,)
     rates: tuple[float, ...] = (1.0,)
     clip_demand_factor: float = 0.0
-    delta: float = 0.1
+    delta: float = DELTA
     type_rates: Mapping[str, tuple[float, ...]] | None = None
 
     def numbers(self, types: Sequence[str], *, whole: bool = False, monotone: bool = False) -> Floats:
@@ -139,7 +141,7 @@ def parse_config(given: Any, place: str) -> WfqConfig:
     if list(thresholds) != sorted(thresholds) or thresholds[-1] != inf:
         raise ConfigError(f'config {place}: class_thresholds must ascend and end with "inf", got {list(thresholds)}')
     clip = _number(given.get("clip_demand_factor", 0.0), f"config {place}, clip_demand_factor")
-    delta = _number(given.get("delta", 0.1), f"config {place}, delta")
+    delta = _number(given.get("delta", DELTA), f"config {place}, delta")
     if clip < 0.0 or delta < 0.0:
         raise ConfigError(
             f"config {place}: clip_demand_factor and delta must be at least 0, got {clip:g} and {delta:g}"

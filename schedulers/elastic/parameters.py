@@ -14,8 +14,6 @@ from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.elastic.config import WfqConfig
 
-# Step by which a cap is relaxed, `WfqConfig`'s own, where none is given.
-DELTA = 0.1
 # Steps that are searched. They are no parameter of WFQ(T, W, zeta_min), but the published configurations, with 0.17 to
 # 0.50, were searched over them too.
 DELTAS = (0.01, 1.0)
@@ -96,11 +94,11 @@ class SizeTable:
             found.append(float(self.values[begin - 1]))
         return (*found[:-1], inf)
 
-    def least_variation(self, queues: int = MOST_QUEUES) -> float:
-        """The smallest T, of `VARIATIONS` down to a millionth of C^2_max, from which on there are at most `queues`."""
+    def least_variation(self) -> float:
+        """The smallest T, of `VARIATIONS` down to a millionth of C^2_max, from which on queues are few enough."""
         tried: list[float] = (self.variation * np.geomspace(1.0, SMALLEST_SHARE, VARIATIONS)).tolist()
         # The number of queues grows as T falls, so the first one beyond ends the search.
-        return min(takewhile(lambda one: len(self.thresholds(one)) <= queues, tried))
+        return min(takewhile(lambda one: len(self.thresholds(one)) <= MOST_QUEUES, tried))
 
     def _from(self, begin: int) -> Floats:
         """C^2 of the sizes from one on, by the last of them, (n_values - begin,)."""
@@ -128,7 +126,7 @@ class Parameters:
     variation: float
     disparity: tuple[float, ...]
     least_efficiency: float
-    delta: float = DELTA
+    delta: float
 
     def config(self, sizes: SizeTable, gpu_types: Sequence[str] = ("",)) -> WfqConfig:
         """The configuration for a workload. Raises ConfigError when there is not one W a GPU type."""
@@ -161,7 +159,7 @@ class ParameterSpace:
     sizes: SizeTable
     gpu_types: tuple[str, ...]
     least_variation: float
-    linear: bool = False
+    linear: bool
 
     @property
     def dimensions(self) -> int:
@@ -200,8 +198,8 @@ class RawSpace:
 
     sizes: SizeTable
     gpu_types: tuple[str, ...]
-    most_queues: int = MOST_RAW_QUEUES
-    linear: bool = False
+    most_queues: int
+    linear: bool
 
     @property
     def dimensions(self) -> int:
@@ -254,7 +252,7 @@ SPACES: Mapping[str, Any] = {
 }
 
 
-def _between(low: float, high: float, share: float, *, linear: bool = False) -> float:
+def _between(low: float, high: float, share: float, *, linear: bool) -> float:
     """A point on a logarithmic or a linear scale; exactly `high` at its end."""
     if share >= 1.0 or low >= high:
         return high

@@ -331,7 +331,7 @@ def new_draft(queue: Queue, seed: int) -> Draft:
         slots=np.zeros((nodes, rooms - 1), dtype=np.int64),
         best_eur=np.full(2, np.inf),
         # Whatever is made first lacks fewer nodes than this, and so becomes the best.
-        counts=np.array([0, 0, 0, 0, nodes + 1]),
+        counts=np.array([0] * LACKS + [np.iinfo(np.int64).max]),
         total_eur=np.zeros(1),
         random=np.array([seed], dtype=np.uint64),
     )

@@ -203,8 +203,6 @@ def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count:
 
 # Below which HiGHS calls a solution optimal.
 RELATIVE_GAP = 1e-6
-# Seeds that HiGHS knows.
-SEEDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +236,7 @@ def relax(programme: Programme, time_limit_s: float) -> Relaxed | None:
     """Solve the linear programme on one core; None when time is up."""
     import highspy
 
-    solver = _solver(programme, time_limit_s, 0)
+    solver = _solver(programme, time_limit_s, whole=False)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
@@ -247,14 +245,14 @@ def relax(programme: Programme, time_limit_s: float) -> Relaxed | None:
     return Relaxed(cost, np.asarray(solution.col_value), np.asarray(solution.row_dual))
 
 
-def branch_and_bound(programme: Programme, incumbent: Floats, time_limit_s: float, seed: int) -> Solved:
+def branch_and_bound(programme: Programme, incumbent: Floats, time_limit_s: float) -> Solved:
     """Solve the programme in whole numbers on one core from an incumbent, the values of its starts (n_starts,).
 
     HiGHS takes a feasible one however little time it is given.
     """
     import highspy
 
-    solver = _solver(programme, time_limit_s, seed, whole=True)
+    solver = _solver(programme, time_limit_s, whole=True)
     start = highspy.HighsSolution()
     start.col_value = np.concatenate([incumbent, _alphas(programme, incumbent)]).tolist()
     solver.setSolution(start)
@@ -281,13 +279,8 @@ def _alphas(programme: Programme, incumbent: Floats) -> Floats:
     return alphas
 
 
-def _solver(programme: Programme, time_limit_s: float, seed: int, whole: bool = False) -> Any:
-    options = {
-        "random_seed": seed % SEEDS,
-        "mip_rel_gap": RELATIVE_GAP,
-        "time_limit": max(0.0, time_limit_s),
-    }
-    solver = solver_of(options)
+def _solver(programme: Programme, time_limit_s: float, *, whole: bool) -> Any:
+    solver = solver_of({"mip_rel_gap": RELATIVE_GAP, "time_limit": time_limit_s})
     is_start = np.arange(len(programme.cost)) < programme.starts
     most = np.where(is_start, 1.0, np.inf)
     model = model_of(programme.cost, programme.matrix, programme.low, programme.high, most, is_start if whole else None)

@@ -35,16 +35,13 @@ def cost_of(instance: Instance, start: Ints, beta: float) -> float:
 
     Alpha is 0 or more, as the figure says, so that a step's is the largest share of its quota that any pool holds.
     """
-    wait = float(instance.wait(start))
-    if beta <= 0:
-        return wait
     held = np.zeros((len(instance.quotas), instance.steps + 1))
     np.add.at(held, (instance.pool, start), instance.width)
     np.add.at(held, (instance.pool, start + instance.duration), -instance.width)
     # Pools without GPUs hold no share of anything.
     owned = instance.quotas > 0
     shares = np.cumsum(held, axis=1)[owned] / instance.quotas[owned, None]
-    return wait + beta * float(shares.max(axis=0).sum())
+    return float(instance.wait(start)) + beta * float(shares.max(axis=0).sum())
 
 
 class Ledger:
@@ -89,25 +86,23 @@ class Ledger:
 
     def raise_bound(self, bound: float) -> None:
         """Nothing costs less than this, unless it is the best schedule itself."""
-        if bound <= self.bound:
-            return
         # Waits are whole steps, so that a bound may be rounded up.
         whole = ceil(bound - tolerance.COSTS) if self.beta <= 0 else bound
-        self.bound = min(float(whole), self.cost)
+        self.bound = max(self.bound, min(float(whole), self.cost))
 
-    def branch_and_bound(self, programme: Programme, incumbent: Floats, time_limit_s: float, seed: int) -> Solved:
+    def branch_and_bound(self, programme: Programme, incumbent: Floats, time_limit_s: float) -> Solved:
         """Have a programme solved, and note its size."""
         if programme.starts > self.variables:
             self.variables, self.rows = programme.starts, len(programme.high)
-        solved = branch_and_bound(programme, incumbent, time_limit_s, seed)
+        solved = branch_and_bound(programme, incumbent, time_limit_s)
         self.accepted &= solved.accepted
         return solved
 
 
 # Steps of waiting a GPU of width that windows hold at first: wide jobs are those that wait.
 REACH_PER_GPU = 40
-# A window that was too small becomes so many times and so many steps larger.
-WIDER, LONGER = 2, 5
+# A window that was too small becomes so many times larger.
+WIDER = 2
 
 
 def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
@@ -118,9 +113,7 @@ def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
     return open_
 
 
-def solve_sized(
-    ledger: Ledger, steps: Steps, relaxation: Relaxation, starts_per_duration: int, until: float, seed: int
-) -> None:
+def solve_sized(ledger: Ledger, steps: Steps, relaxation: Relaxation, starts_per_duration: int, until: float) -> None:
     """Better the best schedule among starts sized by duration, those of schedules known, and the relaxation's.
 
     Nothing is said about other starts: the bound stays that of the relaxation, which is over all of them.
@@ -135,12 +128,12 @@ def solve_sized(
     if len(columns) == len(ledger.instance) or (left_s := until - perf_counter()) <= 0:
         return
     programme = build(ledger.instance, columns, ledger.beta)
-    solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s, seed)
+    solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s)
     if solved.values is not None:
         _offer(ledger, columns, solved.values[: len(columns)])
 
 
-def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: float, seed: int) -> None:
+def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: float) -> None:
     """Better schedule and bound over every step, until they meet or time is up.
 
     A window holds a job's first starts, and one column for all later ones, which makes a relaxation: its optimum is a
@@ -151,7 +144,7 @@ def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: f
     while not ledger.proved and (left_s := until - perf_counter()) > 0:
         columns = with_tails(instance, steps, worthwhile(ledger, steps, relaxation), reach)
         programme = build(instance, columns, ledger.beta)
-        solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s, seed)
+        solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s)
         ledger.raise_bound(solved.bound)
         if solved.values is None:
             return
@@ -159,7 +152,7 @@ def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: f
         # No tail was used: the relaxation is the programme itself.
         if solved.proved and not len(late):
             ledger.raise_bound(ledger.cost)
-        reach[late] = WIDER * reach[late] + LONGER
+        reach[late] *= WIDER
 
 
 def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
@@ -271,9 +264,9 @@ def _solve(ledger: Ledger, steps: Steps, settings: Settings) -> float:
     _search(ledger, orders, settings)
     incumbent, until = ledger.cost, perf_counter() + left_s
     if not ledger.proved and settings.exact:
-        solve_exactly(ledger, steps, relaxation, until, settings.seed)
+        solve_exactly(ledger, steps, relaxation, until)
     elif not ledger.proved:
-        solve_sized(ledger, steps, relaxation, settings.starts_per_duration, until, settings.seed)
+        solve_sized(ledger, steps, relaxation, settings.starts_per_duration, until)
     return incumbent
 
 

@@ -198,7 +198,7 @@ class Shockwave:
         self._run_times = run_times
         self._k, self._lam, self._window, self._mode, self._share = k, lam, window, mode, share
         self._quantile, self._hedge, self._floor = quantile, hedge, floor
-        self._limits = Limits(time_limit_s=time_limit_s)
+        self._limits = Limits(time_limit_s)
         self._scales = workers == ELASTIC
         self._gpus: dict[int, int] = {}  # that the last plan gives each job, by seq
         self._budgets = Budgets()

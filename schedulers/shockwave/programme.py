@@ -64,13 +64,15 @@ class Programme:
         return count
 
     def held_left_s(self, counts: Ints, starts: Ints | Bools) -> Floats:
-        """Seconds, in whole rounds, for which each job still holds its GPUs after so many rounds in so many pieces."""
-        starts = np.maximum(starts, ~self.running if np.ndim(counts) == 1 else ~self.running[:, None])
-        work_s = self.cautious_s if np.ndim(counts) == 1 else self.cautious_s[:, None]
+        """Seconds, in whole rounds, for which each job still holds its GPUs after so many rounds in so many pieces.
+
+        All are (n,), or (n, m).
+        """
+        started = np.maximum(starts.T, ~self.running)  # jobs last: (n,) and (m, n) alike
         # Dust of a division must not cost a whole round.
-        needed = np.ceil((work_s + self.restart_s * starts) / self.round_s - 1e-9)
-        left: Floats = self.round_s * np.maximum(0.0, needed - counts)
-        return left
+        needed = np.ceil((self.cautious_s + self.restart_s * started) / self.round_s - 1e-9)
+        left: Floats = self.round_s * np.maximum(0.0, needed - counts.T)
+        return left.T
 
     def makespan_s(self, left_s: Floats) -> float:
         """The bound of equation 10: the mean load of the GPUs, or the longest job; widths count for gangs."""
@@ -111,9 +113,8 @@ class Programme:
         return self._welfare(self._run_s(counts, starts))
 
     def _run_s(self, counts: Ints, starts: Ints | Bools) -> Floats:
-        most_s = self._most_s if np.ndim(counts) == 1 and np.ndim(starts) == 1 else self._most_s[:, None]
-        run_s: Floats = np.clip(counts * self.round_s - starts * self.restart_s, 0.0, most_s)
-        return run_s
+        run_s: Floats = np.clip(counts.T * self.round_s - starts.T * self.restart_s, 0.0, self._most_s)
+        return run_s.T
 
     def _welfare(self, run_s: Floats) -> Floats:
         scale = self.weights / (self.jobs * self.gpus)

@@ -11,7 +11,9 @@ is at least what any timetable is worth.
 Concave majorants of rows: what a Lagrangian relaxation sees of functions that are not concave.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,10 +41,6 @@ def majorant_slopes(values: Floats) -> Floats:
     return majorant
 
 
-# Halvings of the interval in which the longest time left lies: below a microsecond from any trace's length.
-CUTS = 40
-
-
 @dataclass(frozen=True, slots=True)
 class Relaxed:
     """What the relaxation says.
@@ -67,92 +65,67 @@ class Relaxed:
 def relax(programme: Programme) -> Relaxed:
     """Solve the relaxation by bisection on the longest time left, then prove its prices."""
     # First as if the longest job alone decided; the load only where it may bind.
-    longest = found = _Search(programme, 0.0)
-    mixtures = [(0.0, longest.mixture(0.0)), (1.0, np.zeros(programme.jobs))]
-    if longest.load_share > 0.0:  # the load may bind: what is left of the mixture goes to it
-        found = _Search(programme, longest.load_share)
-        mixtures.append((longest.load_share, found.mixture(longest.load_share)))
+    searched = [_search(programme, 0.0)]
+    mixtures, load_share = [(0.0, searched[0].mixture(1.0)), (1.0, np.zeros(programme.jobs))], searched[0].load_share
+    if load_share > 0.0:  # the load may bind: what is left of the mixture goes to it
+        searched.insert(0, _search(programme, load_share))
+        mixtures.append((load_share, searched[0].mixture(1.0 - load_share)))
     bounds = [_bound(programme, *mixture) for mixture in mixtures]
     best, mixture = min(zip(bounds, mixtures, strict=True), key=lambda one: rounded(one[0][0]))
-    searched = [*found.candidates, *(longest.candidates if found is not longest else [])]
-    candidates = (*searched, *(fill(one[1], programme) for one in bounds))
-    return Relaxed(best[0], candidates, *best[1:], *mixture)
+    found = [counts for one in searched for counts in one.counts]
+    return Relaxed(best[0], (*found, *(fill(one[1], programme) for one in bounds)), *best[1:], *mixture)
 
 
-class _Search:
-    """Rounds under a ceiling on the longest time left; the ceiling that is worth most, by bisection."""
+class _Searched(NamedTuple):
+    """The ceiling on the longest time left that is worth most.
 
-    def __init__(self, programme: Programme, theta: float) -> None:
-        self._programme, self._left_s = programme, programme.left_after_s
-        load = programme.loads[:, None] * self._left_s
-        self._slopes = majorant_slopes(programme.gains - programme.makespan_price * theta * load)
-        each = rounded_all(self._slopes / programme.widths[:, None])
-        self._order = np.argsort(-each, axis=None, kind="stable")
-        self._nu_low = self._nu_high = np.zeros(programme.jobs)
-        self._room = programme.gpus * programme.rounds
-        longest = self._left_s.max(axis=0)
-        high = float(longest[0])
-        counts, _ = _fill(self._slopes, self._order, programme, np.zeros(programme.jobs, dtype=np.int64), self._room)
-        load_s = float(programme.loads @ self._left_s[np.arange(programme.jobs), counts])
-        low = min(high, max(float(longest[-1]), load_s))
-        self.candidates = [counts]
-        self._tight = np.zeros(programme.jobs)  # GPUs of the jobs that no lower ceiling has room for
-        # Where nothing binds, the weight goes to the job that is longest in the end.
-        self._tight[int(np.argmax(self._left_s[:, -1]))] = 1.0
-        found = self._under(low)
-        self.load_share = 0.0
-        if found is not None and rounded(float(found[1].sum())) <= 1.0:  # even the lowest ceiling is worth its price
-            self.candidates.append(found[0])
-            self._nu_low = self._nu_high = found[1]
-            if load_s > float(longest[-1]):
-                self.load_share = 1.0 - float(found[1].sum())
-            return
-        self._bisect(low, high, found)
+    Attributes
+    ----------
+    counts : (n,) each, rounds that are worth most under it, and under another
+    nu : (n,) what it takes of each job, in terms of the makespan
+    tight : (n,) who bears more, together 1
+    load_share : weight that the load may have
+    """
 
-    def mixture(self, theta: float) -> Floats:
-        """Weights of the jobs' times left, adding up to 1 - theta."""
-        low, high, wanted = float(self._nu_low.sum()), float(self._nu_high.sum()), 1.0 - theta
-        share = (wanted - high) / (low - high) if low > high else 0.0
-        mixed = self._nu_high + min(1.0, max(0.0, share)) * (self._nu_low - self._nu_high)
-        missing = wanted - float(mixed.sum())
-        if missing < 0:
-            return mixed * (wanted / float(mixed.sum()))
-        return mixed + missing * self._tight / float(self._tight.sum())
+    counts: tuple[Ints, Ints]
+    nu: Floats
+    tight: Floats
+    load_share: float = 0.0
 
-    def _bisect(self, low: float, high: float, at_low: tuple[Ints, Floats] | None) -> None:
-        if at_low is not None:
-            self._nu_low = at_low[1]
-        for _ in range(CUTS):
-            middle = 0.5 * (low + high)
-            found = self._under(middle)
-            # Too dear: the makespan is worth less than what the ceiling takes.
-            if found is None or rounded(float(found[1].sum())) > 1.0:
-                low = middle
-                if found is not None:
-                    self._nu_low = found[1]
-                    self.candidates[1:2] = [found[0]]
-            else:
-                high, self._nu_high = middle, found[1]
-                self.candidates[0] = found[0]
+    def mixture(self, whole: float) -> Floats:
+        """Weights of the jobs' times left, adding up to `whole`."""
+        total = float(self.nu.sum())
+        return self.nu + (whole - total) * self.tight if total <= whole else self.nu * (whole / total)
 
-    def _under(self, ceiling_s: float) -> tuple[Ints, Floats] | None:
-        """Rounds that are worth most with nobody left for longer, and nu; None where that takes too many rounds."""
-        programme = self._programme
-        forced = (self._left_s > ceiling_s + 1e-6).sum(axis=1)
-        room = self._room - int(programme.widths @ forced)
-        if forced.max(initial=0) > programme.rounds:
-            return None
-        if room < 0:
-            self._tight = np.where(forced > 0, programme.widths, 0.0)
-            return None
-        taken, price = _fill(self._slopes, self._order, programme, forced, room)
-        rows = np.flatnonzero(forced)
-        last = forced[rows] - 1
-        drop_s = self._left_s[rows, last] - self._left_s[rows, forced[rows]]
-        lacking = price * programme.widths[rows] - self._slopes[rows, last]
-        nu = np.zeros(programme.jobs)
-        nu[rows] = np.maximum(0.0, lacking) / np.maximum(drop_s, 1e-9) / max(programme.makespan_price, 1e-300)
-        return taken, nu
+
+def _search(programme: Programme, theta: float) -> _Searched:
+    """Bisect over ceilings, in rounds, as times left are whole rounds."""
+    left_s, widths, room = programme.left_after_s, programme.widths, programme.gpus * programme.rounds
+    load = programme.loads[:, None] * left_s
+    slopes = majorant_slopes(programme.gains - programme.makespan_price * theta * load)
+    order = np.argsort(-rounded_all(slopes / widths[:, None]), axis=None, kind="stable")
+    rounds = np.rint(left_s[:, 0] / programme.round_s).astype(np.int64)
+
+    def under(ceiling: int) -> tuple[Ints, Floats]:
+        """Rounds that are worth most with nobody left for longer, and nu."""
+        forced = np.maximum(0, rounds - ceiling)
+        taken, price = _fill(slopes, order, programme, forced, room - int(widths @ forced))
+        lacking = np.maximum(0.0, price * widths - slopes[np.arange(programme.jobs), forced - 1])
+        return taken, np.where(forced > 0, lacking, 0.0) / programme.round_s / max(programme.makespan_price, 1e-300)
+
+    free, _ = under(highest := int(rounds.max()))
+    load_s, last_s = float(programme.loads @ left_s[np.arange(programme.jobs), free]), float(left_s[:, -1].max())
+    lowest = min(highest, int(rounded(max(last_s, load_s) / programme.round_s)))
+    able = bisect_left(range(highest), True, lowest, key=lambda one: int(widths @ np.maximum(0, rounds - one)) <= room)
+    # Too dear below: the makespan is worth less than what the ceiling takes.
+    at = bisect_left(range(highest), True, able, key=lambda one: rounded(float(under(one)[1].sum())) <= 1.0)
+    taken, nu = under(at)
+    if at > able:
+        below, dearer = under(at - 1)
+        return _Searched((taken, below), nu, (dearer - nu) / float((dearer - nu).sum()))
+    # Even the lowest one that can be is worth its price: the rest goes to who is longest in the end, or to the load.
+    tight = np.eye(programme.jobs)[int(np.argmax(left_s[:, -1]))]
+    return _Searched((free, taken), nu, tight, 1.0 - float(nu.sum()) if load_s > last_s else 0.0)
 
 
 def fill(slopes: Floats, programme: Programme) -> Ints:

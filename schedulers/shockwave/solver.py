@@ -77,16 +77,16 @@ class Limits:
 
     Attributes
     ----------
+    time_limit_s : of one solve; a guard, nodes end it first
     gap : relative gap that is good enough
     cells : jobs x rounds beyond which HiGHS is not asked
     nodes : of its search
-    time_limit_s : of one solve; a guard, nodes end it first
     """
 
+    time_limit_s: float
     gap: float = 0.005
     cells: int = 400
     nodes: int = 20
-    time_limit_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

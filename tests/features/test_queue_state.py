@@ -60,6 +60,13 @@ def test_priority_goes_before_submission():
     assert [row["q_jobs_above"] for row in waiting] == [2.0, 0.0, 1.0]
 
 
+def test_jobs_without_limits_are_taken_to_run_for_thirty_days_where_nothing_tells():
+    rows = [(0.0, None, None), (1.0, None, None), (0.0, 2.0, None)]
+    row = told(queued_trace(rows, cores=[2, 4, 8], time_limit_s=[None, 60.0, None]), 10.0)[1]
+    assert (row["q_core_hours_above"], row["expected core_hours"]) == (2 * 30 * 24, 2 * 30 * 24)
+    assert (row["r_core_hours_above"], row["pool started core s"]) == (pytest.approx(8 * (30 * 24 - 8 / 3600)), 0.0)
+
+
 def test_what_came_of_yesterdays_queue():
     now = 2 * DAY_S
     # Of two that waited a day ago one started after an hour, the other waits still.

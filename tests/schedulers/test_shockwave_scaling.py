@@ -53,6 +53,34 @@ def test_two_jobs_run_both_where_one_has_fewer_workers():
     assert runs.tolist() == [[True, True], [True, True]]
 
 
+@pytest.mark.parametrize(
+    ("asked", "options", "most", "found"),
+    [
+        ([3, 2], [{1: 0.5, 2: 0.8, 3: 1.0}, {2: 1.0}], 24, ([2, 2], [1, 2])),
+        ([1, 3], [{1: 1.0, 3: 3**0.5}, {1: 3**-0.5, 3: 1.0}], 12, ([3, 1], [1, 3])),
+    ],
+)
+def test_where_prices_show_nothing_changes_are_tried_of_few_jobs(asked, options, most, found):
+    """Up to 24 other numbers of all jobs one by one, and up to 12 in pairs: jobs of no weight bring some more each."""
+    for count, expected in zip((most, most + 1), found, strict=True):
+        idle = [3] * ((count - 2) // 3) + [(count - 2) % 3]
+        rows = [(1.0, one, False, [(10.0, 24.0, 16)], 0.0) for one in asked]
+        rows += [(0.0, 1, False, [(10.0, 24.0, 16)], 0.0)] * len(idle)
+        also = [dict.fromkeys(range(1, 2 + others), 1.0) for others in idle]
+        problem, may = programme(rows, 4, 2, lam=0.0), numbers([*options, *also], [*asked, *[1] * len(idle)])
+        assert may.at(best_columns(problem, may, may.asked))[0].tolist() == [*expected, *[1] * len(idle)]
+
+
+def test_who_does_not_scale_has_what_it_asks_for():
+    scales = replace(active(0, 2, running=True), speeds={1: 0.6, 2: 1.0, 4: 1.5}, gpus=4)
+    may = numbers_of([scales, active(1, 3)], scales=True)
+    assert may.gpus.tolist() == [[1, 2, 4], [3, 3, 3]]
+    assert may.speeds.tolist() == [[0.6, 1.0, 1.5], [1.0, 1.0, 1.0]]
+    assert [may.asked.tolist(), may.held.tolist()] == [[1, 0], [4, 0]]
+    assert numbers_of([scales, active(1, 3)], scales=False).gpus.tolist() == [[2], [3]]
+    assert [may.column(0, gpus) for gpus in (4, 1, 3)] == [2, 0, 1]
+
+
 def test_a_job_alone_has_more_workers_than_it_asked_for():
     problem = programme([(1.0, 2, False, [(10.0, 240.0, 16)], 0.0)], 4, 2)
     may = numbers([{1: 0.6, 2: 1.0, 4: 1.5}], [2])
@@ -101,6 +129,11 @@ def test_prices_prove_a_bound_over_all_numbers(case):
     bound = surpluses(problem, may, relaxed).max(axis=1).sum() + relaxed.price * problem.gpus * problem.rounds
     best = max(every_optimum(problem, may).values())
     assert best <= bound + 1e-6 * abs(best) + 1e-9
+    room, rows = relaxed.price * problem.gpus * problem.rounds, np.arange(problem.jobs)
+    asked = surpluses(problem, may, relaxed)[rows, may.asked]
+    assert asked.sum() + room == pytest.approx(relaxed.bound, rel=1e-6, abs=1e-9)
+    longer = surpluses(problem, may, relaxed, 0.0)[rows, may.asked]
+    assert (longer <= asked).all()
 
 
 @settings(max_examples=25)

@@ -5,6 +5,7 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Grant
@@ -15,6 +16,8 @@ from jobcast.schedulers.sia_plan import (
     CHANCES,
     FUTURES,
     SiaPlan,
+    first_within,
+    hold,
     lacking,
     level_of,
     minutes_at_risk,
@@ -82,7 +85,8 @@ def test_survival_and_quantiles_of_log_uniform_bins():
     chances = np.array([0.5, 0.5])
     assert [survival(chances, EDGES, t) for t in (0.5, 10.0, 100.0)] == [1.0, 0.5, 0.0]
     assert survival(chances, EDGES, 10.0**0.5) == pytest.approx(0.75)
-    assert run_time(chances, EDGES, 0.0, 0.75) == pytest.approx(10.0**1.5)
+    assert [run_time(chances, EDGES, 0.0, level) for level in (0.25, 0.75)] == pytest.approx([10.0**0.5, 10.0**1.5])
+    assert run_time(np.array([0.0, 1.0, 0.0]), np.array([1.0, 10.0, 100.0, 1e3]), 0.0, 0.5) == pytest.approx(10.0**1.5)
     # Who has outlived the first bin is in the second.
     assert run_time(chances, EDGES, 10.0, 0.5) == pytest.approx(10.0**1.5)
     # No bin allows it: log-uniform up to twelve times as long.
@@ -116,6 +120,78 @@ def test_needs_by_hand():
     found = needed_gpus(np.arange(2), facts, EDGES, mids, 0.0, np.array([2.0, 3.0]), loads, until)
     # a runs for 10 to 100 s in any future, b after it for at most 10 s.
     assert found.tolist() == [[3.0, 3.0, 5.0, 3.0]] * FUTURES
+
+
+def plainly(facts, mids, now_s, quotas, loads, until, future):
+    """`needed_gpus` of one future by spans of time: (begin, end, GPUs), seconds from now."""
+    real, virtual, clock = [], [[] for _ in quotas], [0.0] * len(quotas)
+    for seq, (pool, gpus, _, start, end, begin, _, *chances) in enumerate(facts.tolist()):
+        pool, waits = int(pool), np.isnan(start)
+        age_s = 0.0 if waits else max(0.0, now_s - start)
+        run_s = run_time(np.array(chances), EDGES, age_s, level_of(seq, future)) if np.isnan(end) else end - start
+        left_s = run_s if waits else start + run_s - now_s
+        if not waits and np.isnan(end):
+            real.append((0.0, left_s, gpus))
+        span = (0.0, left_s if waits else max(0.0, left_s + max(0.0, begin - start)), gpus)
+        if np.isnan(begin):
+            instants = sorted({clock[pool], *(one[1] for one in virtual[pool] if one[1] > clock[pool])})
+            fits = (at for at in instants if held(virtual[pool], at, begun=False) + gpus <= quotas[pool])
+            clock[pool] = next(fits)
+            span = (clock[pool], clock[pool] + run_s, gpus)
+        virtual[pool].append(span)
+        real += [span] if waits else []
+    needed = [held(real, mid) for mid in mids]
+    for step, mid in enumerate(mids):
+        for pool, quota in enumerate(quotas):
+            idle = quota - held(virtual[pool], mid)
+            if mid >= clock[pool] and idle > 0:
+                needed[step] += min(idle, loads[pool, until[step], int(FUTURES * level_of(pool, future))])
+    return needed
+
+
+def held(spans, at, begun=True):
+    """GPUs in use at an instant; where not `begun`, of whom begins later as well."""
+    return sum(gpus for begin, end, gpus in spans if at < end and (begin <= at or not begun))
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6))
+def test_needs_are_those_of_spans_of_time(seed):
+    """Jobs of two pools in any state: waiting, running, ended; virtually queued or started, before or after."""
+    rng, now_s, quotas = np.random.default_rng(seed), 100.0, np.array([3.0, 4.0])
+    rows = []
+    for _ in range(rng.integers(1, 9)):
+        start = rng.choice([NAN, *np.arange(60.0, 101.0, 8.0)])
+        end = rng.choice([NAN, start + rng.integers(1, 101 - start)]) if start < now_s else NAN
+        begin, chances = rng.choice([NAN, *np.arange(60.0, 101.0, 8.0)]), rng.dirichlet(np.ones(2))
+        rows.append((rng.integers(0, 2), rng.integers(1, 4), 0.0, start, end, begin, NAN, *chances))
+    facts, mids = np.array(rows), np.array([0.5, 3.0, 8.0, 20.0, 60.0, 150.0])
+    loads, until = np.sort(rng.integers(0, 5, (2, 2, FUTURES)).astype(float), axis=2), np.array([0, 0, 0, 1, 1, 1])
+    found = needed_gpus(np.arange(len(rows)), facts, EDGES, mids, now_s, quotas, loads, until)
+    expected = [plainly(facts, mids, now_s, quotas, loads, until, future) for future in range(FUTURES)]
+    assert found == pytest.approx(np.array(expected))
+
+
+def test_who_holds_gpus_takes_them_from_each_future_for_as_long_as_it_runs():
+    """Since 20 s ago, of at most 100 s by its only bin, log-uniform; one that waits runs from now on."""
+    mids, chances = np.array([0.5, 5.0, 30.0, 79.0, 99.0]), (0.0, 1.0)
+    for start, age_s in ((80.0, 20.0), (NAN, 0.0)):
+        left = np.full((FUTURES, 5), 8.0)
+        fact = np.array([0, 3, 0.0, start, NAN, NAN, NAN, *chances])
+        hold(left, fact, EDGES, mids, 100.0, 7, 3.0)
+        runs_s = [run_time(np.array(chances), EDGES, age_s, level_of(7, future)) - age_s for future in range(FUTURES)]
+        assert left.tolist() == [[5.0 if mid < run_s else 8.0 for mid in mids] for run_s in runs_s]
+
+
+def test_the_first_in_order_that_keeps_to_the_budget():
+    """Costs by width and bin; who has virtually started is due, and not asked; wider than known is too wide."""
+    chances = [(0.5, 0.5), (1.0, 0.0), (0.0, 1.0), (0.0, 1.0)]
+    rows = [(0, gpus, 0.0, NAN, NAN, begin, NAN) for gpus, begin in ((2, NAN), (1, 5.0), (1, NAN), (3, NAN))]
+    facts = np.array([(*row, *one) for row, one in zip(rows, chances, strict=True)])
+    costs = np.array([[0.0, 0.0], [1.0, 4.0], [2.0, 6.0]])
+    asked = [(0, 1, 2, 3), (3, 1, 2, 0), (1, 3)]
+    found = [first_within(np.array(order), facts, costs, budget) for order in asked for budget in (4.0, 3.9)]
+    assert found == [0, -1, 2, -1, -1, -1]
 
 
 def test_what_is_lacking_by_a_certain_plan():

@@ -60,7 +60,7 @@ def test_no_queue_varies_by_more(sizes, share):
 def test_the_greatest_variation_and_no_cap_are_fifo(sizes):
     table = SizeTable(sizes)
     assert table.variation == pytest.approx(variation_of(sizes), abs=1e-9)
-    config = Parameters(table.variation, (3.0,), 0.0).config(table)
+    config = Parameters(table.variation, (3.0,), 0.0, 0.1).config(table)
     assert (config.thresholds, config.rates, config.clip_demand_factor) == ((inf,), (1.0,), 0.0)
 
 
@@ -87,11 +87,11 @@ def test_weights_are_those_of_the_paper():
 
 def test_one_w_a_gpu_type():
     table = SizeTable([1, 100])
-    config = Parameters(0.1, (0.0, 2.0), 0.5).config(table, ("k80", "v100"))
+    config = Parameters(0.1, (0.0, 2.0), 0.5, 0.3).config(table, ("k80", "v100"))
     assert config.type_rates == {"k80": (0.5, 0.5), "v100": weights(2, 2.0)}
-    assert (config.rates, config.delta) == ((0.5, 0.5), 0.1)
+    assert (config.rates, config.delta) == ((0.5, 0.5), 0.3)
     with pytest.raises(ConfigError, match="1 values of W for 2 GPU types"):
-        Parameters(0.1, (0.0,), 0.5).config(table, ("k80", "v100"))
+        Parameters(0.1, (0.0,), 0.5, 0.1).config(table, ("k80", "v100"))
 
 
 @pytest.mark.parametrize("types", [("",), ("k80", "v100")])

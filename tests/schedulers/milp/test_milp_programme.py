@@ -1,5 +1,6 @@
 """Which starts are offered, and what the programme makes of them."""
 
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -67,6 +68,27 @@ def test_rows_refuse_exactly_what_exceeds_capacity(seed, reach):
             assert loose.cost @ tails <= programme.cost @ values
 
 
+@given(st.integers(0, 10**6), st.integers(0, 6))
+def test_a_row_each_for_stretches_that_may_be_too_much_and_tell_something_new(seed, reach):
+    """Where more jobs may run than fit, unless all of them run in the next one too, or in the last that was kept."""
+    _, instance = draw(seed, jobs=6, quotas=(3, 2), span=5, longest=6)
+    steps = every_step(instance)
+    columns = with_tails(instance, steps, np.ones(len(steps.job), dtype=bool), np.full(len(instance), reach))
+    programme = build(instance, columns)
+    assert (programme.at + programme.length).tolist() == [*programme.at[1:], columns.end.max()]
+    runs = [(columns.begin <= at) & (at < columns.end) for at in programme.at]
+    full = [instance.width[np.unique(columns.job[one])].sum() > instance.gpus for one in runs]
+    ends = np.isin(programme.at + programme.length, columns.end[columns.begin < columns.end])
+    kept = np.flatnonzero(full & ends).tolist()
+    begins = columns.begin[columns.begin < columns.end]
+    new = [
+        place
+        for last, place in pairwise([-1, *kept])
+        if last < 0 or ((programme.at[last] < begins) & (begins <= programme.at[place])).any()
+    ]
+    assert programme.capacity_of.tolist() == new
+
+
 def programme_of(seed, beta, jobs=30):
     _, instance = draw(seed, jobs=jobs, quotas=(4, 3), span=12, longest=8)
     steps = every_step(instance)
@@ -77,7 +99,7 @@ def programme_of(seed, beta, jobs=30):
 @pytest.mark.parametrize("beta", [0.0, 0.5])
 def test_an_incumbent_is_taken_without_any_time(beta):
     instance, columns, programme = programme_of(5, beta)
-    solved = branch_and_bound(programme, columns.of(instance.cutoff), 0.0, 0)
+    solved = branch_and_bound(programme, columns.of(instance.cutoff), 0.0)
     assert solved.accepted
     assert not solved.proved
     assert programme.cost @ solved.values == pytest.approx(cost(instance, instance.cutoff.tolist(), beta))
@@ -86,14 +108,14 @@ def test_an_incumbent_is_taken_without_any_time(beta):
 def test_a_schedule_beyond_capacity_is_not_taken():
     instance, columns, programme = programme_of(5, 0.0)
     assert usage(instance, instance.submit).sum(axis=0).max() > instance.gpus
-    solved = branch_and_bound(programme, columns.of(instance.submit), 0.0, 0)
+    solved = branch_and_bound(programme, columns.of(instance.submit), 0.0)
     assert not solved.accepted
     assert solved.values is None
 
 
 def test_a_schedule_found_that_costs_more_than_the_incumbent_is_another():
     instance, columns, programme = programme_of(5, 0.0, jobs=15)
-    solved = branch_and_bound(programme, columns.of(instance.submit), 60.0, 0)
+    solved = branch_and_bound(programme, columns.of(instance.submit), 60.0)
     assert programme.cost @ solved.values > programme.cost @ columns.of(instance.submit)
     assert solved.proved
     assert not solved.accepted

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.milp.solve import Settings, plan
+from jobcast.schedulers.milp.solve import Plan, Settings, plan
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
@@ -124,4 +124,4 @@ def test_gpus_kept_idle_for_a_job_to_come():
 
 
 def test_no_jobs():
-    assert plan([], [], [Pool("p", 1)], EXACT).start_s == ()
+    assert plan([], [], [Pool("p", 1)], EXACT) == Plan((), *[0.0] * 8, 0, 0, True)

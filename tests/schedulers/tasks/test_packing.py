@@ -198,7 +198,10 @@ class Plainly:
 
 
 def crowded_view(rng):
-    """Eight jobs on four servers, some of them on GPUs, of these some in part; little is drawn that is simple."""
+    """Eight jobs on four servers, some of them on GPUs, of these some in part; in half of the views as busy as at rest.
+
+    There loads are exactly at limits, else little is simple.
+    """
     rows = [
         TaskJob(
             workers=int(workers),
@@ -214,7 +217,7 @@ def crowded_view(rng):
     ]
     jobs, cluster = jobs_of(*rows), cluster_of(4, rng.integers(1, 5, 4))
     gpu_of = placed_at_random(jobs, cluster, rng.permutation(8)[: rng.integers(0, 7)], rng, partial=True)
-    return view_of(jobs, cluster, gpu_of=gpu_of, factor=rng.uniform(0.6, 1.4, len(gpu_of)))
+    return view_of(jobs, cluster, gpu_of=gpu_of, factor=rng.uniform(0.6, 1.4, len(gpu_of)) ** rng.integers(0, 2))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -235,9 +238,12 @@ def test_jobs_are_packed_as_by_plain_steps(rule, seed):
 
 @pytest.mark.parametrize("name", ["mlf_h", "slaq", "tiresias", "gandiva", "graphene", "borg_fair", "hypersched"])
 def test_a_job_that_passes_all_limits_runs_alone_on_an_idle_cluster(name):
-    """Five workers of 0.6 on four GPUs: two must share one, beyond any limit; else the job would wait for ever."""
-    jobs = jobs_of(TaskJob(workers=5, gpu=0.6))
-    decided = arrays_of(make_policy(name, None, {}).place(view_of(jobs, cluster_of(1, 4))))
+    """Five workers of 0.6 on four GPUs: two must share one, beyond any limit; else the job would wait for ever.
+
+    Each needs a fifth of the memory, which is all of it.
+    """
+    jobs = jobs_of(TaskJob(workers=5, gpu=0.6, memory=4.0))
+    decided = arrays_of(make_policy(name, None, {}).place(view_of(jobs, cluster_of(1, 4, memory=20.0))))
     assert sorted(np.bincount(decided.gpus, minlength=4).tolist()) == [1, 1, 1, 2]
 
 
