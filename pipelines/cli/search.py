@@ -37,9 +37,9 @@ def command() -> None:
 @click.option("--algorithm", default="spea2", show_default=True, help="spea2, nsga2, optuna-nsga2 or optuna-tpe.")
 @click.option(
     "--space",
-    default="parameters",
+    default="raw",
     show_default=True,
-    help="parameters: T, W, zeta_min; or raw; either with -linear: published scales.",
+    help="raw: each number; or parameters: T, W, zeta_min; either with -linear: published scales.",
 )
 @click.option(
     "--evaluations", type=click.IntRange(min=1), default=1000, show_default=True, help="Simulations of the search."
@@ -57,7 +57,7 @@ def command() -> None:
 @options.set_option
 @options.json_option
 def search_pcs(trace_path: Path, out: Path, json_to: str | None, **asked: Any) -> None:
-    """Search configurations WFQ(T, W, zeta_min) on samples of a trace's workload, and write those that nothing beats.
+    """Search configurations of weighted fair queues on samples of a workload, and write those that nothing beats.
 
     Of the trace only sizes, widths, models and the rate of arrivals are used. What was simulated is kept in a journal
     beside the front: the same command goes on where it was interrupted.

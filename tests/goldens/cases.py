@@ -255,7 +255,7 @@ FAST: Mapping[str, Topic] = {
         "search pcs --trace elastic.csv --gpus 16 --set speedups=speedups.csv --samples 2 --test-samples 1 --jobs 1 "
         "--sample-jobs 60 --out front.parquet",
         {
-            "spea2": "--evaluations 24 --objectives jct:mean,error:p90 --seed 1",
+            "spea2": "--evaluations 24 --objectives jct:mean,error:p90 --space parameters --seed 1",
             "nsga2 raw": "--evaluations 24 --algorithm nsga2 --space raw --seed 2",
         },
         (ELASTIC,),

@@ -146,11 +146,13 @@ def _row(figures: Mapping[str, Any], objectives: tuple[Objective, ...], path: Pa
 
 def front_table(front: Front) -> str:
     """The front for a terminal: what may be chosen, then the policies shown beside it."""
-    head = ["pick", *(one.label for one in front.objectives), *("T", "W", "zeta_min", "queues")]
-    lines = [head]
-    lines += [_cells(front, row, PARAMETERS[:3]) for row in front.rows if row.pareto]
-    for name, shown in front.references.items():
-        lines.append([name, *(figure_text(one) for one in shown), "", "", "", ""])
+    shown = [row for row in front.rows if row.pareto]
+    # Raw numbers have no T and no W.
+    told = [name for name in PARAMETERS[:3] if any(row.parameters.get(name) is not None for row in shown)]
+    lines = [["pick", *(one.label for one in front.objectives), *told, "queues"]]
+    lines += [_cells(front, row, told) for row in shown]
+    for name, values in front.references.items():
+        lines.append([name, *map(figure_text, values), *[""] * (len(told) + 1)])
     return aligned(lines, ">")
 
 

@@ -53,7 +53,7 @@ class SearchRequest:
     samples: int = 3
     test_samples: int = 5
     sampling: Sampling = field(default_factory=Sampling)
-    space: str = "parameters"
+    space: str = "raw"
     seed: int = 0
 
     @property
