@@ -222,8 +222,7 @@ def _line(one: Timed) -> tuple[str, ...]:
 
 
 def _paint(figure: Figure, timed: list[Timed], ticks: list[tuple[int, float]], found: Found) -> None:
-    panels = figure.subplots(2, 2)
-    left, right = panels[0]
+    (left, right), below = figure.subplots(2, 2)
     here = [one for one in timed if one.gpus == GPUS]
     rows = [one for one in here if np.isfinite(one.forecast_s)]
     alone, forecast = [one.alone_s for one in here], [one.forecast_s for one in rows]
@@ -235,13 +234,12 @@ def _paint(figure: Figure, timed: list[Timed], ticks: list[tuple[int, float]], f
     right.plot([done for done, _ in ticks], [at_s for _, at_s in ticks], color=PALETTE[0])
     right.set(xlabel="simulations of 1,000 jobs", ylabel="seconds", xlim=(0, None), ylim=(0, None))
     right.set_title(f"(b) a search, {WORKERS} processes", loc="left")
-    for axes, (key, of) in zip(panels[1], found.items(), strict=True):
+    counts = [f"{count:,}" for count in AT]
+    for axes, (key, of) in zip(below, found.items(), strict=True):
         for color, (space, shares) in zip(PALETTE, of.items(), strict=False):
-            axes.plot(AT, 100 * np.median(shares, axis=0), marker="o", label=SPACES[space], color=color)
-            axes.fill_between(AT, 100 * shares.min(axis=0), 100 * shares.max(axis=0), alpha=0.15, color=color)
-        axes.set(xscale="log", xlabel="configurations tried", ylabel="Pareto points found, %", ylim=(0, 100))
-        axes.set_xticks(AT, [f"{count:,}" for count in AT])
-        axes.set_xticks((), minor=True)
+            axes.plot(counts, 100 * np.median(shares, axis=0), marker="o", label=SPACES[space], color=color)
+            axes.fill_between(counts, 100 * shares.min(axis=0), 100 * shares.max(axis=0), alpha=0.15, color=color)
+        axes.set(xlabel="configurations tried", ylabel="Pareto points found, %", ylim=(0, 100))
         axes.set_title(f"(c) {SEARCHES[key].about}", loc="left")
-    figure.legend(*panels[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+    figure.legend(*below[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
     plain_ticks(left.xaxis, left.yaxis)
