@@ -139,10 +139,18 @@ def _mended(body: bytes, names: list[str], before: int, path: str) -> tuple[byte
     separators, joined = len(names) - 1, 0
     rows: list[bytes] = [header]
     numbers: list[int] = []
-    for line, row in enumerate(lines, start=before + 2):
+    begun, line = b"", 0  # a row whose job name holds a line break, and where it begins
+    for at, piece in enumerate(lines, start=before + 2):
+        row, line = begun + piece, line if begun else at
         if not row.strip():
             continue
         surplus = row.count(SEPARATOR) - separators
+        if surplus < 0 and row.count(SEPARATOR) == free and at <= before + len(lines):
+            begun = row + b" "
+            continue
+        if begun and piece.count(SEPARATOR) >= separators:  # that was no name, but a row that is cut
+            row, surplus = begun, begun.count(SEPARATOR) - separators
+        begun = b""
         if surplus > 0 and free is not None and STAND_IN.encode() not in row:
             fields = row.split(SEPARATOR)
             end = free + surplus + 1
