@@ -206,11 +206,11 @@ def test_partitions_that_cannot_be_read_are_refused(written, text, told):
 
 
 def test_a_job_name_may_hold_line_breaks_and_a_row_that_is_cut_is_told_by_its_line(written):
-    """What sacct prints of `sbatch -J $'new\\n|line'`: whoever names a job so must not make the accounting unreadable."""
+    """As sacct prints `sbatch -J $'new\\n|line'`: no name may make the accounting unreadable."""
     header, row = HEADER.replace("State", "JobName|State"), ROW.replace("|gpu|", "|gpu|{}|")
     text = header + row.format("plain") + row.format("new\n\n|line\tx").replace("1|", "2|", 1) + row.format("last")
     found = read_sources([written(text.replace("\n1|gpu|last", "\n3|gpu|last"))], format="sacct").trace
     assert found.jobs["tag"].to_list() == ["plain", "new  |line\tx", "last"]
     for cut in ("1|gpu|na\n", "1|gp\n"):
-        with pytest.raises(TraceError, match="row 3: . fields where the header has 9"):
+        with pytest.raises(TraceError, match=r"row 3: . fields where the header has 9"):
             read_sources([written(header + row.format("a") + cut + row.format("b"))], format="sacct")
