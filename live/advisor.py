@@ -191,9 +191,11 @@ class Advisor:
     def _stuck(self, snapshot: Snapshot, leases: Sequence[Lease]) -> set[str]:
         """Jobs that would start on no grant: none of their nodes has room, or one came to nothing just before."""
         room = self._room(snapshot, leases)
-        return {job.job_id for job in snapshot.jobs if job.waits and not on_lease(job) and room.stuck(job)} | {
-            *self._attempts.rest_s
-        }
+        waiting = [job for job in snapshot.jobs if job.waits and not on_lease(job)]
+        # Thousands wait and ask for a few things: nodes are looked through once for each of these.
+        alike = {(job.gpus, job.nodes, job.asks): job for job in waiting}
+        stuck = {asked for asked, job in alike.items() if room.stuck(job)}
+        return {job.job_id for job in waiting if (job.gpus, job.nodes, job.asks) in stuck} | {*self._attempts.rest_s}
 
     def _room(self, snapshot: Snapshot, leases: Sequence[Lease]) -> Room:
         return Room(snapshot.nodes, [one.job for one in leases if one.job.waits])
