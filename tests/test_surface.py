@@ -285,8 +285,9 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
 
 def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(jc.UserError, match=r"^--out .*: holds something else than a backtest; name a new folder$"):
-        jc.backtest(traced[0], "fcfs", out=tmp_path)
+    for mine in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(jc.UserError, match=r"^--out .*: holds something else than a backtest; name a new folder$"):
+            jc.backtest(traced[0], "fcfs", out=mine)
 
 
 @pytest.mark.parametrize(

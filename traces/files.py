@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,6 +224,15 @@ def replacing(path: PathLike) -> Iterator[Path]:
             _put_in_place(room / target.name, target, room / "old")
     except OSError as error:
         raise ConfigError(unwritable(target, error)) from None
+
+
+def keep_others(folder: Path, kind: str, ours: Callable[[Path], bool]) -> None:
+    """ConfigError where a folder of a kind, which is replaced as a whole, would replace what is not of it.
+
+    `ours` tells a folder of the kind, or an empty one.
+    """
+    if folder.exists() and not (folder.is_dir() and ours(folder)):
+        raise ConfigError(f"--out {folder}: holds something else than {kind}; name a new folder")
 
 
 def _put_in_place(draft: Path, target: Path, old: Path) -> None:

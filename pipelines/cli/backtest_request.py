@@ -15,7 +15,7 @@ from jobcast.models.predictors import PREDICTORS
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.options import typed_words
 from jobcast.pipelines.experiments import backtest
-from jobcast.pipelines.experiments.backtest_results import check_folder, remarks, results_of, write_results
+from jobcast.pipelines.experiments.backtest_results import is_backtest, remarks, results_of, write_results
 from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.experiments.clusters import cluster_of, named_cluster
 from jobcast.pipelines.experiments.energy.simulation import SEGMENTS
@@ -37,6 +37,7 @@ from jobcast.pipelines.report.model_tables import log_on_versions, version_row
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
+from jobcast.traces.files import keep_others
 from jobcast.traces.table import Trace
 
 ALL = "all"
@@ -163,7 +164,7 @@ def run_backtest(
     Raises ConfigError for unknown policies, and whatever scenarios and sources refuse, before anything is written.
     """
     if out:
-        check_folder(out)
+        keep_others(out, "a backtest", is_backtest)
     done = replayed(request, trace, home, console, "backtest")
     request, experiments, bases, results = done.request, done.experiments, done.bases, done.results
     wanted, lacking, skipped, against = done.wanted, done.lacking, done.skipped, done.against

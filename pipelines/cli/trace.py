@@ -63,14 +63,15 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
       jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
     """
     from jobcast.traces.enrich.columns import parse_enrich, parse_facts
-    from jobcast.traces.enrich.enrichment import check_folder, enrich, write_enriched
+    from jobcast.traces.enrich.enrichment import OURS, enrich, write_enriched
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
+    from jobcast.traces.files import keep_others
     from jobcast.traces.readers import read_trace
 
     console = options.console_of()
     # Mistakes of the line before the trace is read.
     asked, config = parse_facts(facts.split(",")), parse_enrich(settings_of(pairs))
-    check_folder(out)
+    keep_others(out, *OURS)
     trace = read_trace(path)
     made = enrich(trace, asked, config, seed)
     write_enriched(made, out)

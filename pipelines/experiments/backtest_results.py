@@ -84,10 +84,9 @@ def remarks(figures: Mapping[str, Any]) -> list[str]:
     return [line for line, holds in lines.items() if holds]
 
 
-def check_folder(folder: Path) -> None:
-    """ConfigError for a place that holds something else than a backtest: the folder is replaced as a whole."""
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / RESULTS).is_file():
-        raise ConfigError(f"--out {folder}: holds something else than a backtest; name a new folder")
+def is_backtest(folder: Path) -> bool:
+    """Whether a folder is one that `write_results` wrote, or an empty one."""
+    return (folder / RESULTS).is_file() or not any(folder.iterdir())
 
 
 def write_results(folder: Path, figures: Mapping[str, Any], results: Sequence[CellResult]) -> None:

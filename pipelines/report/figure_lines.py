@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcast.domain.bad_answers import bad_lines
+from jobcast.pipelines.report.formatting import counted
 from jobcast.pipelines.report.model_tables import details, version_lines
 
 NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bootstrap", "inputs", "notes", "dropped")
@@ -69,5 +70,5 @@ def beyond_lines(result: Mapping[str, Any]) -> list[str]:
 def fidelity_line(figures: Mapping[str, Any]) -> str:
     """How near simulated starts are to recorded ones, in words."""
     near = f"{figures['median']:.3g} recorded waits (median), 90 % by at most {figures['p90']:.3g}"
-    starts = "1 start is" if figures["n"] == 1 else f"{figures['n']:,} starts are"
-    return f"{starts} off by {near} (a wait counts as a minute at least)"
+    verb = "is" if figures["n"] == 1 else "are"
+    return f"{counted(figures['n'], 'start')} {verb} off by {near} (a wait counts as a minute at least)"

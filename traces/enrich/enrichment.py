@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import TraceError
 from jobcast.traces.columns import COLUMNS
 from jobcast.traces.enrich.columns import (
     COLUMNS_OF,
@@ -37,7 +37,7 @@ from jobcast.traces.enrich.tables import (
     throughput_table,
 )
 from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, is_enriched
-from jobcast.traces.files import replacing
+from jobcast.traces.files import keep_others, replacing
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.table import Trace
@@ -61,6 +61,8 @@ SAYS: Mapping[str, str] = {
     "limits": "Time limits are drawn: the next usual one above the duration times a factor.",
 }
 """A sentence a fact, shown in whatever is made of it."""
+OURS = ("an enriched trace", is_enriched)
+"""What `--out` may replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def write_enriched(enriched: Enriched, folder: Path) -> None:
     Raises ConfigError where there is something else, or it cannot be written.
     """
     # before anything is drawn up: nobody's own folder may be replaced
-    check_folder(folder)
+    keep_others(folder, *OURS)
     with replacing(folder) as draft:
         draft.mkdir()
         write_trace(enriched.trace, draft / JOBS)
@@ -149,12 +151,6 @@ def write_enriched(enriched: Enriched, folder: Path) -> None:
         # hashes of the written files, so that readers can tell changed ones
         result = {**enriched.assumptions, "jobs_sha256": _sha256(draft / JOBS), "files": files}
         (draft / ASSUMPTIONS).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-
-
-def check_folder(folder: Path) -> None:
-    """ConfigError for a place that holds something else than an enriched trace."""
-    if folder.exists() and not (folder.is_dir() and is_enriched(folder)):
-        raise ConfigError(f"--out {folder}: holds something else than an enriched trace; name a new folder")
 
 
 _TABLES_OF: Mapping[str, tuple[str, ...]] = {

@@ -141,7 +141,7 @@ def _gpus(figures: Mapping[str, Any], waits: bool, place: Place, number: int) ->
 def _asks(row: Mapping[str, Any], partitions: str) -> Iterator[frozenset[str]]:
     yield frozenset(named("partition", partitions.split(",")))
     texts = [resources_text(row.get(key)) or "" for key in TRES]
-    yield from (frozenset(one) for one in zip(named("gpu", GPU_TYPE.findall(",".join(texts))), strict=True))
+    yield from (frozenset((one,)) for one in named("gpu", GPU_TYPE.findall(",".join(texts))))
     features = _text(row.get("features"))
     if re.fullmatch(r"[\w.-]+(\|[\w.-]+)*|[\w.-]+([&,][\w.-]+)*", features):
         yield from (frozenset(named("feature", one.split("|"))) for one in re.split("[&,]", features))
