@@ -55,7 +55,8 @@ async function lookUp() {
   const { status, body } = await ask(`/v1/jobs/${encodeURIComponent(asked)}/eta`);
   if (status === 200) return showJob(body);
   at("job-facts").replaceChildren();
-  at("job-line").textContent = status === 404 ? `Nobody has heard of a job ${asked}, or it is not yours to see.` : "This cannot be answered now.";
+  const unknown = body.detail === "unknown job" ? "nobody has heard of it, or it is not yours to see" : body.detail;
+  at("job-line").textContent = status === 404 ? `Job ${asked}: ${unknown}.` : "This cannot be answered now.";
 }
 
 /* GPUs of a pool, side by side. */

@@ -24,6 +24,8 @@ from jobcast.live.server.service import Answers, Service
 
 PAGE = {"/": "text/html", "/page.js": "text/javascript", "/page.css": "text/css"}
 """Files of the page for people, which hold nothing of the cluster: the page asks for the rest with its token."""
+PARTS = 4
+"""Of a job that has several are named to whoever asks for all."""
 FACTS = {
     SUBMIT: ("time_limit_s", "held"),
     CHANGE: ("pool", "gpus", "user", "tag", "time_limit_s", "held"),
@@ -145,7 +147,7 @@ def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
             service.hear(job_id)
         found = service.eta(job_id, asker)
         if found is None:
-            raise HTTPException(404, "unknown job")
+            raise HTTPException(404, _unknown(service.parts(job_id, asker)))
         if form != "json":
             return _text(service, form, found.now_s, lambda why: [eta_line(found, f"job {job_id}", why)])
         return JSONResponse({**_told_of(service, found), **eta_figures(found)})
@@ -272,6 +274,13 @@ def _listed(text: str, known: Sequence[str], what: str) -> Sequence[str]:
     if any(name not in known for name in asked):
         raise HTTPException(404, f"unknown {what}")
     return asked or known
+
+
+def _unknown(parts: Sequence[str]) -> str:
+    if not parts:
+        return "unknown job"
+    more = f" and {len(parts) - PARTS} more" if len(parts) > PARTS else ""
+    return f"a job of parts; ask for one of {', '.join(parts[:PARTS])}{more}"
 
 
 def _told(service: Service, degraded: Sequence[str], now_s: float) -> dict[str, Any]:

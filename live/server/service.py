@@ -166,6 +166,11 @@ class Service:
         known = self.state.job(job_id)
         return self.sees_all(asker) or (known is not None and known.job.user == asker.user != "")
 
+    def parts(self, job_id: str, asker: Asker) -> list[str]:
+        """Tasks of a job array, or components of a job, that have not ended: who submits them is told one number."""
+        names = (job.job_id for job, _ in self.state.active() if job.job_id.startswith((f"{job_id}_", f"{job_id}+")))
+        return [name for name in names if self.may_see(name, asker)]
+
     def sees_all(self, asker: Asker) -> bool:
         """Whether somebody may know of everybody's jobs."""
         return not self._private or asker.role >= Role.ADVISE

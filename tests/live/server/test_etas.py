@@ -114,6 +114,17 @@ def test_a_line_moves_no_cursor(site):
     assert site.ask("/v1/jobs/%1B%5B2J%0A/eta?format=text")[1].decode().startswith("job ?[2J?: expected to start ")
 
 
+def test_who_asks_for_an_array_is_told_its_tasks(registry):
+    with Site(registry, ACCESS, policy="fcfs", private=True) as site:
+        tasks = [f"7_{task}" for task in range(6)]
+        rows = [{"kind": "submit", "job_id": name, "at_s": NOW_S, "pool": "busy", "user": "ada"} for name in tasks]
+        site.now_s = NOW_S
+        site.told("/v1/events", {"events": rows}, TOKENS["root"])
+        answers = {user: site.ask("/v1/jobs/7/eta", token=TOKENS[user]) for user in TOKENS}
+        wanted = b'{"detail":"a job of parts; ask for one of 7_0, 7_1, 7_2, 7_3 and 2 more"}'
+        assert answers == {"ada": (404, wanted), "bob": (404, b'{"detail":"unknown job"}'), "root": (404, wanted)}
+
+
 def test_of_others_jobs_as_private_allows(registry):
     with Site(registry, ACCESS, policy="fcfs", private=True) as site:
         filled_by_root(site)
