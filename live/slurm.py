@@ -25,8 +25,8 @@ TIMEOUT_S = 20.0
 MOST_TOLD = 300
 """Characters of what a command says that are passed on."""
 HISTORY = "JobID,User,Account,Partition,QOS,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES,ReqTRES,Timelimit"
-DOWN = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWERED_DOWN", "POWER_DOWN", "UNKNOWN", "INVAL")
-"""States of nodes, or flags of them, on which nothing starts."""
+DOWN = ("DOWN", "DRAIN", "FAIL", "INVAL", "MAINT", "NOT_RESPONDING", "RESERVED", "UNKNOWN")
+"""Words in states of nodes, or in flags of them, on which nothing starts, or only what a reservation is for."""
 FIELD = re.compile(r"(?:^|\s)(NodeName|State|CfgTRES|AllocTRES|Gres|Partitions|ActiveFeatures)=(\S*)")
 
 

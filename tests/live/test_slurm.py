@@ -14,6 +14,7 @@ SAYS = {
         "NodeName=n1 Arch=x State=MIXED ThreadsPerCore=1 CfgTRES=cpu=64,gres/gpu=8 AllocTRES=cpu=1,gres/gpu=3\n"
         "NodeName=n2 State=IDLE+DRAIN CfgTRES=cpu=64,gres/gpu=8 AllocTRES= Reason=x\n"
         "NodeName=n3 State=DOWN*+MAINTENANCE CfgTRES=cpu=64,gres/gpu=8 AllocTRES=gres/gpu=2\n"
+        "NodeName=n4 State=IDLE+RESERVED CfgTRES=cpu=64,gres/gpu=8 AllocTRES=\n"
         "NodeName=cpu1 State=IDLE CfgTRES=cpu=64 AllocTRES=\n"
     ),
 }
@@ -39,7 +40,8 @@ def commands(tmp_path, monkeypatch):
 def test_a_look(commands):
     seen = Slurm().look(5.0)
     assert seen.qos == {"normal": Qos(None), "vision": Qos(16, ("lent_a", "lent_b")), "lent_vision": Qos(0)}
-    assert seen.nodes == {"n1": Node(8, 3, True), "n2": Node(8, 0, False), "n3": Node(8, 2, False)}
+    nodes = {"n1": Node(8, 3, True), "n2": Node(8, 0, False), "n3": Node(8, 2, False), "n4": Node(8, 0, False)}
+    assert seen.nodes == nodes
     assert (seen.gpus, seen.jobs) == (8 + 0 + 2, [])
 
 
