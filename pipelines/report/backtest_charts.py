@@ -4,6 +4,7 @@ SIA, Figures 11, 13 and 15.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,10 @@ def gain_against_risk(points: Sequence[Mapping[str, Any]]) -> Chart:
     )
     x = alt.X("slowdown_h_week:Q", title="hours a week by which slowed jobs end later")
     # Nobody slowed is the aim, and a logarithm has no place for it.
-    x = x.scale(type="symlog", domainMin=0, constant=1).axis(format=",~r", tickCount=6)
+    # By itself such a scale has ticks at its upper end alone.
+    most = max(columns["slowdown_h_week"], default=0.0)
+    ticks = [0.0, *takewhile(lambda one: one <= most, (10.0**power for power in count()))]
+    x = x.scale(type="symlog", domainMin=0, constant=1).axis(format=",~r", values=ticks)
     y = alt.Y("saved_h_week:Q", title="hours saved a week").axis(format=",~r")
     base = alt.Chart(data).encode(x=x, y=y)
     told = {

@@ -165,12 +165,13 @@ def _future(lead: Summary, others: Sequence[Summary]) -> list[str]:
     exact = next((one for one in others if one.policy == lead.policy and one.source == "oracle"), None)
     ours, bound = (one.get("saved_h_week") if one else None for one in (lead, exact))
     # A bound that saves nothing makes no share of it.
-    if ours is None or not bound or bound <= 0:
+    if exact is None or ours is None or not bound or bound <= 0:
         return []
-    return [
-        f"Knowing the future, which nobody does, {lead.policy} would save {number(bound)} h a week: {named(lead)} "
-        f"gets {share(ours / bound)} of what better forecasts could give it."
-    ]
+    told = f"Knowing the future, which nobody does, {lead.policy} would save {number(bound)} h a week"
+    if ours > bound:  # by loans that knowing better would not have given
+        slowed = [percent(one.get("slowed_pct")) for one in (exact, lead)]
+        return [f"{told} and slow {slowed[0]} of the jobs: {named(lead)} saves more, and slows {slowed[1]}."]
+    return [f"{told}: {named(lead)} gets {share(ours / bound)} of what better forecasts could give it."]
 
 
 def _bound(lead: Summary, others: Sequence[Summary]) -> list[str]:

@@ -283,6 +283,9 @@ def test_the_headline_holds_the_computed_figures(results):
     assert f"It saves {number(saved)} h of waiting for results a week against fcfs (JCT-hours" in told
     assert f"would save {number(bound)} h a week" in told
     assert f"gets {number(100 * saved / bound)} % of what better forecasts could give it" in told
+    careful = [{**row, "saved_h_week": saved / 2} if row["label"] == "sia oracle" else row for row in results.rows]
+    wanted = f"save {number(saved / 2)} h a week and slow 0 % of the jobs: sia with the champion's forecasts saves more"
+    assert wanted in " ".join(find(summaries(careful), results.gains, BASELINES).sentences)
     late_s = results.jobs["sia registry"]["jct_s"] - results.jobs["fcfs"]["jct_s"]
     slowed = late_s[late_s > 0]
     assert f"It slows {len(slowed)} of 3,000 jobs ({100 * len(slowed) / 3000:.3g} %)" in told
@@ -311,6 +314,9 @@ def test_the_first_screen_advises_by_the_rule_and_says_why(results):
         "sia random": "cannot be had", "mmfs": "slows too many", "ssf": "slows too many", "gssf": "slows too many",
     }  # fmt: skip
     assert points["mmfs"]["command"] == "jobcast simulate --trace FILE --policy mmfs"
+    axes = [layer["encoding"].get("x", {}).get("axis") for layer in told.drawing.chart.spec["layer"]]
+    most = max(row["slowdown_h_week"] for row in points.values())
+    assert [1.0, 10.0, 100.0, 1000.0, 10000.0][: int(np.log10(most)) + 1] == axes[1]["values"][1:]
 
 
 def test_nothing_beyond_doubt_means_stay():
