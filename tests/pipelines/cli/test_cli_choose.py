@@ -32,7 +32,7 @@ def test_a_choice_is_told_with_its_reasons(shell, words):
 
 
 def test_who_starves_a_few_for_days_is_not_run_and_settings_are_told_apart(shell, csv):
-    """Each day a job of both GPUs, overtaken by one of 20 h and 110 of a second: most end sooner, people wait longer."""
+    """Each day a job of both GPUs, overtaken by one of 20 h and 110 of a second: most end sooner, people wait more."""
     rows = []
     for day in range(4):
         at = 86400 * day
