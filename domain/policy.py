@@ -170,12 +170,14 @@ class Trigger:
     each_event : once for every single event of an instant, not once for all of them
     period_s : on a grid of instants so far apart, seconds, from the first submission on, while jobs are active
     lease_s : when nothing has happened for so long, seconds, while jobs are active
+    when_empty : on events also where no job is left, for who counts what is held until then
     """
 
     on_events: bool = True
     each_event: bool = False
     period_s: float = inf
     lease_s: float = inf
+    when_empty: bool = False
 
 
 EVENTS = Trigger()

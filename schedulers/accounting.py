@@ -98,7 +98,7 @@ class Accounting:
         self._count(job, 1)
 
     def _count(self, job: Job, sign: int) -> None:
-        for bound in self._bounds[self.number(job)]:
+        for bound in self.bounds(job):
             self._gpus[bound.of] += sign * job.gpus
             self._jobs[bound.of] += sign
 
@@ -114,6 +114,10 @@ class Accounting:
         gpus, jobs = self._gpus, self._jobs
         left = [bound.gpus - gpus[bound.of] if jobs[bound.of] < bound.jobs else -1.0 for bound in bounds]
         return min(left, default=inf)
+
+    def bounds(self, job: Job) -> tuple[Bound, ...]:
+        """The limits that a job counts against."""
+        return self._bounds[self.number(job)]
 
     def number(self, job: Job) -> int:
         """The number of a job's account, QOS and user, from 0 in order of appearance."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, PoolView, View
+from jobcast.domain.policy import Decision, PoolView, Trigger, View
 from jobcast.schedulers.tentative_allocation import Placed, TentativeAllocation
 
 Floats = NDArray[np.float64]
@@ -47,6 +47,8 @@ class Karma(Placed):
     """
 
     name = "karma"
+    # Credits are settled for the time between two decisions: who ends last must not pay until somebody comes.
+    trigger = Trigger(when_empty=True)
 
     def __init__(self, alpha: float = ALPHA, credits_h: float | None = None, quantum_s: float = QUANTUM_S) -> None:
         self._alpha, self._quantum_s = alpha, quantum_s

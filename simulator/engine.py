@@ -324,7 +324,7 @@ class Simulation:
             self.source.advance(self.now_s)
         if self._on_a_clock or ask_s <= limit_s:
             return self._asked(news)
-        return news and self.trigger.on_events and len(self.cluster.active) > 0
+        return news and self.trigger.on_events and (len(self.cluster.active) > 0 or self.trigger.when_empty)
 
     def _go_to(self, now_s: float) -> None:
         """Time passes."""
@@ -432,7 +432,8 @@ class Simulation:
                 self._last_s = self.now_s
         if due and self.now_s > self.origin_s:  # a grid begins with the first submission, which counts already
             self._count()
-        return (due or (news and self.trigger.on_events)) and len(self.cluster.active) > 0
+        on_news = news and self.trigger.on_events
+        return (due or on_news) and (len(self.cluster.active) > 0 or (on_news and self.trigger.when_empty))
 
     def _watch(self) -> None:
         """Refuse to wait for ever: decisions in a row in which no job got on, while none will arrive."""

@@ -386,8 +386,8 @@ def _count(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tu
     numbers = numbers_of(values, place)
     bad = ~numbers.is_finite() | (numbers.abs() > LARGEST_COUNT)
     place.refuse(bad, values, "must be a finite whole number", REMEDY)
-    # a fraction of a GPU still takes a GPU away from others
-    whole = numbers.ceil()
+    # a fraction of a GPU still takes a GPU away from others, and a fraction below 0 is no 0
+    whole = numbers.sign() * numbers.abs().ceil()
     fractions = int((whole != numbers).sum())
     if fractions and values.name not in ROUNDED_UP:
         place.refuse(whole != numbers, values, "must be a whole number", REMEDY)

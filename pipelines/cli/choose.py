@@ -79,8 +79,7 @@ def command(
     )
     done = replayed(request, trace, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
-    figures = [{**one.row(), "settings": dict(one.cell.settings)} for one in done.results]
-    rows, left = rows_of(jobs_of(done.results), figures, now)
+    rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
     result = choose(rows, now, slowed_pct, left=left)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}

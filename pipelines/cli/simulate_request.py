@@ -20,7 +20,7 @@ from jobcast.pipelines.experiments.job_forecasts import job_answer_table
 from jobcast.pipelines.experiments.locality import asks_for_locality, check_locality
 from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
 from jobcast.pipelines.experiments.rounds import has_training
-from jobcast.pipelines.experiments.run_record import bin_names, pool_record_of, record_of, write_run_record
+from jobcast.pipelines.experiments.run_record import bin_names, limit_table, pool_record_of, record_of, write_run_record
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.settings import check_forecasts, policies_meant, settings_apart
 from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures, figures_table, trust_lines
@@ -288,8 +288,9 @@ def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
 def _write(out: Path, done: Finished) -> None:
     ran, scenario, result = done.ran, done.scenario, done.result
     # Of pools more is known: reservations, quotas, bins.
-    found = record_of(ran.log, ran.log.policy, result)
+    found, limits = record_of(ran.log, ran.log.policy, result), None
     if isinstance(scenario.workload, Workload):
+        limits = limit_table(ran.log.policy, scenario.workload)
         found = pool_record_of(ran.log, scenario.workload, ran.log.policy, result, done.settings, ran.recording)
     # Answers beyond the room of the record are counted, not kept.
     left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
@@ -297,4 +298,4 @@ def _write(out: Path, done: Finished) -> None:
     found |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
     of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scenario.job_ids, ran.log)
     write_table(done.jobs, out)
-    write_run_record(out, found, ran.log, ran.recording, ran.replaced, of_jobs)
+    write_run_record(out, found, ran.log, ran.recording, ran.replaced, of_jobs, limits)

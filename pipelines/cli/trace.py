@@ -167,6 +167,7 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
       jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
+    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces import generators
     from jobcast.traces.cluster_file import write_cluster
     from jobcast.traces.learning_curves import write_job_curves
@@ -196,7 +197,7 @@ def generate_trace(kind: str, out: Path, seed: int, pairs: tuple[str, ...], **be
     for value, write, path in made:
         write(value, path)
     console = options.console_of()
-    console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
+    console.note(f"{out}: {counted(len(trace), 'job')} of {counted(len(trace.pools), 'pool')}")
     for note in trace.notes:
         console.note(f"  {note}")
 

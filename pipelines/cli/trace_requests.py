@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import counted
 from jobcast.traces.catalogue import CATALOGUE
 from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace
 from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, write_pools
@@ -70,11 +71,11 @@ def _origin(reading: Reading) -> str:
     result = {quota.pool for quota in reading.pools.quotas}
     # CPU jobs need no quota.
     untold = [pool for pool in reading.trace.on_gpus.pools if pool not in result]
-    said = f"quotas of {len(result):,} pools as the sources tell them"
+    said = f"quotas of {counted(len(result), 'pool')} as the sources tell them"
     if not untold:
         return said
     shown = ", ".join(untold[:MOST_NAMES]) + (", ..." if untold[MOST_NAMES:] else "")
-    return f"{said}, none for {len(untold):,} pools with jobs ({shown}): add rows, or replay with --pools-only"
+    return f"{said}, none for {counted(len(untold), 'pool')} with jobs ({shown}): add rows, or replay with --pools-only"
 
 
 RAW = Path("data", "raw")

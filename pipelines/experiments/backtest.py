@@ -88,7 +88,8 @@ class CellResult:
     @property
     def forecasts(self) -> str | None:
         """Its forecasts as its label tells them, None for a policy that uses none."""
-        return self.cell.label.removeprefix(self.cell.policy).strip() or None
+        cell = self.cell
+        return cell.label.removeprefix(cell.policy).removesuffix(_beside(cell.settings)).strip() or None
 
     def row(self) -> dict[str, Any]:
         """What is the same whenever the cell is run again: what ran, hours saved against the baseline, figures."""
@@ -97,6 +98,7 @@ class CellResult:
             "label": cell.label,
             "policy": cell.policy,
             "forecasts": self.forecasts,
+            **({"settings": dict(cell.settings)} if cell.settings else {}),
             "future": self.run.future,
             "law": log.law,
             "scope": known.scope,
@@ -209,9 +211,13 @@ def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: boo
         # Cells that carry settings already are left alone: they would be made twice.
         known = () if cell.settings else settings_for(cell.policy, settings, local)
         if known:
-            label = ", ".join([cell.label, *(f"{name}={value}" for name, value in known)])
-            found.append(replace(cell, label=label, settings=known))
+            found.append(replace(cell, label=cell.label + _beside(known), settings=known))
     return found
+
+
+def _beside(settings: Settings) -> str:
+    """What a label tells of settings, behind policy and forecasts."""
+    return "".join(f", {name}={value}" for name, value in settings)
 
 
 def run_matrix(

@@ -21,6 +21,7 @@ DRAWN = "its forecasts are drawn at random, for comparison"
 NOT_ALL = "could not be replayed in every window"
 OTHER_LAW = "its jobs run under another law ({law}), by which times cannot be compared; --law puts all under one"
 HARM = "slows {pct:.3g} % of jobs, more than the {limit:g} % that are allowed"
+LONGER = "people wait longer in all: {hours:.3g} h/week"
 UNSURE = "not faster than {now} beyond doubt"
 
 
@@ -87,6 +88,14 @@ class Replays:
         """Hours that jobs end sooner than under the baseline, in all."""
         return float(sum((self.base_jct_s[w] - self.jct_s[w]).sum() for w in windows)) / HOUR_S
 
+    def allowed(self, windows: Sequence[int], slowed_pct: float) -> bool:
+        """Whether it could be had, slows few enough jobs, and lets nobody wait longer in all than the baseline does.
+
+        The last is no matter of course: what makes most jobs faster may starve a few for days.
+        """
+        slows_few = self.slowed_pct(windows) <= slowed_pct
+        return not self.refused and slows_few and self.saved_h(windows) >= 0.0
+
 
 def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) -> tuple[list[Replays], dict[str, str]]:
     """The rows of a backtest in all its windows under the law of `now`, first seed of each; why others were left.
@@ -94,7 +103,7 @@ def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) 
     Parameters
     ----------
     jobs : a row a job and simulation, as `backtest_results.jobs_of` tells them
-    figures : a row a simulation, as `CellResult.row` tells it, with its `settings` where it has any
+    figures : a row a simulation, as `CellResult.row` tells it
     """
     told = {row["label"]: row for row in figures}
     law = told[now]["law"] if now in told else None
@@ -145,8 +154,9 @@ def choose(
     """Walk over the windows, choosing for each by those before it, then for the time to come by all.
 
     A row may be chosen where it does not read the future, slows at most `slowed_pct` % of the jobs of the windows seen
-    so far against the baseline, and is faster than what is in use, the lower bound of the paired interval above 1. Of
-    several that with the highest lower bound. What is in use and has come to slow more is given up for `now`.
+    so far against the baseline, saves hours in all, and is faster than what is in use, the lower bound of the paired
+    interval above 1. Of several that with the highest lower bound. What is in use and has come to slow more, or to cost
+    hours, is given up for `now`.
 
     Parameters
     ----------
@@ -172,7 +182,8 @@ def choose(
         used = _next(by_label, now, used, windows[:window], slowed_pct, seed)
         steps.append(used)
     choice = _next(by_label, now, used, windows, slowed_pct, seed)
-    allowed = [row for row in rows if not row.refused and row.slowed_pct(windows) <= slowed_pct]
+    # What is in use can be had, whatever it is taken to know.
+    allowed = [row for row in rows if row.label == now or row.allowed(windows, slowed_pct)]
     best = max(allowed, key=lambda row: row.saved_h(windows))
     weeks = [days / DAYS_A_WEEK for days in by_label[now].days]
     walked_h = sum(by_label[label].saved_h([w]) for w, label in enumerate(steps))
@@ -208,12 +219,12 @@ def _next(
     """What to run after some windows."""
     if not seen:
         return used
-    if by_label[used].slowed_pct(seen) > slowed_pct:
+    if not by_label[used].allowed(seen, slowed_pct):
         used = now
     bounds = {
         label: _gain(row, by_label[used], seen, seed)["low"]
         for label, row in by_label.items()
-        if label != used and not row.refused and row.slowed_pct(seen) <= slowed_pct
+        if label != used and row.allowed(seen, slowed_pct)
     }
     sure = {label: low for label, low in bounds.items() if low is not None and low > 1.0}
     return max(sure, key=sure.__getitem__) if sure else used
@@ -236,6 +247,8 @@ def _candidate(
     why = row.refused
     if why is None and pct > limit:
         why = HARM.format(pct=pct, limit=limit)
+    elif why is None and row.saved_h(windows) < 0.0:
+        why = LONGER.format(hours=-row.saved_h(windows) / weeks)
     elif why is None and row.label not in (choice, now.label):
         sure = gain["low"] is not None and gain["low"] > 1.0
         why = f"not faster than {choice} beyond doubt" if sure else UNSURE.format(now=now.label)

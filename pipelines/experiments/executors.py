@@ -1,20 +1,28 @@
 """Where simulations run in parallel: joblib's own processes, or Ray."""
 
+import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
-from typing import Any, TypeVar
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.report.compiling import compiling_in_workers, report_compiling
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
 
 T = TypeVar("T")
 ENGINES = ("local", "ray")
 CHUNK = 8
 """Tasks a worker that Ray is given at a time: it answers for all of them at once."""
+LOOKS_S = 1.0
+"""Between a worker's looks whether its parent is there."""
 
 
 def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[Any]:
@@ -27,7 +35,8 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
     with engine(engine_name):
         if engine_name == "local":
             # A single job runs in this process, which must stay open to Ctrl-C.
-            workers = {"initializer": report_compiling, "initargs": (compiling_in_workers(),)} if jobs > 1 else {}
+            begun_with = (os.getpid(), compiling_in_workers()) if jobs > 1 else ()
+            workers = {"initializer": _begin, "initargs": begun_with} if jobs > 1 else {}
             with signals_blocked() if jobs > 1 else nullcontext():
                 done = Parallel(
                     n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1, **workers
@@ -45,6 +54,27 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
         left = iter(tasks)
         while chunk := list(islice(left, CHUNK * jobs)):
             yield from Parallel(n_jobs=jobs, batch_size=1)(chunk)
+
+
+def _begin(parent: int, lasts: "Event") -> None:
+    """A worker begins."""
+    report_compiling(lasts)
+    end_with(parent)
+
+
+def end_with(parent: int) -> None:
+    """In a worker: end once its parent is gone, killed without a chance to end it.
+
+    It would wait for ever for somebody to take its result, deaf to all signals but SIGKILL (`signals_blocked`).
+    """
+
+    def watch() -> None:
+        # On Windows, where the number stays what it was, this looks in vain.
+        while os.getppid() == parent:
+            time.sleep(LOOKS_S)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -99,7 +129,8 @@ def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
     with signals_blocked():
         # One core: the block beside it has the others.
-        executor = ProcessPoolExecutor(1, env={"LOKY_MAX_CPU_COUNT": "1"})
+        one_core = {"LOKY_MAX_CPU_COUNT": "1"}
+        executor = ProcessPoolExecutor(1, env=one_core, initializer=end_with, initargs=(os.getpid(),))
         future = executor.submit(work)
     try:
         yield future.result

@@ -3,11 +3,12 @@
 `run.json` names policy, forecasts, seed, settings, quotas and inputs; `forecasts.parquet` holds what a policy was told
 about pools, a row whenever an answer changed; `job_forecasts.parquet` what was forecast of jobs; `spans.parquet` which
 jobs held how many GPUs of which node when; `replaced.parquet` since when answers that could not be trusted were
-replaced, and good again, where any were.
+replaced, and good again, where any were; `limits.parquet` which limits of accounts, QOS and users jobs were kept to.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.pipelines.experiments.rigid_jobs import RESUME_S
 from jobcast.pipelines.experiments.settings import loaded
 from jobcast.pipelines.report.files import read_json, sha256_of, to_json
+from jobcast.schedulers.accounting import Accounting
+from jobcast.schedulers.pool_policies import BackfillSettings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import RunLog
@@ -30,7 +33,7 @@ from jobcast.traces.table_files import read_parquet, write_parquet
 FORMAT = 2
 AGAIN = "simulate again with --out"
 RECORD, ANSWERS, SPANS, REPLACED = "run.json", "forecasts.parquet", "spans.parquet", "replaced.parquet"
-OF_JOBS = "job_forecasts.parquet"
+OF_JOBS, LIMITS = "job_forecasts.parquet", "limits.parquet"
 POOLS, OTHER = "pools", "other"
 """How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, sizes, tasks, nodes)."""
 COPIED = (
@@ -57,6 +60,14 @@ REPLACED_COLUMNS = {
     "what": pl.String,
 }
 SPAN_COLUMNS = ("seq", "start_s", "end_s", "gpus", "node")
+LIMIT_COLUMNS = {
+    "seq": pl.Int64,
+    "kind": pl.String,
+    "name": pl.String,
+    "user": pl.String,
+    "gpus": pl.Float64,
+    "jobs": pl.Float64,
+}
 ANSWER_COLUMNS = ("at_s", "question", "pool", "horizon_min", "level", "answer")
 
 
@@ -71,6 +82,7 @@ class RunRecord:
     spans : rows of seq (the job's row in the table), start_s, end_s, gpus, node (-1 where GPUs are known by number)
     replaced : rows of `simulator.guard.Replaced`, None where no answer was
     of_jobs : rows of `job_forecasts.COLUMNS`, None where nothing was forecast of jobs
+    limits : rows of `LIMIT_COLUMNS`, None where nobody kept to any
     """
 
     figures: Mapping[str, Any]
@@ -78,6 +90,7 @@ class RunRecord:
     spans: pl.DataFrame
     replaced: pl.DataFrame | None
     of_jobs: pl.DataFrame | None = None
+    limits: pl.DataFrame | None = None
 
     @property
     def quotas(self) -> dict[str, int]:
@@ -152,6 +165,23 @@ def pool_record_of(
     }
 
 
+def limit_table(policy: str, workload: Workload) -> pl.DataFrame | None:
+    """Limits of accounts, QOS and users that a run keeps its jobs to, a row a job and limit; None where it knows none.
+
+    Infinite GPUs or jobs are not bounded.
+    """
+    books = Accounting(workload.rules, ranked=False)
+    if not (issubclass(find_policy(policy).settings, BackfillSettings) and books.limited):
+        return None
+    rows = [
+        (seq, *bound.of[:2], bound.of[2] if bound.of[2:] else None, bound.gpus, bound.jobs)
+        for seq, job in enumerate(workload.jobs)
+        for bound in books.bounds(job)
+        if min(bound.gpus, bound.jobs) < inf
+    ]
+    return pl.DataFrame(rows, schema=LIMIT_COLUMNS, orient="row")
+
+
 def write_run_record(
     table: Path,
     figures: Mapping[str, Any],
@@ -159,10 +189,11 @@ def write_run_record(
     recording: Recording | None = None,
     replaced: Sequence[Replaced] = (),
     of_jobs: pl.DataFrame | None = None,
+    limits: pl.DataFrame | None = None,
 ) -> Path:
     """Write the record of a table that is there, whole or not at all; its folder comes back.
 
-    `of_jobs`: what `job_forecasts.job_answer_table` tells.
+    `of_jobs`: what `job_forecasts.job_answer_table` tells; `limits`: what `limit_table` does.
 
     Raises ConfigError where it cannot be written.
     """
@@ -180,6 +211,8 @@ def write_run_record(
         write_parquet(pl.DataFrame(dict(zip(SPAN_COLUMNS, columns, strict=True))), draft / SPANS)
         if of_jobs is not None and len(of_jobs):
             write_parquet(of_jobs, draft / OF_JOBS)
+        if limits is not None:
+            write_parquet(limits, draft / LIMITS)
         if replaced:
             write_parquet(pl.DataFrame([asdict(row) for row in replaced], schema=REPLACED_COLUMNS), draft / REPLACED)
     return place
@@ -213,7 +246,8 @@ def read_run_record(table: Path) -> RunRecord | None:
     if result["table"]["sha256"] != sha256_of(table):
         return None
     spans = read_parquet(place / SPANS, AGAIN)
-    return RunRecord(result, *(_parquet(place / ANSWERS), spans, _parquet(place / REPLACED), _parquet(place / OF_JOBS)))
+    answers, *others = (_parquet(place / name) for name in (ANSWERS, REPLACED, OF_JOBS, LIMITS))
+    return RunRecord(result, answers, spans, *others)
 
 
 def _parquet(path: Path) -> pl.DataFrame | None:

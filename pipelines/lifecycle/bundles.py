@@ -20,6 +20,8 @@ from jobcast.models.registry.home import HOME_VARIABLE, database_file, find_home
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
 from jobcast.pipelines.report.files import COMMAND, OUTPUTS, read_json, sha256_of, to_json
+from jobcast.schedulers.registry import BUILT_IN
+from jobcast.schedulers.settings import values_of
 from jobcast.traces.facts import ASSUMPTIONS, assumptions_beside, facts_beside
 from jobcast.traces.files import replacing
 from jobcast.traces.owners import scratch_room
@@ -42,6 +44,8 @@ NOT_COMPARED = frozenset(
     }
 )
 """Times and places of a run, and sentences that name them, which are no figures."""
+INPUT_OPTIONS, SET = ("--trace", "--pools", "--cluster", "--params"), "--set"
+"""Options of those commands whose values name inputs, or do so behind a `=`."""
 RUN_AGAIN = ("simulate", "backtest", "evaluate", "run")
 """Commands that a bundle may hold: those that read inputs and give figures."""
 
@@ -74,7 +78,7 @@ def make_bundle(
         It is no result, was made by a version that did not note its command, or an input has gone or changed since.
     """
     figures, words = _read(result)
-    named = dict.fromkeys(name for name in map(_parts, words) if Path(name).is_file())
+    named = dict.fromkeys(name for name in _file_names(words) if Path(name).is_file())
     inputs = {name: _input(name, number) for number, name in enumerate(named)}
     for told in _told_inputs(figures):
         if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
@@ -222,9 +226,27 @@ def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
     return figures, list(told["command"])
 
 
-def _parts(word: str) -> str:
-    """The part of a word that may name a file: what stands behind the last `=`."""
-    return word.rpartition("=")[2]
+def _file_names(words: Sequence[str]) -> list[str]:
+    """Of each word of a command what may name an input, empty where it tells something else, whatever files there are.
+
+    >>> _file_names(["simulate", "--trace", "fcfs", "--pools=p.csv", "--policy", "fcfs", "--set", "tasks=t.csv"])
+    ['', '', 'fcfs', 'p.csv', '', '', '', 't.csv']
+    """
+    names = []
+    for before, word in zip(["", *words], words, strict=False):
+        option, value = (before, word) if before in (*INPUT_OPTIONS, SET) else word.partition("=")[::2]
+        if option == SET:
+            setting, _, value = value.partition("=")
+            value = value if _may_be_a_file(setting) else ""
+        names.append(value if option in (*INPUT_OPTIONS, SET) else "")
+    return names
+
+
+def _may_be_a_file(setting: str) -> bool:
+    """Whether a value of it may name a file: of our settings those that say so, of a package's any, which it reads."""
+    models = [model for spec in BUILT_IN.values() for model in spec.parts(local=True).values()]
+    fields = [model.model_fields[setting] for model in models if setting in model.model_fields]
+    return all(values_of(field.annotation, field.metadata).startswith("a file") for field in fields)
 
 
 def _trace_in(words: Sequence[str]) -> str | None:
@@ -232,7 +254,7 @@ def _trace_in(words: Sequence[str]) -> str | None:
         if word == "--trace":
             return after
         if word.startswith("--trace="):
-            return _parts(word)
+            return word.partition("=")[2]
     return None
 
 
@@ -329,7 +351,8 @@ def _missing_models(models: Sequence[Mapping[str, Any]], home: Path) -> list[Lin
 
 def _run(manifest: Mapping[str, Any], places: Mapping[str, str], home: Path, room: Path) -> dict[str, Any]:
     """What the bundle's command gives now."""
-    words = [_at(word, places) for word in manifest["command"]]
+    asked = manifest["command"]
+    words = [_at(word, name, places) for word, name in zip(asked, _file_names(asked), strict=True)]
     # A bundle comes from elsewhere: nothing is run that could do more than read and give figures.
     if words[0] not in RUN_AGAIN:
         raise ConfigError(f"the bundle's command is {words[0]!r}; only {', '.join(RUN_AGAIN)} are run again")
@@ -352,8 +375,7 @@ def _run(manifest: Mapping[str, Any], places: Mapping[str, str], home: Path, roo
     return again
 
 
-def _at(word: str, places: Mapping[str, str]) -> str:
-    name = _parts(word)
+def _at(word: str, name: str, places: Mapping[str, str]) -> str:
     return word[: len(word) - len(name)] + places[name] if name in places else word
 
 

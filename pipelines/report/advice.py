@@ -94,12 +94,12 @@ def _lead(choice: Choice, taken: Mapping[str, Any]) -> str:
     now, limit = choice["now"], f"{choice['slowed_pct']:g} %"
     if not choice["switch"]:
         return (
-            f"Stay with {now}: nothing that was replayed is faster beyond doubt and slows at most {limit} of the jobs."
+            f"Stay with {now}: nothing that was replayed is faster beyond doubt, slows at most {limit} of the jobs and "
+            "saves hours in all."
         )
     harm = f"{percent(taken['slowed_pct'])} of the jobs end later" if taken["slowed_pct"] else "no job ends later"
-    # Faster for most jobs, by the geometric mean, may still be longer in all.
-    saved, less = number(abs(taken["saved_h_week"])), "less" if taken["saved_h_week"] >= 0 else "more"
-    return f"Run {in_words(taken)} instead of {now}: people wait {saved} hours a week {less} for results, and {harm}."
+    saved = number(taken["saved_h_week"])
+    return f"Run {in_words(taken)} instead of {now}: people wait {saved} hours a week less for results, and {harm}."
 
 
 def _tiles(choice: Choice, taken: Mapping[str, Any], versions: Mapping[str, int]) -> list[tuple[str, str]]:
@@ -135,9 +135,14 @@ def _reason(choice: Choice, taken: Mapping[str, Any], known: Sequence[Mapping[st
         low = taken["low"]
         sure = "" if low is None else f": above {number(low, 4)} times as fast in 97.5 of 100 draws of days"
         return [f"Why this one: {of} {able if others else alone}{sure}."]
-    best = max(others, key=lambda one: one["speedup"] or 0.0, default=None)
+    best = max(others, key=lambda one: (one["saved_h_week"] >= 0.0, one["speedup"] or 0.0), default=None)
     if best is None:
         return [f"Why: {of} none but {now} can be had and slows at most {limit} of them."]
+    if best["saved_h_week"] < 0.0:
+        longer = number(-best["saved_h_week"])
+        return [
+            f"Why: {of} {in_words(best)} slows few as well, but people would wait {longer} hours a week more in all."
+        ]
     interval = between(best["low"], best["high"])
     chance = "an interval that reaches 1 may be chance" if best["low"] else "too few days for an interval"
     return [

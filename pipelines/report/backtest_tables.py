@@ -76,7 +76,7 @@ class Summary:
     @property
     def forecasts(self) -> str:
         """What tells it from other configurations of its policy."""
-        result = self.label.removeprefix(self.policy).strip() if self.label.startswith(self.policy) else self.label
+        result = self.label.removeprefix(self.policy).lstrip(", ") if self.label.startswith(self.policy) else self.label
         return result or self.kind or PLAIN_POLICY
 
     def get(self, figure: str) -> float | None:

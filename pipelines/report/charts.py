@@ -95,7 +95,8 @@ class Axis:
             return {"title": self.title, "type": self.type, "scale": {"type": "utc"}, "axis": {"format": clock}}
         ticks = {
             "number": {"format": ",~g" if self.scale == "log" else ",~r"},
-            "count": {"format": ",~r", "tickMinStep": 1},
+            # Between two of them a tick may stand at a half, which counts nothing.
+            "count": {"format": ",~r", "tickMinStep": 1, "labelExpr": "datum.value % 1 ? '' : datum.label"},
             "share": {"format": "~%"},
             "length": {"values": list(LENGTHS_S), "labelExpr": LENGTH_TEXT},
         }[self.kind]

@@ -44,7 +44,16 @@ def test_credits_by_hand(workload):
         0: {"a": 0, "b": 0, "c": 0},
         10: {"a": 300 - 300, "b": 300 + 150, "c": 300 + 150},
         20: {"a": 300 - 150, "b": 450 + 300, "c": 450 + 300 + 150},
+        25: {"a": 150 + 150, "b": 750 + 150, "c": 900 + 150},
     }
+
+
+def test_who_ends_last_pays_for_nothing_after_that(workload):
+    # Nobody is there from 5 to 20: a, whose job ended last, borrows nothing then and earns as b does for its guarantee.
+    made = workload([("a0", "a", 0, 5, 2), ("b0", "b", 20, 1, 1)], {"a": 2, "b": 2})
+    credits = run(made)[1]
+    assert credits[5] == {"a": 150 - 150, "b": 150 + 150}
+    assert credits[20] == {"a": 0 + 450, "b": 300 + 450}
 
 
 def test_who_waits_donates_nothing_and_a_lent_guarantee_earns_nothing(workload):

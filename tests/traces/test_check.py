@@ -17,6 +17,7 @@ ROW = "1,p,0,1,1\n"
         ("2,p,0,inf,1", "row 3, column duration: must be a finite number, got inf"),
         ("2,p,0,long,1", "row 3, column duration: must be a number, got 'long'"),
         ("2,p,0,1,-3", "row 3, column gpus: must be >= 0, got -3"),
+        ("2,p,0,1,-0.5", "row 3, column gpus: must be >= 0, got -1"),
         ("2,p,0,1,many", "row 3, column gpus: must be a number, got 'many'"),
         ("2,p,0,1,1e300", "row 3, column gpus: must be a finite whole number, got '1e300'"),
         ("1,p,0,1,1", "row 3, column job_id: must be unique, got '1'"),

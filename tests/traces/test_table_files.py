@@ -3,7 +3,7 @@
 import io
 import random
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import polars as pl
@@ -279,6 +279,14 @@ def test_what_csv_cannot_hold_is_refused(make_trace, tmp_path):
     trace = replace(made, jobs=made.jobs.with_columns(extra=pl.Series([["x"]])))
     with pytest.raises(ConfigError, match=r"jobs\.csv: CSV .* nested data; name a file in \.parquet"):
         write_trace(trace, tmp_path / "jobs.csv")
+
+
+def test_parquet_days_begin_at_midnight(tmp_path):
+    path = tmp_path / "jobs.parquet"
+    path.write_bytes(parquet(submit_time=[date(1970, 1, 2)] * 2))
+    assert read_trace(path).submit_s.tolist() == [86400.0] * 2
+    assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
+    assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [16 * 3600.0] * 2
 
 
 def test_naive_parquet_times(tmp_path):

@@ -57,12 +57,16 @@ SAYS: Mapping[str, str] = {
     "to the trace's duration where nothing is sent and nothing held up.",
     "epochs": "Profiles are assumed: seconds an epoch follow the assumed speedups and one speed a GPU type, times a "
     "factor of the job's own, so that alone on the GPUs asked for of the reference type it takes the trace's duration.",
-    "due": "Due dates and weights are drawn: due dates as multiples of the duration, weights uniformly.",
-    "limits": "Time limits are drawn: the next usual one above the duration times a factor.",
 }
 """A sentence a fact, shown in whatever is made of it."""
 OURS = ("an enriched trace", is_enriched)
 """What `--out` may replace."""
+DRAWN: Mapping[str, str] = {
+    "deadline": "Due dates are drawn, as multiples of the duration.",
+    "weight": "Weights are drawn, uniformly.",
+    "time_limit_s": "Time limits are drawn: the next usual one above the duration times a factor.",
+}
+"""The same of facts that are columns alone: a sentence a column, of those alone that the trace does not fill itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,14 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
     if curves is not None:
         tasks, of_jobs = enriched_tasks(jobs, seed), job_curves(jobs, curves)
         tables |= {"tasks": partial(write_tasks, tasks), "curves": partial(write_job_curves, of_jobs)}
+    says = {
+        fact: SAYS.get(fact) or " ".join(DRAWN[name] for name in COLUMNS_OF[fact] if counts[name][1]) for fact in facts
+    }
+    # what the trace tells by itself is no assumption
     result = {
-        fact: {"says": SAYS[fact], "columns": list(COLUMNS_OF[fact]), "tables": list(_TABLES_OF.get(fact, ()))}
-        for fact in facts
+        fact: {"says": said, "columns": list(COLUMNS_OF[fact]), "tables": list(_TABLES_OF.get(fact, ()))}
+        for fact, said in says.items()
+        if said
     }
     assumptions = {
         "kind": KIND,

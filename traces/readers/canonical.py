@@ -73,7 +73,7 @@ def _check_type(values: pl.Series, kind: Kind, place: Place) -> None:
         Kind.TEXT: ("text", values.dtype in (pl.String, pl.Categorical, pl.Enum) or values.dtype.is_integer()),
         Kind.NUMBER: ("numbers", values.dtype.is_numeric()),
         Kind.COUNT: ("whole numbers", values.dtype.is_numeric()),
-        Kind.TIME: ("timestamps", isinstance(values.dtype, pl.Datetime)),
+        Kind.TIME: ("timestamps", isinstance(values.dtype, pl.Datetime) or values.dtype == pl.Date),
         Kind.FLAG: ("true or false", values.dtype == pl.Boolean),
     }[kind]
     # an all-empty column has no type to be wrong

@@ -14,6 +14,7 @@ from jobcast.domain import tolerance
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.holdings import Holdings
+from jobcast.pipelines.experiments.explain.limits import Limits
 from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Loans, Reservations
 from jobcast.pipelines.experiments.explain.run_table import RunTable
@@ -29,6 +30,7 @@ class Compared:
     _past: ClusterPast
     _mentions: Mentions
     _loans: Loans
+    _limits: Limits
     _sharing: Sharing
 
 
@@ -94,6 +96,7 @@ class Slowed(Compared):
             "allocated_gpus": float(self._past.allocated(pool, due_s)),
             "unused_quota_gpus": max(0.0, float(self._past.unused(pool, due_s))),
             "idle_gpus": float(self._past.idle(due_s)),
+            "limit": self._limits.report(root, due_s),
             "overtaken_by": self._mentions.most(*self._overtakers(root, due_s, start_s)),
         }
         held = self._culprits(pool, due_s)
@@ -198,10 +201,11 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     sharing = sharing_of(past, windows=table.bins is not None)
     reservations = Reservations(past, answers)
     loans = Loans(past, answers, reservations, sharing)
-    waits = Waits(past, answers, reservations, mentions, sharing)
+    limits = Limits(past, mentions)
+    waits = Waits(past, answers, reservations, mentions, limits, sharing)
     stretches = waits.stretches(job)
     summary = _summary(past, job, sharing)
-    compared = past, mentions, loans, sharing
+    compared = past, mentions, loans, limits, sharing
     return {
         "job": about,
         "summary": summary,

@@ -21,6 +21,7 @@ from jobcast.pipelines.experiments.explain.waits import (
     CLOCK,
     FEW_IDLE,
     LENT,
+    LIMIT,
     ORDER,
     QUOTA,
     RESERVED,
@@ -160,6 +161,8 @@ def _slowed(explained: Told) -> list[str]:
         f"{slowed['unused_quota_gpus']:g} of the {slowed['quota_gpus']} GPUs of its quota were unused, and "
         f"{slowed['idle_gpus']:g} of the cluster idle."
     )
+    if slowed["limit"] is not None:
+        lines.append(f"  First come, first served knows no limits; {limit_words(slowed['limit'], root)}")
     if slowed["overtaken_by"]["count"]:
         lines.append(f"  Later jobs of its queue went first: {jobs_words(slowed['overtaken_by'], SHOWN_JOBS, pool)}")
     lines += [
@@ -216,12 +219,26 @@ def _what_if(explained: Told) -> list[str]:
     return lines
 
 
+def limit_words(limit: Told, job: Told) -> str:
+    """Which limit held a job, and who was in it."""
+    whose = f"{limit['of']} {limit['name']}" if limit["of"] == "account" else f"QOS {limit['name']}"
+    whose = whose if limit["user"] is None else f"user {limit['user']} in {whose}"
+    held = limit["held_by"]
+    most, now = gpus_of(limit["most_gpus"] or 0.0), gpus_of(held["gpus"])
+    said = f"{whose} may hold {most} and held {now}, it needs {gpus_of(job['gpus'])}"
+    if limit["most_jobs"] is not None and held["count"] >= limit["most_jobs"]:
+        said = f"{whose} may run {counted(int(limit['most_jobs']), 'job')} at once and ran {held['count']}"
+    shown = f": {jobs_words(held, SHOWN_JOBS, job['pool'])}" if held["count"] else ""
+    return f"a limit held it: {said}{shown}"
+
+
 SHORT = {
     QUOTA: "too little of its pool's quota unused",
     LENT: "enough of its pool's quota unused, but others held the GPUs",
     AHEAD: "behind others of its queue",
     ORDER: "not chosen by the policy",
     CLOCK: "idle GPUs kept for jobs with earlier virtual starts",
+    LIMIT: "held by a limit of its account, QOS or user",
     UNKNOWN: "reason unknown without quotas",
 }
 SHORT_SPARE = {
@@ -331,6 +348,9 @@ class WaitTeller:
             f"{jobs_words(kept, SHOWN_JOBS, forecasts=False)}"
         )
 
+    def _limit(self, details: Told) -> str:
+        return limit_words(details["limit"], self._job)
+
     def _unknown(self, details: Told) -> str:
         held = details["held_by"]
         return f"it was the first of its pool, which ran {counted(held['count'], 'job')}: {self._holders(details)}"
@@ -357,5 +377,6 @@ _QUOTA_WORDS = {
     AHEAD: WaitTeller._ahead,
     ORDER: WaitTeller._order,
     CLOCK: WaitTeller._clock,
+    LIMIT: WaitTeller._limit,
     UNKNOWN: WaitTeller._unknown,
 }

@@ -51,6 +51,7 @@ class RunTable:
     begin_s : when the run began, with recorded jobs; less than all others where with an empty cluster
     rows : the table itself, in the same order
     record : what lies beside the table
+    limits : `run_record.LIMIT_COLUMNS`, jobs by their place here; None where the run kept to none
     notes : what is missing for a full explanation
     """
 
@@ -72,6 +73,7 @@ class RunTable:
     begin_s: float
     rows: pl.DataFrame
     record: RunRecord | None
+    limits: pl.DataFrame | None
     notes: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -144,6 +146,9 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)
     stopped = rows["preemptions"].to_numpy() if "preemptions" in rows.columns else np.zeros(len(rows), np.int64)
     quotas = None if given is None else _quotas(names, given, pools)
+    limits = None if record is None else record.limits
+    # Rows were sorted: records refer to them by their old place.
+    places = np.argsort(rows["row"].to_numpy())
     return RunTable(
         path=path,
         job_ids=rows["job_id"].to_list(),
@@ -157,12 +162,13 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
         dedicated=_flags(rows),
         preemptions=stopped,
         bins=rows["duration_bin"].to_list() if "duration_bin" in rows.columns else None,
-        held=_held(rows, record, start_s, end_s),
+        held=_held(rows, record, places, start_s, end_s),
         quotas=quotas,
         by_pools=by_pools,
         begin_s=begin_s,
         rows=rows,
         record=record,
+        limits=None if limits is None else limits.with_columns(seq=places[limits["seq"].to_numpy()]),
         notes=(
             *_missing(path, record, pools),
             *([NO_QUOTAS] if by_pools and quotas is None else []),
@@ -236,17 +242,14 @@ def _by_pools(rows: pl.DataFrame, record: RunRecord | None) -> bool:
     return not any(name in rows.columns for name in OTHER_LOGS)
 
 
-def _held(rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: Floats) -> Spans:
+def _held(rows: pl.DataFrame, record: RunRecord | None, places: Ints, start_s: Floats, end_s: Floats) -> Spans:
     """Stretches in which jobs held GPUs, by their beginning; without a record each from its start to its end."""
     if record is None:
         job = np.flatnonzero(np.isfinite(start_s))
         held = flat_spans(job, start_s[job], end_s[job], rows["gpus"].to_numpy()[job])
     else:
-        place = np.empty(len(rows), dtype=np.int64)
-        # Rows were sorted: spans refer to them by their old place.
-        place[rows["row"].to_numpy()] = np.arange(len(rows))
         seq, begin_s, until_s, gpus, node = (record.spans[name].to_numpy() for name in SPAN_COLUMNS)
-        held = Spans(place[seq], on_grid(begin_s), on_grid(until_s), gpus, node)
+        held = Spans(places[seq], on_grid(begin_s), on_grid(until_s), gpus, node)
     # By beginning, then by job: lexsort takes its main key last.
     order = np.lexsort((held.job, held.from_s))
     return Spans(*(getattr(held, each.name)[order] for each in fields(held)))

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Sharing, ahead_of, level
+from jobcast.pipelines.experiments.explain.limits import Limits
 from jobcast.pipelines.experiments.explain.phrases import Mentions
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
 from jobcast.simulator.log import Floats
 
 # Why not on its pool's quota:
 QUOTA, LENT, AHEAD, ORDER, UNKNOWN = "quota_full", "quota_lent", "behind_others", "not_chosen", "unknown"
+LIMIT = "limit"
 # Why not on other GPUs:
 FEW_IDLE, TOO_LONG, RESERVED, CLOCK = "too_few_idle", "too_long", "reserved", "reserved_for_virtual_starts"
 DETAILED = 6
@@ -48,15 +50,21 @@ class Waits:
 
     Parameters
     ----------
-    past, answers, reservations, mentions : of the run
+    past, answers, reservations, mentions, limits : of the run
     sharing : how its policy lends GPUs
     """
 
     def __init__(
-        self, past: ClusterPast, answers: Answers, reservations: Reservations, mentions: Mentions, sharing: Sharing
+        self,
+        past: ClusterPast,
+        answers: Answers,
+        reservations: Reservations,
+        mentions: Mentions,
+        limits: Limits,
+        sharing: Sharing,
     ) -> None:
         self._past, self._answers, self._reservations, self._mentions = past, answers, reservations, mentions
-        self._sharing = sharing
+        self._limits, self._sharing = limits, sharing
 
     def stretches(self, job: int) -> list[Stretch]:
         """Stretches in which a job was pending, in order of time, as far as the run tells."""
@@ -117,7 +125,9 @@ class Waits:
             # Quotas bound nobody there: a full one matters only if nothing is idle.
             full = full & scarce
         rest = CLOCK if self._sharing is Sharing.CLOCK else np.where(ahead, AHEAD, ORDER)
-        return list(map(str, np.where(full, QUOTA, np.where(scarce, LENT, rest))))
+        found = np.where(full, QUOTA, np.where(scarce, LENT, rest))
+        # Whoever is held by a limit would not have started on any GPUs.
+        return list(map(str, np.where(self._limits.over(job, at_s), LIMIT, found)))
 
     def _spare_reasons(self, job: int, at_s: Floats) -> list[str | None]:
         if self._sharing not in (Sharing.WINDOWS, Sharing.SPARE):
@@ -149,6 +159,8 @@ class Waits:
         pool = int(table.pool[job])
         ahead = ahead_of(table, job)
         ahead = ahead[(table.submit_s[ahead] <= at_s) & (table.start_s[ahead] > at_s)]
+        # Whoever is held by a limit blocks nobody.
+        ahead = np.array([one for one in ahead.tolist() if not self._limits.over(one, at_s)], dtype=np.int64)
         result: dict[str, Any] = {"at_s": at_s, "jobs_ahead": len(ahead)}
         if table.quotas is not None:
             result |= {
@@ -158,6 +170,8 @@ class Waits:
             }
         if len(ahead):
             result["head"] = self._mentions.job(int(ahead[0]))
+        if stretch.quota_reason == LIMIT:
+            result["limit"] = self._limits.report(job, at_s)
         if stretch.quota_reason in (QUOTA, UNKNOWN, AHEAD):
             result["held_by"] = self._holders(stretch, own=pool)
         if stretch.quota_reason == LENT:

@@ -42,6 +42,17 @@ def test_a_result_is_not_packed_beside_a_trace_that_has_changed_since(bundle, cs
     assert "jobs.csv: is another file (SHA-256) than r.json was made from" in told
 
 
+def test_words_of_the_command_are_no_inputs_though_files_are_called_so(shell, csv, tmp_path):
+    csv(*ROWS)
+    for word in ("simulate", "2", "mmfs", "true"):
+        (tmp_path / word).write_text("not an input")
+    words = ("--gpus", "2", "--policy", "mmfs", "--set", "strict=true", "--trace=jobs.csv", "--baseline", "none")
+    shell("simulate", *words, "--json", "r.json")
+    shell("bundle", "r.json", "--out", "r.zip")
+    with zipfile.ZipFile("r.zip") as packed:
+        assert list(json.loads(packed.read(MANIFEST))["inputs"]) == ["jobs.csv"]
+
+
 def test_a_file_that_is_no_json_is_refused_by_a_remedy_that_holds_for_any_command(shell, tmp_path):
     (tmp_path / "r.json").write_text("hi")
     assert "write it again with the command that made it" in shell.refuses("bundle", "r.json", "--out", "r.zip")

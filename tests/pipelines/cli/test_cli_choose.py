@@ -31,6 +31,29 @@ def test_a_choice_is_told_with_its_reasons(shell, words):
     assert told.err.count("quotas: pools file") == 1
 
 
+def test_who_starves_a_few_for_days_is_not_run_and_settings_are_told_apart(shell, csv):
+    """Each day a job of both GPUs, overtaken by one of 20 h and 110 of a second: most end sooner, people wait more."""
+    rows = []
+    for day in range(4):
+        at = 86400 * day
+        rows += [f"j{day},p,{at}.0,60,1", f"w{day},p,{at + 1}.0,10,2", f"l{day},p,{at + 1.5},72000,1"]
+        rows += [f"t{day}-{one},p,{at + 2}.0,1,1" for one in range(110)]
+    csv(*rows)
+    words = ("--trace", "jobs.csv", "--gpus", 2, "--policies", "fcfs", "--set", "backfill=true", "--windows", 2)
+    found = shell.json("choose", *words)
+    assert (found["choice"]["label"], found["best_in_hindsight"]) == ("fcfs", "fcfs")
+    other = found["candidates"][1]
+    assert (other["label"], other["forecasts"], other["settings"]) == (
+        "fcfs, backfill=true", None, {"backfill": "true"}
+    )  # fmt: skip
+    assert other["low"] > 1.0
+    assert other["slowed_pct"] < 1.0
+    assert other["saved_h_week"] < 0.0
+    assert other["why"].startswith("people wait longer in all: ")
+    told = [(row["forecasts"], row.get("settings")) for row in shell.json("backtest", *words[:-2])["rows"]]
+    assert told == [(None, None), (None, {"backfill": "true"})]
+
+
 def test_what_is_too_short_to_learn_from_compares_those_that_need_no_forecasts(shell, run, tmp_path):
     """It says what is not trained, and no longer to add the option that was given."""
     shell.home = tmp_path / "home"

@@ -23,7 +23,7 @@ def drawn(shell, monkeypatch):
 def test_a_generated_trace_runs_with_its_regimes(shell, drawn):
     assert drawn.out == ""
     assert drawn.err.splitlines() == [
-        "jobs.csv: 30 jobs of 1 pools",
+        "jobs.csv: 30 jobs of 1 pool",
         "  throughputs: rates.csv, v100",
         "  gns doubles every 20 epochs",
     ]

@@ -56,7 +56,7 @@ def test_quotas_that_the_sources_tell_are_written_as_told(shell):
         "  quotas of 3 pools told, 1 changes",
         "  pools that end with 0 GPUs keep their last quota: Earth/vcC",
         "  dropped 2: CPU job (gpu_num 0)",
-        "pools.csv: quotas of 3 pools as the sources tell them, none for 1 pools with jobs (Venus/vcA): add rows, "
+        "pools.csv: quotas of 3 pools as the sources tell them, none for 1 pool with jobs (Venus/vcA): add rows, "
         "or replay with --pools-only",
     ]
     assert Path("pools.csv").read_text().splitlines() == [

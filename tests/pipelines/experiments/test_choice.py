@@ -52,6 +52,17 @@ def test_nobody_beyond_doubt_means_no_switch() -> None:
     assert {one["why"] for one in found["candidates"]} == {None, "not faster than fcfs beyond doubt"}
 
 
+def test_who_makes_most_faster_and_people_wait_longer_is_not_chosen() -> None:
+    """One job in a hundred ends 2,000 hours later, the others in half of their ten hours: 1,510 hours longer in all."""
+    slow = row("a", [0.5, 0.5])
+    for times, late_h in zip(slow.jct_s, (2010.0, 10.0), strict=True):
+        times[:1] = late_h * HOUR_S
+    found = choose([row("fcfs", [1.0, 1.0]), slow], "fcfs", 1.0)
+    assert (found["choice"]["label"], found["best_in_hindsight"]) == ("fcfs", "fcfs")
+    # 1 of 50 is slowed in the first window, 1 of 100 in both.
+    assert found["candidates"][1]["why"] == "people wait longer in all: 1.06e+03 h/week"
+
+
 def test_who_comes_to_slow_too_many_is_given_up() -> None:
     """Nobody is slowed in the first window, 2 of 50 jobs in each that follows: 2 % of all seen so far, then 2.7 %."""
     fast, late = row("a", [0.5, 0.5, 0.5]), row("a", [0.5, 0.5, 0.5], late=2)

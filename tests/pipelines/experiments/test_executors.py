@@ -2,6 +2,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 from joblib import delayed
@@ -31,6 +32,36 @@ def test_whoever_stops_asking_for_results_is_not_warned_of_those_that_are_left()
 def test_results_are_of_all_tasks():
     tasks = [delayed(slept)(seconds) for seconds in (0.02, 0.0, 0.01)]
     assert sorted(results(tasks, jobs=2, engine_name="local")) == [0.0, 0.01, 0.02]
+
+
+PARENT = """
+import os
+from joblib import delayed
+from jobcast.pipelines.experiments.executors import results
+
+def large():
+    return os.getpid(), b"x" * 1_000_000  # more than a pipe holds
+
+pids = set()
+done = results([delayed(large)() for _ in range(100)], jobs=2, engine_name="local")
+while len(pids) < 2:
+    pids.add(next(done)[0])
+print(*pids, flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes end in another way there")
+def test_workers_end_with_a_parent_that_is_killed():
+    """They stand with results that nobody takes, and are deaf to what a terminal sends."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        parent.kill()
+    assert len(pids) == 2
+    until = time.monotonic() + 60.0
+    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == []
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from jobcast.traces.enrich.columns import (
     known_models,
 )
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
-from jobcast.traces.facts import assumptions_beside, facts_beside
+from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 
@@ -126,6 +126,15 @@ def test_what_the_trace_has_is_kept_and_said():
     assert "column model: the trace's own, kept; 1 empty rows filled" in told
     assert "column weight: the trace's own, kept; 2 empty rows filled" in told
     assert "models that are not known are taken for others: gpt-9 (" in told
+
+
+def test_what_is_the_traces_own_is_not_said_to_be_drawn():
+    trace = trace_of([2, 2], [50.0, 60.0], time_limit_s=[100.0, 200.0], weight=[1.0, 2.0])
+    made = enrich(trace, ("limits", "due"), EnrichConfig(), 0)
+    assert sentences(made.assumptions) == ["Due dates are drawn, as multiples of the duration."]
+    assert "column time_limit_s: the trace's own, kept" in made.notes
+    some = trace_of([2, 2], [50.0, 60.0], time_limit_s=[100.0, None])
+    assert sentences(enrich(some, ("limits",), EnrichConfig(), 0).assumptions)[0].startswith("Time limits are drawn")
 
 
 def test_an_enriched_trace_may_be_enriched_again():

@@ -8,7 +8,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments.explain.explanation import explain
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.forecast_recording import Recording
-from jobcast.pipelines.experiments.run_record import bin_names, pool_record_of, write_run_record
+from jobcast.pipelines.experiments.run_record import bin_names, limit_table, pool_record_of, write_run_record
 from jobcast.pipelines.report.job_table import job_table, listed, write_table
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
@@ -55,13 +55,14 @@ class Runs:
     def log(self, workload, policy, source=None, rule=None, ending="csv"):
         """Path of the log of a run; `rule` instead of the policy of that name."""
         recording = Recording(source or Oracle(workload))
-        rule = rule(recording) if rule else make_policy(policy, recording, {})
-        log = replay(workload, rule, recording)
+        made = rule(recording) if rule else make_policy(policy, recording, {})
+        log = replay(workload, made, recording)
         path = self.folder / f"log.{ending}"
         write_table(job_table(log, listed(workload), bins=bin_names(recording, workload)), path)
         result = {"forecasts": "oracle", "seed": 0, "configuration": {"settings": {}}}
         told = pool_record_of(log, workload, "fcfs", result, {}, recording) | {"policy": policy}
-        write_run_record(path, told, log, recording)
+        limits = None if rule else limit_table(policy, workload)
+        write_run_record(path, told, log, recording, limits=limits)
         return path
 
     def table(self, jobs, pools, policy, bins=None, comes=None, rule=None):

@@ -136,7 +136,7 @@ def test_the_command_writes_what_a_scene_reads(shell):
     files = ("--out", "jobs.parquet", "--tasks-out", "tasks.csv", "--curves-out", "curves.parquet")
     told = shell.works("trace", "generate", "mlfs", *files, "--seed", 3, "--set", "jobs=40", "--set", "load=0.4")
     assert told.err.splitlines() == [
-        "jobs.parquet: 40 jobs of 1 pools",
+        "jobs.parquet: 40 jobs of 1 pool",
         "  arrivals: a Poisson process with a daily rhythm",
         "  offered load: 0.0258 of 80 GPUs, in shares of GPUs",
     ]
