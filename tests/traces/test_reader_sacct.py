@@ -214,3 +214,16 @@ def test_a_job_name_may_hold_line_breaks_and_a_row_that_is_cut_is_told_by_its_li
     for cut in ("1|gpu|na\n", "1|gp\n"):
         with pytest.raises(TraceError, match=r"row 3: . fields where the header has 9"):
             read_sources([written(header + row.format("a") + cut + row.format("b"))], format="sacct")
+
+
+@pytest.mark.parametrize(
+    "name", ["a|b\nc", "x\n" + "|" * 20 + "y", "|" * 20 + "\ny", "us\x1f|x", "two\n2|words\nof|it"]
+)
+def test_a_job_name_may_hold_bars_before_and_after_its_line_breaks(written, name):
+    header, row = HEADER.replace("State", "JobName|State"), "{}" + ROW.replace("|gpu|", "|gpu|{}|")[1:]
+    text = header + row.format(1, "plain") + row.format(2, name) + row.format(3, "last")
+    jobs = read_sources([written(text + header + row.format(4, name))], format="sacct").trace.jobs
+    shown = name.replace("\n", " ").replace("\x1f", " ")
+    assert jobs.select("job_id", "tag", "gpus").rows() == [
+        (number, tag, 2) for number, tag in zip("1234", ("plain", shown, "last", shown), strict=True)
+    ]

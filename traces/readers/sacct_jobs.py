@@ -11,7 +11,7 @@ Tables of Slurm's commands whose fields are separated by "|", as `sacct --parsab
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -139,19 +139,9 @@ def _mended(body: bytes, names: list[str], before: int, path: str) -> tuple[byte
     separators, joined = len(names) - 1, 0
     rows: list[bytes] = [header]
     numbers: list[int] = []
-    begun, line = b"", 0  # a row whose job name holds a line break, and where it begins
-    for at, piece in enumerate(lines, start=before + 2):
-        row, line = begun + piece, line if begun else at
-        if not row.strip():
-            continue
+    for line, row in _logical_rows(lines, names, before + 2):
         surplus = row.count(SEPARATOR) - separators
-        if surplus < 0 and row.count(SEPARATOR) == free and at <= before + len(lines):
-            begun = row + b" "
-            continue
-        if begun and piece.count(SEPARATOR) >= separators:  # that was no name, but a row that is cut
-            row, surplus = begun, begun.count(SEPARATOR) - separators
-        begun = b""
-        if surplus > 0 and free is not None and STAND_IN.encode() not in row:
+        if surplus > 0 and free is not None:
             fields = row.split(SEPARATOR)
             end = free + surplus + 1
             row = SEPARATOR.join([*fields[:free], STAND_IN.encode().join(fields[free:end]), *fields[end:]])
@@ -165,6 +155,37 @@ def _mended(body: bytes, names: list[str], before: int, path: str) -> tuple[byte
     return b"\n".join(rows), numbers, joined
 
 
+def _logical_rows(lines: Sequence[bytes], names: list[str], first: int) -> Iterator[tuple[int, bytes]]:
+    """Rows and the lines that they begin at: a job's name may hold line breaks, and bars before and after them.
+
+    A row goes on where it lacks fields, or has more than are due, and the next line is no whole row by itself.
+    """
+    separators = len(names) - 1
+    column = next((names.index(name) for name in IDS if name in names), None) if FREE_TEXT in names else None
+    row, at = b"", first
+    for line, piece in enumerate(lines, first):
+        # a stand-in of the user's own would pass for a bar
+        piece = piece.replace(STAND_IN.encode(), b" ")
+        more = row.count(SEPARATOR) - separators
+        begins = column is None or _begins_row(piece, column)
+        whole = begins and piece.count(SEPARATOR) >= separators
+        goes_on = not whole if more < 0 else more > 0 and not begins and piece.count(SEPARATOR) < separators
+        if row and column is not None and goes_on:
+            row += b" " + piece
+            continue
+        if row:
+            yield at, row
+        row, at = (piece, line) if piece.strip() else (b"", line)
+    if row.strip():
+        yield at, row.rstrip(b" ")
+
+
+def _begins_row(line: bytes, column: int) -> bool:
+    """Whether a line holds the name of a job, or of its column, where rows hold it."""
+    fields = line.split(SEPARATOR, column + 1)
+    return len(fields) > column + 1 and ROW_ID.fullmatch(fields[column]) is not None
+
+
 def _check_text(row: bytes, path: str, line: int) -> None:
     try:
         row.decode("utf-8")
@@ -175,6 +196,8 @@ def _check_text(row: bytes, path: str, line: int) -> None:
 Text = TypeVar("Text", pl.Series, pl.Expr)
 JOB_ID = r"^\d+(?:_\d+|_\[[^\]]*\]|\+\d+)?(?:\.[A-Za-z0-9_+]+)?$"
 """123, 123_4, 123_[5-9%2], 123+0, each with .step where it is one."""
+ROW_ID = re.compile(rb"\s*(?:\d[\w+.\[\],%:-]*|jobid(?:raw)?)\s*", re.IGNORECASE)
+"""The same, or the header again, to tell where a row begins."""
 
 
 def is_job_id(ids: pl.Series) -> pl.Series:
