@@ -11,15 +11,16 @@ Tables of Slurm's commands whose fields are separated by "|", as `sacct --parsab
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeVar
 
 import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
-from jobcast.traces.column_types import Clock, Read, read_times
+from jobcast.traces.column_types import Clock, Read, later_instants, read_times
 from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.csv_table import stacked
 from jobcast.traces.files import FileBytes
@@ -444,11 +445,50 @@ def with_times(table: PipeTable, clock: Clock) -> tuple[PipeTable, tuple[str, ..
     # such rows are emptied, or their words would be refused as times and counts
     frame = frame.with_columns(pl.when(~header).then(pl.all()).name.keep()) if header.any() else frame
     named = replace(place, columns={ours: place.columns.get(theirs, theirs) for ours, theirs in TIMES.items()})
+    instants, later = dict[str, pl.Series](), dict[str, pl.Series]()
     for ours, theirs in TIMES.items():
         if theirs in frame.columns:
-            read, said = times(frame[theirs].alias(ours), named, clock)
-            frame, notes = frame.with_columns(read.alias(theirs)), [*notes, *said]
+            values = frame[theirs].alias(ours)
+            instants[ours], said = times(values, named, clock)
+            later[ours] = later_instants(_wall_clock(values), instants[ours], clock)
+            notes += said
+    if any(values.is_not_null().any() for values in later.values()):
+        moved = _in_order_of_life(instants, later, _durations(frame, instants, _canonical_names(frame, place)))
+        notes += [f"{ours}: {count} of those read as {LATER}" for ours, count in moved.items() if count]
+    frame = frame.with_columns(values.alias(TIMES[ours]) for ours, values in instants.items())
     return PipeTable(frame.with_columns(header.alias("_header")), place, table.joined), tuple(notes)
+
+
+LATER = "the later instant, as submission, start and time elapsed tell"
+
+
+def _wall_clock(values: pl.Series) -> pl.Series:
+    return values.str.strptime(pl.Datetime("us"), WALL_CLOCK, strict=False) if values.dtype == pl.String else values
+
+
+def _in_order_of_life(
+    instants: dict[str, pl.Series], later: Mapping[str, pl.Series], elapsed_s: pl.Series
+) -> dict[str, int]:
+    """Change to the later instant where the earlier one contradicts the others; how many were changed, by column.
+
+    A job may run for less than lies between its start and end, for it may have been suspended, but never for longer;
+    where just the later start makes both the same, it is that.
+    """
+    before, moved = instants["submit_time"], dict[str, int]()
+    ran = (elapsed_s * 1e6).cast(pl.Duration("us"))
+    for name in ("eligible_time", "start_time", "end_time"):
+        if name not in instants:
+            continue
+        now, other = instants[name], later[name]
+        least = before + ran.fill_null(timedelta(0)) if name == "end_time" and "start_time" in instants else before
+        wrong = (now < least) & (other >= least)
+        if name == "start_time" and "end_time" in instants:
+            end = instants["end_time"]
+            wrong |= (end - now != ran) & (end - other == ran)
+        rows = wrong.fill_null(False).arg_true()
+        instants[name], moved[name] = now.scatter(rows, other.gather(rows)), len(rows)
+        before = instants[name] if name == "start_time" else before
+    return moved
 
 
 def stacked_tables(tables: Sequence[PipeTable]) -> tuple[pl.DataFrame, Place]:
@@ -467,7 +507,7 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     """
     ids, header = frame[next(name for name in IDS if name in frame.columns)], frame["_header"]
     place.refuse(~is_job_id(ids).fill_null(False) & ~header, ids, "must be a job of Slurm", REMEDY)
-    names = _canonical_names(frame, place, ids.name)
+    names = _canonical_names(frame, place)
     empty = pl.Series([None] * frame.height, dtype=UTC_TIME)
     columns = {ours: frame[theirs] if theirs in frame.columns else empty for ours, theirs in TIMES.items()}
     columns |= {"job_id": ids, "state": _states(frame), "duration": _durations(frame, columns, names), **_pools(frame)}
@@ -489,9 +529,9 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     return Rows(made, names, more)
 
 
-def _canonical_names(frame: pl.DataFrame, place: Place, ids: str) -> Place:
+def _canonical_names(frame: pl.DataFrame, place: Place) -> Place:
     """The place under which canonical columns are named as the file names them."""
-    theirs = {"job_id": ids, "tag": "jobname", **TIMES}
+    theirs = {"job_id": next(name for name in IDS if name in frame.columns), "tag": "jobname", **TIMES}
     theirs["duration"] = next((name for name in ("elapsedraw", "elapsed") if name in frame.columns), "end")
     theirs["gpus"] = next(name for name in RESOURCES if name in frame.columns)
     theirs["pool"] = "partition" if "partition" in frame.columns else "account"
