@@ -229,7 +229,7 @@ def test_a_job_name_may_hold_bars_before_and_after_its_line_breaks(written, name
     ]
 
 
-BERLIN_AUTUMN = [  # submitted, started, ended, ran (s); the same in UTC by hand: 02:00 to 03:00 came twice on 27 October
+BERLIN_AUTUMN = [  # submitted, started, ended, ran (s); the same in UTC by hand: 02:00 to 03:00 came twice
     ("01:00", "01:30", "02:30", 7200, "23:00", "23:30", "01:30"),
     ("01:00", "01:30", "02:30", 3600, "23:00", "23:30", "00:30"),
     ("02:00", "02:50", "02:10", 1200, "00:00", "00:50", "01:10"),
