@@ -32,8 +32,8 @@ BURST_GAP_S = 300.0
 BURST_SHARE = 0.1
 """They are if they are within this share of the stream's mean gap too: a busy stream is no single burst."""
 SILENT_WEEKS = 8
-"""So many weeks in a row, each with fewer than `ALIKE` jobs and less than half of a mean week's, are a silence, in which
-nothing is drawn: what little came then comes at other times, where it is one of many."""
+"""So many weeks in a row, each with fewer than `ALIKE` jobs and less than half of a mean week's, are a silence: nothing
+is drawn in it, and what little came then comes at other times, where it is one of many."""
 PROFILE_H = 1.0
 """Standard deviation of the kernel that smooths a profile of the week, hours."""
 PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
