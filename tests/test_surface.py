@@ -310,11 +310,11 @@ def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
         (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),
         (
             lambda trace, home: jc.describe(trace.jobs),
-            "^trace: give a Trace or the file of one, not DataFrame; Trace.from_",
+            "^trace: give a Trace or the file of one, not DataFrame; Trace",
         ),
         (
             lambda trace, home: jc.read_trace(trace.jobs),
-            r"^DataFrame is no path of a file; Trace\.from_frame\(frame, name",
+            "^DataFrame is no path of a file; Trace.from_frame",
         ),
         (lambda trace, home: jc.Trace.from_frame(trace.jobs.to_pandas(), name="mine"), "^mine: .*polars.from_pandas"),
         (lambda trace, home: jc.train("new-load", trace, horizons_min="5,60", home=home), "horizons_min: minutes"),
