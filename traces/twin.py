@@ -322,7 +322,7 @@ def _busy(log: Log) -> Floats:
     ends = np.flatnonzero(np.diff(quiet, prepend=False, append=False))
     for begin, end in zip(ends[::2], ends[1::2], strict=True):
         quiet[begin:end] = end - begin >= SILENT_WEEKS
-    return (~quiet)[np.arange(log.hours) // WEEK_H].astype(np.float64)
+    return np.where(quiet, 0.0, 1.0)[np.arange(log.hours) // WEEK_H]
 
 
 def _intensity(log: Log, starts_s: Floats, pool_profile: Floats, busy: Floats) -> Floats:
