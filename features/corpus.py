@@ -27,7 +27,10 @@ STEP_S = 300.0
 MINUTE_S = 60.0
 QUIET_S = 28 * 86400.0
 """Further than this from any event of any pool, one instant is like the next: they are left out of the grid."""
-REMEDY = "narrow the window with --from and --until, take a longer step_s, or allow more with --memory"
+REMEDY = (
+    "take a shorter time (--from and --until; `jobcast run`: a shorter trace, or a longer step_s in its --params), "
+    "or allow more with --memory"
+)
 COPIES = 12
 """Corpora that a training holds at its peak, measured: features in float64, each model's own form of its rows."""
 

@@ -6,6 +6,7 @@ slurm.schedmd.com: squeue, sacct, sacctmgr, scontrol. Every call has a time limi
 import math
 import os
 import re
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from jobcast.domain.errors import ClusterError, NoJobsError, TraceError
 from jobcast.traces.files import FileBytes
 from jobcast.traces.readers.sacct import SacctReader
+from jobcast.traces.readers.sacct_jobs import STAND_IN
 from jobcast.traces.readers.sacct_pools import parse_tres
 from jobcast.traces.readers.slurm_queue import GPU_TYPE, QueuedJob, named, queued_jobs
 from jobcast.traces.table import Trace
@@ -27,6 +29,7 @@ MOST_TOLD = 300
 HISTORY = "JobID,User,Account,Partition,QOS,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES,ReqTRES,Timelimit"
 DOWN = ("DOWN", "DRAIN", "FAIL", "INVAL", "MAINT", "NOT_RESPONDING", "RESERVED", "UNKNOWN")
 """Words in states of nodes, or in flags of them, on which nothing starts, or only what a reservation is for."""
+LINE_BREAK = re.compile(rb"\r?\n")
 FIELD = re.compile(r"(?:^|\s)(NodeName|State|CfgTRES|AllocTRES|Gres|Partitions|ActiveFeatures)=(\S*)")
 
 
@@ -121,8 +124,10 @@ class Slurm:
         """Jobs that the accounting has since an instant; None where it has none that hold GPUs."""
         # Slurm's commands read the wall clock of the machine that they run on.
         since = f"--starttime={datetime.fromtimestamp(from_s):%Y-%m-%dT%H:%M:%S}"
-        data = self._run("sacct", "--parsable2", "--allusers", since, f"--format={HISTORY}", SLURM_TIME_FORMAT="%s")
-        return history_of(data, pool_by)
+        mark = secrets.token_hex(8)
+        asked = ("--parsable2", f"--delimiter={mark}", "--allusers", since, f"--format={HISTORY}")
+        data = self._run("sacct", *asked, SLURM_TIME_FORMAT="%s")
+        return history_of(with_bars(data, mark.encode()), pool_by)
 
     def limit(self, qos: str, gpus: int | None) -> None:
         """GPUs that jobs of a QOS may hold together from now on; None takes the limit away."""
@@ -154,6 +159,26 @@ class Slurm:
             words = " ".join((done.stderr or done.stdout).decode(errors="replace").split())[:MOST_TOLD]
             raise ClusterError(f"{' '.join(command[:3])}: Slurm says: {words or f'exit code {done.returncode}'}")
         return done.stdout
+
+
+def with_bars(data: bytes, mark: bytes) -> bytes:
+    """A table of sacct that separates fields by `mark`, as one that does so by "|" and where each row is a line.
+
+    Slurm writes names of jobs as they are: with separators, line breaks, even whole rows of other jobs in them. A mark
+    that nobody could know when naming a job tells where fields end.
+
+    >>> with_bars(b"JobID<>JobName<>State\\n7<>a|b\\n8|c|FAILED<>RUNNING\\n", b"<>")
+    b'JobID|JobName|State\\n7|a|b 8|c|FAILED|RUNNING\\n'
+    """
+    a_row = data.partition(b"\n")[0].count(mark)
+    if not a_row:  # no table: what reads it says so
+        return data
+    # "\ufffd" stands for what is no UTF-8; the reader's own stand-in must not be there
+    fields = data.decode(errors="replace").replace(STAND_IN, " ").encode().split(mark)
+    # the last field of a row, a line break and the first one of the next are one piece
+    return b"|".join(
+        piece if number % a_row == 0 else LINE_BREAK.sub(b" ", piece) for number, piece in enumerate(fields)
+    )
 
 
 def history_of(data: bytes, pool_by: str) -> Trace | None:

@@ -109,7 +109,7 @@ class _UnixConnection(HTTPConnection):
 
 def _read(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        found = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise ClusterError("slurmrestd: its answer is no whole JSON document") from error
     return found if isinstance(found, dict) else {}

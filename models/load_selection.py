@@ -12,8 +12,9 @@ from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.setting_search import Range, search_settings
 
-SHORT = 0.01
-"""By how much a coverage may fall short of the demand before an estimate counts as one that does not hold."""
+SHORT = 0.2
+"""By which share an estimate may miss more windows than the demand allows before it counts as one that does not hold:
+at 95 % down to 94 %. Of a pool that is nearly always empty the demand is near 1, and an estimate of nothing near it."""
 Row = Mapping[str, Any]
 
 
@@ -35,7 +36,8 @@ class Scored:
     @property
     def rank(self) -> tuple[int, float]:
         """Fewest horizons that fall short; of equals, the least over-estimation (geometric mean over horizons)."""
-        short = sum(c < d - SHORT for c, d in zip(self.coverages, self.demands, strict=True))
+        pairs = zip(self.coverages, self.demands, strict=True)
+        short = sum(1.0 - covered > (1.0 + SHORT) * (1.0 - demanded) for covered, demanded in pairs)
         return short, float(np.mean(np.log(np.maximum(self.overs, 1e-9))))
 
 

@@ -23,7 +23,7 @@ from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Asked, Life
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.traces.readers import read_trace
+from jobcast.traces.readers import OF_FRAMES, read_trace
 from jobcast.traces.table import Trace
 
 PathName: TypeAlias = str | PathLike[str]
@@ -56,7 +56,7 @@ def trace_of(trace: Traced) -> Trace:
     if isinstance(trace, Trace):
         return trace
     if not isinstance(trace, str | PathLike):
-        raise ConfigError(f"trace: give a Trace or the file of one, not {type(trace).__name__}")
+        raise ConfigError(f"trace: give a Trace or the file of one, not {type(trace).__name__}; {OF_FRAMES}")
     return read_trace(trace)
 
 

@@ -309,7 +309,15 @@ def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
         (lambda trace, home: jc.backtest(trace, ["fcfs"], forecasts=["stars"], home=home), "stars"),
         (lambda trace, home: jc.backtest(trace, "fcfs", windows=0, home=home), "windows: .*at least 1"),
         (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),
-        (lambda trace, home: jc.describe(trace.jobs), "^trace: give a Trace or the file of one, not DataFrame$"),
+        (
+            lambda trace, home: jc.describe(trace.jobs),
+            "^trace: give a Trace or the file of one, not DataFrame; Trace",
+        ),
+        (
+            lambda trace, home: jc.read_trace(trace.jobs),
+            "^DataFrame is no path of a file; Trace.from_frame",
+        ),
+        (lambda trace, home: jc.Trace.from_frame(trace.jobs.to_pandas(), name="mine"), "^mine: .*polars.from_pandas"),
         (lambda trace, home: jc.train("new-load", trace, horizons_min="5,60", home=home), "horizons_min: minutes"),
         (lambda trace, home: jc.train("new-load", trace, horizons_min=["a", 60], home=home), "horizons_min: minutes"),
         (lambda trace, home: jc.simulate(trace, "fcfs", limit=3.5), "limit: must be a whole number"),

@@ -239,6 +239,22 @@ def _localised(wall: pl.Series, values: pl.Series, place: Place, clock: Clock) -
     return utc.alias(name), tuple(notes)
 
 
+def later_instants(values: pl.Series, earlier: pl.Series, clock: Clock) -> pl.Series:
+    """The later instant of each time that occurs twice; null elsewhere, and where times hang on no zone's clock.
+
+    Parameters
+    ----------
+    values : times without an offset
+    earlier : the same as `read_times` reads them
+    clock : by which it did
+    """
+    if clock.timezone is None or values.dtype != pl.Datetime("us"):
+        return pl.Series(earlier.name, [None], dtype=earlier.dtype).new_from_index(0, len(earlier))
+    last = values.dt.replace_time_zone(clock.timezone, ambiguous="latest", non_existent="null")
+    last = last.dt.convert_time_zone("UTC")
+    return last.set((last == earlier).fill_null(True), None).alias(earlier.name)
+
+
 def _shifted(wall: datetime, zone: ZoneInfo) -> datetime:
     """Instant of a wall-clock time that the zone skips: as if the clock had not been put forward yet."""
     return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)

@@ -82,15 +82,16 @@ class TraceHistory:
     def __init__(self, trace: Trace, at_s: float) -> None:
         self.now_s = at_s
         self.jobs, duration_s = trace.to_jobs()
-        known_s = trace.known_s
+        # once: each is made anew from the table
+        start_s, known_s = trace.start_s, trace.known_s
         self.active = tuple(self.jobs[row] for row in np.flatnonzero(known_s > at_s).tolist())
         # whole, since features cut by the instant themselves
         self._pools = pool_histories(trace)
         # newest last: callers ask for what came after a count
         order = np.argsort(known_s, kind="stable")
         ended = order[known_s[order] <= at_s].tolist()
-        started = np.argsort(trace.start_s, kind="stable")[: int((trace.start_s <= at_s).sum())].tolist()
-        self._started = [StartedJob(self.jobs[row], float(trace.start_s[row])) for row in started]
+        started = np.argsort(start_s, kind="stable")[: int((start_s <= at_s).sum())].tolist()
+        self._started = [StartedJob(self.jobs[row], float(start_s[row])) for row in started]
         self._ended = [EndedJob(self.jobs[row], float(known_s[row]), float(duration_s[row])) for row in ended]
 
     @property

@@ -113,6 +113,10 @@ class Trace:
             (see `outliers`).
         """
         place = place or Place(source if isinstance(source, str) else getattr(source, "path", name))
+        if not isinstance(frame, pl.DataFrame):
+            raise TraceError(
+                f"{place.path}: {type(frame).__name__} is no frame of polars; polars.from_pandas makes one"
+            )
         # idempotent, so that readers may have typed the columns already
         typed: Typed = typed_columns(frame, place)
         # before the checks: one row of the year 1970 should not stop a trace of millions

@@ -31,6 +31,9 @@ BURST_GAP_S = 300.0
 """Five minutes, the period of SIA, Figure 3b: jobs of a stream no further apart may be one burst."""
 BURST_SHARE = 0.1
 """They are if they are within this share of the stream's mean gap too: a busy stream is no single burst."""
+SILENT_WEEKS = 8
+"""So many weeks in a row, each with fewer than `ALIKE` jobs and less than half of a mean week's, are a silence: nothing
+is drawn in it, and what little came then comes at other times, where it is one of many."""
 PROFILE_H = 1.0
 """Standard deviation of the kernel that smooths a profile of the week, hours."""
 PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
@@ -312,14 +315,24 @@ def _shares(counts: Floats, expected: Floats, block: Ints, prior: float) -> Floa
     return ((came + prior) / (awaited + prior))[block]
 
 
-def _intensity(log: Log, starts_s: Floats, pool_profile: Floats) -> Floats:
+def _busy(log: Log) -> Floats:
+    """1 for each hour of the log, 0 for those of its silences: (hours,)."""
+    week = np.bincount((log.submit_s // (WEEK_H * HOUR_S)).astype(np.int64))
+    quiet = week < min(ALIKE, week[week > 0].mean() / 2.0)
+    ends = np.flatnonzero(np.diff(quiet, prepend=False, append=False))
+    for begin, end in zip(ends[::2], ends[1::2], strict=True):
+        quiet[begin:end] = end - begin >= SILENT_WEEKS
+    return np.where(quiet, 0.0, 1.0)[np.arange(log.hours) // WEEK_H]
+
+
+def _intensity(log: Log, starts_s: Floats, pool_profile: Floats, busy: Floats) -> Floats:
     """Bursts that a stream is expected to begin in each hour of the log, (hours,)."""
     hours = np.arange(log.hours)
     of_week = log.hour_of_week(hours)
     counts = np.bincount((starts_s // HOUR_S).astype(np.int64), minlength=log.hours).astype(np.float64)
     own = np.bincount(of_week, counts, WEEK_H)
     profile = gaussian_filter1d(own + PROFILE_BURSTS * pool_profile, PROFILE_H, mode="wrap")
-    expected = profile[of_week] / np.bincount(of_week, minlength=WEEK_H)[of_week]
+    expected = busy * profile[of_week] / np.bincount(of_week, minlength=WEEK_H)[of_week]
     expected *= len(starts_s) / expected.sum()
     expected *= _shares(counts, expected, hours // WEEK_H, WEEK_BURSTS)
     expected *= _shares(counts, expected, hours // DAY_H, DAY_BURSTS)
@@ -343,9 +356,9 @@ def _arrivals(log: Log, source: Ints, same: bool, rng: np.random.Generator) -> t
     clocks: list[NDArray[np.float32]] = []
     gaps: list[Floats] = []
     counts: list[int] = []
-    edges_h = np.arange(len(source) + 1) * HOUR_S
+    edges_h, busy = np.arange(len(source) + 1) * HOUR_S, _busy(log)
     for low, high in pairwise(bounds):
-        rate = _intensity(log, begin_s[low:high], profiles[old.pool[low]])
+        rate = _intensity(log, begin_s[low:high], profiles[old.pool[low]], busy)
         ticks = np.concatenate(([0.0], np.cumsum(rate)))
         gaps.append(np.diff(np.interp(begin_s[low:high], np.arange(log.hours + 1) * HOUR_S, ticks)))
         drawn = float(rate[source].sum())

@@ -12,7 +12,9 @@ from jobcast.pipelines.cli import predictor_options as predictors
 @click.command(name="predict")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
 @options.trace_option()
-@click.option("--at", "at_s", type=options.Instant(), help="The instant; nothing after it is read. Of traces.")
+@click.option(
+    "--at", "at_s", type=options.Instant(), help="Nothing after it is read; default: the last that the trace tells of."
+)
 @click.option("--from", "from_s", type=options.Instant(), help="jct: the replay's beginning; earlier jobs are history.")
 @predictors.place_options
 @predictors.question_options
@@ -25,7 +27,7 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
 
     With `jct`: when jobs start and finish under any policy, in words, as a point and as 50 % and 90 % intervals over
     futures in which sizes and arrivals are drawn from what was seen before. Without --job all that wait or run are
-    told of, without --at as of the last that the trace knows of. Answers are kept: see `jobcast promises`.
+    told of. Answers are kept: see `jobcast promises`.
 
     With `accuracy-curve`: the final metric of running jobs with a 90 % interval, and with --target the probability
     that it is reached by the end, and the epoch when. FILE holds what was seen of each job; it needs no --at.
@@ -59,9 +61,6 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
 
     reference = parse_reference(predictor)
     life, params = predictors.life_asked(ctx, "predict", reference[0])
-    # Tables have no instant.
-    if "at_s" in life.reads["predict"]:
-        predictors.check_instant(ctx)
     options.check_places(json_to, (trace_path,), {"--out": asked["out"]})
     result = predict_known(reference, life.known("predict", params), ctx.params, home=params.home)
     if not asked["no_ledger"] and (promises := life.promised(result)):

@@ -228,12 +228,6 @@ def _learned(reference: str) -> Any:
     return Registered(version, registry.load(version))
 
 
-def check_instant(ctx: click.Context) -> None:
-    """Raise MissingParameter where `--at` is not given, which some predictors need."""
-    if ctx.params["at_s"] is None:
-        raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
-
-
 def name_of(reference: str) -> str:
     """The predictor that PREDICTOR[@ALIAS|:VERSION] means.
 

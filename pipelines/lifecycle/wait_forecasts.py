@@ -81,7 +81,7 @@ def asked_waits(
     try:
         if not is_registered(name, home):
             return None
-        result = predict_known((name, None), Known(trace, until_s=at_s), {"at_s": at_s}, home=home)
+        result = predict_known((name, None), Known(trace, until_s=at_s), {}, home=home)
         version, from_s = f"{name}:{result['version']}", parse_time(result["from"])
         ledger = PromiseLedger(home)
         outcomes = ledger.outcomes(until_s=at_s)

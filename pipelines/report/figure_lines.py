@@ -1,6 +1,6 @@
 """What `train`, `evaluate` and `predict` say of predictors whose figures and answers are a few numbers each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobcast.domain.bad_answers import bad_lines
@@ -35,11 +35,20 @@ def prediction_table(result: Mapping[str, Any]) -> str:
     # Predictors answer about jobs by id, or about steps in a list.
     rows = [{"job_id": name, **row} for name, row in result.get("jobs", {}).items()] or result.get("steps", [])
     if rows:
-        lines.append("".join(f"{name:>16}" for name in rows[0]))
-        lines += ["".join(f"{_cell(value):>16}" for value in row.values()) for row in rows]
+        lines += _columns([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
     if result["overlap"]:
         lines.append("note: the version was trained on some of what it was asked about")
     return "\n".join(lines)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """
+    >>> _columns([["job", "pool"], ["7", "a-pool-of-a-long-name"]])
+    ['             job                   pool', '               7  a-pool-of-a-long-name']
+    """
+    # beyond 14 characters cells would run into one another: a width of 1 and a year made 12022
+    widths = [max(14, *map(len, column)) for column in zip(*rows, strict=True)]
+    return ["".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _cell(value: object) -> str:

@@ -94,3 +94,26 @@ def test_a_history_without_jobs(commands, tmp_path):
     commands("sacct", "echo 'no|table'")
     with pytest.raises(ClusterError, match="sacct"):
         Slurm().history(0.0, "account")
+
+
+AS_SLURM_DOES = """for one in "$@"; do case $one in --delimiter=*) mark=${one#*=};; esac; done
+LC_ALL=C sed "s/@@/$mark/g" "$0.out"
+"""
+
+
+def test_no_name_of_a_job_makes_the_cluster_unreadable(commands, tmp_path):
+    """Names are bytes: bars, line breaks, whole rows of other jobs, what is no UTF-8."""
+    head = b"JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES|Timelimit"
+    row = b"%d|ada|vision|gpu|q|%b|COMPLETED|1700000000|1700000010|1700000070|60|gres/gpu=1|gres/gpu=1|1-00:00:00"
+    forged = row % (9, b"forged")
+    names = [b"plain", b"a|b\nc", b"x\r\n" + b"|" * 15 + b"y", b"n\n" + forged, b"\xff|\x1fz"]
+    rows = [row.replace(b"|", b"@@") % (number, name) for number, name in enumerate(names, 1)]
+    (tmp_path / "sacct.out").write_bytes(b"\n".join([head.replace(b"|", b"@@"), *rows, b""]))
+    commands("sacct", AS_SLURM_DOES)
+    past = Slurm().history(0.0, "account")
+    assert past.jobs["job_id"].to_list() == ["1", "2", "3", "4", "5"]
+    assert past.jobs["tag"].to_list() == ["plain", "a|b c", f"x {'|' * 15}y", f"n {forged.decode()}", "\ufffd| z"]
+    (tmp_path / "squeue.out").write_bytes(
+        b'{"jobs": [{"job_id": 7, "name": "\xff", "job_state": "RUNNING", "submit_time": 1700000000}]}'
+    )
+    assert [(job.job_id, job.name) for job in Slurm().queue()] == [("7", "\ufffd")]

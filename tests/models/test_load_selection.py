@@ -45,6 +45,9 @@ def test_what_falls_short_ranks_behind_what_reserves_more():
     holds = Scored("a", (0.95,), (0.95,), (9.0,))
     short = Scored("b", (0.90,), (0.95,), (1.0,))
     assert min((short, holds), key=lambda one: one.rank) is holds
+    assert Scored("c", (0.941,), (0.95,), (1.0,)).rank[0] == 0
+    # a window in 400 has load, of which 70 % shall be covered: an estimate of nothing misses .25 % where .075 % may be
+    assert Scored("nothing", (0.9975,), (0.99925,), (1.0,)).rank[0] == 1
 
 
 def test_selection_tells_both_and_takes_one():

@@ -214,3 +214,46 @@ def test_a_job_name_may_hold_line_breaks_and_a_row_that_is_cut_is_told_by_its_li
     for cut in ("1|gpu|na\n", "1|gp\n"):
         with pytest.raises(TraceError, match=r"row 3: . fields where the header has 9"):
             read_sources([written(header + row.format("a") + cut + row.format("b"))], format="sacct")
+
+
+@pytest.mark.parametrize(
+    "name", ["a|b\nc", "x\n" + "|" * 20 + "y", "|" * 20 + "\ny", "us\x1f|x", "two\n2|words\nof|it"]
+)
+def test_a_job_name_may_hold_bars_before_and_after_its_line_breaks(written, name):
+    header, row = HEADER.replace("State", "JobName|State"), "{}" + ROW.replace("|gpu|", "|gpu|{}|")[1:]
+    text = header + row.format(1, "plain") + row.format(2, name) + row.format(3, "last")
+    jobs = read_sources([written(text + header + row.format(4, name))], format="sacct").trace.jobs
+    shown = name.replace("\n", " ").replace("\x1f", " ")
+    assert jobs.select("job_id", "tag", "gpus").rows() == [
+        (number, tag, 2) for number, tag in zip("1234", ("plain", shown, "last", shown), strict=True)
+    ]
+
+
+BERLIN_AUTUMN = [  # submitted, started, ended, ran (s); the same in UTC by hand: 02:00 to 03:00 came twice
+    ("01:00", "01:30", "02:30", 7200, "23:00", "23:30", "01:30"),
+    ("01:00", "01:30", "02:30", 3600, "23:00", "23:30", "00:30"),
+    ("02:00", "02:50", "02:10", 1200, "00:00", "00:50", "01:10"),
+    ("02:10", "02:30", "03:30", 3600, "00:10", "01:30", "02:30"),
+    ("02:10", "02:30", "03:30", 7000, "00:10", "00:30", "02:30"),  # suspended for 200 s
+    ("02:10", "02:20", "02:30", 600, "00:10", "00:20", "00:30"),
+    ("02:50", "02:05", "02:30", 1500, "00:50", "01:05", "01:30"),
+]
+
+
+def test_of_autumns_repeated_hour_the_time_elapsed_tells_which_it_was(written):
+    day = "2024-10-27T"
+    rows = [
+        f"{number}|gpu|COMPLETED|{day}{submit}:00|{day}{start}:00|{day}{end}:00|{ran}|gres/gpu=1\n"
+        for number, (submit, start, end, ran, *_) in enumerate(BERLIN_AUTUMN, 1)
+    ]
+    runs = f"8|gpu|RUNNING|{day}02:50:00|{day}02:05:00|Unknown|60|gres/gpu=1\n"
+    trace = read_sources([written(HEADER + "".join(rows) + runs)], format="sacct", timezone="Europe/Berlin").trace
+    jobs = trace.jobs.sort("job_id").select(pl.col("submit_time", "start_time", "end_time").dt.strftime("%H:%M"))
+    assert jobs.rows() == [*(one[4:] for one in BERLIN_AUTUMN), ("00:50", "01:05", None)]
+    assert "start_time, end_time: 3 of those read as the later instant, as submission, start and time elapsed tell" in (
+        trace.notes
+    )
+    # times that are absolute have one reading, whatever was suspended
+    epochs = HEADER + "9|gpu|COMPLETED|1729987800|1729989000|1729996200|3600|gres/gpu=1\n"
+    told = read_sources([written(epochs)], format="sacct", timezone="Europe/Berlin").trace
+    assert told.start_s.tolist() == [1729989000.0]

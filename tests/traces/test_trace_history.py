@@ -1,7 +1,8 @@
 import numpy as np
 
-from jobcast.traces.history import pool_histories, rows_by_pool
+from jobcast.traces.history import TraceHistory, pool_histories, rows_by_pool
 from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
 
 
 def test_events_of_each_pool_in_their_orders(make_trace):
@@ -33,3 +34,17 @@ def test_jobs_that_waited_start_out_of_turn(csv_file):
 def test_rows_of_pools_cover_the_trace_once(make_trace):
     trace = make_trace(("b", 0, 1, 1), ("a", 0, 1, 1), ("b", 0, 1, 1))
     assert {name: rows.tolist() for name, rows in rows_by_pool(trace).items()} == {"a": [1], "b": [0, 2]}
+
+
+def test_a_history_reads_columns_as_often_for_many_jobs_as_for_few(make_trace, monkeypatch):
+    """Each look at starts makes them anew from the table: one a job took hours of a million jobs."""
+    looks, starts = [], Trace.start_s.fget
+    monkeypatch.setattr(Trace, "start_s", property(lambda trace: looks.append(1) or starts(trace)))
+
+    def looked(count):
+        looks.clear()
+        history = TraceHistory(make_trace(*(("p", 10 * at, 5, 1) for at in range(count))), 1e6)
+        assert len(history.started_since(0)) == len(history.finished_since(0)) == count
+        return len(looks)
+
+    assert looked(50) == looked(2)

@@ -70,6 +70,18 @@ def test_a_timer_stays_a_timer(make_trace):
     assert gaps_s.std() < 100
 
 
+def test_a_silence_of_years_stays_one(make_trace):
+    """Two stretches of ten weeks seven years apart, and one job between them, which comes at another time."""
+    rng = np.random.default_rng(0)
+    busy = np.sort(rng.uniform(0.0, 70.0 * DAY_S, 400))
+    submit_s = [*busy, 1300.0 * DAY_S, *(busy + 2600.0 * DAY_S)]
+    trace = make_trace(*(("p", at, 100.0 + number % 50, 1) for number, at in enumerate(submit_s)))
+    drawn = twin_of(trace).submit_s / DAY_S
+    assert len(drawn) == pytest.approx(len(submit_s), rel=0.02)
+    assert not ((drawn > 80) & (drawn < 2590)).any()
+    assert (drawn > 2590).mean() == pytest.approx(0.5, abs=0.1)
+
+
 def test_run_times_of_wide_jobs_stay_theirs(make_trace):
     rng = np.random.default_rng(0)
     wide = rng.random(2000) < 0.3

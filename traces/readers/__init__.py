@@ -114,6 +114,9 @@ FIRST = "canonical"
 """The format that is tried before all others."""
 
 
+OF_FRAMES = "Trace.from_frame(frame, name=NAME) makes a trace of a polars frame"
+
+
 def read_trace(
     path: PathLike, *, format: str | None = None, timezone: str | None = None, strict: bool = False
 ) -> Trace:
@@ -145,6 +148,9 @@ def read_sources(
     """
     if not sources:
         raise ConfigError("no file to read; name one")
+    for path in sources:
+        if not isinstance(path, str | os.PathLike):
+            raise ConfigError(f"{type(path).__name__} is no path of a file; {OF_FRAMES}")
     # a pipe can be read once, but its format is looked for before it is read
     with rereadable(sources) as kept:
         reader, broken = (reader_named(format), ()) if format is not None else _recognised(kept)

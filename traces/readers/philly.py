@@ -34,7 +34,7 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import REMEDY, Place, require_columns
-from jobcast.traces.column_types import MISSING, Clock, lean_times, read_times, typed_columns
+from jobcast.traces.column_types import MISSING, Clock, later_instants, lean_times, read_times, typed_columns
 from jobcast.traces.columns import COLUMNS
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
@@ -102,21 +102,11 @@ def run_times(submit: pl.Series, runs: Runs, place: Place, clock: Clock) -> RunT
     notes = [note for _, said in read.values() for note in said]
     instants = {name: times for name, (times, _) in read.items()}
     # only autumn's repeated hour has two readings
-    later = {name: _later(values, instants[name], clock) for name, (values, _) in columns.items()}
+    later = {name: later_instants(values, instants[name], clock) for name, (values, _) in columns.items()}
     moved = _in_order_of_life(instants, later, runs.job)
     if moved:
         notes.append(f"{', '.join(instants)}: {moved} of those read as the later instant, as the job's own order tells")
     return RunTimes(_summed(instants, runs.job), tuple(notes))
-
-
-def _later(values: pl.Series, earlier: pl.Series, clock: Clock) -> pl.Series:
-    """The later instant of each time that occurs twice; null elsewhere."""
-    nothing = pl.Series(earlier.name, [None], dtype=earlier.dtype).new_from_index(0, len(earlier))
-    if clock.timezone is None or values.dtype != pl.Datetime("us"):
-        return nothing
-    last = values.dt.replace_time_zone(clock.timezone, ambiguous="latest", non_existent="null")
-    last = last.dt.convert_time_zone("UTC")
-    return last.set((last == earlier).fill_null(True), None).alias(earlier.name)
 
 
 def _in_order_of_life(instants: dict[str, pl.Series], later: dict[str, pl.Series], job: pl.Series) -> int:

@@ -11,15 +11,16 @@ Tables of Slurm's commands whose fields are separated by "|", as `sacct --parsab
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeVar
 
 import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
-from jobcast.traces.column_types import Clock, Read, read_times
+from jobcast.traces.column_types import Clock, Read, later_instants, read_times
 from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.csv_table import stacked
 from jobcast.traces.files import FileBytes
@@ -139,19 +140,9 @@ def _mended(body: bytes, names: list[str], before: int, path: str) -> tuple[byte
     separators, joined = len(names) - 1, 0
     rows: list[bytes] = [header]
     numbers: list[int] = []
-    begun, line = b"", 0  # a row whose job name holds a line break, and where it begins
-    for at, piece in enumerate(lines, start=before + 2):
-        row, line = begun + piece, line if begun else at
-        if not row.strip():
-            continue
+    for line, row in _logical_rows(lines, names, before + 2):
         surplus = row.count(SEPARATOR) - separators
-        if surplus < 0 and row.count(SEPARATOR) == free and at <= before + len(lines):
-            begun = row + b" "
-            continue
-        if begun and piece.count(SEPARATOR) >= separators:  # that was no name, but a row that is cut
-            row, surplus = begun, begun.count(SEPARATOR) - separators
-        begun = b""
-        if surplus > 0 and free is not None and STAND_IN.encode() not in row:
+        if surplus > 0 and free is not None:
             fields = row.split(SEPARATOR)
             end = free + surplus + 1
             row = SEPARATOR.join([*fields[:free], STAND_IN.encode().join(fields[free:end]), *fields[end:]])
@@ -165,6 +156,37 @@ def _mended(body: bytes, names: list[str], before: int, path: str) -> tuple[byte
     return b"\n".join(rows), numbers, joined
 
 
+def _logical_rows(lines: Sequence[bytes], names: list[str], first: int) -> Iterator[tuple[int, bytes]]:
+    """Rows and the lines that they begin at: a job's name may hold line breaks, and bars before and after them.
+
+    A row goes on where it lacks fields, or has more than are due, and the next line is no whole row by itself.
+    """
+    separators = len(names) - 1
+    column = next((names.index(name) for name in IDS if name in names), None) if FREE_TEXT in names else None
+    row, at = b"", first
+    for line, piece in enumerate(lines, first):
+        # a stand-in of the user's own would pass for a bar
+        piece = piece.replace(STAND_IN.encode(), b" ")
+        more = row.count(SEPARATOR) - separators
+        begins = column is None or _begins_row(piece, column)
+        whole = begins and piece.count(SEPARATOR) >= separators
+        goes_on = not whole if more < 0 else more > 0 and not begins and piece.count(SEPARATOR) < separators
+        if row and column is not None and goes_on:
+            row += b" " + piece
+            continue
+        if row:
+            yield at, row
+        row, at = (piece, line) if piece.strip() else (b"", line)
+    if row.strip():
+        yield at, row.rstrip(b" ")
+
+
+def _begins_row(line: bytes, column: int) -> bool:
+    """Whether a line holds the name of a job, or of its column, where rows hold it."""
+    fields = line.split(SEPARATOR, column + 1)
+    return len(fields) > column + 1 and ROW_ID.fullmatch(fields[column]) is not None
+
+
 def _check_text(row: bytes, path: str, line: int) -> None:
     try:
         row.decode("utf-8")
@@ -175,6 +197,8 @@ def _check_text(row: bytes, path: str, line: int) -> None:
 Text = TypeVar("Text", pl.Series, pl.Expr)
 JOB_ID = r"^\d+(?:_\d+|_\[[^\]]*\]|\+\d+)?(?:\.[A-Za-z0-9_+]+)?$"
 """123, 123_4, 123_[5-9%2], 123+0, each with .step where it is one."""
+ROW_ID = re.compile(rb"\s*(?:\d[\w+.\[\],%:-]*|jobid(?:raw)?)\s*", re.IGNORECASE)
+"""The same, or the header again, to tell where a row begins."""
 
 
 def is_job_id(ids: pl.Series) -> pl.Series:
@@ -421,11 +445,50 @@ def with_times(table: PipeTable, clock: Clock) -> tuple[PipeTable, tuple[str, ..
     # such rows are emptied, or their words would be refused as times and counts
     frame = frame.with_columns(pl.when(~header).then(pl.all()).name.keep()) if header.any() else frame
     named = replace(place, columns={ours: place.columns.get(theirs, theirs) for ours, theirs in TIMES.items()})
+    instants, later = dict[str, pl.Series](), dict[str, pl.Series]()
     for ours, theirs in TIMES.items():
         if theirs in frame.columns:
-            read, said = times(frame[theirs].alias(ours), named, clock)
-            frame, notes = frame.with_columns(read.alias(theirs)), [*notes, *said]
+            values = frame[theirs].alias(ours)
+            instants[ours], said = times(values, named, clock)
+            later[ours] = later_instants(_wall_clock(values), instants[ours], clock)
+            notes += said
+    if any(values.is_not_null().any() for values in later.values()):
+        moved = _in_order_of_life(instants, later, _durations(frame, instants, _canonical_names(frame, place)))
+        notes += [f"{ours}: {count} of those read as {LATER}" for ours, count in moved.items() if count]
+    frame = frame.with_columns(values.alias(TIMES[ours]) for ours, values in instants.items())
     return PipeTable(frame.with_columns(header.alias("_header")), place, table.joined), tuple(notes)
+
+
+LATER = "the later instant, as submission, start and time elapsed tell"
+
+
+def _wall_clock(values: pl.Series) -> pl.Series:
+    return values.str.strptime(pl.Datetime("us"), WALL_CLOCK, strict=False) if values.dtype == pl.String else values
+
+
+def _in_order_of_life(
+    instants: dict[str, pl.Series], later: Mapping[str, pl.Series], elapsed_s: pl.Series
+) -> dict[str, int]:
+    """Change to the later instant where the earlier one contradicts the others; how many were changed, by column.
+
+    A job may run for less than lies between its start and end, for it may have been suspended, but never for longer;
+    where just the later start makes both the same, it is that.
+    """
+    before, moved = instants["submit_time"], dict[str, int]()
+    ran = (elapsed_s * 1e6).cast(pl.Duration("us"))
+    for name in ("eligible_time", "start_time", "end_time"):
+        if name not in instants:
+            continue
+        now, other = instants[name], later[name]
+        least = before + ran.fill_null(timedelta(0)) if name == "end_time" and "start_time" in instants else before
+        wrong = (now < least) & (other >= least)
+        if name == "start_time" and "end_time" in instants:
+            end = instants["end_time"]
+            wrong |= (end - now != ran) & (end - other == ran)
+        rows = wrong.fill_null(False).arg_true()
+        instants[name], moved[name] = now.scatter(rows, other.gather(rows)), len(rows)
+        before = instants[name] if name == "start_time" else before
+    return moved
 
 
 def stacked_tables(tables: Sequence[PipeTable]) -> tuple[pl.DataFrame, Place]:
@@ -444,7 +507,7 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     """
     ids, header = frame[next(name for name in IDS if name in frame.columns)], frame["_header"]
     place.refuse(~is_job_id(ids).fill_null(False) & ~header, ids, "must be a job of Slurm", REMEDY)
-    names = _canonical_names(frame, place, ids.name)
+    names = _canonical_names(frame, place)
     empty = pl.Series([None] * frame.height, dtype=UTC_TIME)
     columns = {ours: frame[theirs] if theirs in frame.columns else empty for ours, theirs in TIMES.items()}
     columns |= {"job_id": ids, "state": _states(frame), "duration": _durations(frame, columns, names), **_pools(frame)}
@@ -466,9 +529,9 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     return Rows(made, names, more)
 
 
-def _canonical_names(frame: pl.DataFrame, place: Place, ids: str) -> Place:
+def _canonical_names(frame: pl.DataFrame, place: Place) -> Place:
     """The place under which canonical columns are named as the file names them."""
-    theirs = {"job_id": ids, "tag": "jobname", **TIMES}
+    theirs = {"job_id": next(name for name in IDS if name in frame.columns), "tag": "jobname", **TIMES}
     theirs["duration"] = next((name for name in ("elapsedraw", "elapsed") if name in frame.columns), "end")
     theirs["gpus"] = next(name for name in RESOURCES if name in frame.columns)
     theirs["pool"] = "partition" if "partition" in frame.columns else "account"

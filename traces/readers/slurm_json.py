@@ -73,7 +73,8 @@ def read_json(file: FileBytes) -> PipeTable:
 def listed_jobs(file: FileBytes) -> list[Any]:
     """The jobs of a document, as Slurm wrote them. Raises TraceError where it has no list of them."""
     try:
-        said = json.loads(file.text(AGAIN))
+        # names are the bytes that users gave, which need be no UTF-8: one such job must not hide all others
+        said = json.loads(file.data.decode("utf-8-sig", "replace"))
     # deep nesting exhausts Python's stack, which is no bug of ours
     except (ValueError, RecursionError) as error:
         raise TraceError(f"{file.path}: is no whole JSON document ({error}); {AGAIN}") from None

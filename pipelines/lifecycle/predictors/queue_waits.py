@@ -119,7 +119,8 @@ class QueueWaits(TraceLife[QueueWait]):
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """By job, with the instant from which on the seconds count."""
-        at_s, source, bad = asked["at_s"], case.known.jobs, BadAnswers()
+        at_s, source, bad = case.known.until_s, case.known.jobs, BadAnswers()
+        assert at_s is not None  # see `TraceLife.known`
         seen = self.seen(case.known)
         rows = self._answers(seen, at_s, bad)
         return {

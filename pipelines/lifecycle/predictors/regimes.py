@@ -97,7 +97,8 @@ class Regimes(TraceLife[RegimePrior]):
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """By job, with those that run on beyond the time that their epochs take alone."""
-        at_s, source = asked["at_s"], case.known.jobs
+        at_s, source = case.known.until_s, case.known.jobs
+        assert at_s is not None  # see `TraceLife.known`
         seen, given = self.seen(case.known), settings_of(asked.get("pairs", ()))
         rows, beyond = self.running(seen, at_s, given)
         jobs = {row.pop("job_id"): row for row in rows.iter_rows(named=True)}

@@ -114,12 +114,15 @@ class TraceLife(Life[M]):
 
     @classmethod
     def known(cls, command: str, asked: Asked) -> Known:
-        """The trace; of `predict` until the instant."""
+        """The trace; of `predict` until the instant, by default the last that the trace tells of."""
         from jobcast.traces.readers import read_trace
 
+        trace = read_trace(asked.path)
+        if command != PREDICT:
+            return Known(trace, {}, *asked.window)
         # A question has one instant; all before it is history.
-        from_s, until_s = (None, asked["at_s"]) if command == PREDICT else asked.window
-        return Known(read_trace(asked.path), {}, from_s, until_s)
+        last_s = float(trace.seen_s.max()) if trace.is_snapshots else trace.last_known_s
+        return Known(trace, {}, None, last_s if asked["at_s"] is None else asked["at_s"])
 
     def data(self, known: Known) -> TrainingData:
         """The jobs of the window. Raises TrainingError when they are too short or too few."""
@@ -206,7 +209,8 @@ class TraceLife(Life[M]):
 
     def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
         """Answers by pool and horizon, or by job."""
-        at_s, source = asked["at_s"], case.known.jobs
+        at_s, source = case.known.until_s, case.known.jobs
+        assert at_s is not None  # see `known`
         return {
             "at": iso(at_s),
             **self.report(self.predict(case.known)),

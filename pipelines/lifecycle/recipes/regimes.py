@@ -87,15 +87,15 @@ def training_jobs(
         raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE (the batch sizes of the jobs)")
     # One generator for all jobs in their order: the sample hangs on the seed and the trace alone.
     sigma, rng = jitter_of(given), np.random.default_rng(seed)
-    found = trainings_of(trace, tables)
+    found, submit_s = trainings_of(trace, tables), trace.submit_s
     jobs: list[Job] = []
     truth: list[tuple[Regime, ...]] = []
     for seq, (training, regimes) in enumerate(zip(found.trainings, found.regimes, strict=True)):
         # Those that never change would only teach that nobody does.
         if training is not None and training.mode != STATIC:
             job_id, gpus = str(trace.jobs["job_id"][seq]), int(trace.jobs["gpus"][seq])
-            submit_s = float(trace.submit_s[seq])
-            jobs.append(Job(seq, job_id, str(trace.jobs["pool"][seq]), submit_s, gpus, training=training))
+            submitted_s = float(submit_s[seq])
+            jobs.append(Job(seq, job_id, str(trace.jobs["pool"][seq]), submitted_s, gpus, training=training))
             truth.append(jittered(regimes, sigma, rng) if sigma else regimes)
     if not jobs and needed:
         raise TrainingError(f"{trace.name}: no job could change its batch size; give one with accordion or gns jobs")

@@ -74,6 +74,10 @@ def test_pending_jobs_are_answered_from_the_last_snapshot_on(words, trace):
         ends = [row[name] for name in ("low_90_s", "low_50_s", "wait_s", "high_50_s", "bound_90_s", "high_90_s")]
         assert ends == sorted(ends)
     assert "bound_90_s" in words.works("predict", "queue-wait", "--trace", trace, "--at", AT).out
+    # without --at: the last snapshot, with all that it holds
+    now = words.json("predict", "queue-wait", "--trace", trace)
+    assert now["at"] == now["from"] > told["from"]
+    assert len(now["jobs"]) == (queue.seen_s == queue.seen_s.max()).sum()
 
 
 def test_versions_are_watched_and_compared_on_rows(words, trace):
