@@ -14,7 +14,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.schedulers.gavel import Gavel
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.round_rules import GandivaFair
-from jobcast.simulator.gavel import CRITICAL, StepRates, gavel_rounds
+from jobcast.simulator.gavel import CRITICAL, Slice, StepRates, arrive, gavel_rounds
 from jobcast.simulator.workload import Workload
 from jobcast.traces.trainings import SAMPLES
 
@@ -133,6 +133,15 @@ def test_a_change_is_noticed_at_a_rounds_end_and_applied_after_the_next_run():
     assert [state.active[0].progress.epochs for state in policy.seen] == pytest.approx([0.0, 1.2, 3.0, 5.4])
     assert policy.seen[2].active[0].progress.regimes == (Regime(1, 3.0), Regime(2, 0.0))
     assert [state.adapted for state in policy.seen] == [False, False, True, False]
+
+
+def test_a_job_that_never_runs_a_step_ends_at_the_fifth_failure_and_changes_without_epochs():
+    workload, rates = case([static()], 1)
+    job = arrive(workload.jobs[0], workload.outcomes[0], rates[0], 100.0)
+    assert [job.ran(Slice(0, 0.0, 0.0)) for _ in range(5)] == [False] * 4 + [True]
+    job.wanted = 2
+    assert job.adapt()
+    assert job.past == (Regime(1, 0.0),)
 
 
 def test_gns_looks_an_epoch_ahead_and_doubles_once_at_a_time():
