@@ -11,8 +11,7 @@ from jobcast.domain.rounding_kernels import rounded
 @njit(types.float64(VIEW, types.int64, types.float64), cache=True)
 def _step(view: ElasticView, job: int, held: float) -> float:
     """GPUs that a job takes when it wins: one, its least when it holds none, and never more than it can use."""
-    wanted = 1.0 if held > 0.0 else max(1.0, view.jobs.least[job])
-    return float(min(wanted, view.most[job] - held))
+    return float(min(max(1.0, view.jobs.least[job] - held), view.most[job] - held))
 
 
 @njit(types.boolean(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, types.int64, types.int64), cache=True)
