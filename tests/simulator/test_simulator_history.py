@@ -91,9 +91,9 @@ def test_an_end_is_known_late_and_what_is_expected_comes_to_pass():
     history.completed(job, 4.0)
     history.expect([(15.0, Happening.ARRIVAL, (True, 0), Job(1, "b", "p", 15.0, 3), nan)])
     history.advance(14.0)
-    assert (shown(history)["completion_s"], shown(history)["arrival_gpus"]) == ([], [2])
+    assert (shown(history)["end_s"], shown(history)["arrival_gpus"]) == ([inf], [2])
     history.advance(15.0)
-    assert (shown(history)["completion_s"], shown(history)["arrival_gpus"]) == ([15.0], [2, 3])
+    assert (shown(history)["end_s"], shown(history)["arrival_gpus"]) == ([15.0], [2, 3])
 
 
 JOBS = st.lists(
