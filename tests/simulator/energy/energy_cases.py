@@ -122,8 +122,8 @@ def workload_of(jobs, cluster, true_s=None):
 class Told(WholeSchedule):
     """A policy of this folder's, which keeps what it saw and knows jobs by their place among all of them."""
 
-    def __init__(self, policy, **settings):
-        super().__init__(policy.schedule, policy.name, **settings)
+    def __init__(self, policy, *, period_s=300.0, on_events=True, restart_s=0.0):
+        super().__init__(policy.schedule, policy.name, period_s, on_events, restart_s, profile_s=0.0)
         self.started = None
 
     def seen(self, view):
@@ -151,7 +151,7 @@ class Told(WholeSchedule):
 def metered(world, policy, *, period_s=300.0, on_events=True, snapshot_epochs=1, restart_s=0.0, progress=None):
     """The log of a run, and what the engine metered node by node."""
     if not isinstance(policy, WholeSchedule):
-        policy = Told(policy, period_s=period_s, on_events=on_events, restart_s=restart_s, profile_s=0.0)
+        policy = Told(policy, period_s=period_s, on_events=on_events, restart_s=restart_s)
     policy, meter = Timed(policy), EnergyMeter(world.cluster)
     law = world.law(snapshot_epochs=snapshot_epochs, restart_s=restart_s)
     log = replay(world.workload, policy, progress=progress, law=law, meters=(meter, policy))
