@@ -106,6 +106,8 @@ def untouched(node: ast.AST) -> Sequence[ast.AST]:
             return [keyword.value for keyword in node.keywords]
         case ast.Call(args=[ast.Name("njit") | ast.Attribute(attr="njit"), *_]):  # partial(njit, cache=True)
             return [keyword.value for keyword in node.keywords]
+        case ast.Call(func=ast.Attribute(attr="reshape"), args=lengths):  # any negative one stands for what is left
+            return [length for length in lengths if isinstance(length, ast.UnaryOp)]
         case ast.keyword(arg=name) if name in ASSERTING:
             return [node.value]
         case ast.Assign(targets=[ast.Name(name)]) if any(wait in name for wait in WAITS):
@@ -154,7 +156,7 @@ def changed(node: ast.AST) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         node.value = not node.value
         return f"-> {node.value}"
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value + 1 != node.value:
         text = f"{node.value} -> {node.value + 1}"
         node.value += 1
         return text

@@ -43,7 +43,7 @@ def queued(trace: Trace, load: float = LOAD) -> Trace:
     """
     submit_s, gpus = trace.submit_s, trace.gpus
     # What has not ended is known to have run until then at least.
-    latest_s = submit_s[-1] if len(trace) else 0.0
+    latest_s = submit_s[-1] if len(trace) else np.nan
     runs_s = np.where(trace.ended, np.nan_to_num(trace.duration_s), latest_s - submit_s)
     start_s = submit_s.copy()
     for rows in rows_by_pool(trace).values():

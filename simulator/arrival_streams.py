@@ -122,7 +122,7 @@ class ClosedArrivals:
         self.waits_for_ends = True
         successions = workload.successions or {}
         known = [successions.get(job.job_id) for job in workload.jobs]
-        self._think_s = [0.0 if one is None else one.think_s for one in known]
+        self._think_s = [inf if one is None else one.think_s for one in known]
         self._left = [0 if one is None else len(one.awaited) for one in known]
         self._followers = _followers(workload.jobs, known)
         # In the trace's order, which is a heap: (arrival, job id, position).

@@ -386,7 +386,7 @@ class _Replay:
         self._round_s, self._restart_s = lengths_s
         self._total_gpus = workload.total_gpus
         self._name: str = getattr(policy, "name", type(policy).__name__)
-        self._origin_s = workload.jobs[0].submit_s if jobs else 0.0
+        self._origin_s = workload.jobs[0].submit_s if jobs else nan
         shares = hasattr(policy, "shares")
         self._follow = FollowShares(cast(SharePolicy, policy), self._round_s) if shares else None
         count = len(jobs)

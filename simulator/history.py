@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from math import inf, isfinite
+from math import inf, isfinite, nan
+from operator import itemgetter
 
 import numpy as np
 
@@ -191,7 +192,7 @@ class RunHistory:
         Before the first `advance`; until then nothing is known of them.
         """
         events = [
-            (at_s, kind, (False, job.seq), job, 0.0)
+            (at_s, kind, (False, job.seq), job, nan)
             for job, start_s in jobs
             for kind, at_s in ((Happening.ARRIVAL, job.submit_s), (Happening.START, start_s))
             if isfinite(at_s)
@@ -253,9 +254,8 @@ class RunHistory:
         self._finished.append(Finished(job, at_s, duration_s))
 
 
-def _in_time(event: Ahead) -> tuple[float, int, tuple[bool, int]]:
-    # At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
-    return event[:3]
+# At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
+_in_time = itemgetter(0, 1, 2)
 
 
 def _ahead(earlier: EarlierJobs | None) -> list[Ahead]:

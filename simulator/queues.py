@@ -85,7 +85,7 @@ class PendingQueue:
 
     __slots__ = ("_all", "_filed", "_gpus", "_pool", "_runs", "_shelves")
 
-    def __init__(self, pool: PoolView | None = None, shelves: Shelves | None = None) -> None:
+    def __init__(self, pool: PoolView, shelves: Shelves) -> None:
         self._pool = pool
         self._shelves = shelves
         self._all = Run()
@@ -133,8 +133,7 @@ class PendingQueue:
         run = self._runs.get((lane, job.gpus))
         if run is None:
             run = self._runs[lane, job.gpus] = Run()
-            if self._shelves is not None and self._pool is not None:
-                self._shelves.setdefault((lane, job.gpus), {})[self._pool.name] = self._pool
+            self._shelves.setdefault((lane, job.gpus), {})[self._pool.name] = self._pool
         run.add(entry)
 
     def remove(self, job: Job) -> tuple[int, float]:
@@ -146,7 +145,10 @@ class PendingQueue:
         run.remove(entry)
         if not run:
             del self._runs[lane, job.gpus]
-            self._clear(lane, job.gpus)
+            shelf = self._shelves[lane, job.gpus]
+            del shelf[self._pool.name]
+            if not shelf:
+                del self._shelves[lane, job.gpus]
         return lane, entry[0]
 
     def fork(self, pool: PoolView, shelves: Shelves) -> "PendingQueue":
@@ -157,13 +159,6 @@ class PendingQueue:
         for shelf in copy._runs:
             shelves.setdefault(shelf, {})[pool.name] = pool
         return copy
-
-    def _clear(self, lane: int, width: int) -> None:
-        if self._shelves is not None and self._pool is not None:
-            shelf = self._shelves[lane, width]
-            del shelf[self._pool.name]
-            if not shelf:
-                del self._shelves[lane, width]
 
 
 by_name = attrgetter("name")

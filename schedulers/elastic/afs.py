@@ -11,8 +11,7 @@ from jobcast.domain.rounding_kernels import rounded
 @njit(types.float64(VIEW, types.int64, types.float64), cache=True)
 def _step(view: ElasticView, job: int, held: float) -> float:
     """GPUs that a job takes when it wins: one, its least when it holds none, and never more than it can use."""
-    wanted = 1.0 if held > 0.0 else max(1.0, view.jobs.least[job])
-    return float(min(wanted, view.most[job] - held))
+    return float(min(max(1.0, view.jobs.least[job] - held), view.most[job] - held))
 
 
 @njit(types.boolean(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, types.int64, types.int64), cache=True)
@@ -111,7 +110,7 @@ def afs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     Jobs meet in order of submission, the winner of a pair the next one. The comparison is not transitive, so this
     order matters. A job whose least no longer fits takes no further part. Whole GPUs.
     """
-    held, first, usable, doubles = np.zeros(view.count), np.empty(view.count), 0.0, False
+    held, first, most, doubles = np.zeros(view.count), np.empty(view.count), np.empty(view.count), False
     for i in range(view.count):
         job = view.active[i]
         step = _step(view, job, 0.0)
@@ -119,11 +118,13 @@ def afs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         first[i] = rounded(speed / view.left_s[job])
         # A second GPU that more than doubles the speed may beat a first one: then no shortcut.
         doubles |= rounded(speed_on(view, job, step + _step(view, job, step))) > 2.0 * rounded(speed)
-        usable += view.most[job]
+        most[i] = view.most[job]
     free = view.capacity.copy()
-    if usable > free.sum():
-        left = free.sum() if doubles else _first_round(view, first, held, free.sum())
+    total = free.sum()
+    if most.sum() > total:
+        left = total if doubles else _first_round(view, first, held, total)
         _tournaments(view, first, held, left)
+    else:
+        held = most
     for i in range(view.count):
-        job = view.active[i]
-        grant(view, job, free, held[i] if usable > view.capacity.sum() else view.most[job], gpus)
+        grant(view, view.active[i], free, held[i], gpus)

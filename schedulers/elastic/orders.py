@@ -19,18 +19,9 @@ def level(least: Floats, most: Floats, gpus: float) -> float:
     With such a level L a job holds min(max(L, least), most). `gpus` lies between the sums of `least` and of `most`.
     """
     steps = np.sort(np.concatenate((least, most)))
-    used, low = least.sum(), steps[0]
-    for high in steps[1:]:
-        rising = 0
-        for i in range(len(least)):
-            if least[i] <= low and most[i] >= high and most[i] > least[i]:
-                rising += 1
-        # The level lies in the stretch in which the sum passes what there is.
-        if rising > 0 and used + rising * (high - low) >= gpus:
-            return float(low + max(gpus - used, 0.0) / rising)
-        used += rising * (high - low)
-        low = high
-    return float(low)
+    # GPUs held at each step: linear in between, so that interpolation is exact.
+    held = np.array([np.minimum(np.maximum(height, least), most).sum() for height in steps])
+    return float(np.interp(gpus, held, steps))
 
 
 @njit(RULE, cache=True)

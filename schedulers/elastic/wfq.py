@@ -26,8 +26,9 @@ SAME_GPUS = 1e-6
 @njit(types.int64(FLOATS, types.float64), cache=True)
 def queue_at(numbers: Floats, size_s: float) -> int:
     """The queue of a declared size: the first whose threshold is not below it."""
-    queues, queue = int(numbers[0]), 0
-    while queue < queues - 1 and rounded(size_s) > rounded(numbers[HEAD + queue]):
+    queue = 0
+    # The last one is infinite.
+    while rounded(size_s) > rounded(numbers[HEAD + queue]):
         queue += 1
     return queue
 
@@ -60,8 +61,6 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
         for queue in range(len(weights)):
             if wanting[queue]:
                 total += weights[queue]
-        if total <= 0.0:
-            return
         given, full = 0.0, False
         for queue in range(len(weights)):
             if wanting[queue]:

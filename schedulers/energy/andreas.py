@@ -19,28 +19,21 @@ the default: docs/andreas.md has the figures.
 Configurations of jobs in the order in which the greedy tries them. ANDREAS, section IV.B and Algorithm 1, line 8.
 """
 
+from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import HOUR_S, POSTPONED, EnergyView, Floats, Ints, cost_eur_h, stay_s
+from jobcast.domain.energy import HOUR_S, POSTPONED, Deployment, EnergyView, Floats, Ints, cost_eur_h, stay_s
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
+from jobcast.schedulers.energy.settings import AndreasSettings
 
 if TYPE_CHECKING:
     from jobcast.schedulers.energy.greedy_state import Queue
     from jobcast.schedulers.energy.greedy_to_go import Outlook
-from dataclasses import dataclass, field
-from itertools import product
-
-from jobcast.domain.energy import (
-    Deployment,
-    EnergyCluster,
-    EnergyJobs,
-    Tariff,
-)
-from jobcast.schedulers.energy.settings import AndreasSettings
 
 # What a configuration that costs nothing is taken to cost where its inverse is needed.
 LEAST_COST = 1e-12
@@ -306,15 +299,7 @@ def relative_speed(epoch_s: Floats) -> Floats:
 
 def warm() -> None:
     """Load or compile the greedy, which takes a second or, once, half a minute, so that no decision waits for it."""
-    one = np.ones(1)
-    jobs = EnergyJobs(submit_s=one, due_s=one, weight=one, epochs=one, epoch_s=np.ones((1, 1, 1)))
-    nodes = np.zeros(1, dtype=np.int64)
-    tariff = Tariff(np.zeros(1), one)
-    cluster = EnergyCluster(nodes, np.ones(1, dtype=np.int64), np.ones((1, 2)), 1.0, tariff)
-    waits, never = np.full(1, POSTPONED), np.zeros(1, dtype=np.bool_)
-    view = EnergyView(0.0, jobs, cluster, nodes, waits, nodes, one, one, never, 0.0, 1.0)
-    for chosen in (AndreasSettings(max_iterations=1), AndreasSettings(objective="equation_1", max_iterations=1)):
-        Andreas(chosen).schedule(view)
+    import jobcast.schedulers.energy.greedy_to_go  # noqa: F401  compiled as it is imported, for the types that it names
 
 
 def stream(seed: int, call: int) -> int:

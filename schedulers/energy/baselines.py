@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from jobcast.domain.energy import DAY_S, HOUR_S, POSTPONED, Deployment, EnergyView, Ints
+from jobcast.domain.energy import DAY_S, POSTPONED, Deployment, EnergyView, Ints
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.settings import QueueSettings
 
@@ -53,15 +53,13 @@ class QueuePolicy:
         kind, gpus = configurations(view, view.active[waiting])
         most = np.zeros(len(view.cluster.kind_gpus), dtype=np.int64)
         np.maximum.at(most, kind_of, free)
-        # By the roomiest node of each kind: most jobs are passed over without a search.
-        fits = (gpus > 0) & (gpus <= most[kind])
         place = 0
-        while fits[place:].any():
-            ahead = int(np.argmax(fits[place:]))
-            # Somebody before it found no room, and nobody overtakes.
-            if self.settings.strict and ahead > 0:
+        # By the roomiest node of each kind: most jobs are passed over without a search.
+        while (fits := (gpus[place:] > 0) & (gpus[place:] <= most[kind[place:]])).any():
+            # Somebody before it finds no room, and nobody overtakes.
+            if self.settings.strict and not fits[0]:
                 return
-            place += ahead
+            place += int(np.argmax(fits))
             row, own, width = waiting[place], kind[place], gpus[place]
             nodes = np.flatnonzero((kind_of == own) & (free >= width))
             # Best fit, the first of equals.
@@ -70,7 +68,6 @@ class QueuePolicy:
             free[node] -= width
             most[own] = free[kind_of == own].max()
             place += 1
-            fits[place:] = (gpus[place:] > 0) & (gpus[place:] <= most[kind[place:]])
 
 
 def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
@@ -83,14 +80,15 @@ def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
     fits = np.arange(1, view.jobs.epoch_s.shape[2] + 1) <= cluster.kind_gpus[:, None]
     # Of all its epochs, not of those left: its one configuration never changes.
     time_s = view.jobs.epoch_s[jobs] * view.jobs.epochs[jobs, None, None]
-    time_s = rounded_all(np.where(fits & np.isfinite(time_s), time_s, np.inf)).reshape(len(jobs), -1)
-    watts = cluster.power_w[:, 1 : fits.shape[1] + 1].reshape(-1)
+    watts = cluster.power_w[:, 1 : fits.shape[1] + 1].ravel()
+    time_s = rounded_all(np.where(fits & np.isfinite(time_s), time_s, np.inf)).reshape(len(jobs), len(watts))
     step = np.searchsorted(cluster.tariff.from_s, submit_s % DAY_S, side="right") - 1
-    price = cluster.tariff.price_eur_kwh[step] * cluster.pue / 1000.0
+    rate = watts * cluster.tariff.price_eur_kwh[step, None]
     runs = np.isfinite(time_s)
-    cost_eur = rounded_all(np.where(runs, time_s, 0.0) / HOUR_S * watts * price[:, None])
     meets = runs & (time_s < rounded_all(view.jobs.due_s[jobs] - submit_s)[:, None])
-    best = np.where(meets.any(axis=1), np.where(meets, cost_eur, np.inf).argmin(axis=1), time_s.argmin(axis=1))
+    # In a unit of its own: costs are only compared.
+    cost = rounded_all(np.multiply(time_s, rate, out=np.full_like(time_s, np.inf), where=meets))
+    best = np.where(meets.any(axis=1), cost.argmin(axis=1), time_s.argmin(axis=1))
     gpus = np.where(runs.any(axis=1), best % fits.shape[1] + 1, 0)
     return best // fits.shape[1], gpus
 

@@ -119,7 +119,7 @@ def costs_of(view: EnergyView, columns: Columns, rho: float) -> tuple[Floats, fl
     """(2 n_columns,) cost of x and of A, EUR, and that of postponing every job, to which they add."""
     waits = postponed_eur(view, rho)
     # A_k counts up to the next column: its cost is the difference to that one's.
-    ahead = np.where(_last(columns), 0.0, np.append(columns.pi_eur[1:], 0.0))
+    ahead = np.where(_last(columns), 0.0, np.roll(columns.pi_eur, -1))
     return np.concatenate([columns.late_eur - waits[columns.job], columns.pi_eur - ahead]), float(waits.sum())
 
 
@@ -140,13 +140,13 @@ def rows_of(view: EnergyView, columns: Columns, used: int | None) -> Rows:
 
 def _first(columns: Columns) -> NDArray[np.bool_]:
     """(n_columns,) whether a column is the first of its node."""
-    first: NDArray[np.bool_] = np.diff(columns.node, prepend=-1) != 0
+    first: NDArray[np.bool_] = np.diff(columns.node, prepend=np.nan) != 0
     return first
 
 
 def _last(columns: Columns) -> NDArray[np.bool_]:
     """(n_columns,) whether a column is the last of its node."""
-    last: NDArray[np.bool_] = np.diff(columns.node, append=-1) != 0
+    last: NDArray[np.bool_] = np.diff(columns.node, append=np.nan) != 0
     return last
 
 
@@ -157,7 +157,7 @@ def _at_most(row: Ints, column: Ints, value: Floats, high: Floats) -> Rows:
 def _one_each(columns: Columns) -> Rows:
     """A job has one configuration at most: 4a, 4c, 4d, 4e."""
     n = len(columns.job)
-    return _at_most(columns.job, np.arange(n), np.ones(n), np.ones(int(columns.job.max(initial=-1)) + 1))
+    return _at_most(columns.job, np.arange(n), np.ones(n), np.ones(len(np.bincount(columns.job))))
 
 
 def _capacity(view: EnergyView, columns: Columns) -> Iterator[Rows]:
@@ -206,7 +206,7 @@ def _earlier(columns: Columns) -> tuple[Ints, Ints]:
     """Pairs of a column and one of the same job and node that is not behind it, itself among them."""
     n = len(columns.job)
     order = np.lexsort((np.arange(n), columns.job, columns.node))
-    new = np.append(True, (np.diff(columns.job[order]) != 0) | (np.diff(columns.node[order]) != 0))[:n]
+    new = (np.diff(columns.job[order], prepend=np.nan) != 0) | (np.diff(columns.node[order], prepend=np.nan) != 0)
     begin = np.maximum.accumulate(np.where(new, np.arange(n), 0))
     count = np.arange(n) - begin + 1
     row = np.repeat(np.arange(n), count)
@@ -284,17 +284,13 @@ def solve(view: EnergyView, settings: ExactSettings | None = None) -> Solved:
     if not len(columns.job):
         return _solved(view, settings, _as_is(view), np.inf)
     cost, constant = costs_of(view, columns, settings.rho)
-    # Of equal schedules the one in which jobs stay, by less than any real difference.
-    cost[: len(columns.job)] -= _staying_eur(view) * columns.stays
+    # What stays is let off a little, so that it does wherever costs are the same; altogether less than `SAME_EUR`.
+    stays = np.flatnonzero(columns.stays)
+    cost[stays] -= np.full(len(stays), 0.5 * SAME_EUR) / len(stays)
     rows = rows_of(view, columns, nodes_to_use(view) if settings.force_nodes else None)
     chosen, bound = _cheapest(cost * SCALE, rows, until_s)
     deployment = _as_is(view) if chosen is None else _deployment(view, columns, chosen)
     return _solved(view, settings, deployment, bound / SCALE + constant)
-
-
-def _staying_eur(view: EnergyView) -> float:
-    """What a job that stays is let off, so that it does wherever costs are the same; below `SAME_EUR` altogether."""
-    return 0.5 * SAME_EUR / max(1, int((view.node_of[view.active] != POSTPONED).sum()))
 
 
 def nodes_to_use(view: EnergyView) -> int:
@@ -302,8 +298,6 @@ def nodes_to_use(view: EnergyView) -> int:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    if not len(view.active):
-        return 0
     runs: NDArray[np.bool_] = np.isfinite(startable_s(view).min(axis=2))
     spread = maximum_bipartite_matching(csr_array(runs[:, view.cluster.kind_of]), perm_type="column")
     return int((spread >= 0).sum())

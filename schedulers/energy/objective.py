@@ -102,7 +102,7 @@ def startable_s(view: EnergyView) -> Floats:
 def longest_s(view: EnergyView) -> Floats:
     """(n_active,) M_j: the longest that jobs could take wherever they were started now; 0 where they run nowhere."""
     times_s = startable_s(view)
-    longest: Floats = np.where(np.isfinite(times_s), times_s, 0.0).max(axis=(1, 2), initial=0.0)
+    longest: Floats = times_s.max(axis=(1, 2), where=np.isfinite(times_s), initial=0.0)
     return longest
 
 

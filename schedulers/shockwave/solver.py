@@ -133,15 +133,14 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     solution = Solution(runs, value, relaxed.bound, relaxed.slopes, relaxed.price)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
-    answer = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
+    solution = replace(solution, asked=True)
+    answer = improve(programme, runs, limits.gap, limits.nodes, limits.time_limit_s)
     if answer is None:
-        return replace(solution, asked=True)
+        return solution
     improved, bound = answer
-    value = programme.value(improved)
-    # HiGHS counts with its own tolerances; what it found is priced by our own.
-    better = rounded(value) > rounded(solution.value)
-    runs, value = (improved, value) if better else (solution.runs, solution.value)
-    return replace(solution, runs=runs, value=value, bound=min(bound, solution.bound), asked=True)
+    # HiGHS counts with its own tolerances; what it found is priced by our own. Of two alike the first is taken.
+    runs, value = max((runs, value), (improved, programme.value(improved)), key=lambda one: rounded(one[1]))
+    return replace(solution, runs=runs, value=value, bound=min(bound, solution.bound))
 
 
 def incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:

@@ -85,7 +85,7 @@ def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
     """Indexes, most urgent first; those that run count `hold` times, all before the others if it is infinite."""
     everybody = np.arange(len(urgency))
     if hold == np.inf:
-        order: Ints = _sorted_by(_sorted_by(everybody, -urgency), np.where(running, 0.0, 1.0))
+        order: Ints = _sorted_by(_sorted_by(everybody, -urgency), (~running).astype(np.float64))
     else:
         order = _sorted_by(everybody, -urgency * np.where(running, hold, 1.0))
     return order
@@ -100,7 +100,7 @@ def _fill_up(
     worth = np.zeros(len(given))
     for job in spare:
         worth[job] = fillers[job, given[job]]
-    spare = _sorted_by(_sorted_by(spare, -worth), np.where(running, 0.0, 1.0))
+    spare = _sorted_by(_sorted_by(spare, -worth), (~running).astype(np.float64))
     _first_fit(spare, widths, free, chosen)
 
 
@@ -117,8 +117,8 @@ def _filled(
         order = order[owed[order] > 0]
         must = _must(order, owed, widths, gpus, rounds - column - 1)
         # Stable sorts, the least important key first: must, running, width, urgency.
-        order = _sorted_by(order, np.where(must > 0, -widths, 0).astype(np.float64))
-        order = _sorted_by(order, np.where(running, 0.0, 1.0))
+        order = _sorted_by(order, (-widths * (must > 0)).astype(np.float64))
+        order = _sorted_by(order, (~running).astype(np.float64))
         order = _sorted_by(order, -must.astype(np.float64))
         chosen = np.zeros(jobs, dtype=np.bool_)
         free = _first_fit(order, widths, gpus, chosen)

@@ -220,9 +220,7 @@ def place_or_swap(
     # The lowest hold first; of equals the one submitted last.
     victims = running[np.lexsort([-running, holds[running]])]
     home = view.gpu_of.copy()
-    pack_over(
-        room, limits, wants, Packing(rule, bandwidth=False, evict=False, part=True), home, order, victims, claims, holds
-    )
+    pack_over(room, limits, wants, Packing(rule), home, order, victims, claims, holds)
     return placement(view, room)
 
 

@@ -260,7 +260,7 @@ def _flat(epoch_s: Floats) -> Floats:
     """
     most = epoch_s.shape[2]
     widest = most - 1 - np.isfinite(epoch_s)[:, :, ::-1].argmax(axis=2)[:, :, None]
-    flat: Floats = np.where(np.arange(most) > widest, np.take_along_axis(epoch_s, widest, axis=2), epoch_s)
+    flat: Floats = np.take_along_axis(epoch_s, np.minimum(np.arange(most), widest), axis=2)
     return flat
 
 

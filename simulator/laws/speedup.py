@@ -84,7 +84,7 @@ class Speedup(Separable):
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """Work done is kept; a started job stands still after a change, unless a stage ended in which it used more."""
         seq, now_s = job.seq, run.now_s
-        started, less, more = self.starts[seq] > 0, False, old is None
+        started, stops = self.starts[seq] > 0, old is None
         self.contention.change(run, seq, old)
         if old is None:
             self.begin(seq)
@@ -92,12 +92,12 @@ class Speedup(Separable):
             self.halt(seq, now_s)
             # A stage that ended frees GPUs that the job could not use any more: no preemption.
             less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
-            more = new is not None and _exceeds(new, old)
+            stops = less or (new is not None and _exceeds(new, old))
             self.stops[seq] += less
         if new is not None:
             # A change amid a stand-still does not cut that short.
             still_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - now_s)  # of an earlier change
-            lost_s = self.preempt_s if started and (less or more) else still_s
+            lost_s = self.preempt_s if started and stops else still_s
             self.go_on(seq, now_s, self._speed(seq, new), lost_s)
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:

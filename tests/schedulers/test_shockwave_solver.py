@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from jobcast.schedulers.shockwave import solver
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import majorant_slopes, relax
@@ -99,6 +100,23 @@ def test_highs_finds_the_optimum_of_small_windows(problem):
     runs, bound = improve(problem, begin.runs, 0.0, 5_000, 20.0)
     assert problem.value(runs) == pytest.approx(best, abs=1e-6)
     assert bound >= best - 1e-6
+
+
+def test_highs_is_asked_where_the_gap_is_wide_and_what_it_finds_is_taken(monkeypatch):
+    rows = [(3.0, 1, False, 1.0), (2.0, 1, False, 7.0), (3.0, 3, True, 2.0)]
+    problem = programme([(*row, [(epochs, 120.0, 16)], 0.0) for *row, epochs in rows], 4, 2)
+    begin, found = solve(problem, HEURISTIC), solve(problem, Limits(60.0))
+    assert (begin.asked, found.asked) == (False, True)
+    assert found.value == pytest.approx(optimum(problem))
+    assert found.value > begin.value
+    assert found.gap < 0.005 < begin.gap
+    assert solve(problem, Limits(60.0, gap=begin.gap)).asked is False
+    monkeypatch.setattr(solver, "improve", lambda *_: (np.zeros_like(begin.runs), begin.bound))
+    assert (solve(problem, Limits(60.0)).runs == begin.runs).all()
+    monkeypatch.setattr(solver, "improve", lambda *_: None)
+    given_up = solve(problem, Limits(60.0))
+    assert given_up.asked
+    assert (given_up.value, given_up.bound) == (begin.value, begin.bound)
 
 
 @given(programmes())

@@ -15,6 +15,7 @@ from jobcast.schedulers.sia_plan import (
     BEGIN,
     CHANCES,
     FUTURES,
+    STEPS_MIN,
     SiaPlan,
     first_within,
     hold,
@@ -71,6 +72,12 @@ def test_who_is_virtually_started_goes_first_though_another_was_early():
     starts = replay(workload, SiaPlan(oracle, inf), oracle).start_s.tolist()
     assert starts[1:3] == [1.0, 60.0]
     assert starts[3] > 60.0
+
+
+def test_steps_of_a_plan_grow_up_to_four_days():
+    assert (STEPS_MIN[0], STEPS_MIN[-1]) == (0, 4 * 24 * 60)
+    assert (np.diff(STEPS_MIN, 2) >= 0).all()
+    assert not any(edge % 10 for edge in STEPS_MIN if edge >= 60)
 
 
 def test_it_begins_amid_a_run_with_who_holds_what():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import DecisionError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Succession
 from jobcast.schedulers.pool_rules import Fcfs, GlobalShortestServiceFirst, MaxMinFair
-from jobcast.simulator.arrival_streams import OpenArrivals
+from jobcast.simulator.arrival_streams import ClosedArrivals, ForeseenArrivals, OpenArrivals
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import KnownDurations
 from jobcast.simulator.history import RunHistory
@@ -30,6 +30,14 @@ def assert_same(log, other):
     for name in ("job", "from_s", "until_s"):
         np.testing.assert_array_equal(getattr(log.spans, name), getattr(other.spans, name))
     assert log.events == other.events
+
+
+def test_no_more_arrive_than_are_asked_for_and_all_that_are_due_at_the_instant(workload):
+    made = workload([("a", "p", 1, 1, 1), ("b", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 4})
+    foreseen = ForeseenArrivals(OpenArrivals(made), [(job, 1.0) for job in made.jobs], 9)
+    for stream in (OpenArrivals(made), ClosedArrivals(closed(made)), foreseen):
+        assert [[job.job_id for job in stream.due(1.0, most)] for most in (1, None)] == [["a"], ["b"]]
+        assert stream.next_s == 2.0
 
 
 @st.composite

@@ -2,16 +2,17 @@ import gc
 from math import inf
 from types import FunctionType, ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.cells import Cell
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import DecisionError, PoolsError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
 from jobcast.schedulers.tentative_allocation import ReadAggregates, tally_of
-from jobcast.simulator.cluster import ClusterState, Placements
+from jobcast.simulator.cluster import ClusterState, Placements, Placer
 from jobcast.simulator.engine import replay
 from jobcast.simulator.queues import PendingQueue, Run
 from jobcast.simulator.workload import Workload
@@ -170,6 +171,21 @@ def test_the_engine_shows_cells_and_refuses_those_that_are_held():
         replay(overlapping, AllOn(Cell(0, 2, 2)))
 
 
+def test_gangs_that_name_no_nodes_lie_where_they_fit():
+    placer, free = Placer(np.array([0, 0, 1]), np.array([True, False])), np.array([4.0, 2.0, 4.0])
+
+    def placed(*grants, able=(True, True)):
+        starts = [(Job(seq, str(seq), f"p{seq}", 0.0, 1), grant) for seq, grant in enumerate(grants)]
+        found = placer.complete(starts, free, lambda job, gpus: np.array(able), {})
+        return [[(cell.server, cell.gpus) for cell in grant.cells] for _, grant in found]
+
+    named = Grant(2, (Cell(0, ANYWHERE, 2),))
+    assert placed(named, Grant(3)) == [[(0, 2)], [(2, 3)]]
+    assert placed(named, Grant(4), able=(True, False)) == [[(0, 2)], [(0, 2), (1, 2)]]
+    assert placed(named, Grant(5)) == [[(0, 2)]]  # no kind has so many
+    assert placed(Grant(1), able=(False, True)) == [[(2, 1)]]
+
+
 def test_servers_hold_the_quotas():
     workload = Workload([Job(0, "a", "p", 0.0, 1)], [Outcome(1.0)], [Pool("p", 9)], servers=(8,))
     with pytest.raises(PoolsError, match=r"the pools' quotas \(9 GPUs\) exceed the 8 GPUs of 1 servers"):
@@ -187,7 +203,7 @@ def job(seq, gpus=1):
 
 @given(st.lists(st.one_of(ADDED, TAKEN, ASKED), max_size=80), st.booleans())
 def test_a_queue_answers_as_a_plain_list_does(steps, fifo):
-    queue, plain = PendingQueue(), []  # plain: (key, seq, lane, job)
+    queue, plain = PendingQueue(cluster().pools["p"], {}), []  # plain: (key, seq, lane, job)
     for seq, (kind, a, b, c) in enumerate(steps):
         if kind == "add":
             key = 0.0 if fifo else float(c)

@@ -195,11 +195,11 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
             head = view.pools["p"].pending.head()
             return Decision({head.seq: Grant(1)} if head else {})
 
-    made = workload([(f"{i:05}", "p", i, 1, 1) for i in range(2500)], {"p": 2})
-    told = []
-    log = replay(made, Greedy(), progress=lambda done, count: told.append((done, count)))
-    assert told == [(1000, 2500), (2000, 2500), (2500, 2500)]
-    assert np.array_equal(log.end_s, np.arange(2500) + 1.0)
+    for jobs, ends in ((2000, [1000, 2000]), (2500, [1000, 2000, 2500])):
+        made, told = workload([(f"{i:05}", "p", i, 1, 1) for i in range(jobs)], {"p": 2}), []
+        log = replay(made, Greedy(), progress=lambda done, count, told=told: told.append((done, count)))
+        assert told == [(end, jobs) for end in ends]
+        assert np.array_equal(log.end_s, np.arange(jobs) + 1.0)
 
 
 @pytest.mark.parametrize("frozen_from", [1, 5_000])

@@ -65,6 +65,7 @@ def test_a_run_time_that_stands_for_a_bin_lies_in_it(horizons):
 def test_the_ratio_of_two_horizons_is_that_of_the_open_bins():
     """Edges of 1, 4, 16 and 64 minutes: the middles are 2, 8 and 32."""
     assert bin_durations_s((4, 16)) == [120.0, 480.0, 1920.0]
+    assert bin_durations_s((12,)) == pytest.approx([60 * 12**0.5, 720 * 12**0.5])
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -239,7 +240,7 @@ def test_the_pessimist_is_certain_too(workload):
     assert source.arrival_probability("q", 300.0) == 1
     assert source.duration_probabilities(made.jobs[0]) == (0, 0, 0, 1)
     assert source.will_jobs_arrive("p", 300.0)
-    assert (source.new_load("p", 300.0), source.new_load("q", 300.0)) == (4, 5)
+    assert [source.new_load(pool, 300.0) for pool in ("p", "q", "nowhere")] == [4, 5, 0]
     assert {source.duration_bin(job) for job in made.jobs} == {3}
     assert {duration_bin(source.duration_s(job)) for job in made.jobs} == {3}
 

@@ -14,7 +14,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.schedulers.gavel import Gavel
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.round_rules import GandivaFair
-from jobcast.simulator.gavel import CRITICAL, StepRates, gavel_rounds
+from jobcast.simulator.gavel import CRITICAL, Slice, StepRates, arrive, gavel_rounds
 from jobcast.simulator.workload import Workload
 from jobcast.traces.trainings import SAMPLES
 
@@ -135,6 +135,15 @@ def test_a_change_is_noticed_at_a_rounds_end_and_applied_after_the_next_run():
     assert [state.adapted for state in policy.seen] == [False, False, True, False]
 
 
+def test_a_job_that_never_runs_a_step_ends_at_the_fifth_failure_and_changes_without_epochs():
+    workload, rates = case([static()], 1)
+    job = arrive(workload.jobs[0], workload.outcomes[0], rates[0], 100.0)
+    assert [job.ran(Slice(0, 0.0, 0.0)) for _ in range(5)] == [False] * 4 + [True]
+    job.wanted = 2
+    assert job.adapt()
+    assert job.past == (Regime(1, 0.0),)
+
+
 def test_gns_looks_an_epoch_ahead_and_doubles_once_at_a_time():
     # Epochs of 100, 50 and 25 steps at 1, 2 and 4; from epoch 3 on the truth is 4. After 120 steps epoch 2 + 1 is 4's:
     # 2 is noticed, applied after 240 steps (3 epochs, 150 of 500 steps); 4 at once, applied after 270 steps:
@@ -233,7 +242,7 @@ class Stubborn:
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        (lambda state: [], "nobody runs for 1001 rounds"),
+        (lambda state: [], r"at 120000\.0+ s: job 0000 waits while nobody runs for 1001 rounds"),
         (lambda state: [state.active[0].job] * 2, "chose a job twice"),
         (lambda state: [active.job for active in state.active], "take 2 GPUs of 1"),
         (lambda state: [Job(9, "other", "p", 0.0, 1)], "job other is not active"),
@@ -250,8 +259,9 @@ def test_what_cannot_be_replayed_is_refused():
         gavel_rounds(workload, InOrder(), [])
     with pytest.raises(ConfigError, match="restarts of 120"):
         gavel_rounds(workload, InOrder(), rates, restart_s=120.0)
-    with pytest.raises(TraceError, match=r"job 0000: batch size 1 makes no step in 100 s at 0\.001 steps/s"):
-        gavel_rounds(workload, InOrder(), [StepRates(250, 10, {1: 0.001}, 250.0)])
+    for per_s, told in (({1: 0.001}, r"0\.001"), ({}, "0")):
+        with pytest.raises(TraceError, match=f"job 0000: batch size 1 makes no step in 100 s at {told} steps/s"):
+            gavel_rounds(workload, InOrder(), [StepRates(250, 10, per_s, 250.0)])
     plain = Workload([Job(0, "a", "p", 0.0, 1)], [Outcome(5.0)], [Pool("p", 1)])
     with pytest.raises(TraceError, match="need training jobs"):
         gavel_rounds(plain, InOrder(), rates)

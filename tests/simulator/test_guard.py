@@ -314,6 +314,7 @@ def test_breakers_belong_to_a_pool_and_horizon_and_of_durations_to_a_pool():
         assert source.duration_bin(job) == len(source.horizons_min)
     assert faulty.made[DURATIONS] == STRIKES
     assert told.figures()[DURATIONS]["breakers"] == {"pool p2": 1}
+    assert {row.horizon_s for row in source.replaced if row.kind == DURATIONS} == {0.0}
 
 
 def test_it_is_known_since_when_answers_were_replaced():

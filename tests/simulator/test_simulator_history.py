@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
 from jobcast.simulator.engine import replay
-from jobcast.simulator.history import FIRST_ROOM, Column, EarlierJobs, RunHistory
+from jobcast.simulator.history import FIRST_ROOM, Column, EarlierJobs, Happening, RunHistory
 
 COLUMNS = ("arrival_s", "arrival_gpus", "start_s", "end_s", "completion_s", "completion_duration_s")
 
@@ -80,6 +80,20 @@ def test_the_run_is_told_on_top_of_earlier_jobs(workload, scripted):
         "completion_s": [12.5, 13, 16],
         "completion_duration_s": [11.5, 1, 5],
     }
+
+
+def test_an_end_is_known_late_and_what_is_expected_comes_to_pass():
+    history, job = RunHistory(["p"], known_after_s=10.0), Job(0, "a", "p", 1.0, 2)
+    history.advance(1.0)
+    history.arrived(job)
+    history.started(job)
+    history.advance(5.0)
+    history.completed(job, 4.0)
+    history.expect([(15.0, Happening.ARRIVAL, (True, 0), Job(1, "b", "p", 15.0, 3), nan)])
+    history.advance(14.0)
+    assert (shown(history)["end_s"], shown(history)["arrival_gpus"]) == ([inf], [2])
+    history.advance(15.0)
+    assert (shown(history)["end_s"], shown(history)["arrival_gpus"]) == ([15.0], [2, 3])
 
 
 JOBS = st.lists(

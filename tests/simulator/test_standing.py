@@ -105,13 +105,13 @@ def test_the_past_knows_when_jobs_came_and_began_and_that_once():
 
 
 def test_jobs_that_scale_are_in_the_phase_of_their_work():
-    works = [ScalableWork(0.0, 1, (Phase(100.0, (1.0, 1.8), (8, 16)), Phase(300.0, (2.0, 3.7), (16, 32))))] * 2
-    jobs = [Job(at, f"{at}", "all", 0.0, 1, preemptible=True) for at in range(2)]
+    works = [ScalableWork(0.0, 1, (Phase(100.0, (1.0, 1.8), (8, 16)), Phase(300.0, (2.0, 3.7), (16, 32))))] * 3
+    jobs = [Job(at, f"{at}", "all", 0.0, 1, preemptible=True) for at in range(3)]
     workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [Pool("all", 2)])
     run = Simulation(workload, make_policy("pollux"), law=Goodput(works))
-    run.begin(50.0, {0: Stand(140.0, Grant(1)), 1: Stand(100.0)})
+    run.begin(50.0, {0: Stand(140.0, Grant(1)), 1: Stand(100.0), 2: Stand(300.0)})
     assert run.law.next_s() == 50.0 + 160.0 / 2.0
-    assert [run.law.phase[seq] for seq in range(2)] == [1, 1]
+    assert [run.law.phase[seq] for seq in range(3)] == [1, 1, 1]
     assert run.run().over
 
 

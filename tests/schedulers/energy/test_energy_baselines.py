@@ -98,6 +98,13 @@ def two_wide_jobs():
 def test_who_finds_no_room_is_passed_over_unless_strict():
     assert answer(two_wide_jobs(), "fifo") == [(0, 1), (POSTPONED, 0), (0, 1)]
     assert answer(two_wide_jobs(), "fifo", strict=True) == [(0, 1), (POSTPONED, 0), (POSTPONED, 0)]
+    assert answer(line(), "fifo", strict=True) == [(0, 1), (POSTPONED, 0), (POSTPONED, 0)]
+
+
+def test_who_runs_nowhere_waits_for_ever():
+    nowhere, somewhere = EnergyJob(epoch_s=((np.inf,),)), EnergyJob(epoch_s=((100.0,),))
+    view = view_of(jobs_of(nowhere, somewhere, nowhere), cluster_of((2, T4)))
+    assert answer(view, "fifo") == [(POSTPONED, 0), (0, 1), (POSTPONED, 0)]
 
 
 def test_best_fit():

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 from jobcast.domain.energy import POSTPONED
+from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.energy import exact
-from jobcast.schedulers.energy.exact import SAME_EUR, Exact, ExactSettings, nodes_to_use, solve
+from jobcast.schedulers.energy.exact import SAME_EUR, Exact, ExactSettings, columns_of, nodes_to_use, solve
 from jobcast.schedulers.energy.objective import proxy_objective
 from tests.schedulers.energy.exact_views import cluster, legal_deployments, random_view, view
 
@@ -95,8 +97,45 @@ def test_capacity_told_once_a_node_leaves_the_optimum(monkeypatch):
     assert solve(some).objective == pytest.approx(tight, abs=SAME_EUR)
 
 
+def test_of_schedules_that_cost_the_same_the_one_that_moves_nobody_is_taken():
+    # 2 h on one GPU, 1 h on two and 40 min on three cost .2 EUR on either node.
+    assert rows(Exact().schedule(view(PAIR, [(HOURLY, 2, 7200, 3, 1, 1, 2)]))) == [(1, 1)]
+
+
+def test_of_alike_nodes_on_which_nothing_runs_no_more_are_offered_than_jobs_need():
+    assert set(columns_of(view(PAIR, [(HOURLY, 2, 7200, 3)]), as_printed=False).node.tolist()) == {0}
+
+
+def test_highs_has_what_time_is_left_and_never_none(monkeypatch):
+    real, limits_s = optimize.milp, []
+
+    def milp(*given, options, **named):
+        limits_s.append(options["time_limit"])
+        return real(*given, options=options, **named)
+
+    monkeypatch.setattr(optimize, "milp", milp)
+    for time_limit_s in (1e-9, 60.0):
+        solve(view(NODE, [(HOURLY, 2, 5400, 3)]), ExactSettings(time_limit_s=time_limit_s))
+    assert limits_s[0] == 0.001
+    assert 0.001 < limits_s[1] <= 60.0
+
+
+def test_nothing_is_proved_where_time_is_over_at_once(monkeypatch):
+    monkeypatch.setattr(exact, "_cheapest", lambda *_: (None, -INF))
+    found = solve(view(NODE, [(HOURLY, 2, 5400, 3)]))
+    assert (found.objective, found.bound, found.gap) == (pytest.approx(175.0), 0.0, 1.0)
+
+
+def test_a_model_without_a_solution_is_refused(monkeypatch):
+    monkeypatch.setattr(exact, "nodes_to_use", lambda view: 2)
+    with pytest.raises(DecisionError, match="policy exact: HiGHS does not solve the model"):
+        solve(view(NODE, [(HOURLY, 2, 5400, 3)]), ExactSettings(force_nodes=True))
+
+
 def test_no_job_and_no_configuration():
     stuck = view(NODE, [([[INF, INF, INF]], 2, 0, 1)])
     assert rows(Exact().schedule(stuck)) == [(POSTPONED, 0)]
     assert rows(Exact(ExactSettings(force_nodes=True)).schedule(stuck)) == [(POSTPONED, 0)]
-    assert rows(Exact().schedule(stuck._replace(active=np.array([], dtype=int)))) == []
+    nobody = stuck._replace(active=np.array([], dtype=int))
+    assert rows(Exact().schedule(nobody)) == []
+    assert nodes_to_use(nobody) == 0

@@ -78,6 +78,7 @@ def test_gpus_that_a_node_does_not_have_are_no_configuration():
     assert longest_s(small).tolist() == [7200.0]
     assert postponed_eur(small).tolist() == pytest.approx([175.0])
     assert objective(small, (0, 3)) == INF
+    assert objective(small, (0, 2)) == pytest.approx(0.2)
 
 
 def test_energy_is_priced_at_the_hour_of_the_call_with_the_pue():

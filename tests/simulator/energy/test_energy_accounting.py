@@ -1,15 +1,19 @@
 """Energy, cost and power from spans alone."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.energy import DAY_S
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Grant
 from jobcast.simulator.log import Spans
-from jobcast.simulator.meters import price_seconds_between
+from jobcast.simulator.meters import EnergyMeter, price_seconds_between
 from papers.andreas.accounting import cost_of_spans, price_seconds
 from tests.simulator.energy.energy_cases import cluster_of, tariff_of
 
@@ -44,6 +48,18 @@ def test_idle_nodes_count_between_the_bounds():
     assert cost_of_spans(one, cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([5000.0 + 6000.0, 2000.0])
     assert cost_of_spans(spans_of(), cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([8000.0, 2000.0])
     assert not cost_of_spans(spans_of(), cluster).eur.any()
+
+
+def test_in_the_midst_of_a_decision_more_may_be_in_use_than_there_is():
+    """100 W for 10 s; then a job takes both GPUs of the node before the other has given back the one it held."""
+    meter, run = EnergyMeter(cluster_of((1, NODE))), SimpleNamespace(origin_s=0.0, now_s=0.0)
+    leaves, comes = Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 0.0, 2)
+    one, both = (Grant(gpus, (Cell(0, ANYWHERE, gpus),)) for gpus in (1, 2))
+    meter.change(run, leaves, None, one)
+    run.now_s = 10.0
+    meter.change(run, comes, None, both)
+    meter.change(run, leaves, one, None)
+    assert (meter.used.tolist(), meter.drawn[0, 0] * 3.6e6) == ([2], pytest.approx(1000.0))
 
 
 @pytest.mark.parametrize(

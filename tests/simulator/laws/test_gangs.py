@@ -55,6 +55,19 @@ def test_the_server_that_fits_best_and_a_gpu_a_worker():
     assert policy.running[60] == [1, 2]
 
 
+def test_a_limit_that_ends_a_job_at_once_is_an_event_of_its_own():
+    class Limits:
+        name, asked = "limits", 0
+
+        def decide(self, view):
+            self.asked += 1
+            return Decision(limit={0: 0.0}) if self.asked == 1 else Decision({1: Grant(1)})
+
+    policy, workload = Limits(), workload_of([TaskJob(), TaskJob()], THREE_SERVERS)
+    log = replay(workload.whole(), policy, law=Tasks(workload, fluctuation=0.0))
+    assert (log.end_s.tolist(), policy.asked) == ([0.0, 100.0], 2)
+
+
 def test_the_fewest_servers_where_none_has_enough():
     log, policy = run([TaskJob(workers=6), TaskJob(workers=2)], {0: {0: (6,), 1: (2,)}})
     assert policy.places[0] == [QUEUED] * 8

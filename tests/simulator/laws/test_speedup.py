@@ -9,6 +9,7 @@ from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.elastic import ElasticView
 from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from tests.simulator.elastic.elastic_cases import jobs_of, policies
@@ -89,6 +90,22 @@ def test_on_too_few_gpus_a_job_gets_nowhere():
     assert replay(workload, Growing(), law=Speedup(jobs, jobs.size_s)).end_s.tolist() == [20.0]
 
 
+def test_a_change_by_dust_does_not_cut_a_stand_still_short():
+    """20 of 30 s by 10 s; then it stands still for 10 s, whatever happens at 15 s; on one GPU, 10 s more."""
+
+    class Shrinking:
+        name = "shrinking"
+
+        def decide(self, view):
+            gpus = 2.0 if view.now_s < 10.0 else 1.0 if view.now_s < 15.0 else 1.0 - 1e-11
+            return Decision({0: Grant(gpus, (Cell(0, ANYWHERE, gpus),))}, wake_s=view.now_s + 5.0)
+
+    jobs = jobs_of([(0.0, 30.0, 2)])
+    workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0])))
+    log = replay(workload, Shrinking(), law=Speedup(jobs, jobs.size_s, preempt_s=10.0))
+    assert log.end_s.tolist() == [pytest.approx(30.0)]
+
+
 @pytest.mark.parametrize(
     ("gpus", "told"),
     [(2.0, None), (2.1, "it can use up to 2 GPUs, it is given 2.1"), (0.0, "it can use up to 2 GPUs, it is given 0")],
@@ -112,3 +129,5 @@ def test_rules_see_seconds_of_the_run_and_changes_cost_nothing_by_default():
     workload = elastic_workload(jobs, jobs.size_s, ElasticCluster(np.array([2.0])))
     plain = Simulation(workload, RULES["fair whole=False"], law=Speedup(jobs, jobs.size_s)).wait(7.0)
     assert plain.cluster.facts(ElasticView).now_s == 7.0
+    plain = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, 2.0 * jobs.size_s)).wait(16.0)
+    assert plain.cluster.facts(ElasticView).left_s.tolist() == [OVERDUE_S, 4.0]  # longer than it was declared
