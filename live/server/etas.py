@@ -19,11 +19,11 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
-from jobcast.live.completion_forecasts import RunTimeDraws, completions, limit_of
-from jobcast.live.event_log import SUBMIT, Event
-from jobcast.live.forecasts import Asked, guarded, past_of, source_of
+from jobcast.live.completion_forecasts import KEPT, RunTimeDraws, completions
+from jobcast.live.forecasts import Asked, guarded, source_of
 from jobcast.live.futures import FutureAnswer, Futures
-from jobcast.live.recorded_jobs import ClusterRecord, in_order
+from jobcast.live.growing_history import Window
+from jobcast.live.job_record import JobRecord
 from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
@@ -32,7 +32,6 @@ from jobcast.schedulers import policies
 from jobcast.schedulers.registry import find_of_kind, make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Conservative
-from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
 
 FUTURES, IMAGINED = 40, 20
@@ -110,7 +109,7 @@ class Basis:
             return None
         if self.unanswered:
             return Remembered(Conservative(Workload((), (), pools), DEFAULT_HORIZONS_MIN))
-        source = source_of(past_of(state.jobs, pools, now_s), self.predictors, pools)
+        source = source_of(Window(pools, state.past, now_s), self.predictors, pools)
         return Remembered(guarded(Asked(source, self.versions), pools, now_s, BadAnswers()))
 
 
@@ -241,15 +240,15 @@ class Etas:
         queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
         # Of a job that was cancelled while it waited nothing is learnt.
-        came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in state.known()}
+        awaited = filter(None, map(state.job, self.futures.awaited))
+        came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in awaited}
         self.futures.refresh(queue.run, came)
         self._asked = _Asked(basis, source, queue.draws.fitted)
         self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
         self.rounds += 1
 
     def _basis(self, state: State) -> Basis:
-        granted = any(one.facts.get("granted") for one in state.record.jobs.values())
-        return Basis.of(self._policy, self._champions(), granted or bool(state.spare))
+        return Basis.of(self._policy, self._champions(), state.lends)
 
     def of(self, job_id: str) -> Eta | None:
         """When a job will start and end; None for one that nobody has heard of."""
@@ -292,7 +291,7 @@ class Etas:
     def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:
         facts = {name: one for name, one in question._asdict().items() if one != inf}
         basis, source, fitted = self._asked or self._not_asked(state, now_s)
-        run, draws, _ = self._queue(state, now_s, basis, source, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        run, draws, _ = self._queue(state, now_s, basis, source, JobRecord(ASKED, now_s, facts))
         draws.futures, draws.fitted = IMAGINED, fitted
         seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
@@ -312,25 +311,24 @@ class Etas:
         basis = self._basis(state)
         return _Asked(basis, basis.source(state, self.pools, now_s))
 
-    def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
-        """The queue at an instant, beside it jobs of `more` events."""
-        ended = np.isfinite(state.ended_s)
-        over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
-        active = (job for job in state.jobs.jobs if job.job_id not in over)
-        left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
-        events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
+    def _queue(
+        self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: JobRecord
+    ) -> Queue:
+        """The queue at an instant, beside it `more` jobs."""
+        came = (one for one in state.active.values() if one.came)
+        left_out = {one.name: why for one in came if (why := self._why_not(one.job()) or _held(one))}
+        active = {name: one for name, one in state.active.items() if name not in left_out}
+        active |= {one.name: one for one in more}
         sizes = basis.predictors.get(COMPLETIONS)
         spec = find_of_kind(basis.policy, policies.POOLS)
         policy = make_policy(basis.policy, source, spec.overtaking if self._backfill else {})
-        record = ClusterRecord().take(in_order(events, now_s))
-        run = standing(record, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
-        # NaN of one that never ran.
-        ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
+        run = standing(active, state.gpus, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
+        ran = state.ended(KEPT, now_s)
         if not len(ran.jobs) and sizes is None:
             raise NoneEndedError(NONE_ENDED)
         draws = RunTimeDraws(ran, FUTURES, 0, sizes, DURATIONS in basis.predictors)
         # One that all jobs have is a default, and says nothing of how long any of them runs.
-        draws.limits = len({limit_of(job) for job in state.jobs.jobs} - {inf}) > 1
+        draws.limits = state.limited
         return Queue(run, draws, left_out)
 
     def _why_not(self, job: Job) -> str:
@@ -341,8 +339,8 @@ class Etas:
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
 
 
-def _held(state: State, job: Job) -> str:
-    return "it is held, and may not start yet" if state.record.jobs[job.job_id].held else ""
+def _held(job: JobRecord) -> str:
+    return "it is held, and may not start yet" if job.held else ""
 
 
 def _waits(run: Simulation) -> dict[str, str]:
@@ -356,9 +354,3 @@ def _waits(run: Simulation) -> dict[str, str]:
         result[job.job_id] = f"{held}; jobs that wait before it: {ahead[job.pool]}"
         ahead[job.pool] += 1
     return result
-
-
-def _chosen(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
-    rows = np.flatnonzero(wanted)
-    kept = [jobs.jobs[row] for row in rows.tolist()]
-    return EarlierJobs(kept, jobs.start_s[rows], jobs.known_s[rows], jobs.duration_s[rows])
