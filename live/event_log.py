@@ -2,10 +2,13 @@
 
 import json
 import threading
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from jobcast.traces.growing_database import GrowingDatabase
@@ -19,6 +22,8 @@ INTENT, LEASE, OVERSTAY, LIMITS = "intent", "lease", "overstay", "limits"
 SCORE, CLOCK = "score", "clock"
 """How an answer of a version on trial did; from when on forecasts count time at another scale."""
 KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS, SCORE, CLOCK)
+LIKE = 100_000
+"""Facts that are kept apart, at most, so that events which tell the same share them."""
 OURS, SCHEMA = 0x6A6F6265, 1
 """Application id of the database, the letters jobe, and the number of its tables' form."""
 TABLES = """
@@ -66,7 +71,7 @@ class EventLog:
     def __init__(self, home: Path) -> None:
         self._database = GrowingDatabase(home / "live" / "live.sqlite", "event log", OURS, SCHEMA, TABLES, ("events",))
         self.file = self._database.file
-        self._rows, self._reading = list[tuple[int, Event]](), threading.Lock()
+        self._numbers, self._events, self._reading = array("q"), list[Event](), threading.Lock()
 
     def append(self, events: Iterable[Event]) -> int:
         """Keep events; how many were new comes back: of one job, kind and time the first stays."""
@@ -78,11 +83,17 @@ class EventLog:
         """Events with their numbers, in the order in which they were kept, after the one with `number`."""
         query = "SELECT number, known_s, kind, job_id, at_s, facts FROM events WHERE number > ? ORDER BY number"
         with self._reading:
-            last = self._rows[-1][0] if self._rows else 0
+            last = self._numbers[-1] if self._numbers else 0
             with self._database.open() as database:
-                found = database.execute(query, (last,)).fetchall()
-            self._rows += [
-                (place, Event(known_s, kind, job_id, at_s, json.loads(facts)))
-                for place, known_s, kind, job_id, at_s, facts in found
-            ]
-            return self._rows[bisect_right(self._rows, number, key=lambda row: row[0]) :]
+                for place, known_s, kind, job_id, at_s, facts in database.execute(query, (last,)):
+                    self._numbers.append(place)
+                    # Each name is there once, however many events have it.
+                    self._events.append(Event(known_s, intern(kind), intern(job_id), at_s, _facts(facts)))
+            first = bisect_right(self._numbers, number)
+            return list(zip(self._numbers[first:], self._events[first:], strict=True))
+
+
+@lru_cache(LIKE)
+def _facts(text: str) -> Mapping[str, Any]:
+    """Facts from JSON; nobody changes them, so that events which tell the same share them."""
+    return {intern(name): one for name, one in json.loads(text).items()}

@@ -9,6 +9,7 @@ from jobcast.domain.errors import JobcastError
 from jobcast.domain.history import History
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool
+from jobcast.features.finished import DurationTracker
 from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, Champions, ChampionWatch
 from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.job_record import by_submission
@@ -103,10 +104,15 @@ class ChampionForecasts:
         return self._source
 
 
-def source_of(history: History, predictors: Mapping[str, Any], pools: Sequence[Pool]) -> RegistryForecasts:
+def source_of(
+    history: History,
+    predictors: Mapping[str, Any],
+    pools: Sequence[Pool],
+    tracker: DurationTracker | None = None,
+) -> RegistryForecasts:
     """What predictors, by name, say from a history; those that are not there are not asked."""
     arrivals, loads, durations = (predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
-    return RegistryForecasts(history, arrivals, loads, durations, pools)
+    return RegistryForecasts(history, arrivals, loads, durations, pools, tracker=tracker)
 
 
 def guarded(asked: Asked, pools: Sequence[Pool], now_s: float, tally: BadAnswers) -> GuardedForecasts:

@@ -11,7 +11,10 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.jobs import Pool
+from jobcast.features.finished import DurationTracker
 from jobcast.live.job_record import JobRecord, by_submission
+from jobcast.models.forecasts import GRID_S
+from jobcast.models.job_duration import JobDuration
 from jobcast.simulator.history import Finished, Happening, Started
 
 FEW, SHARE = 16, 200
@@ -203,15 +206,17 @@ class Window:
     ----------
     pools : of the cluster
     past : of which nothing after `now_s` is told, seconds from the epoch
+    read_s : instant up to which jobs are told one by one; None: up to `now_s`
     """
 
-    def __init__(self, pools: Iterable[Pool], past: Past, now_s: float) -> None:
+    def __init__(self, pools: Iterable[Pool], past: Past, now_s: float, read_s: float | None = None) -> None:
         self.pools: Sequence[str] = tuple(sorted(pool.name for pool in pools))
-        self.move(past, now_s)
+        self.move(past, now_s, read_s)
 
-    def move(self, past: Past, now_s: float) -> None:
+    def move(self, past: Past, now_s: float, read_s: float | None = None) -> None:
         """Tell a past that only goes on where the last one ended, up to a later instant."""
         self._past, self.now_s = past, now_s
+        self._read_s = now_s if read_s is None else read_s
         self._views: dict[str, PoolHistory] = {}
 
     def pool(self, name: str) -> PoolHistory:
@@ -230,7 +235,7 @@ class Window:
 
     def _since(self, kind: Happening, count: int) -> list[JobRecord]:
         rows = self._past.rows[kind]
-        return rows.since(count, bisect_right(rows.kept, self.now_s, 0, rows.count, key=TIMES[kind]))
+        return rows.since(count, bisect_right(rows.kept, self._read_s, 0, rows.count, key=TIMES[kind]))
 
 
 def _until(pool: PoolHistory, now_s: float) -> PoolHistory:
@@ -258,31 +263,47 @@ class Recorded(Protocol):
 
 
 class GrowingHistory:
-    """A history of a record, moved from look to look; at every instant equal to one that is made from all events.
+    """A history of a record, moved from look to look; what is asked of it is what a history of all events tells.
+
+    Forecasts are asked of steps of time and of arrivals, rows of jobs of their submissions. So nothing is read after
+    the last of these: what becomes known late, but happened since, comes in time.
 
     Attributes
     ----------
-    history : the last one; another object where what it told before is another now
+    history : the last one; another object where what was read before is another now
     """
 
     def __init__(self) -> None:
         self.history: Window | None = None
         self._touched: Rows[float] = Rows()
+        self._read_s = -inf
+        self._tracker: tuple[Window, JobDuration, DurationTracker] | None = None
 
     def at(self, record: Recorded, pools: Sequence[Pool], now_s: float) -> Window:
         """The past at an instant, seconds from the epoch."""
-        past, last, seen = record.past, self.history, self._touched
+        past, last, seen, before_s = record.past, self.history, self._touched, self._read_s
+        rows = past.rows[Happening.ARRIVAL]
+        came = bisect_right(rows.kept, now_s, 0, rows.count, key=TIMES[Happening.ARRIVAL])
+        self._read_s = max(now_s - now_s % GRID_S, rows.kept[came - 1].submit_s if came else -inf)
         self._touched = past.touched_s
-        made = Window(pools, past, now_s)
+        made = Window(pools, past, now_s, self._read_s)
         goes_on = (
             last is not None
             and last.pools == made.pools
             and last.now_s <= now_s
             and seen.kept is past.touched_s.kept
-            and all(at_s > last.now_s for at_s in past.touched_s.since(seen.count))
+            and all(at_s > before_s for at_s in past.touched_s.since(seen.count))
         )
         if last is None or not goes_on:
             self.history = made
             return made
-        last.move(past, now_s)
+        last.move(past, now_s, self._read_s)
         return last
+
+    def tracker(self, durations: JobDuration | None) -> DurationTracker | None:
+        """Of a predictor, what it has read of the history; None for nobody."""
+        if durations is None or self.history is None:
+            return None
+        if self._tracker is None or self._tracker[0] is not self.history or self._tracker[1] is not durations:
+            self._tracker = self.history, durations, durations.tracker()
+        return self._tracker[2]

@@ -105,17 +105,18 @@ class ClusterRecord:
                 job = JobRecord(name, place=job.place)
             # What was changed meanwhile is newer, in whatever order both are told.
             facts = {**event.facts, **job.facts} if job.facts else event.facts
-            job = job._replace(submit_s=event.at_s, facts=facts, last=event)
-        elif event.kind == CHANGE:
-            job = job._replace(facts={**job.facts, **event.facts}, last=event)
+            self._keep(JobRecord(name, event.at_s, facts, job.start, job.end, event, job.place))
+            return
+        _, submit_s, facts, start, end, _, place = job
+        if event.kind == CHANGE:
+            facts = {**facts, **event.facts}
         elif event.kind == START:
-            job = job._replace(start=event, last=event)
+            start = event
         elif event.kind == END:
-            job = job._replace(end=event, last=event)
-        else:
-            back = job.start is not None and event.at_s >= job.start.at_s
-            job = job._replace(start=None if back else job.start, last=event)
-        self._keep(job)
+            end = event
+        elif start is not None and event.at_s >= start.at_s:
+            start = None
+        self._keep(JobRecord(name, submit_s, facts, start, end, event, place))
 
     def _place(self, name: str) -> int:
         known = self.jobs.get(name)

@@ -22,7 +22,7 @@ from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Cham
 from jobcast.live.completion_forecasts import KEPT, RunTimeDraws, completions
 from jobcast.live.forecasts import Asked, guarded, source_of
 from jobcast.live.futures import FutureAnswer, Futures
-from jobcast.live.growing_history import Window
+from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.job_record import JobRecord
 from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing
@@ -103,15 +103,6 @@ class Basis:
         name = next((one for one in (DURATIONS, COMPLETIONS) if one in self.versions), None)
         return f"{name}:{self.versions[name]}" if name else "jobs that ended"
 
-    def source(self, state: State, pools: Sequence[Pool], now_s: float) -> ForecastSource | None:
-        """Their forecasts, from what was known at an instant; None where nobody asks any."""
-        if not self.unanswered and not self.predictors.keys() & set(NEEDS.values()):
-            return None
-        if self.unanswered:
-            return Remembered(Conservative(Workload((), (), pools), DEFAULT_HORIZONS_MIN))
-        source = source_of(Window(pools, state.past, now_s), self.predictors, pools)
-        return Remembered(guarded(Asked(source, self.versions), pools, now_s, BadAnswers()))
-
 
 @dataclass(frozen=True, slots=True)
 class Eta:
@@ -145,7 +136,7 @@ class _Asked(NamedTuple):
     """What the last round asked, and how it counted jobs that had ended: what it was told stands until the next."""
 
     basis: Basis
-    source: ForecastSource | None
+    source: Remembered | None
     fitted: SizeForecaster | None = None
 
 
@@ -186,7 +177,8 @@ class Etas:
             raise ConfigError(f"--policy {policy}: asks what nobody knows beside a running cluster; take fcfs or sia")
         self.pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
         self._backfill = backfill
-        self._playing, self._asking = threading.Lock(), threading.Lock()
+        self._playing, self._asking, self._telling = threading.Lock(), threading.Lock(), threading.Lock()
+        self._past, self._told_from = GrowingHistory(), tuple[Any, ...]()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
         self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
@@ -236,7 +228,7 @@ class Etas:
 
     def _play(self, state: State, now_s: float) -> None:
         basis = self._basis(state)
-        source = basis.source(state, self.pools, now_s)
+        source = self._source(basis, state, now_s)
         queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
         # Of a job that was cancelled while it waited nothing is learnt.
@@ -309,7 +301,23 @@ class Etas:
 
     def _not_asked(self, state: State, now_s: float) -> "_Asked":
         basis = self._basis(state)
-        return _Asked(basis, basis.source(state, self.pools, now_s))
+        return _Asked(basis, self._source(basis, state, now_s))
+
+    def _source(self, basis: Basis, state: State, now_s: float) -> Remembered | None:
+        """Forecasts from what was known at an instant; None where nobody asks any."""
+        if not basis.unanswered and not basis.predictors.keys() & set(NEEDS.values()):
+            return None
+        if basis.unanswered:
+            return Remembered(Conservative(Workload((), (), self.pools), DEFAULT_HORIZONS_MIN))
+        last = None if self._asked is None else self._asked.source
+        with self._telling:
+            history, before = self._past.at(state, self.pools, now_s), self._told_from
+            tracker = self._past.tracker(basis.predictors.get(DURATIONS))
+            source = source_of(history, basis.predictors, self.pools, tracker)
+            self._told_from = (history, tuple(basis.versions.items()), tuple(self.pools))
+            told = last.of_jobs(state.active) if last is not None and before == self._told_from else {}
+        asked = guarded(Asked(source, basis.versions), self.pools, now_s, BadAnswers())
+        return Remembered(asked, self._telling, told)
 
     def _queue(
         self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: JobRecord

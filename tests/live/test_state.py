@@ -1,6 +1,7 @@
 """What is known: jobs by their ids, starts, ends and limits, GPUs beyond a quota."""
 
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -121,6 +122,13 @@ def test_after_any_events_a_state_is_what_all_of_them_at_once_make(seed):
         assert seen(earlier) == told
 
 
+def run_until(jobs, now_s):
+    """A history of these jobs, come to an instant."""
+    history = RunHistory(["p", "q"], jobs)
+    history.advance(now_s)
+    return history
+
+
 def ran(history):
     """Jobs that have started and ended, whatever their numbers."""
     started = [(replace(one.job, seq=0), one.start_s) for one in history.started_since(0)]
@@ -133,20 +141,20 @@ def test_a_past_is_told_as_a_run_of_these_jobs_tells_it(seed):
     state, growing, draw, last, read = State(), GrowingHistory(), Random(seed), None, ([], [])
     for some in batches(events_of(seed), seed):
         state = state.after(some)
-        now_s = state.known_s + draw.choice((-9.0, -1.0, 0.0, 0.0, 2.0))
-        whole = RunHistory(["p", "q"], state.record.recorded())
-        whole.advance(now_s)
-        for window in (Window(POOLS, state.past, now_s), growing.at(state, POOLS, now_s)):
-            assert (window.pools, window.now_s) == (whole.pools, now_s)
-            for pool in "pq":
-                for name in COLUMNS:
-                    np.testing.assert_array_equal(getattr(window.pool(pool), name), getattr(whole.pool(pool), name))
-            assert ran(window) == ran(whole)
-        # Who reads on where it stopped has read the same, as long as the history is the same.
-        read = read if growing.history is last else ([], [])
-        for rows, since in zip(read, (growing.history.started_since, growing.history.finished_since), strict=True):
+        now_s, jobs = state.known_s + draw.choice((-9.0, -1.0, 0.0, 0.0, 2.0)), state.record.recorded()
+        whole, window, grown = run_until(jobs, now_s), Window(POOLS, state.past, now_s), growing.at(state, POOLS, now_s)
+        for pool, name in product("pq", COLUMNS):
+            expected = getattr(whole.pool(pool), name)
+            np.testing.assert_array_equal(getattr(window.pool(pool), name), expected)
+            np.testing.assert_array_equal(getattr(grown.pool(pool), name), expected)
+        assert ran(window) == ran(whole)
+        # One that grows tells no more of jobs than anybody asks; who reads on where it stopped has read the same.
+        asked_s = max(now_s - now_s % 300.0, *(job.submit_s for job in jobs.jobs if job.submit_s <= now_s), 0.0)
+        assert ran(grown) == ran(run_until(jobs, asked_s))
+        read = read if grown is last else ([], [])
+        for rows, since in zip(read, (grown.started_since, grown.finished_since), strict=True):
             rows += since(len(rows))
         assert [[one.job.job_id for one in rows] for rows in read] == [
-            [one[0].job_id for one in of] for of in ran(whole)
+            [job.job_id for job, *_ in of] for of in ran(grown)
         ]
-        last = growing.history
+        last = grown
