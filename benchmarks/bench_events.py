@@ -27,7 +27,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.features.corpus import build_corpus
 from jobcast.live.advisor import Advisor
 from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
-from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event, EventLog
+from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event, EventLog, kept_for_good
 from jobcast.live.forecasts import ChampionForecasts
 from jobcast.live.server.access import Asker, Role
 from jobcast.live.server.metrics import exposition
@@ -137,7 +137,8 @@ def serve(home: Path, registry: Registry, now_s: float, events: int) -> dict[str
     """A server's service: from its start until it is ready, and event after event."""
     at_s, result = [now_s], {"gb_before": gb()}
     begun = time.process_time()
-    service = Service(EventLog(home), POOLS, registry, lambda: at_s[0], policy="fcfs")
+    with kept_for_good():
+        service = Service(EventLog(home), POOLS, registry, lambda: at_s[0], policy="fcfs")
     result["started_s"], result["gb_started"] = time.process_time() - begun, gb()
     service.take([Event(now_s, LOOK, "", now_s)])
     service.watch.poll()
@@ -177,7 +178,8 @@ def advise(home: Path, registry: Registry, now_s: float, events: int) -> dict[st
     begun = time.process_time()
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
     watch.poll()
-    advisor = Advisor(slurm, EventLog(home), ChampionForecasts(watch), lambda one: make_policy("sia", one))
+    with kept_for_good():
+        advisor = Advisor(slurm, EventLog(home), ChampionForecasts(watch), lambda one: make_policy("sia", one))
     result["started_s"], result["gb_started"] = time.process_time() - begun, gb()
     for number in range(4):
         slurm.submit(f"s{number}", "ab"[number % 2], 8)
@@ -203,21 +205,23 @@ def main() -> None:
     parser.add_argument("--ended", type=int, default=200_000)
     parser.add_argument("--waiting", type=int, default=500)
     parser.add_argument("--events", type=int, default=30)
+    parser.add_argument("--home", type=Path, help="where the log that is made up is kept, or is already")
     parser.add_argument("--of", choices=("serve", "advise"), default="serve")
     asked = parser.parse_args()
     now_s = 1_700_000_000.0
     with tempfile.TemporaryDirectory() as scratch:
-        home = Path(scratch)
-        if os.fork() == 0:  # what making it up takes is not counted
-            rows = list(campus(asked.ended, asked.waiting, now_s))
-            EventLog(home).append(rows)
-            registered(home, fitted(rows, now_s - 3 * DAY_S), now_s)
-            os._exit(0)
-        assert os.wait()[1] == 0
-        registry = open_registry(home)
+        home, copy = asked.home or Path(scratch) / "home", Path(scratch) / "copy"
+        if not home.exists():
+            maker = os.fork()  # what making it up takes is not counted
+            if maker == 0:
+                rows = list(campus(asked.ended, asked.waiting, now_s))
+                EventLog(home).append(rows)
+                registered(home, fitted(rows, now_s - 3 * DAY_S), now_s)
+                os._exit(0)
+            assert os.waitpid(maker, 0)[1] == 0
+        shutil.copytree(home, copy)
         measure = serve if asked.of == "serve" else advise
-        print(json.dumps(measure(home, registry, now_s, asked.events), indent=2))
-        shutil.rmtree(home / "drafts")
+        print(json.dumps(measure(copy, open_registry(copy), now_s, asked.events), indent=2))
 
 
 if __name__ == "__main__":
