@@ -5,10 +5,9 @@ import json
 import threading
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -24,8 +23,8 @@ INTENT, LEASE, OVERSTAY, LIMITS = "intent", "lease", "overstay", "limits"
 SCORE, CLOCK = "score", "clock"
 """How an answer of a version on trial did; from when on forecasts count time at another scale."""
 KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS, SCORE, CLOCK)
-LIKE = 100_000
-"""Facts that are kept apart, at most, so that events which tell the same share them."""
+TOGETHER = 10_000
+"""Rows that are read at a time."""
 OURS, SCHEMA = 0x6A6F6265, 1
 """Application id of the database, the letters jobe, and the number of its tables' form."""
 TABLES = """
@@ -98,15 +97,22 @@ class EventLog:
         with self._reading:
             last = self._numbers[-1] if self._numbers else 0
             with self._database.open() as database:
-                for place, known_s, kind, job_id, at_s, facts in database.execute(query, (last,)):
-                    self._numbers.append(place)
-                    # Each name is there once, however many events have it.
-                    self._events.append(Event(known_s, intern(kind), intern(job_id), at_s, _facts(facts)))
+                found = database.execute(query, (last,))
+                while rows := found.fetchmany(TOGETHER):
+                    self._numbers.extend(row[0] for row in rows)
+                    self._events += _events(rows)
             first = bisect_right(self._numbers, number)
             return list(zip(self._numbers[first:], self._events[first:], strict=True))
 
 
-@lru_cache(LIKE)
-def _facts(text: str) -> Mapping[str, Any]:
-    """Facts from JSON; nobody changes them, so that events which tell the same share them."""
-    return {intern(name): one for name, one in json.loads(text).items()}
+def _events(rows: Sequence[Sequence[Any]]) -> list[Event]:
+    """Of rows of the database. What several tell is there once: millions of names and facts are alike."""
+    texts = dict.fromkeys(row[5] for row in rows)
+    facts = dict(zip(texts, map(_shared, json.loads(f"[{','.join(texts)}]")), strict=True))
+    return [
+        Event(known_s, intern(kind), intern(job_id), at_s, facts[text]) for _, known_s, kind, job_id, at_s, text in rows
+    ]
+
+
+def _shared(facts: dict[str, Any]) -> Mapping[str, Any]:
+    return {intern(name): intern(one) if type(one) is str else one for name, one in facts.items()}
