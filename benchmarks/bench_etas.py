@@ -16,6 +16,7 @@ import numpy as np
 
 from jobcast.domain.times import parse_time
 from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event, EventLog
+from jobcast.live.job_record import by_submission
 from jobcast.live.server.service import Service
 from jobcast.models.registry import open_registry
 from jobcast.traces.pools import read_pools
@@ -75,7 +76,7 @@ def main():
             service.take([*due, Event(now_s, LOOK, "", now_s)])
             service.watch.poll()
             costs.append(service.refresh())
-            active = [job.job_id for job, _, end_s in service.state.known() if np.isnan(end_s)]
+            active = [one.name for one in by_submission(service.state.active.values())]
             answers = {name: service.etas.of(name).answer for name in active}
             there.append(len(active))
             for name, answer in answers.items():

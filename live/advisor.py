@@ -210,7 +210,8 @@ class Advisor:
     ) -> tuple[list[Action], list[tuple[str, str]]]:
         """As `_allowed`, of what the policy would start if some jobs did not wait."""
         now_s = self.clock.model(snapshot.at_s)
-        run = standing(self.record, now_s, pools, self._make_policy(forecasts), forecasts, lambda _: HOUR_S, stuck)
+        policy, record = self._make_policy(forecasts), self.record
+        run = standing(record.active, record.gpus, now_s, pools, policy, forecasts, lambda _: HOUR_S, stuck)
         view = run.look()
         spare = [] if view is None else _spare(run, run.policy.decide(view).change)
         return self._allowed(snapshot, spare, leases, forecasts)

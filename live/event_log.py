@@ -1,11 +1,15 @@
 """The event log: what a running cluster did, and what was done to it, in a database that only grows."""
 
+import gc
 import json
 import threading
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from jobcast.traces.growing_database import GrowingDatabase
@@ -19,6 +23,8 @@ INTENT, LEASE, OVERSTAY, LIMITS = "intent", "lease", "overstay", "limits"
 SCORE, CLOCK = "score", "clock"
 """How an answer of a version on trial did; from when on forecasts count time at another scale."""
 KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS, SCORE, CLOCK)
+TOGETHER = 10_000
+"""Rows that are read at a time."""
 OURS, SCHEMA = 0x6A6F6265, 1
 """Application id of the database, the letters jobe, and the number of its tables' form."""
 TABLES = """
@@ -51,6 +57,17 @@ class Event:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+@contextmanager
+def kept_for_good() -> Iterator[None]:
+    """What is made of a log meanwhile stays: nobody looks through millions of objects for garbage, now or later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 class EventLog:
     """Events under a home; several processes may write at once. What was appended survives a killed process.
 
@@ -66,7 +83,7 @@ class EventLog:
     def __init__(self, home: Path) -> None:
         self._database = GrowingDatabase(home / "live" / "live.sqlite", "event log", OURS, SCHEMA, TABLES, ("events",))
         self.file = self._database.file
-        self._rows, self._reading = list[tuple[int, Event]](), threading.Lock()
+        self._numbers, self._events, self._reading = array("q"), list[Event](), threading.Lock()
 
     def append(self, events: Iterable[Event]) -> int:
         """Keep events; how many were new comes back: of one job, kind and time the first stays."""
@@ -78,11 +95,24 @@ class EventLog:
         """Events with their numbers, in the order in which they were kept, after the one with `number`."""
         query = "SELECT number, known_s, kind, job_id, at_s, facts FROM events WHERE number > ? ORDER BY number"
         with self._reading:
-            last = self._rows[-1][0] if self._rows else 0
+            last = self._numbers[-1] if self._numbers else 0
             with self._database.open() as database:
-                found = database.execute(query, (last,)).fetchall()
-            self._rows += [
-                (place, Event(known_s, kind, job_id, at_s, json.loads(facts)))
-                for place, known_s, kind, job_id, at_s, facts in found
-            ]
-            return self._rows[bisect_right(self._rows, number, key=lambda row: row[0]) :]
+                found = database.execute(query, (last,))
+                while rows := found.fetchmany(TOGETHER):
+                    self._numbers.extend(row[0] for row in rows)
+                    self._events += _events(rows)
+            first = bisect_right(self._numbers, number)
+            return list(zip(self._numbers[first:], self._events[first:], strict=True))
+
+
+def _events(rows: Sequence[Sequence[Any]]) -> list[Event]:
+    """Of rows of the database. What several tell is there once: millions of names and facts are alike."""
+    texts = dict.fromkeys(row[5] for row in rows)
+    facts = dict(zip(texts, map(_shared, json.loads(f"[{','.join(texts)}]")), strict=True))
+    return [
+        Event(known_s, intern(kind), intern(job_id), at_s, facts[text]) for _, known_s, kind, job_id, at_s, text in rows
+    ]
+
+
+def _shared(facts: dict[str, Any]) -> Mapping[str, Any]:
+    return {intern(name): intern(one) if type(one) is str else one for name, one in facts.items()}

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.live.recorded_jobs import ClusterRecord, JobRecord
+from jobcast.live.job_record import JobRecord
+from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.traces.columns import UTC_TIME
 
 TIMES = ("submit_time", "start_time", "end_time", "known_time")

@@ -6,14 +6,16 @@ from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 from jobcast.domain.errors import JobcastError
+from jobcast.domain.history import History
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool
+from jobcast.features.finished import DurationTracker
 from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, Champions, ChampionWatch
 from jobcast.live.growing_history import GrowingHistory
+from jobcast.live.job_record import by_submission
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.guard import GuardedForecasts, Nobody
-from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.workload import Workload
 
 
@@ -82,7 +84,7 @@ class ChampionForecasts:
             return Asked(None, champions.versions, told or ("no champion has been looked up yet",))
         try:
             source = self._moved(record, pools, champions, now_s)
-            source.foresee([job for job in record.recorded().jobs if not record.jobs[job.job_id].over])
+            source.foresee([one.job() for one in by_submission(record.active.values())])
         except Exception as error:  # predictors may be wrong in any way; it is told, and nothing is lent
             self._source = None
             return Asked(None, champions.versions, (f"forecasts: {why_not(error)}",))
@@ -102,17 +104,15 @@ class ChampionForecasts:
         return self._source
 
 
-def source_of(history: RunHistory, predictors: Mapping[str, Any], pools: Sequence[Pool]) -> RegistryForecasts:
+def source_of(
+    history: History,
+    predictors: Mapping[str, Any],
+    pools: Sequence[Pool],
+    tracker: DurationTracker | None = None,
+) -> RegistryForecasts:
     """What predictors, by name, say from a history; those that are not there are not asked."""
     arrivals, loads, durations = (predictors.get(name) for name in (ARRIVALS, LOADS, DURATIONS))
-    return RegistryForecasts(history, arrivals, loads, durations, pools)
-
-
-def past_of(jobs: EarlierJobs, pools: Sequence[Pool], now_s: float) -> RunHistory:
-    """What was known at an instant of jobs, as a history of its own."""
-    history = RunHistory([pool.name for pool in pools], jobs)
-    history.advance(now_s)
-    return history
+    return RegistryForecasts(history, arrivals, loads, durations, pools, tracker=tracker)
 
 
 def guarded(asked: Asked, pools: Sequence[Pool], now_s: float, tally: BadAnswers) -> GuardedForecasts:

@@ -98,6 +98,11 @@ class Kind:
         self.tracker.known = [*self.tracker.known, *self._positions(came, came_s, np.inf)][-LAST:]
         return self._positions(self._asked, {}, now_s)
 
+    @property
+    def awaited(self) -> set[str]:
+        """Jobs of which it had not come when it was last learnt."""
+        return set(self._asked)
+
     def _positions(self, asked: Mapping[str, list[Asked]], came_s: Mapping[str, float], now_s: float) -> list[Position]:
         rows = [(at_s, came_s.get(name, np.inf) - at_s, left_s) for name, of in asked.items() for at_s, left_s in of]
         rows.sort(key=lambda row: row[0])
@@ -160,6 +165,11 @@ class Futures:
         open_ends = self.ends.learn(end_s, ends, run.now_s)
         # In one go: whoever asks meanwhile sees the futures before or these, nothing in between.
         self._played = _Played(run.now_s, start_s, end_s, open_starts, open_ends)
+
+    @property
+    def awaited(self) -> set[str]:
+        """Jobs of which something was still to come when futures were played."""
+        return self.starts.awaited | self.ends.awaited
 
     def age_s(self, now_s: float) -> float:
         """Seconds since futures were played, NaN before the first ones."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from jobcast.domain.jobs import Pool
 from jobcast.live.event_log import CHANGE, END, GPUS, LOOK, QUOTA, REQUEUE, START, SUBMIT, Event
+from jobcast.live.job_record import JobRecord
 from jobcast.live.leases import on_lease, pool_of
-from jobcast.live.recorded_jobs import ClusterRecord, JobRecord
+from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.live.slurm import Snapshot
 from jobcast.traces.readers.slurm_queue import QueuedJob
 from jobcast.traces.table import Trace
@@ -66,7 +67,7 @@ def news(
         known, pool = record.jobs.get(job.job_id, JobRecord()), pool_of(job, pool_by)
         found += _of_job(job, known, pool, now_s, clock, clock.scale * after_s[job.job_id])
     there = {job.job_id for job in jobs}
-    gone = [name for name, one in record.jobs.items() if not one.over and name not in there]
+    gone = [name for name in record.active if name not in there]
     found += [Event(now_s, END, name, now_s, {"forgotten": True}) for name in gone]
     if found or now_s - record.known_s >= LOOK_S * clock.scale:
         found.append(Event(now_s, LOOK, "", now_s))

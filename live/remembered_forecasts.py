@@ -1,6 +1,7 @@
 """Forecasts of one instant, asked once and remembered: futures ask the same again and again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -16,6 +17,10 @@ QUESTIONS = frozenset(
 )  # fmt: skip
 """Of `domain.forecasts.ForecastSource` and `UncertainForecasts`."""
 
+Answers = Mapping[tuple[Any, ...], Any]
+"""By question, what it is about, and more of it."""
+ALONE, NOTHING = nullcontext(), dict[tuple[Any, ...], Any]()
+
 
 class Remembered:
     """Implements `domain.forecasts.ForecastSource`: answers stand still at the instant that the source has come to.
@@ -26,11 +31,20 @@ class Remembered:
     Parameters
     ----------
     source : asked once each question
+    asking : held while it is asked: others may ask what it rests on, which may have moved on since
+    told : answers of before; see `of_jobs`
     """
 
-    def __init__(self, source: ForecastSource) -> None:
+    def __init__(
+        self, source: ForecastSource, asking: AbstractContextManager[Any] = ALONE, told: Answers = NOTHING
+    ) -> None:
         self.horizons_min = source.horizons_min
-        self._source, self._answers, self._numbers = source, dict[tuple[Any, ...], Any](), count()
+        self._source, self._asking, self._answers, self._numbers = source, asking, dict(told), count()
+
+    def of_jobs(self, names: Container[str]) -> Answers:
+        """What was told of some jobs, by id: that holds at later instants, for it is as of when they came."""
+        told = list(self._answers.items())
+        return {key: one for key, one in told if key[0].startswith("duration") and key[1][0] in names}
 
     def advance(self, now_s: float) -> None:
         """They stand still."""
@@ -44,7 +58,8 @@ class Remembered:
             if key not in self._answers:
                 # A number of its own: sources keep answers by it.
                 about = replace(about, seq=next(self._numbers)) if isinstance(about, Job) else about
-                self._answers[key] = getattr(self._source, question)(about, *more)
+                with self._asking:
+                    self._answers[key] = getattr(self._source, question)(about, *more)
             return self._answers[key]
 
         # Found at once from now on.

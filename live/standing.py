@@ -7,9 +7,8 @@ from typing import Any
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Grant
-from jobcast.live.recorded_jobs import ClusterRecord, JobRecord
+from jobcast.live.job_record import JobRecord, by_submission
 from jobcast.simulator.engine import Simulation, Stand
-from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
 
 LEAST_S = 1.0
@@ -17,7 +16,8 @@ LEAST_S = 1.0
 
 
 def standing(
-    record: ClusterRecord,
+    active: Mapping[str, JobRecord],
+    gpus: int | None,
     now_s: float,
     pools: Sequence[Pool],
     policy: Any,
@@ -33,7 +33,8 @@ def standing(
 
     Parameters
     ----------
-    record : of the cluster; a start whose facts have `dedicated` False holds spare GPUs
+    active : jobs that have not ended, by id; a start whose facts have `dedicated` False holds spare GPUs
+    gpus : of all nodes that are up, None where nobody told
     now_s : seconds from the epoch
     pools : with their quotas as of now
     believed_s : how long a job runs in all, seconds
@@ -45,41 +46,40 @@ def standing(
         Jobs hold more GPUs than there are, and nobody told how many there are. More than their pool's quota they may
         hold: it may have been lowered.
     """
-    jobs = record.recorded()
-    states = [record.jobs[job.job_id] for job in jobs.jobs]
+    known = by_submission(active.values())
+    jobs = [one.job(seq) for seq, one in enumerate(known)]
     quotas = {pool.name: pool.quota for pool in pools}
     inside = [
         job
-        for job, one in zip(jobs.jobs, states, strict=True)
+        for job, one in zip(jobs, known, strict=True)
         if _there(job, one, quotas, now_s) and job.job_id not in without
     ]
-    since_s = {name: _since_s(record.jobs[name], now_s) for name in (job.job_id for job in inside)}
+    since_s = {name: _since_s(active[name], now_s) for name in (job.job_id for job in inside)}
     outcomes = [Outcome(_run_s(believed_s(job), now_s - since_s[job.job_id])) for job in inside]
     held = [job for job in inside if not isnan(since_s[job.job_id])]
-    workload = Workload(inside, outcomes, present(pools, record.gpus, jobs, states, held))
+    workload = Workload(inside, outcomes, present(pools, gpus, known, held))
     seqs = {job.job_id: job.seq for job in workload.jobs}
     held.sort(key=lambda job: (since_s[job.job_id], job.job_id))
     stands = {
-        seqs[job.job_id]: Stand(now_s - since_s[job.job_id], _grant(job, record), since_s[job.job_id]) for job in held
+        seqs[job.job_id]: Stand(now_s - since_s[job.job_id], _grant(job, active[job.job_id]), since_s[job.job_id])
+        for job in held
     }
     return Simulation(workload, policy, source).begin(now_s, stands)
 
 
-def present(
-    pools: Sequence[Pool], gpus: int | None, jobs: EarlierJobs, states: Sequence[JobRecord], held: Sequence[Job]
-) -> list[Pool]:
+def present(pools: Sequence[Pool], gpus: int | None, known: Sequence[JobRecord], held: Sequence[Job]) -> list[Pool]:
     """Quotas as far as there are GPUs: of what is down, or held by jobs of no pool, each pool lacks its share.
 
     Parameters
     ----------
     gpus : of all nodes that are up, None where nobody told
-    jobs, states : all that are known
+    known : jobs that have not ended
     held : those of the pools that hold GPUs; a pool keeps as many as its widest; where GPUs are told, all together as
         many as they hold
     """
     total, names = sum(pool.quota for pool in pools), {pool.name for pool in pools}
-    strangers = (job for job, one in zip(jobs.jobs, states, strict=True) if one.runs and job.pool not in names)
-    there = total if gpus is None else gpus - sum(job.gpus for job in strangers)
+    strangers = (one.facts["gpus"] for one in known if one.runs and one.facts["pool"] not in names)
+    there = total if gpus is None else gpus - sum(strangers)
     least = {job.pool: job.gpus for job in sorted(held, key=lambda job: job.gpus)}
     share = min(max(there, 0), total)
     # Rounded down: of what is not there nothing is lent.
@@ -106,11 +106,9 @@ def _since_s(known: JobRecord, now_s: float) -> float:
     return now_s if known.start is None else min(known.start.at_s, now_s)
 
 
-def _grant(job: Job, record: ClusterRecord) -> Grant:
-    known = record.jobs[job.job_id]
+def _grant(job: Job, known: JobRecord) -> Grant:
     # Granted are spare GPUs alone.
-    dedicated = known.start is not None and known.start.facts.get("dedicated", True)
-    return Grant(job.gpus, dedicated=dedicated)
+    return Grant(job.gpus, dedicated=known.start is not None and known.dedicated)
 
 
 def _run_s(believed_s: float, ran_s: float) -> float:

@@ -1,17 +1,17 @@
 """What is known of a running cluster at a moment: its events, and jobs as these tell them."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from math import inf, nan
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
-import numpy as np
-
-from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.live.event_log import Event
-from jobcast.live.recorded_jobs import ClusterRecord, in_order
-from jobcast.simulator.history import EarlierJobs
+from jobcast.live.growing_history import Past
+from jobcast.live.job_record import JobRecord
+from jobcast.live.recorded_jobs import ClusterRecord, earlier
+from jobcast.simulator.history import EarlierJobs, Happening
 
 STALE_S = 60.0
 """Age of what is known of the cluster from which on answers are conservative, and advice is none."""
@@ -29,59 +29,72 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known; replaced as a whole when events come.
+    """What is known; replaced as a whole when events come, and what it tells stays as it is.
 
     Attributes
     ----------
     number : of the last event
     known_s : when that was known, seconds from the epoch; -inf before any
-    events : all of them, in the order in which they were kept
     record : of the cluster; it goes on with the next state, which this one does not
-    jobs : as the events tell them
-    ended_s : when each ended, seconds from the epoch; NaN of those that have not, as far as anybody knows
-    row_of : by job id, its place among the jobs
-    spare : jobs whose GPUs, by their last start, count against no quota
+    jobs : by id, among them some that came later
+    places : how many of them there were
+    active : jobs that have not ended, by id
+    past : of all jobs
+    gpus : of all nodes that are up, None where nobody told
+    lends : whether any job was granted GPUs, or held some, beyond its pool's quota
+    limited : whether jobs have several time limits
     """
 
     number: int = 0
     known_s: float = -inf
-    events: Sequence[Event] = ()
     record: ClusterRecord = field(default_factory=ClusterRecord)
-    jobs: EarlierJobs = field(default_factory=lambda: ClusterRecord().recorded())
-    ended_s: Floats = field(default_factory=lambda: np.empty(0))
-    row_of: Mapping[str, int] = field(default_factory=dict)
-    spare: Set[str] = frozenset()
+    jobs: Mapping[str, JobRecord] = field(default_factory=dict)
+    places: int = 0
+    active: Mapping[str, JobRecord] = field(default_factory=dict)
+    past: Past = field(default_factory=Past)
+    gpus: int | None = None
+    lends: bool = False
+    limited: bool = False
 
     def after(self, rows: Sequence[tuple[int, Event]]) -> "State":
         """With more events and their numbers."""
-        new = [event for _, event in rows]
-        events, known_s = [*self.events, *new], max(self.known_s, *(event.known_s for event in new))
-        # Whoever tells late what was known before has all of it told anew, in order.
-        late = any(event.known_s < self.known_s for event in new)
-        record = ClusterRecord().take(in_order(events)) if late else self.record.take(in_order(new))
-        jobs = record.recorded()
-        if jobs is self.jobs:
-            return replace(self, number=rows[-1][0], known_s=known_s, events=events, record=record)
-        row_of = {job.job_id: row for row, job in enumerate(jobs.jobs)}
-        starts = ((name, one.start) for name, one in record.jobs.items())
-        spare = {name for name, start in starts if start is not None and not start.facts.get("dedicated", True)}
-        ends = ((record.jobs[job.job_id].over, record.jobs[job.job_id].end) for job in jobs.jobs)
-        ended_s = np.array([end.at_s if over and end is not None else nan for over, end in ends])
-        return State(rows[-1][0], known_s, events, record, jobs, ended_s, row_of, spare)
+        record = self.record.after([event for _, event in rows])
+        return State(
+            rows[-1][0],
+            record.known_s,
+            record,
+            record.jobs,
+            len(record.jobs),
+            dict(record.active),
+            record.past,
+            record.gpus,
+            record.lent > 0,
+            len(record.limits) > 1,
+        )
 
     def job(self, job_id: str) -> Known | None:
-        """A job; None for one that nobody has heard of."""
-        row, jobs = self.row_of.get(job_id), self.jobs
-        if row is None:
-            return None
-        return Known(jobs.jobs[row], float(jobs.start_s[row]), float(self.ended_s[row]))
+        """A job; None for one that nobody has heard of, or whose submission is not known."""
+        known = self._known(job_id)
+        return None if known is None or not known.came else Known(known.job(), known.start_s, known.ended_s)
 
-    def active(self) -> Iterator[tuple[Job, float]]:
-        """Jobs that have not ended, and their starts, NaN where they wait."""
-        rows = np.flatnonzero(np.isnan(self.ended_s)).tolist()
-        return ((self.jobs.jobs[row], float(self.jobs.start_s[row])) for row in rows)
+    def _known(self, job_id: str) -> JobRecord | None:
+        # The others have ended: of these the newest is what was known, unless it came later.
+        known = self.active.get(job_id) or self.jobs.get(job_id)
+        return None if known is None or known.place >= self.places else known
 
-    def known(self) -> Iterator[Known]:
-        """All jobs, by submission."""
-        jobs = self.jobs
-        return map(Known, jobs.jobs, jobs.start_s.tolist(), self.ended_s.tolist())
+    def ended(self, most: int, now_s: float) -> EarlierJobs:
+        """Of the jobs that ran and were known by an instant to have ended, those that came last, by submission."""
+        rows, found = self.past.rows[Happening.ARRIVAL], list[JobRecord]()
+        for at in range(rows.count - 1, -1, -1):
+            one = self._known(rows.kept[at].name)
+            if one is not None and one.times[2] > 0.0 and one.times[1] <= now_s:
+                found.append(one)
+                if len(found) == most:
+                    break
+        return earlier(found[::-1])
+
+    def waits_s(self, since_s: float, now_s: float) -> list[float]:
+        """Seconds that jobs had waited which started between two instants."""
+        rows = self.past.rows[Happening.START]
+        first = bisect_left(rows.kept, since_s, 0, rows.count, key=lambda one: one.start_s)
+        return [one.start_s - one.submit_s for one in rows.since(first) if one.start_s <= now_s]

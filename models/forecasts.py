@@ -23,6 +23,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import Floats, History
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Job, Pool
+from jobcast.features.finished import DurationTracker
 from jobcast.features.load_features import InstantFeatures
 from jobcast.models.duration_booster import LENDERS_GPUS
 from jobcast.models.feature_spans import BeyondTraining
@@ -57,6 +58,7 @@ class RegistryForecasts:
     arrivals, loads, durations : fitted predictors; arrivals are told by the gate's thresholds. None: nobody asks
     pools : of the cluster, whose quotas price what a job may do to the others
     grid_s : seconds between instants at which all pools are computed
+    tracker : of `durations`, which has read no other history; None: a new one
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class RegistryForecasts:
         durations: JobDuration | None,
         pools: Sequence[Pool] = (),
         grid_s: float = GRID_S,
+        tracker: DurationTracker | None = None,
     ) -> None:
         self._history = history
         self._arrivals = arrivals
@@ -92,7 +95,7 @@ class RegistryForecasts:
         # Looked at once; one that is no threshold is raised when its horizon is asked about.
         self._gates = [] if arrivals is None else [checked(_gate, gate) for gate in arrivals.thresholds_gate_.tolist()]
         self._features = InstantFeatures(self._horizons_s)
-        self._tracker = None if durations is None else durations.tracker()
+        self._tracker = durations.tracker() if tracker is None and durations is not None else tracker
         # Models of before have no spans, so that nothing of theirs is beyond them.
         self._beyond = {
             predictor.name: BeyondTraining(names, getattr(predictor, "feature_spans_", {}))

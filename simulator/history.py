@@ -199,13 +199,6 @@ class RunHistory:
         ]
         self._earlier = sorted([*self._earlier, *events], key=_in_time)
 
-    def expect(self, events: Iterable[Ahead]) -> None:
-        """More of what earlier jobs do, all of it after now."""
-        new = sorted(events, key=_in_time)
-        ahead = [*self._earlier[self._next_earlier :], *new]
-        # What is told stays told: it need not be kept.
-        self._earlier, self._next_earlier = sorted(ahead, key=_in_time), 0
-
     def arrived(self, job: Job) -> None:
         """A job of the run arrives now."""
         self._arrived(job, self._now_s)

@@ -19,11 +19,11 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
-from jobcast.live.completion_forecasts import RunTimeDraws, completions, limit_of
-from jobcast.live.event_log import SUBMIT, Event
-from jobcast.live.forecasts import Asked, guarded, past_of, source_of
+from jobcast.live.completion_forecasts import KEPT, RunTimeDraws, completions
+from jobcast.live.forecasts import Asked, guarded, source_of
 from jobcast.live.futures import FutureAnswer, Futures
-from jobcast.live.recorded_jobs import ClusterRecord, in_order
+from jobcast.live.growing_history import GrowingHistory
+from jobcast.live.job_record import JobRecord
 from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing
 from jobcast.live.state import Known, State
@@ -32,7 +32,6 @@ from jobcast.schedulers import policies
 from jobcast.schedulers.registry import find_of_kind, make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Conservative
-from jobcast.simulator.history import EarlierJobs
 from jobcast.simulator.workload import Workload
 
 FUTURES, IMAGINED = 40, 20
@@ -104,15 +103,6 @@ class Basis:
         name = next((one for one in (DURATIONS, COMPLETIONS) if one in self.versions), None)
         return f"{name}:{self.versions[name]}" if name else "jobs that ended"
 
-    def source(self, state: State, pools: Sequence[Pool], now_s: float) -> ForecastSource | None:
-        """Their forecasts, from what was known at an instant; None where nobody asks any."""
-        if not self.unanswered and not self.predictors.keys() & set(NEEDS.values()):
-            return None
-        if self.unanswered:
-            return Remembered(Conservative(Workload((), (), pools), DEFAULT_HORIZONS_MIN))
-        source = source_of(past_of(state.jobs, pools, now_s), self.predictors, pools)
-        return Remembered(guarded(Asked(source, self.versions), pools, now_s, BadAnswers()))
-
 
 @dataclass(frozen=True, slots=True)
 class Eta:
@@ -146,7 +136,7 @@ class _Asked(NamedTuple):
     """What the last round asked, and how it counted jobs that had ended: what it was told stands until the next."""
 
     basis: Basis
-    source: ForecastSource | None
+    source: Remembered | None
     fitted: SizeForecaster | None = None
 
 
@@ -187,7 +177,8 @@ class Etas:
             raise ConfigError(f"--policy {policy}: asks what nobody knows beside a running cluster; take fcfs or sia")
         self.pools, self._state, self._champions, self._clock, self._policy = pools, state, champions, clock, policy
         self._backfill = backfill
-        self._playing, self._asking = threading.Lock(), threading.Lock()
+        self._playing, self._asking, self._telling = threading.Lock(), threading.Lock(), threading.Lock()
+        self._past, self._told_from = GrowingHistory(), tuple[Any, ...]()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
         self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
@@ -237,19 +228,19 @@ class Etas:
 
     def _play(self, state: State, now_s: float) -> None:
         basis = self._basis(state)
-        source = basis.source(state, self.pools, now_s)
+        source = self._source(basis, state, now_s)
         queue = self._queue(state, now_s, basis, source)
         self.futures.draws = queue.draws
         # Of a job that was cancelled while it waited nothing is learnt.
-        came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in state.known()}
+        awaited = filter(None, map(state.job, self.futures.awaited))
+        came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in awaited}
         self.futures.refresh(queue.run, came)
         self._asked = _Asked(basis, source, queue.draws.fitted)
         self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
         self.rounds += 1
 
     def _basis(self, state: State) -> Basis:
-        granted = any(one.facts.get("granted") for one in state.record.jobs.values())
-        return Basis.of(self._policy, self._champions(), granted or bool(state.spare))
+        return Basis.of(self._policy, self._champions(), state.lends)
 
     def of(self, job_id: str) -> Eta | None:
         """When a job will start and end; None for one that nobody has heard of."""
@@ -292,7 +283,7 @@ class Etas:
     def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:
         facts = {name: one for name, one in question._asdict().items() if one != inf}
         basis, source, fitted = self._asked or self._not_asked(state, now_s)
-        run, draws, _ = self._queue(state, now_s, basis, source, Event(now_s, SUBMIT, ASKED, now_s, facts))
+        run, draws, _ = self._queue(state, now_s, basis, source, JobRecord(ASKED, now_s, facts))
         draws.futures, draws.fitted = IMAGINED, fitted
         seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
@@ -310,27 +301,42 @@ class Etas:
 
     def _not_asked(self, state: State, now_s: float) -> "_Asked":
         basis = self._basis(state)
-        return _Asked(basis, basis.source(state, self.pools, now_s))
+        return _Asked(basis, self._source(basis, state, now_s))
 
-    def _queue(self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: Event) -> Queue:
-        """The queue at an instant, beside it jobs of `more` events."""
-        ended = np.isfinite(state.ended_s)
-        over = {job.job_id for job, gone in zip(state.jobs.jobs, ended.tolist(), strict=True) if gone}
-        active = (job for job in state.jobs.jobs if job.job_id not in over)
-        left_out = {job.job_id: why for job in active if (why := self._why_not(job) or _held(state, job))}
-        events = [one for one in (*state.events, *more) if one.job_id not in over and one.job_id not in left_out]
+    def _source(self, basis: Basis, state: State, now_s: float) -> Remembered | None:
+        """Forecasts from what was known at an instant; None where nobody asks any."""
+        if not basis.unanswered and not basis.predictors.keys() & set(NEEDS.values()):
+            return None
+        if basis.unanswered:
+            return Remembered(Conservative(Workload((), (), self.pools), DEFAULT_HORIZONS_MIN))
+        last = None if self._asked is None else self._asked.source
+        with self._telling:
+            history, before = self._past.at(state, self.pools, now_s), self._told_from
+            tracker = self._past.tracker(basis.predictors.get(DURATIONS))
+            source = source_of(history, basis.predictors, self.pools, tracker)
+            self._told_from = (history, tuple(basis.versions.items()), tuple(self.pools))
+            told = last.of_jobs(state.active) if last is not None and before == self._told_from else {}
+        asked = guarded(Asked(source, basis.versions), self.pools, now_s, BadAnswers())
+        return Remembered(asked, self._telling, told)
+
+    def _queue(
+        self, state: State, now_s: float, basis: Basis, source: ForecastSource | None, *more: JobRecord
+    ) -> Queue:
+        """The queue at an instant, beside it `more` jobs."""
+        came = (one for one in state.active.values() if one.came)
+        left_out = {one.name: why for one in came if (why := self._why_not(one.job()) or _held(one))}
+        active = {name: one for name, one in state.active.items() if name not in left_out}
+        active |= {one.name: one for one in more}
         sizes = basis.predictors.get(COMPLETIONS)
         spec = find_of_kind(basis.policy, policies.POOLS)
         policy = make_policy(basis.policy, source, spec.overtaking if self._backfill else {})
-        record = ClusterRecord().take(in_order(events, now_s))
-        run = standing(record, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
-        # NaN of one that never ran.
-        ran = _chosen(state.jobs, ended & (state.jobs.duration_s > 0))
+        run = standing(active, state.gpus, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
+        ran = state.ended(KEPT, now_s)
         if not len(ran.jobs) and sizes is None:
             raise NoneEndedError(NONE_ENDED)
         draws = RunTimeDraws(ran, FUTURES, 0, sizes, DURATIONS in basis.predictors)
         # One that all jobs have is a default, and says nothing of how long any of them runs.
-        draws.limits = len({limit_of(job) for job in state.jobs.jobs} - {inf}) > 1
+        draws.limits = state.limited
         return Queue(run, draws, left_out)
 
     def _why_not(self, job: Job) -> str:
@@ -341,8 +347,8 @@ class Etas:
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
 
 
-def _held(state: State, job: Job) -> str:
-    return "it is held, and may not start yet" if state.record.jobs[job.job_id].held else ""
+def _held(job: JobRecord) -> str:
+    return "it is held, and may not start yet" if job.held else ""
 
 
 def _waits(run: Simulation) -> dict[str, str]:
@@ -356,9 +362,3 @@ def _waits(run: Simulation) -> dict[str, str]:
         result[job.job_id] = f"{held}; jobs that wait before it: {ahead[job.pool]}"
         ahead[job.pool] += 1
     return result
-
-
-def _chosen(jobs: EarlierJobs, wanted: np.ndarray) -> EarlierJobs:
-    rows = np.flatnonzero(wanted)
-    kept = [jobs.jobs[row] for row in rows.tolist()]
-    return EarlierJobs(kept, jobs.start_s[rows], jobs.known_s[rows], jobs.duration_s[rows])

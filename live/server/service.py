@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
@@ -13,7 +12,8 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
 from jobcast.live.champions import ARRIVALS, LOADS, Champions, ChampionWatch
 from jobcast.live.event_log import Event, EventLog
-from jobcast.live.forecasts import Asked, guarded, past_of, source_of
+from jobcast.live.forecasts import Asked, guarded, source_of
+from jobcast.live.growing_history import Window
 from jobcast.live.promises import Promises
 from jobcast.live.server.access import Asker, Role
 from jobcast.live.server.etas import Eta, Etas, Question
@@ -23,7 +23,6 @@ from jobcast.live.state import STALE_S, WEEK_S, State
 from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.promise_ledger import END, START
 from jobcast.models.registry import Registry
-from jobcast.simulator.history import EarlierJobs
 
 CHALLENGER = "challenger"
 LOG = logging.getLogger(__name__)
@@ -86,7 +85,7 @@ class Service:
         self._read()
         self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy, backfill)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
-        self.shadow.recall(self.state.events, clock())
+        self.shadow.recall(self.state.record.taken, clock())
         for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):
             learnt.tracker.known = self.promises.positions(kind, self.state)
 
@@ -183,10 +182,11 @@ class Service:
         """
         pools = [pool for pool in self.pools if pool.name in answers.pools]
         found = {pool.name: dict.fromkeys(("held", "lent", "pending"), 0) for pool in pools}
-        for job, start_s in self.state.active():
-            if job.pool in found:
-                found[job.pool]["pending" if isnan(start_s) else "held"] += job.gpus
-                found[job.pool]["lent"] += job.gpus if job.job_id in self.state.spare and not isnan(start_s) else 0
+        for one in self.state.active.values():
+            if one.came and one.facts["pool"] in found:
+                of, gpus = found[one.facts["pool"]], one.facts["gpus"]
+                of["held" if one.runs else "pending"] += gpus
+                of["lent"] += 0 if one.dedicated else gpus
         return {pool.name: _gpus(pool, found[pool.name], answers.pools[pool.name]) for pool in pools}
 
     def forecasts(self, now_s: float) -> Answers:
@@ -205,8 +205,7 @@ class Service:
 
     def waits_s(self, now_s: float) -> list[float]:
         """Seconds that jobs which started within the last 7 days had waited."""
-        rows = self.state.known()
-        return [start_s - job.submit_s for job, start_s, _ in rows if now_s - WEEK_S <= start_s <= now_s]
+        return self.state.waits_s(now_s - WEEK_S, now_s)
 
     def _stale(self, now_s: float) -> str:
         stale = self.age_s(now_s) > self.stale_s
@@ -223,7 +222,7 @@ class Service:
         why = [one for one in (stale, self.watch.trouble) if one]
         tally = BadAnswers()
         nobody = stale or not predictors
-        source = None if nobody else self._source(state.jobs, predictors, now_s)
+        source = None if nobody else self._source(state, predictors, now_s)
         forecasts = guarded(Asked(source, {}, tuple(why)), known, now_s, tally)
         pools = {pool.name: _of_pool(forecasts, pool.name) for pool in known}
         bad = {} if nobody else {kind: one for kind, one in tally.figures().items() if one["reasons"]}
@@ -233,14 +232,14 @@ class Service:
         told = (*why, *(f"{kind}: {', '.join(one['reasons'])}" for kind, one in bad.items()))
         return Answers(pools, champions.versions, told)
 
-    def _source(self, jobs: EarlierJobs, predictors: Mapping[str, Any], now_s: float) -> RegistryForecasts:
+    def _source(self, state: State, predictors: Mapping[str, Any], now_s: float) -> RegistryForecasts:
         asked = {name: predictors[name] for name in (ARRIVALS, LOADS)}
-        return source_of(past_of(jobs, self.pools, now_s), asked, self.pools)
+        return source_of(Window(self.pools, state.past, now_s), asked, self.pools)
 
     def _shadow(self, predictors: Mapping[str, Any]) -> None:
         """Ask predictors about now, unguarded. Raises what they raise."""
         now_s = self.clock()
-        source = self._source(self.state.jobs, predictors, now_s)
+        source = self._source(self.state, predictors, now_s)
         source.advance(now_s)
         for pool in self.pools:
             _of_pool(source, pool.name)

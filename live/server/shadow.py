@@ -13,11 +13,11 @@ from jobcast.domain.jobs import Pool
 from jobcast.features.targets import arrivals_within, load_within
 from jobcast.live.champions import ARRIVALS, LOADS, Champions
 from jobcast.live.event_log import SCORE, Event
-from jobcast.live.forecasts import past_of, source_of
+from jobcast.live.forecasts import source_of
+from jobcast.live.growing_history import Window
 from jobcast.live.state import WEEK_S, State
 from jobcast.models.forecast_combination import pinball_losses
 from jobcast.models.forecasts import GRID_S
-from jobcast.simulator.history import RunHistory
 
 LEVELS = (0.5, 0.9, 0.95)
 """Quantiles of the load that are told, and scored."""
@@ -84,7 +84,7 @@ class Shadow:
         self._step = now_s // GRID_S
         # Versions answer about the step's own instant: nothing later is known to them.
         at_s = now_s - now_s % GRID_S
-        history = past_of(state.jobs, self.pools, at_s)
+        history = Window(self.pools, state.past, at_s)
         versions = {(name, of.versions[name]): of.predictors[name] for of in asked.values() for name in of.versions}
         for (name, version), predictor in versions.items():
             if name in (ARRIVALS, LOADS):
@@ -93,10 +93,10 @@ class Shadow:
                 except Exception as error:  # a version that is on trial may fail in any way: counted
                     self.failed[name, version] += 1
                     LOG.warning("%s:%d did not answer: %r", name, version, error)
-        history.advance(now_s)
+        history.move(state.past, now_s)
         return [_event(one, state.known_s) for one in self._score(history, min(now_s, state.known_s))]
 
-    def _ask(self, history: RunHistory, at_s: float, name: str, version: int, predictor: Any) -> list[_Said]:
+    def _ask(self, history: Window, at_s: float, name: str, version: int, predictor: Any) -> list[_Said]:
         # By itself: it may know other horizons than the rest.
         source = source_of(history, {name: predictor}, self.pools)
         source.advance(at_s)
@@ -111,7 +111,7 @@ class Shadow:
             found.append(_Said(at_s, name, version, horizon_s, names, np.array(rows)))
         return found
 
-    def _score(self, history: RunHistory, known_s: float) -> list[_Scored]:
+    def _score(self, history: Window, known_s: float) -> list[_Scored]:
         made = []
         over = [one for one in self._said if one.at_s + one.horizon_s <= known_s]
         self._said = [one for one in self._said if one.at_s + one.horizon_s > known_s]

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from math import isnan
 from pathlib import Path
 
 from jobcast.domain.clock import Clock
+from jobcast.live.job_record import by_submission
 from jobcast.live.server.eta_answers import said
 from jobcast.live.server.service import Service
 from jobcast.traces.files import replacing
@@ -32,9 +32,9 @@ def told(service: Service, now_s: float) -> str | None:
     if not service.sure(now_s):
         return None
     waiting = defaultdict[str, list[str]](list)
-    for job, start_s in service.state.active():
-        if isnan(start_s) and service.etas.futures.knows(job.job_id):
-            waiting[job.pool].append(job.job_id)
+    for one in by_submission(service.state.active.values()):
+        if one.start is None and service.etas.futures.knows(one.name):
+            waiting[one.facts["pool"]].append(one.name)
     gpus = service.held(service.forecasts(now_s))
     at = Clock(now_s).said(now_s)
     # Names end at a blank there.

@@ -162,11 +162,13 @@ def advisor_of(
     """What looks at a Slurm and says what to lend by the champions, and what looks these up."""
     from jobcast.live.advisor import Advisor
     from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
+    from jobcast.live.event_log import kept_for_good
     from jobcast.live.forecasts import ChampionForecasts
 
     # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
-    return watch, Advisor(cluster, log, ChampionForecasts(watch), make_policy, rules, clock)
+    with kept_for_good():
+        return watch, Advisor(cluster, log, ChampionForecasts(watch), make_policy, rules, clock)
 
 
 def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:

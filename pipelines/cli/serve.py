@@ -78,7 +78,7 @@ def command(
     import uvicorn
 
     from jobcast.domain.errors import ConfigError
-    from jobcast.live.event_log import EventLog
+    from jobcast.live.event_log import EventLog, kept_for_good
     from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
     from jobcast.live.server.app import REFRESH_S, make_app
     from jobcast.live.server.service import Service
@@ -118,7 +118,8 @@ def command(
 
     # Slurm starts what fits a pool's quota, past a job that does not.
     backfill, stale_s = cluster is not None, STALE_S * clock.scale
-    service = Service(log, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
+    with kept_for_good():
+        service = Service(log, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
     door = None if socket is not None else _door(host, port)
     hosts = None if socket is not None else hosts_of(host)
     app = make_app(service, access, hosts, told, REFRESH_S / clock.scale)

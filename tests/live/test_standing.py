@@ -70,7 +70,7 @@ def compared(policy, workload, many):
         events += news(run, told)
         live = ByName(workload)
         record = ClusterRecord().take(in_order(events, run.now_s))
-        again = standing(record, run.now_s, POOLS, make_policy(policy, live), live, live.duration_s)
+        again = standing(record.active, record.gpus, run.now_s, POOLS, make_policy(policy, live), live, live.duration_s)
         decided, expected = again.policy.decide(again.look()), run.policy.decide(run.cluster)
         assert named(decided, again.jobs) == named(expected, run.jobs), (policy, run.now_s)
         run.carry_out(expected)
@@ -99,7 +99,7 @@ def submitted(name, pool, gpus, at_s=0.0):
 
 def stood(events, now_s=100.0, believed_s=50.0):
     record = ClusterRecord().take(in_order(events, now_s))
-    return standing(record, now_s, POOLS, make_policy("fcfs"), None, lambda job: believed_s)
+    return standing(record.active, record.gpus, now_s, POOLS, make_policy("fcfs"), None, lambda job: believed_s)
 
 
 def test_what_is_not_known_yet_has_not_happened():
