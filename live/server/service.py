@@ -167,8 +167,8 @@ class Service:
 
     def parts(self, job_id: str, asker: Asker) -> list[str]:
         """Tasks of a job array, or components of a job, that have not ended: who submits them is told one number."""
-        names = (job.job_id for job, _ in self.state.active() if job.job_id.startswith((f"{job_id}_", f"{job_id}+")))
-        return [name for name in names if self.may_see(name, asker)]
+        names = (f"{job_id}_", f"{job_id}+")
+        return [name for name in self.state.active if name.startswith(names) and self.may_see(name, asker)]
 
     def sees_all(self, asker: Asker) -> bool:
         """Whether somebody may know of everybody's jobs."""
