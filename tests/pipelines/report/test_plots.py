@@ -66,6 +66,16 @@ def test_the_same_stands_alone_as_svg():
     assert "10 min" in told
 
 
+def test_windows_are_counted_in_whole_numbers():
+    walk = [{"window": at, "saved_h_week": 1.0, "best_saved_h_week": 2.0} for at in range(2)]
+    root = ET.fromstring(charts.svg_of(backtest_charts.weekly_walk(walk)))
+    # The other axis has the hours, which may be halves.
+    title = next(node for node in root.iter() if "".join(node.itertext()) == "window" and node.tag.endswith("text"))
+    axis = next(node for node in root.iter() if "role-axis" in node.get("class", "") and title in node.iter())
+    labels = ["".join(node.itertext()) for node in axis.iter() if node.tag.endswith("text") and node is not title]
+    assert [label for label in labels if label] == ["1", "2"]
+
+
 def test_names_are_text_within_the_page():
     drawn = charts.curves("t", {"</script><b>": ([0.0], [1.0])}, Axis("x"), Axis("y"))
     assert "<" not in charts.as_json(drawn)
