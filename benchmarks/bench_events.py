@@ -5,6 +5,13 @@
 A log is made up: jobs of a campus that have ended within a year, and some that wait. Predictors are fitted on its last
 days. Told are seconds, CPU but where the name says otherwise, and GB in all after that step: of starting up, then per
 event (median and longest) of posting it and of what is asked next. Every fifth event happened before others were known.
+
+Of 200,000 jobs, ms in the median, where each event made all rows anew, and since a job that changes costs its own:
+
+    taking an event in 1,800 to 2,700, 3; forecasts 4,400, 4; /metrics 66, 3; a look at the versions 4,200, 19
+    a round of futures 8,100, 1,100; a look at Slurm 154, 6; advice 2,450, 8; until it is ready 17 s, 6 s
+
+Of a million jobs since then: 3, 6, 12, 25, 1,000, 6, 7, 28 s; 1.6 GB when it is ready, 2.1 GB after the first round.
 """
 
 import argparse

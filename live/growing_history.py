@@ -190,13 +190,14 @@ def _happened(job: JobRecord) -> dict[Happening, _Happened]:
     submit_s, (start_s, known_s, run_s) = job.submit_s, job.times
     pool, gpus = job.facts["pool"], job.facts["gpus"]
     about = (gpus, *(job.facts.get(name, "") for name in ("user", "tag")), job.limit_s)
-    found = (
-        (Happening.ARRIVAL, submit_s, gpus, about),
-        (Happening.START, start_s, inf, about),
-        # Beside which start it stands.
-        (Happening.END, known_s, run_s, (*about, start_s if isfinite(start_s) else None)),
-    )
-    return {kind: _Happened(one[0], submit_s, job.name, pool, *one[1:]) for kind, *one in found if isfinite(one[0])}
+    # An end is told with the start beside which it stands.
+    end_about = (*about, start_s if isfinite(start_s) else None)
+    found = {
+        Happening.ARRIVAL: _Happened(submit_s, submit_s, job.name, pool, gpus, about),
+        Happening.START: _Happened(start_s, submit_s, job.name, pool, inf, about),
+        Happening.END: _Happened(known_s, submit_s, job.name, pool, run_s, end_about),
+    }
+    return {kind: one for kind, one in found.items() if isfinite(one.at_s)}
 
 
 class Window:
