@@ -79,7 +79,7 @@ def _renamed(at_s: float, rows: pl.DataFrame) -> pl.DataFrame:
     """Keys first, under analysts' names."""
     # Only as the first column: bins of run times have a pool beside the job.
     names = {name: UNIQUE_ID for name in OF_WHAT if name in rows.columns[:1]}
-    names |= {name: Y_PRED for name in [name for name in VALUES if name in rows.columns][:1]}
+    names |= dict.fromkeys([name for name in VALUES if name in rows.columns][:1], Y_PRED)
     keys = [_instant(pl.lit(at_s), CUTOFF)]
     if "horizon_min" in rows.columns:
         keys.append(_instant(pl.lit(at_s) + MINUTE_S * pl.col("horizon_min"), DS))
