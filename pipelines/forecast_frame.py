@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 UNIQUE_ID, DS, CUTOFF, Y_PRED = "unique_id", "ds", "cutoff", "y_pred"
 """What is forecast, the instant until which, the instant at which, the value: as mlforecast and sktime name them."""
 OF_WHAT = ("pool", "job_id")
-VALUES = ("probability", "gpus", "remaining_s", "left_s", "size_s")
-"""What answers are called, by which a predictor answers with one number a row."""
+VALUES = ("probability", "wait_s", "remaining_s", "left_s", "size_s", "gpus")
+"""What answers are called, by which a predictor answers with one number a row: the first that is there, for jobs that
+wait tell their GPUs, too."""
 MOST_BARS = 30
 MINUTE_S = 60.0
 
@@ -78,7 +79,7 @@ def _renamed(at_s: float, rows: pl.DataFrame) -> pl.DataFrame:
     """Keys first, under analysts' names."""
     # Only as the first column: bins of run times have a pool beside the job.
     names = {name: UNIQUE_ID for name in OF_WHAT if name in rows.columns[:1]}
-    names |= {name: Y_PRED for name in VALUES if name in rows.columns}
+    names |= dict.fromkeys([name for name in VALUES if name in rows.columns][:1], Y_PRED)
     keys = [_instant(pl.lit(at_s), CUTOFF)]
     if "horizon_min" in rows.columns:
         keys.append(_instant(pl.lit(at_s) + MINUTE_S * pl.col("horizon_min"), DS))

@@ -232,7 +232,7 @@ def forecast(
 
     Parameters
     ----------
-    at : by default the last submission of the trace
+    at : by default the last submission of the trace; of who reads more than a trace the last that its file tells of
 
     Returns
     -------
@@ -259,7 +259,8 @@ def forecast(
     for at_s in instants(at, read):
         known = known_of(life, PREDICT, read, folder, given, until_s=at_s)
         rows, found = predicted_rows(reference, known, home=folder)
-        answers.append((at_s, rows))
+        # Tables have no time.
+        answers.append((known.until_s or 0.0, rows))
     # The earliest cutoff decides: one forecast from before the end of training is enough.
     overlap = found.train_until_s > min(at_s for at_s, _ in answers)
     return forecast_frame(answers, {"predictor": found.name, "version": found.version, "overlap": overlap})

@@ -117,15 +117,15 @@ def seconds(instant: Any, name: str) -> float | None:
     return found
 
 
-def instants(at: Any, trace: Traced) -> list[float]:
-    """One instant or several, by default the last submission of a trace; of a file of a table 0, for it has no time."""
+def instants(at: Any, trace: Traced) -> list[float | None]:
+    """One instant or several, by default the last submission of a trace; of a file None, for its reader knows."""
     if at is None:
-        return [float(trace.submit_s[-1])] if isinstance(trace, Trace) and len(trace) else [0.0]
+        return [float(trace.submit_s[-1])] if isinstance(trace, Trace) and len(trace) else [None]
     several = [at] if isinstance(at, str) or not hasattr(at, "__iter__") else list(at)
     found = [seconds(one, "at") for one in several]
     if not found or None in found:
         raise ConfigError("at: name at least one instant, or leave it out for the end of the trace")
-    return [one for one in found if one is not None]
+    return list(found)
 
 
 def reference_of(version: Version) -> tuple[str, Ref]:

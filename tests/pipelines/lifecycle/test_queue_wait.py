@@ -2,8 +2,10 @@
 
 import json
 
+import pandas as pd
 import pytest
 
+import jobcast as jc
 from jobcast.features.queue_state import Queue
 from jobcast.pipelines.report.figure_lines import evaluation_table
 from jobcast.traces.readers import read_trace
@@ -78,6 +80,15 @@ def test_pending_jobs_are_answered_from_the_last_snapshot_on(words, trace):
     now = words.json("predict", "queue-wait", "--trace", trace)
     assert now["at"] == now["from"] > told["from"]
     assert len(now["jobs"]) == (queue.seen_s == queue.seen_s.max()).sum()
+
+
+def test_a_frame_of_answers_is_of_waits_as_the_command_tells_them(words, trace, trained):
+    for at in (AT, None):
+        told = words.json("predict", "queue-wait", "--trace", trace, *(("--at", at) if at else ()))
+        frame = jc.forecast("queue-wait", trace, at=at, home=trained / "home")
+        assert frame["cutoff"].unique().tolist() == [pd.Timestamp(told["at"])]
+        said = {name: row["wait_s"] for name, row in told["jobs"].items()}
+        assert dict(zip(frame["unique_id"], frame["y_pred"], strict=True)) == said
 
 
 def test_versions_are_watched_and_compared_on_rows(words, trace):
