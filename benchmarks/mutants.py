@@ -8,7 +8,8 @@ they do.
 
 Left alone is what no test of behaviour can tell, by rule (`untouched`): wordings, types, options of decorators and
 of compilation, default seeds, how long is waited for what hangs, how much room is kept beyond what is needed, what
-sweeping does about files that somebody else sweeps, and comparisons that a tie leaves as they are.
+sweeping does about files that somebody else sweeps, lengths that arrays find themselves, numbers too large for one
+more to be another, and comparisons that a tie leaves as they are.
 
     JOBCAST_DATA=FOLDER PYTHONPATH=. python benchmarks/mutants.py --seed 1
 """

@@ -119,7 +119,7 @@ class GuardedForecasts:
         bins = len(self.horizons_min) + 1
         self._bin, self._chances = partial(bin_index, bins=bins), partial(bin_probabilities, bins=bins)
         self._quantiles: dict[tuple[str, float], tuple[tuple[float, ...], object]] = {}  # answers seen, levels
-        self._now_s = -inf
+        self._now_s = 0.0
         self._lost: str | None = None  # why the source could not be moved here
         # Open for ever: of these pools the source has learnt nothing.
         self._breakers = {

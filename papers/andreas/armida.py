@@ -72,7 +72,7 @@ def session(
         calls.append((view.now_s, expected_eur(view, decided)))
         return decided
 
-    called = WholeSchedule(schedule, policy, PERIOD_S, on_events=False, restart_s=restart_s, profile_s=0.0)
+    called = WholeSchedule(schedule, policy, PERIOD_S, on_events=False, restart_s=restart_s)
     true_s = noisy(scenario.facts.times.epoch_s, scenario.job_ids, noise, seed) if noise else None
     return Session(replay_scenario(scenario, called, true_s=true_s, restart_s=restart_s), tuple(calls))
 

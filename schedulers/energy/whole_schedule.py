@@ -41,10 +41,10 @@ class WholeSchedule:
         self,
         schedule: Schedule,
         name: str,
-        period_s: float,
-        on_events: bool,
-        restart_s: float,
-        profile_s: float,
+        period_s: float = 300.0,
+        on_events: bool = True,
+        restart_s: float = 0.0,
+        profile_s: float = 0.0,
     ) -> None:
         if not LEAST_PERIOD_S <= period_s < np.inf:
             raise ConfigError(f"period_s is {period_s:g}; it must be at least {LEAST_PERIOD_S:g} s")

@@ -74,6 +74,12 @@ def test_narrow_jobs_ahead_do_not_block():
     assert ends(run) == pytest.approx([1e6, 30.0], rel=1e-5)
 
 
+def test_a_type_of_which_there_is_no_gpu_slows_nobody():
+    jobs = jobs_of([(0, 100, 2)], speed=np.array([[1.0, 0.5]] * 4))
+    run = promised(Case(jobs, cluster_of(2, 0)), FIFO.policy(("fast", "slow")))
+    assert ends(run) == pytest.approx([50.0], rel=1e-5)
+
+
 def test_stages_count_by_their_own_widths():
     """Half of 80 s on four GPUs, half on one."""
     jobs = jobs_of([(0, 80, 4)], stages={0: [(0.5, 4), (1.0, 1)]})
