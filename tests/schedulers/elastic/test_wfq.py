@@ -28,6 +28,7 @@ def test_caps_at_the_first_crossing_or_the_last():
     assert demand_cap(jobs, 0, 0.85, False) == 2.0
     assert demand_cap(jobs, 0, 0.85, True) == 4.0
     assert demand_cap(jobs, 0, 0.0, False) == 16.0
+    assert demand_cap(jobs, 0, 1.0, False) == 1.0  # one GPU is just as efficient as that
 
 
 def test_what_a_satisfied_queue_leaves_goes_to_the_others_by_weight():
@@ -85,6 +86,9 @@ def test_a_cap_holds_while_others_can_use_the_share_and_is_lowered_if_not():
     rows = [(0.0, 50.0, 4), (0.0, 50.0, 4)]
     assert held(Case(jobs_of(rows, tables=tables), cluster_of(4)), config.policy()) == [2.0, 2.0]
     assert held(Case(jobs_of(rows[:1], tables=tables), cluster_of(4)), config.policy()) == [4.0]
+    # Three on 10 GPUs at 0.79, first missed at 5 GPUs: 4 each as far as there are, though they could use 8.
+    wide = Case(jobs_of([(0.0, 50.0, 8)] * 3, tables=tables), cluster_of(10))
+    assert held(wide, WfqConfig(clip_demand_factor=0.85, delta=0.06).policy()) == [4.0, 4.0, 2.0]
 
 
 def test_types_have_weights_of_their_own():

@@ -80,6 +80,13 @@ def test_a_type_of_which_there_is_no_gpu_slows_nobody():
     assert ends(run) == pytest.approx([50.0], rel=1e-5)
 
 
+def test_a_job_that_gets_nowhere_on_one_gpu_is_promised_when_both_are_free():
+    """On two it does 2 s a second: 15 s for 30 s of work. By the work of what is ahead nothing can be said."""
+    steep = np.array([0.0, 0.0, *[2.0] * 15])
+    jobs = jobs_of([(0, 30, 2, 0, 0)], tables=np.stack([[steep, steep]]))
+    assert ends(promised(Case(jobs, cluster_of(2)), FIFO.policy())) == pytest.approx([15.0], rel=1e-5)
+
+
 def test_stages_count_by_their_own_widths():
     """Half of 80 s on four GPUs, half on one."""
     jobs = jobs_of([(0, 80, 4)], stages={0: [(0.5, 4), (1.0, 1)]})
