@@ -22,7 +22,7 @@ def champion(shell, name="new-load"):
 
 
 def test_training_tells_what_was_registered(shell, run, store, train):
-    set_up = ("--horizons", "5,60", "--coverage", 0.9)
+    set_up = ("--horizons", "5,60", "--coverage", 0.9, "--algorithm", "sliding-max")
     told = shell.json(*train, "--seed", 4, *set_up)
     assert set(told) == {
         "predictor", "version", "aliases", "run_id", "algorithm", "seed", "training", "validation", "inputs", "notes",
