@@ -253,6 +253,9 @@ def test_of_autumns_repeated_hour_the_time_elapsed_tells_which_it_was(written):
     assert "start_time, end_time: 3 of those read as the later instant, as submission, start and time elapsed tell" in (
         trace.notes
     )
+    endless = HEADER + rows[0].replace("7200", "9" * 400)
+    with pytest.raises(TraceError, match="row 2, column ElapsedRaw: must be a finite number"):
+        read_sources([written(endless)], format="sacct", timezone="Europe/Berlin")
     # times that are absolute have one reading, whatever was suspended
     epochs = HEADER + "9|gpu|COMPLETED|1729987800|1729989000|1729996200|3600|gres/gpu=1\n"
     told = read_sources([written(epochs)], format="sacct", timezone="Europe/Berlin").trace

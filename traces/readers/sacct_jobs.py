@@ -475,7 +475,8 @@ def _in_order_of_life(
     where just the later start makes both the same, it is that.
     """
     before, moved = instants["submit_time"], dict[str, int]()
-    ran = (elapsed_s * 1e6).cast(pl.Duration("us"))
+    # a time elapsed that is no time is refused with its row later on
+    ran = (elapsed_s * 1e6).cast(pl.Duration("us"), strict=False)
     for name in ("eligible_time", "start_time", "end_time"):
         if name not in instants:
             continue
