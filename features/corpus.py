@@ -66,6 +66,12 @@ class Corpus:
     def __len__(self) -> int:
         return int(self.tick_s.size)
 
+    @property
+    def step_s(self) -> float:
+        """The least time between two instants; `STEP_S` where there are not two."""
+        apart_s = np.diff(np.unique(self.tick_s))
+        return float(apart_s.min()) if apart_s.size else STEP_S
+
     def until(self, until_s: float) -> Mask:
         """Rows with t < until_s, shape (N,)."""
         return self.tick_s < until_s

@@ -97,9 +97,9 @@ def cuts(from_s: float, until_s: float) -> Floats:
 def training_rows(corpus: Corpus, horizon: int, until_s: float) -> Mask:
     """Rows (N,) to learn from: windows that end before an instant, thinned where neighbours tell the same events."""
     rows = corpus.purged(until_s, horizon)
-    per_window = MINUTE_S * corpus.horizons_min[horizon] / STEP_S / ROWS_PER_WINDOW
     # Longer windows overlap more, so fewer of them tell the same.
-    stride = max(LEAST_STRIDE, odd(per_window))
+    apart_s = max(LEAST_STRIDE * STEP_S, MINUTE_S * corpus.horizons_min[horizon] / ROWS_PER_WINDOW)
+    stride = odd(apart_s / corpus.step_s)
     # Little data are not thinned further than to LEAST_ROWS.
     stride = min(stride, odd(int(rows.sum()) / LEAST_ROWS))
     return thinned(corpus, rows, stride)
@@ -124,7 +124,7 @@ def thinned(corpus: Corpus, rows: Mask, stride: int, phase: int = 0) -> Mask:
 
 def folds_of(corpus: Corpus, horizon: int, from_s: float, until_s: float) -> Iterator[tuple[int, Mask, Mask]]:
     """Each fold that has rows on both sides: its number, rows to learn from and rows to forecast, shape (N,)."""
-    stride = SCORED_STRIDE if corpus.horizons_min[horizon] * MINUTE_S > STEP_S else 1
+    stride = odd(SCORED_STRIDE * STEP_S / corpus.step_s) if corpus.horizons_min[horizon] * MINUTE_S > STEP_S else 1
     instants = cuts(from_s, until_s)
     for number in range(FOLDS):
         known = training_rows(corpus, horizon, instants[number])

@@ -46,6 +46,18 @@ def test_long_windows_are_thinned_more_and_little_data_not_at_all(corpus):
     assert training_rows(few, 0, 3 * DAY_S).sum() == 3 * 288 - 1
 
 
+def test_a_coarser_grid_is_thinned_less(corpus):
+    """Every third instant is what windows of 5 and 60 minutes are learnt from at most, on either grid."""
+    coarse = corpus.of_rows(corpus.tick_s % 900.0 == 0.0)
+    assert (corpus.step_s, coarse.step_s, corpus.of_rows(corpus.tick_s == 0.0).step_s) == (300.0, 900.0, 300.0)
+    for horizon in (0, 1):
+        instants = [one.tick_s[training_rows(one, horizon, 20 * DAY_S)] for one in (corpus, coarse)]
+        assert np.array_equal(*instants)
+    # Scored are the instants between on the finer one, all on the coarser.
+    assert [len(next(folds_of(one, 1, 0.0, 20 * DAY_S))[2]) for one in (corpus, coarse)] == [5760, 1920]
+    assert sum(mask.sum() for _, _, mask in folds_of(coarse, 1, 0.0, 20 * DAY_S)) == 1140
+
+
 def test_phases_share_out_the_instants(corpus):
     every = np.ones(len(corpus), bool)
     parts = np.stack([thinned(corpus, every, 3, phase) for phase in range(3)])

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcast.features.arrivals import TABLE_9
-from jobcast.features.corpus import Corpus, build_corpus
+from jobcast.features.corpus import MINUTE_S, Corpus, active_grid, build_corpus
 from jobcast.models.algorithms import ALGORITHMS as MODELS
 from jobcast.models.algorithms import PAPER, Settings
-from jobcast.models.arrival_folds import FOLDS, cuts
+from jobcast.models.arrival_folds import FOLDS, cuts, odd
 from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -21,6 +21,8 @@ HOW: Mapping[str, Mapping[str, Any]] = {PAPER: {"columns": TABLE_9, "threshold":
 LEARNT_ALONE = len(MODELS) - 1
 """Algorithms that `auto` trains; the average comes of them."""
 SECOND = 1.0
+MOST_ROWS = 400_000
+"""Longer traces and more pools are read on a coarser grid."""
 
 
 def train_arrivals(
@@ -47,7 +49,7 @@ def train_arrivals(
         early = early if tuned is not None else selection.winner(plan.folds_before_validation)
     validation, curves = plan.validated(early, chosen)
     model = plan.fitted(winner, data.until_s, chosen, selection)
-    parameters = _parameters(model, settings, selection, tuned)
+    parameters = _parameters(model, plan.corpus.step_s, settings, selection, tuned)
     tables = kept(selection.table() if selection else (), tuned.trials if tuned else ())
     return Trained(model, winner, validation, parameters, curves, **tables)
 
@@ -114,13 +116,17 @@ def _corpus(data: TrainingData, settings: TrainSettings, progress: Step | None) 
         corpus = data.corpus
         return corpus.of_rows((corpus.tick_s >= data.from_s) & corpus.until(data.until_s))
     histories = histories_of(data.trace, data.pools)
-    return build_corpus(histories, data.from_s, data.until_s, settings.horizons_min, settings.step_s, progress)
+    longest_s = MINUTE_S * max(settings.horizons_min)
+    rows = len(histories) * active_grid(histories, data.from_s, data.until_s, settings.step_s, longest_s).size
+    # Thinned before the rows are built: they are what takes memory.
+    step_s = settings.step_s * odd(rows / MOST_ROWS)
+    return build_corpus(histories, data.from_s, data.until_s, settings.horizons_min, step_s, progress)
 
 
 def _parameters(
-    model: WillJobsArrive, settings: TrainSettings, selection: Selection | None, tuned: Tuned | None
+    model: WillJobsArrive, step_s: float, settings: TrainSettings, selection: Selection | None, tuned: Tuned | None
 ) -> dict[str, Any]:
-    result: dict[str, Any] = {"miss_share": settings.miss_share, "step_s": settings.step_s, "folds": FOLDS}
+    result: dict[str, Any] = {"miss_share": settings.miss_share, "step_s": step_s, "folds": FOLDS}
     if selection is not None:
         result["chosen_from"] = ",".join(selection.forecasts)
     if model.unfolded_:

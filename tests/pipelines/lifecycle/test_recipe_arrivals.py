@@ -54,6 +54,15 @@ def trained(data, algorithm=None, **changes) -> Trained:
     return recipe(data, name, settings, None)
 
 
+def test_more_rows_than_a_training_may_hold_are_read_on_a_coarser_grid(data, monkeypatch):
+    # 2 pools at 1,728 instants: odd(3,456 / 800) = 5 steps of five minutes.
+    monkeypatch.setattr(arrivals, "MOST_ROWS", 800)
+    coarse = trained(data, "logistic")
+    assert coarse.parameters["step_s"] == 1500.0
+    # Windows of two hours are learnt from every 20 minutes at most: each instant of the coarser grid.
+    assert coarse.predictor.rows_ == (690, 682)
+
+
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
 
