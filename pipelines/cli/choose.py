@@ -109,7 +109,7 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
     From what is too little to learn from nothing is learned: the policies that need no forecasts are compared then.
     """
     from jobcast.domain.errors import TrainingError
-    from jobcast.models.registry import open_registry
+    from jobcast.models.registry import CHAMPION, open_registry
     from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
@@ -117,7 +117,8 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
 
     first, last = float(trace.submit_s[0]), float(trace.submit_s[-1])
     begin = first + TRAIN_SHARE * (last - first) if from_s is None else from_s
-    there = {version.name for version in open_registry(home).list()}
+    registry = open_registry(home)
+    there = {version.name for version in registry.list()}
     for name in PREDICTORS:
         if name not in there:
             try:
@@ -127,6 +128,12 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
                 console.note(f"{name} is not trained: {error}")
                 continue
             console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
+            continue
+        model = registry.show(name)
+        for version in model.versions:
+            if version.version == model.aliases.get(CHAMPION):
+                until = f"{moment(version.train_until_s)} {shown_zone()}"
+                console.note(f"{name} is not trained anew: its champion learnt from {version.trace_name} until {until}")
     return begin
 
 

@@ -63,17 +63,28 @@ def bad_forecast_lines(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
+TOLD = 3
+"""Features far beyond training that a line names, those of most rows."""
+
+
 def beyond_lines(result: Mapping[str, Any]) -> list[str]:
-    """Which features of a run lay far outside of what predictors were trained on."""
-    return [
-        f"features far beyond training, {predictor}: "
-        + "; ".join(
+    """Which features of a run lay far outside of what predictors were trained on.
+
+    >>> far = {column: {"seen": 9.0, "trained": [0, 1], "rows": rows} for rows, column in enumerate("abcd")}
+    >>> beyond_lines({"features_beyond_training": {"new-load": far}})[0].split("; ")[2::2]
+    ['c 9 (trained on 0 to 1', 'b 9 (trained on 0 to 1', '1 more']
+    """
+    lines = []
+    for predictor, columns in (result.get("features_beyond_training") or {}).items():
+        most = sorted(columns.items(), key=lambda item: -item[1]["rows"])
+        told = [
             f"{column} {span['seen']:.4g} (trained on {span['trained'][0]:.4g} to {span['trained'][1]:.4g}; "
             f"{span['rows']:,} rows)"
-            for column, span in columns.items()
-        )
-        for predictor, columns in (result.get("features_beyond_training") or {}).items()
-    ]
+            for column, span in most[:TOLD]
+        ]
+        rest = [f"{len(most) - TOLD} more"] if len(most) > TOLD else []
+        lines.append(f"features far beyond training, {predictor}: {'; '.join(told + rest)}")
+    return lines
 
 
 def fidelity_line(figures: Mapping[str, Any]) -> str:

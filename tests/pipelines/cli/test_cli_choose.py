@@ -66,6 +66,12 @@ def test_what_is_too_short_to_learn_from_compares_those_that_need_no_forecasts(s
         assert untold not in where
 
 
+def test_who_is_there_already_is_named_and_not_trained_anew(shell, words, run):
+    told = shell.works(*words, "--policies", "mmfs", "--train").err
+    until = run.trained_until[:16].replace("T", " ")
+    assert f"new-load is not trained anew: its champion learnt from {run.trace.stem} until {until} UTC" in told
+
+
 def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "unknown policy siaa; did you mean sia" in shell.refuses(*words, "--policies", "siaa")
     assert "unknown policy nobody" in shell.refuses(*words, "--now", "nobody")
