@@ -501,7 +501,7 @@ class RunRandom(Random):
     def _sliding_max(self, pool: str, horizon_s: float) -> float:
         """Largest load of the last windows (now - (i+1) k, now - i k]. SIA, section 5.4.1."""
         past = self._history.pool(pool)
-        edges_s = self._now_s - horizon_s * np.arange(SLIDING_WINDOWS, -1, -1, dtype=np.float64)
+        edges_s = self._now_s - horizon_s * np.arange(SLIDING_WINDOWS + 1)[::-1]
         rows = np.searchsorted(past.arrival_s, edges_s, side="right")
         # Only what lies within the windows is added up.
         gpus_until = np.concatenate([[0.0], np.cumsum(past.arrival_gpus[rows[0] : rows[-1]])])

@@ -54,6 +54,7 @@ def test_pools_come_by_name_and_add_up():
     assert list(state.pools) == ["p", "q"]
     assert [pool.quota for pool in state.pools.values()] == [4, 1]
     assert state.total_gpus == 5
+    assert state.service(JOB)[:2] == (0.0, 0.0)  # without an engine nobody has run
 
 
 @pytest.mark.parametrize("name", ["now_s", "free_gpus", "total_gpus", "touched"])
