@@ -151,7 +151,7 @@ class Corpus:
         except TraceError as error:
             raise TrainingError(str(error)) from error
         labels = [name.removeprefix(LOAD + AT) for name in table.columns if name.startswith(LOAD + AT)]
-        if not {POOL, TICK} <= set(table.columns) or not labels:
+        if not labels or {POOL, TICK}.difference(table.columns):
             raise TrainingError(
                 f"{shown}: is not a corpus (no {POOL}, {TICK} or {LOAD}{AT}...); build the features again"
             )

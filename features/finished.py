@@ -145,7 +145,7 @@ class DurationTracker:
     def _make_room(self, columns: slice, last: int, number: int) -> None:
         """For a further job, and for all groups that have a number."""
         # Doubling keeps the cost of growing constant a job.
-        while number >= len(self._state[columns][0]):
+        while number >= len(self._state[columns.start]):
             self._state[columns] = [np.concatenate([part, np.zeros_like(part)]) for part in self._state[columns]]
         # Both tables number the same groups, so they grow together.
         while len(self._numbers) > len(self._state[last]):
