@@ -185,11 +185,16 @@ class Backfill:
     def _accounting(self, view: View) -> Accounting:
         # Views of tests and environments may know nothing.
         rules: SchedulingRules = view.facts(SchedulingRules) or NO_RULES
-        return Accounting(rules, self._priority == MULTIFACTOR or (self._priority == CLUSTER and rules.weights.any))
+        return Accounting(rules, is_ranked(self._priority, rules))
 
     def _row(self, job: Job, books: Accounting, view: View) -> Row:
         own = books.own_points(job, view.total_gpus) if books.ranked else 0.0
         return Row(job.gpus, job.submit_s, self.run_s(job), own, books.number(job))
+
+
+def is_ranked(priority: str, rules: SchedulingRules) -> bool:
+    """Whether queues go by multifactor priority, else by submission."""
+    return priority == MULTIFACTOR or (priority == CLUSTER and rules.weights.any)
 
 
 class Queue:

@@ -22,6 +22,7 @@ from jobcast.pipelines.experiments.rigid_jobs import RESUME_S
 from jobcast.pipelines.experiments.settings import loaded
 from jobcast.pipelines.report.files import read_json, sha256_of, to_json
 from jobcast.schedulers.accounting import Accounting
+from jobcast.schedulers.backfill import CLUSTER, is_ranked
 from jobcast.schedulers.pool_policies import BackfillSettings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
@@ -162,6 +163,7 @@ def pool_record_of(
         "resume_s": float(settings.get(RESUME_S, workload.resume_s)),
         "horizons_min": None if recording is None else list(recording.horizons_min),
         "switches": _switch_rows(switches) if isinstance(switches, Switches) else [],
+        "ranked": _keeps_limits(policy) and is_ranked(settings.get("priority", CLUSTER), workload.rules),
     }
 
 
@@ -171,7 +173,7 @@ def limit_table(policy: str, workload: Workload) -> pl.DataFrame | None:
     Infinite GPUs or jobs are not bounded.
     """
     books = Accounting(workload.rules, ranked=False)
-    if not (issubclass(find_policy(policy).settings, BackfillSettings) and books.limited):
+    if not (_keeps_limits(policy) and books.limited):
         return None
     rows = [
         (seq, *bound.of[:2], bound.of[2] if bound.of[2:] else None, bound.gpus, bound.jobs)
@@ -180,6 +182,11 @@ def limit_table(policy: str, workload: Workload) -> pl.DataFrame | None:
         if min(bound.gpus, bound.jobs) < inf
     ]
     return pl.DataFrame(rows, schema=LIMIT_COLUMNS, orient="row")
+
+
+def _keeps_limits(policy: str) -> bool:
+    """Whether it goes by what the cluster file says of accounts and QOS."""
+    return issubclass(find_policy(policy).settings, BackfillSettings)
 
 
 def write_run_record(

@@ -273,10 +273,16 @@ def sharing_of(past: ClusterPast, windows: bool) -> Sharing:
 
 
 def ahead_of(table: RunTable, job: int) -> Ints:
-    """Jobs that the policy would serve before a job, pending or not, in that order: by submission, or shorter ones."""
+    """Jobs that the policy would serve before a job, pending or not, in that order: by submission, or shorter ones.
+
+    Where priorities order queues, which the log does not tell: those that started before it.
+    """
     measure = SHORTEST.get(table.policy or "")
     alike = np.ones(len(table), dtype=np.bool_) if table.policy in WHOLE_CLUSTER else table.pool == table.pool[job]
     places = np.arange(len(table))
+    if table.ranked:
+        before = np.flatnonzero(alike & (table.start_s < table.start_s[job]))
+        return before[np.argsort(table.start_s[before], kind="stable")]
     if measure is None:
         return np.flatnonzero(alike & (places < job))
     # Service is GPU time, in which SSF ranks.

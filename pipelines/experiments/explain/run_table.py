@@ -85,6 +85,11 @@ class RunTable:
         return None if self.record is None else str(self.record.figures["policy"])
 
     @property
+    def ranked(self) -> bool:
+        """Whether priorities order queues, where the record tells it."""
+        return self.record is not None and bool(self.record.figures.get("ranked"))
+
+    @property
     def known_s(self) -> Floats:
         """(n_jobs,) from when on it is known what a job waits for: its submission, or the beginning amid things."""
         return np.asarray(np.maximum(self.submit_s, self.begin_s))

@@ -60,7 +60,7 @@ class Runs:
         path = self.folder / f"log.{ending}"
         write_table(job_table(log, listed(workload), bins=bin_names(recording, workload)), path)
         result = {"forecasts": "oracle", "seed": 0, "configuration": {"settings": {}}}
-        told = pool_record_of(log, workload, "fcfs", result, {}, recording) | {"policy": policy}
+        told = pool_record_of(log, workload, "fcfs" if rule else policy, result, {}, recording) | {"policy": policy}
         limits = None if rule else limit_table(policy, workload)
         write_run_record(path, told, log, recording, limits=limits)
         return path

@@ -1,7 +1,7 @@
-"""Jobs that a limit of their account, QOS or user held back: what is told of the limit, and of those behind."""
+"""Jobs that a limit of their account, QOS or user held back, or others of higher priority; what is told of those."""
 
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
-from jobcast.domain.scheduling_rules import Account, Limits, Qos, SchedulingRules
+from jobcast.domain.scheduling_rules import Account, Limits, PriorityWeights, Qos, SchedulingRules
 from jobcast.pipelines.experiments.explain.explanation import explain
 from jobcast.pipelines.experiments.explain.narration import tell
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
@@ -20,15 +20,15 @@ ROWS = [
 ]
 
 
-def told_of(runs, job_id):
+def told_of(runs, job_id, rows=ROWS, rules=RULES):
     workload = Workload(
         [
             Job(0, name, pool, at, gpus, user=user, requirements=Requirements(account=account, qos=qos))
-            for name, pool, at, _, gpus, account, qos, user in ROWS
+            for name, pool, at, _, gpus, account, qos, user in rows
         ],
-        [Outcome(duration) for _, _, _, duration, *_ in ROWS],
+        [Outcome(duration) for _, _, _, duration, *_ in rows],
         [Pool("p", 4), Pool("q", 4)],
-        rules=RULES,
+        rules=rules,
     )
     return explain(read_run_table(runs.log(workload, "easy")), job_id)
 
@@ -52,3 +52,14 @@ def test_a_limit_of_jobs_reaches_across_pools_and_whoever_it_holds_blocks_nobody
     assert "user u2 in account B may run 1 job at once and ran 1: job c (pool q, 1 GPU, since" in tell(told)
     behind = told["waits"][1]["details"]
     assert (behind["jobs_ahead"], behind["head"]["job_id"]) == (1, "d")
+
+
+def test_before_a_job_are_those_whose_priority_let_them_start_before_it(runs):
+    rows = [("a", "p", 0, 900, 4, "", "", ""), ("low", "p", 10, 600, 4, "", "", "")]
+    rows += [(name, "p", at, 600, 4, "", "high", "") for name, at in (("one", 20), ("two", 30))]
+    rules = SchedulingRules(weights=PriorityWeights(qos=1000.0), qos={"high": Qos(priority=1.0)})
+    first = {name: told_of(runs, name, rows, rules)["waits"][0]["details"] for name in ("low", "one", "two")}
+    assert {name: details["jobs_ahead"] for name, details in first.items()} == {"low": 2, "one": 0, "two": 1}
+    assert first["low"]["head"]["job_id"] == first["two"]["head"]["job_id"] == "one"
+    # Without weights they go by submission.
+    assert told_of(runs, "one", rows, SchedulingRules(qos=rules.qos))["waits"][0]["details"]["head"]["job_id"] == "low"
