@@ -97,6 +97,15 @@ def test_a_job_that_waits_tells_its_gpus_by_what_it_asks_for(written):
     assert trace.start_s.tolist() == [1704067201.0, float("inf")]  # an estimate of Slurm's is no start
 
 
+def test_shards_of_gpus_alone_are_none_and_told(written):
+    rows = [("gres/gpu=2", 2), ("gres/shard=2", 0), ("gres/gpu=1,gres/shard:a100=4", 1), ("cpu=4", 0)]
+    times = "2024-01-01T00:00:00|2024-01-01T00:00:00|2024-01-01T01:00:00|3600"
+    text = "".join(f"{job}|p|COMPLETED|{times}|{tres}\n" for job, (tres, _) in enumerate(rows, 1))
+    trace = read_sources([written(HEADER + text)], format="sacct").trace
+    assert trace.jobs["gpus"].to_list() == [gpus for _, gpus in rows]
+    assert "gpus: 1 of 4 jobs hold shards of GPUs (gres/shard) alone; read as none" in trace.notes
+
+
 def test_partitions_tell_quotas_and_what_they_share():
     reading = read("partitions")
     assert reading.pools.quotas == (Quota("gpu", 32), Quota("long", 24))

@@ -130,6 +130,7 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
         *_advice(result, clock),
         *typed.notes,
         *_listed(kept.frame),
+        *_shards(kept.frame),
         *runs,
     )
     notes = (*merged_notes(decided), *emptied)
@@ -168,6 +169,11 @@ def _joined(rows: int, of: int) -> tuple[str, ...]:
 def _listed(kept: pl.DataFrame) -> tuple[str, ...]:
     rows = int(kept["_listed"].sum())
     return (f"pool: the first of several partitions in {rows} of {len(kept)} jobs",) if rows else ()
+
+
+def _shards(kept: pl.DataFrame) -> tuple[str, ...]:
+    rows = int(kept["_shards"].sum())
+    return (f"gpus: {rows} of {len(kept)} jobs hold shards of GPUs (gres/shard) alone; read as none",) if rows else ()
 
 
 def _advice(notes: Sequence[str], clock: Clock) -> tuple[str, ...]:

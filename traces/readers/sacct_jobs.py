@@ -413,7 +413,7 @@ class Rows:
     ----------
     frame : canonical columns, times in UTC, those that a job has not come to empty; helpers begin with "_": _header
         (the header again), _ended (an end is known), _listed (names several partitions), _same (repeats a row above),
-        _untold (nothing says whether it asks for GPUs)
+        _shards (holds shards of GPUs alone), _untold (nothing says whether it asks for GPUs)
     place : names canonical columns as the files do
     notes : what was decided
     """
@@ -523,6 +523,7 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     # Start of a waiting job is Slurm's own forecast
     columns["start_time"] = columns["start_time"].set(waits, None)
     columns |= {"_header": header, "_ended": columns["end_time"].is_not_null(), "_untold": _untold(frame, waits)}
+    columns["_shards"] = _shards(frame) & (columns["gpus"].fill_null(0.0) == 0.0)
     # the whole row compares, so that two runs of a requeued job are not the same
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
@@ -598,6 +599,14 @@ def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str,
     rows["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
     columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in rows.items()}
     return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
+
+
+def _shards(frame: pl.DataFrame) -> pl.Series:
+    """Rows that name shards of GPUs; how many make a GPU is told by gres.conf alone."""
+    found = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+    for name in (name for name in RESOURCES if name in frame.columns):
+        found |= frame[name].str.contains(r"\bshard\b").fill_null(False)
+    return found
 
 
 def _untold(frame: pl.DataFrame, waits: pl.Series) -> pl.Series:
