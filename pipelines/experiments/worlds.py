@@ -24,6 +24,7 @@ from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario
 from jobcast.pipelines.experiments.tasks.jobs import task_jobs
 from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import counted
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.policies import CLUSTER, KINDS, POOL, POOLS, ROUNDS, PolicySpec, TaskMechanism
 from jobcast.schedulers.settings import Count, Delay, Settings, read_settings
@@ -235,15 +236,16 @@ def check_living(experiment: "Experiment", rule: PolicySpec) -> None:
         who = KINDS[rule.kind].title
         raise ConfigError(f"policy {rule.name}: law {law} has no place for policies {who}; leave it out, or --law")
     # These take jobs as they are.
-    if rule.kind in (POOLS, ROUNDS, kinds.TASKS):
+    if rule.kind in (POOLS, ROUNDS):
         return
     if rule.preempts and "preemptible" in experiment.trace.jobs.columns:
         stuck = experiment.scenario(rule.kind, CLUSTER).trace.jobs.filter(~pl.col("preemptible").fill_null(False))
         if len(stuck):
             raise ConfigError(
-                f"policy {rule.name}: stops jobs, and {len(stuck)} jobs may not be stopped, {stuck['job_id'][0]} first"
+                f"policy {rule.name}: stops jobs, and {counted(len(stuck), 'job')} may not be stopped, "
+                f"{stuck['job_id'][0]} first"
             )
-    if world is None:
+    if world is None or rule.kind == kinds.TASKS:
         return
     jobs = world.scenario(rule.kind, CLUSTER).workload.jobs
     rigid = [job.job_id for job in jobs if not job.min_gpus and job.gpus > 1]

@@ -45,7 +45,7 @@ def test_figures_by_hand(shell, two):
 def test_who_stops_jobs_is_refused_where_a_trace_forbids_it(shell, csv):
     trace = csv("1,vc,0,100,1,0,a,false", "2,vc,10,50,1,0,a,true", header=f"{HEADER},preemptible")
     words = ("simulate", "--trace", trace, "--gpus", "1", "--policy")
-    assert "policy srsf: stops jobs, and 1 jobs may not be stopped, 1 first" in shell.refuses(*words, "srsf")
+    assert "policy srsf: stops jobs, and 1 job may not be stopped, 1 first" in shell.refuses(*words, "srsf")
     assert shell.json(*words, "elastic_fifo")["preemptions"] == 0
 
 

@@ -3,6 +3,7 @@
 import csv as csv_files
 import math
 
+import polars as pl
 import pytest
 
 from jobcast.traces.generators import generate, generate_tasks
@@ -93,6 +94,15 @@ def test_quotas_are_put_together(shell, words, csv):
 )
 def test_mistakes_get_one_line(shell, words, more, told):
     assert told in shell.refuses(*words("mlf_h", *more))
+
+
+def test_who_stops_jobs_is_refused_where_a_trace_forbids_it(shell, words, folder, tmp_path):
+    jobs = pl.read_parquet(folder / "jobs.parquet").with_columns(preemptible=pl.int_range(pl.len()) != 7)
+    jobs.write_parquet(tmp_path / "some.parquet")
+    of = {name: [*words(name), "--trace", tmp_path / "some.parquet"] for name in ("mlf_h", "graphene")}
+    told = f"policy mlf_h: stops jobs, and 1 job may not be stopped, {jobs['job_id'][7]} first"
+    assert told in shell.refuses(*of["mlf_h"])
+    assert shell.json(*of["graphene"])["jobs"] == 30
 
 
 def test_a_source_that_tells_nothing_of_accuracies_is_refused_by_who_asks(shell, words):
