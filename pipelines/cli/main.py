@@ -55,11 +55,11 @@ COMMANDS: dict[str, str] = {
     "report": "Write the HTML report of a finished run or backtest.",
     "stage": "Run one stage of the pipeline (what dvc.yaml calls).",
 }
-"""Commands and their one-line help; each lives in pipelines/commands and is imported when it is asked for."""
+"""Commands and their one-line help; each lives in pipelines/cli and is imported when it is asked for."""
 
 
-AGAIN_S = 0.05
-"""Until a signal is raised again that came where nothing can be raised."""
+AGAIN_S = 0.5
+"""Until a signal is raised again that came to nothing."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -149,7 +149,9 @@ def main(arguments: list[str] | None = None) -> Any:
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
             code = cli.main(words, prog_name="jobcast", standalone_mode=False, obj={"words": words})
+            signal.setitimer(signal.ITIMER_REAL, 0.0)  # whoever has ended all the same is not interrupted any more
     except _caught() as error:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         if files := sys.modules.get("jobcast.traces.files"):
             files.heard()
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
@@ -195,25 +197,26 @@ def _listen() -> list[signal.Signals]:
         again = number == signal.SIGTERM and bool(heard)  # who sends it twice must not cut the clean-up short
         heard.append(signal.Signals(number))
         if not again:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S, AGAIN_S)
             raise Interrupted
 
-    def raised_in_vain(unraisable: "sys.UnraisableHookArgs") -> None:
-        # Raised in a callback of C or a finaliser, from which nothing comes out: once more, a moment later.
-        if isinstance(unraisable.exc_value, Interrupted):
-            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
-        else:
-            sys.__unraisablehook__(unraisable)
+    def unraisable(args: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(args.exc_value, Interrupted):
+            sys.__unraisablehook__(args)
 
     for number in ENDED:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, note)
-    sys.unraisablehook = raised_in_vain
-    signal.signal(signal.SIGALRM, _interrupt)
+    sys.unraisablehook = unraisable
+    signal.signal(signal.SIGALRM, _insist)
     return heard
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise Interrupted
+def _insist(number: int, frame: FrameType | None) -> None:
+    """Raise a signal again that came to nothing: in a callback of C, a finaliser, a library that catches everything."""
+    # While any exception is on its way, the clean-up that it brings about is not cut short.
+    if sys.exc_info()[1] is None:
+        raise Interrupted
 
 
 def _told(error: BaseException, words: list[str]) -> tuple[str, int]:

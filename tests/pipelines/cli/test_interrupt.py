@@ -206,6 +206,48 @@ def test_a_backtest_that_is_terminated_ends_its_workers_too(run, tmp_path):
     assert members(process.pid) == []
 
 
+SWALLOWED = """
+try:
+    ended(5)
+except BaseException:
+    pass
+time.sleep(60)
+"""
+FINALISED = """
+class Last:
+    def __del__(self):
+        ended(5)
+one = Last()
+del one
+time.sleep(60)
+"""
+CLEANED = """
+try:
+    ended(5)
+finally:
+    time.sleep(3 * main.AGAIN_S)
+    open("cleaned", "w").close()
+"""
+
+
+@pytest.mark.parametrize("command", [SWALLOWED, FINALISED, CLEANED])
+def test_a_signal_that_comes_to_nothing_is_raised_again_and_cuts_no_clean_up_short(tmp_path, command):
+    """Bare `except` of libraries, and finalisers, let go of what a signal raises."""
+    code = f"""
+import os, signal, sys, time
+from jobcast.pipelines.cli import main
+def ended(wait_s):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(wait_s)
+main.cli.main = lambda *_, **__: exec({command!r}, globals())
+sys.argv = ["jobcast"]
+main.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=50)
+    assert (done.returncode, done.stderr, done.stdout) == (143, TERMINATED, "")
+    assert (tmp_path / "cleaned").exists() == (command == CLEANED)
+
+
 def members(group: int) -> list[int]:
     """Living processes of a process group."""
     if not Path("/proc/self/stat").exists():
