@@ -196,21 +196,22 @@ def _nodes(piece: Piece, left: Floats, z: Floats) -> Floats:
     return lasts
 
 
-def shortest(values: Floats, weights: Floats, level: float) -> tuple[float, float]:
-    """The shortest interval that holds a share of the weight.
+def shortest(values: Floats, weights: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    """Ends of the shortest intervals that hold shares of the weight, (n_levels,) each.
 
-    >>> shortest(np.array([1.0, 2.0, 3.0, 9.0]), np.array([0.1, 0.4, 0.4, 0.1]), 0.8)
-    (2.0, 3.0)
+    >>> low, high = shortest(np.array([1.0, 2.0, 3.0, 9.0]), np.array([0.1, 0.4, 0.4, 0.1]), np.array([0.8, 0.9]))
+    >>> low.tolist(), high.tolist()
+    ([2.0, 1.0], [3.0, 3.0])
     """
     rank = np.argsort(values, kind="stable")
     x, total = values[rank], np.cumsum(weights[rank])
     # Weight before each value: an interval may begin with it.
     before = np.concatenate([[0.0], total[:-1]])
-    ends = np.searchsorted(total, before + level - 1e-9)
-    ends = ends[ends < len(x)]
-    widths = x[ends] - x[: len(ends)]
-    best = int(np.argmin(widths))
-    return float(x[best]), float(x[ends[best]])
+    ends = np.searchsorted(total, before + levels[:, None] - 1e-9)
+    # Behind the last value lies what none of them reaches.
+    widths = np.append(x, np.inf)[ends] - x
+    best = widths.argmin(axis=1)
+    return x[best], x[np.take_along_axis(ends, best[:, None], axis=1)[:, 0]]
 
 
 def quantile(values: Floats, weights: Floats, level: float) -> float:
@@ -282,13 +283,13 @@ def _of_job(rule: Spread, training: Training, regimes: tuple[Regime, ...], over:
 
 def _held(values: Floats, weights: Floats, truth_s: float, tiny_s: float) -> Floats:
     """Whether the interval of each level held the truth, (n_tried,)."""
-    ends = [shortest(values, weights, float(level)) for level in TRIED]
-    return np.array([low - tiny_s <= truth_s <= high + tiny_s for low, high in ends], np.float64)
+    low_s, high_s = shortest(values, weights, TRIED)
+    return ((low_s - tiny_s <= truth_s) & (truth_s <= high_s + tiny_s)).astype(np.float64)
 
 
 def _is_point(values: Floats, weights: Floats, tiny_s: float) -> bool:
-    low, high = shortest(values, weights, WANTED[-1])
-    return high - low <= tiny_s
+    low_s, high_s = shortest(values, weights, np.array(WANTED[-1:]))
+    return bool(high_s[0] - low_s[0] <= tiny_s)
 
 
 def stated(level: float, levels: Mapping[float, float]) -> float:

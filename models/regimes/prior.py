@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
@@ -135,7 +137,7 @@ class RegimePrior(JsonModel):
         training = training_of(job)
         prior, ahead = self._prior(training), self._ahead(training, progress)
         mean = training.run_time_s(mean_regimes(training, progress, prior, ahead))
-        low, high = shortest(*time_nodes(training, progress, prior, ahead), stated(level, self.levels_))
+        low, high = self._interval(*time_nodes(training, progress, prior, ahead), level)
         # The shortest interval may leave a skewed mean outside.
         return RunTime(mean, min(low, mean), max(high, mean))
 
@@ -152,9 +154,13 @@ class RegimePrior(JsonModel):
         epochs, weights = epoch_nodes(training, progress, prior, ahead)
         rows = []
         for mean, nodes in zip(means, epochs, strict=False):
-            low, high = shortest(nodes, weights, stated(level, self.levels_))
+            low, high = self._interval(nodes, weights, level)
             rows.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
         return tuple(rows)
+
+    def _interval(self, nodes: Floats, weights: Floats, level: float) -> tuple[float, float]:
+        low, high = shortest(nodes, weights, np.array([stated(level, self.levels_)]))
+        return float(low[0]), float(high[0])
 
     def left_quantile_s(self, job: Job, progress: Progress, level: float) -> float:
         """Seconds that the rest of a training job takes at most, with probability `level`."""

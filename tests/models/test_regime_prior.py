@@ -176,7 +176,7 @@ def test_epochs_and_shares_as_beta():
 
 
 def test_shortest_interval_is_the_atom_where_it_holds_enough():
-    assert shortest(np.array([1.0, 5.0, 9.0]), np.array([0.04, 0.92, 0.04]), 0.9) == (5.0, 5.0)
+    assert shortest(np.array([1.0, 5.0, 9.0]), np.array([0.04, 0.92, 0.04]), np.array([0.9])) == (5.0, 5.0)
 
 
 def test_nothing_known_is_even():
