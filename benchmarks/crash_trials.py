@@ -51,6 +51,17 @@ backtest:
   cells: [{policy: fcfs}, {policy: sia, forecasts: [oracle, registry]}]
   seeds: 1
   draws: 100
+learn:
+  regime: {algorithms: []}
+  accuracy_curve: {algorithms: []}
+  epoch_time: {algorithms: []}
+  completion_time: {algorithms: []}
+  job_size: {algorithms: []}
+  goodput: {algorithms: []}
+  queue_wait: {algorithms: []}
+schedule:
+  mlf_policy: {algorithms: []}
+  device_rl: {algorithms: []}
 """
 TRAIN = ("new-load", "--algorithm", "sliding-max", "--trace", "{work}/week.parquet", "--min-jobs", "50")
 TRAIN = ("train", *TRAIN, "--horizons", "5,60", "--json", "{out}/figures.json")
