@@ -133,7 +133,7 @@ def staged_beside_a_run(shell, run, tmp_path):
 def test_waits_of_a_replay_are_learnt_and_judged(shell, staged):
     works, out = staged
     pools = pl.read_csv(out / "raw/pools.csv")
-    pools.with_columns(gpus=pl.col("gpus") * 0 + 4).write_csv(out / "raw/pools.csv")
+    pools.with_columns(gpus=pl.col("gpus") * 0 + 16).write_csv(out / "raw/pools.csv")
     assert " of which waited" in works("queue")
     told = pl.read_parquet(out / "interim/queue.parquet")
     assert (told["start_time"] > told["submit_time"]).any()
