@@ -129,11 +129,10 @@ def _trained(trace: "Trace", from_s: float | None, home: Path, console: "Console
                 continue
             console.note(f"trained {name} on the time before {moment(begin)} {shown_zone()}: champion, not gated")
             continue
-        model = registry.show(name)
-        for version in model.versions:
-            if version.version == model.aliases.get(CHAMPION):
-                until = f"{moment(version.train_until_s)} {shown_zone()}"
-                console.note(f"{name} is not trained anew: its champion learnt from {version.trace_name} until {until}")
+        if CHAMPION in registry.show(name).aliases:
+            version = registry.resolve(name)
+            until = f"{moment(version.train_until_s)} {shown_zone()}"
+            console.note(f"{name} is not trained anew: its champion learnt from {version.trace_name} until {until}")
     return begin
 
 

@@ -149,9 +149,12 @@ def main(arguments: list[str] | None = None) -> Any:
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
             code = cli.main(words, prog_name="jobcast", standalone_mode=False, obj={"words": words})
-            signal.setitimer(signal.ITIMER_REAL, 0.0)  # whoever has ended all the same is not interrupted any more
+            # Only what was armed here is stopped: a program that calls this may have a timer of its own.
+            if heard:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)  # whoever has ended all the same is not interrupted any more
     except _caught() as error:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if heard:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         if files := sys.modules.get("jobcast.traces.files"):
             files.heard()
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):

@@ -53,9 +53,12 @@ def test_a_coarser_grid_is_thinned_less(corpus):
     for horizon in (0, 1):
         instants = [one.tick_s[training_rows(one, horizon, 20 * DAY_S)] for one in (corpus, coarse)]
         assert np.array_equal(*instants)
-    # Scored are the instants between on the finer one, all on the coarser.
-    assert [len(next(folds_of(one, 1, 0.0, 20 * DAY_S))[2]) for one in (corpus, coarse)] == [5760, 1920]
-    assert sum(mask.sum() for _, _, mask in folds_of(coarse, 1, 0.0, 20 * DAY_S)) == 1140
+    # Scored is one instant in three of the finer one, between those that train, and all of the coarser: a fold is
+    # four days of them, less the hour whose windows reach its end.
+    for one, after_s in ((corpus, 300.0), (coarse, 0.0)):
+        scored = [one.tick_s[later] for _, _, later in folds_of(one, 1, 0.0, 20 * DAY_S)]
+        assert [len(instants) for instants in scored] == [4 * 96 - 4] * 3
+        assert all((instants % 900.0 == after_s).all() for instants in scored)
 
 
 def test_phases_share_out_the_instants(corpus):
