@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # what is trained here is small: threads would wait for one another
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # tests run in parallel themselves: who wants processes says how many
 
 from hypothesis import Phase, settings

@@ -121,22 +121,26 @@ def _names(tree: ast.AST, module: str, texts: bool) -> Iterator[str]:
 
 def _executed(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes but for those that only a type checker reads."""
-    for node in ast.iter_child_nodes(tree):
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
         # Types are erased: they change no result.
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
         yield node
-        yield from _executed(node)
+        ahead += ast.iter_child_nodes(node)
 
 
-def _modules(name: str) -> Iterator[str]:
+@cache
+def _modules(name: str) -> tuple[str, ...]:
     """The module of a name of this package, if there is one, and the packages above it."""
     parts = name.split(".")
     # Most names are functions and classes, which have no file.
-    if parts[0] == PACKAGE and _file_of(name).is_file():
-        yield from (".".join(parts[: number + 1]) for number in range(len(parts)))
+    is_module = parts[0] == PACKAGE and _file_of(name).is_file()
+    return tuple(".".join(parts[: number + 1]) for number in range(len(parts))) if is_module else ()
 
 
+@cache
 def _file_of(module: str) -> Path:
     place = HOUSE.joinpath(*module.split(".")[1:])
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")

@@ -23,7 +23,7 @@ from tests.models.registry_servers import free_port, mlflow_server, one_alias_on
 NAME = "new-load"
 
 
-@pytest.fixture(scope="module", params=["http", "postgres"])
+@pytest.fixture(scope="module", params=["http", pytest.param("postgres", marks=pytest.mark.slow)])
 def shared(request, tmp_path_factory):
     """A server that all clients of this module share."""
     made = mlflow_server(tmp_path_factory.mktemp("server")) if request.param == "http" else postgres()

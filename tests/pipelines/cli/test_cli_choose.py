@@ -105,6 +105,7 @@ def test_where_exact_forecasts_gain_nothing_none_is_named_to_improve(shell, run)
     assert "first" not in told
 
 
+@pytest.mark.slow
 def test_worth_goes_by_settings_that_are_given(shell, trial):
     """A slack of 1 keeps all back: nothing that is forecast brings anything, which without the setting it does."""
     words = ("worth", *trial, "--seeds", 1, "--policies", "sia")

@@ -17,7 +17,7 @@ def stream(csv, store):
 
 def test_a_new_job_at_several_widths(shell, stream, tmp_path):
     words = ("predict", "jct", *stream, "--at", "10050", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400")
-    told = shell.json(*words, "--futures", "40", "--plot", "when.svg", "--by", "10950")
+    told = shell.json(*words, "--futures", "10", "--plot", "when.svg", "--by", "10950")
     one, two = told["answers"]
     assert (told["job_id"], told["policy"], told["sizes"]) == ("new", "srsf", "forecast")
     assert (one["gpus"], two["gpus"]) == (1, 2)

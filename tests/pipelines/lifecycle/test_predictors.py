@@ -15,10 +15,10 @@ from jobcast.testing import check_predictor
 
 FAST = {
     "will-jobs-arrive": "logistic",
-    "completion-time": "futures",
     "job-size": "pooled",
 }
 SLOW = {
+    "completion-time": "futures",
     "new-load": "quantile",
     "job-duration": "blended",
     "regime": "hierarchical",

@@ -82,6 +82,7 @@ def test_auto_is_the_default_and_takes_the_least_loss_out_of_fold(chosen):
     assert chosen.parameters["bot_pools"] == "bot"
 
 
+@pytest.mark.slow
 def test_auto_saves_what_training_the_winner_saves(chosen, data, tmp_path):
     chosen.predictor.save(tmp_path / "auto")
     trained(data, chosen.algorithm).predictor.save(tmp_path / "named")

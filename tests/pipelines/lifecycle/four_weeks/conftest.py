@@ -16,7 +16,7 @@ from jobcast.traces.table_files import write_trace
 
 UNTIL = "2024-01-15T00:00:00Z"
 SETTINGS = TrainSettings(horizons_min=(5, 60), min_train_jobs=50)
-ALGORITHMS = {"will-jobs-arrive": "lightgbm", "new-load": "sliding-max", "job-duration": "tag-pool-width"}
+ALGORITHMS = {"will-jobs-arrive": "logistic", "new-load": "sliding-max", "job-duration": "tag-pool-width"}
 
 
 @pytest.fixture(scope="session")
