@@ -12,7 +12,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 BENCH = DOCS.parent / "benchmarks" / "bench_own_cluster.py"
-PICTURE, WIDTH, HEIGHT = DOCS / "report.png", 1300, 1110
+PICTURE, WIDTH, HEIGHT = DOCS / "report.png", 1300, 1340
 """In pixels."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DRAWING_MS = 20_000
