@@ -33,6 +33,8 @@ REMEDY = (
 )
 COPIES = 12
 """Corpora that a training holds at its peak, measured: features in float64, each model's own form of its rows."""
+SCORED = 4
+"""Corpora that a scoring holds at its peak, measured (3.5): the rows of its window, the paper's recipe learning."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -208,6 +210,7 @@ def build_corpus(
     horizons_min: Sequence[float],
     step_s: float = STEP_S,
     progress: Progress | None = None,
+    copies: int = COPIES,
 ) -> Corpus:
     """Corpus of all pools on the multiples of step_s in [from_s, until_s), without long silences: `active_grid`.
 
@@ -217,11 +220,12 @@ def build_corpus(
     from_s, until_s : seconds from the epoch, UTC
     horizons_min : (H,) horizons in minutes
     progress : called with (pools done, pools in all)
+    copies : corpora that what it is built for holds at its peak, itself among them
 
     Raises
     ------
     MemoryLimitError
-        It would need more memory than it may take.
+        That would need more memory than it may take.
     """
     pools = tuple(sorted(histories))
     horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
@@ -230,7 +234,7 @@ def build_corpus(
     # Four bytes a feature and for the load, one for the truth.
     row_bytes = horizons_s.size * (4 * len(feature_names()) + 5)
     what = f"features of {len(pools):,} pools at {ticks.size:,} instants"
-    need_memory(COPIES * len(pools) * ticks.size * row_bytes, what, REMEDY)
+    need_memory(copies * len(pools) * ticks.size * row_bytes, what, REMEDY)
     # Filled pool by pool, so that float64 rows of one pool are all that is held besides.
     X = np.empty((*shape, len(feature_names())), np.float32)
     arrives = np.empty(shape, np.bool_)

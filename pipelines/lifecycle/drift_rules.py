@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain import switches
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch
-from jobcast.features.corpus import active_grid, build_corpus
+from jobcast.features.corpus import SCORED, active_grid, build_corpus
 from jobcast.features.targets import load_within
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
@@ -85,7 +85,7 @@ def shifts(reference: Columns, current: Columns) -> dict[str, float]:
 
 def arrival_inputs(model: WillJobsArrive, sample: Sample) -> Columns:
     """Features, by horizon."""
-    corpus = build_corpus(sample.histories, sample.from_s, sample.until_s, model.horizons_min_, STEP_S)
+    corpus = build_corpus(sample.histories, sample.from_s, sample.until_s, model.horizons_min_, STEP_S, copies=SCORED)
     return {
         (name, horizon_label(k)): corpus.X[:, h, column]
         for h, k in enumerate(model.horizons_min_)

@@ -160,17 +160,24 @@ def _tags(figures: Mapping[str, Block]) -> list[str]:
 def _table(corner: str, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """Names left, figures right; a row without figures is a sentence."""
     room = max(LEAST_NAME, len(corner), *(len(name) for name, block in rows if block is not None))
-    widths = {column: max(len(column), LEAST_COLUMNS) + BETWEEN for column in columns}
-    lines = [f"{corner:<{room}}" + "".join(f"{column:>{widths[column]}}" for column in columns)]
-    for name, block in rows:
-        if block is None:
-            lines.append(name)
-            continue
-        # In the line of the horizon itself, where it is compared.
-        figures = {**block, "idle_f1": block["idle"]["f1"]} if "idle" in block else block
-        shown = "".join(f"{_shown(figures.get(column)):>{widths[column]}}" for column in columns)
-        lines.append(f"{name:<{room}}{shown}".rstrip())
+    cells = [None if block is None else _cells(block, columns) for _, block in rows]
+    # Millions of rows are wider than any heading.
+    longest = (max(map(len, column)) for column in zip(columns, *filter(None, cells), strict=True))
+    widths = [max(width, LEAST_COLUMNS) + BETWEEN for width in longest]
+    lines = [_line(f"{corner:<{room}}", columns, widths)]
+    for (name, _), shown in zip(rows, cells, strict=True):
+        lines.append(name if shown is None else _line(f"{name:<{room}}", shown, widths).rstrip())
     return lines
+
+
+def _line(name: str, cells: Sequence[str], widths: Sequence[int]) -> str:
+    return name + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def _cells(block: Block, columns: Sequence[str]) -> list[str]:
+    # In the line of the horizon itself, where it is compared.
+    figures = {**block, "idle_f1": block["idle"]["f1"]} if "idle" in block else block
+    return [_shown(figures.get(column)) for column in columns]
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
-from jobcast.features.corpus import STEP_S, active_grid, build_corpus
+from jobcast.features.corpus import SCORED, STEP_S, active_grid, build_corpus
 from jobcast.features.durations import edges_s
 from jobcast.features.targets import load_within
 from jobcast.models import scores
@@ -328,7 +328,7 @@ class Sample:
 def arrival_rows(model: WillJobsArrive, sample: Sample) -> Blocks:
     """Windows of each horizon. Raises RegistryError where the model reads other features than this code builds."""
     histories = sample.histories
-    corpus = build_corpus(histories, sample.from_s, sample.until_s, model.horizons_min_)
+    corpus = build_corpus(histories, sample.from_s, sample.until_s, model.horizons_min_, copies=SCORED)
     # A model of other features would take these for its own, without any error.
     model.check_features(corpus.feature_names)
     # Models refuse empty input; weeks without jobs are usual.

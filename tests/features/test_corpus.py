@@ -11,7 +11,7 @@ import pytest
 from jobcast.domain.errors import MemoryLimitError, TrainingError
 from jobcast.domain.memory import memory_limit
 from jobcast.features.arrivals import arrival_features, feature_names
-from jobcast.features.corpus import Corpus, active_grid, build_corpus, grid
+from jobcast.features.corpus import SCORED, Corpus, active_grid, build_corpus, grid
 from jobcast.features.targets import arrivals_within, load_within
 from tests.features.pools import arrived, random_pool
 
@@ -185,14 +185,15 @@ def test_a_corpus_beyond_the_limit_is_refused_before_it_is_built():
         build_corpus({"a": arrived([])}, -2e12, 2e12, (5,))
 
 
-def test_a_training_holds_twelve_corpora():
+@pytest.mark.parametrize(("holds", "corpora"), [({}, 12), ({"copies": SCORED}, 4)])
+def test_a_training_holds_twelve_corpora_and_a_scoring_four(holds, corpora):
     pools = {"a": arrived([0.0]), "b": arrived([3600.0])}
     made = build_corpus(pools, 0.0, 3600.0, (5, 60))
-    size = 12 * (made.X.nbytes + made.arrives.nbytes + made.load.nbytes)
+    size = corpora * (made.X.nbytes + made.arrives.nbytes + made.load.nbytes)
     with memory_limit(size):
-        build_corpus(pools, 0.0, 3600.0, (5, 60))
+        build_corpus(pools, 0.0, 3600.0, (5, 60), **holds)
     with memory_limit(size - 1), pytest.raises(MemoryLimitError):
-        build_corpus(pools, 0.0, 3600.0, (5, 60))
+        build_corpus(pools, 0.0, 3600.0, (5, 60), **holds)
     with memory_limit(96):
         assert len(active_grid({"a": arrived([])}, 0.0, 3600.0)) == 12
     with memory_limit(95), pytest.raises(MemoryLimitError):

@@ -10,7 +10,7 @@ from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.domain.questions import Question
 from jobcast.features.arrivals import arrival_features
-from jobcast.features.corpus import STEP_S, build_corpus
+from jobcast.features.corpus import COPIES, SCORED, STEP_S, build_corpus
 from jobcast.models.baselines import EWMA, MINUTE_S, ewma_arrivals, of_rows
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
@@ -66,7 +66,8 @@ class Arrivals(PoolLife[WillJobsArrive]):
 
     def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
         """See `TraceLife`."""
-        corpus = build_corpus(histories_of(trace, pools), from_s, until_s, self.model_.horizons_min_)
+        histories = histories_of(trace, pools)
+        corpus = build_corpus(histories, from_s, until_s, self.model_.horizons_min_, copies=SCORED)
         return evaluate_arrivals(self.model_, corpus, from_s, until_s, draws=0)
 
     def figures(self, data: Scoring) -> tuple[Told, CurvePoints]:
@@ -78,7 +79,8 @@ class Arrivals(PoolLife[WillJobsArrive]):
         # Twins need rows of the training time; without any, a year of features is not built for nothing.
         begin_s = version.train_from_s if recipe or wishes.ablation else data.from_s
         histories = histories_of(data.trace, data.pools)
-        whole = build_corpus(histories, begin_s, data.until_s, model.horizons_min_, STEP_S, data.progress)
+        copies = COPIES if wishes.ablation else SCORED
+        whole = build_corpus(histories, begin_s, data.until_s, model.horizons_min_, STEP_S, data.progress, copies)
         corpus = whole.of_rows(whole.tick_s >= data.from_s)
         # Groups of pools are by what was known in training, where the trace still tells it.
         mean_min = mean_durations_min(data.training if known else data.trace)

@@ -1,11 +1,14 @@
 """`jobcast evaluate`: the contract's figures, and that they are those of the trace."""
 
 import json
+from copy import deepcopy
 
 import numpy as np
 import pytest
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, MemoryLimitError
+from jobcast.domain.memory import memory_limit
+from jobcast.features.arrivals import feature_names
 from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.lifecycle.evaluation import evaluate_known
@@ -243,6 +246,32 @@ def test_an_ablation_stands_in_json_table_files_and_mlflow(shell, store, run, tm
     assert logged.data.metrics["horizons/60min/f1"] == told["horizons"]["60min"]["f1"]
     assert (logged.data.tags["model_version"], logged.data.tags["jobcast.kind"]) == ("1", "evaluation")
     assert logged.data.tags["mlflow.parentRunId"] == store.resolve("will-jobs-arrive").run_id
+
+
+def test_a_scoring_takes_the_memory_of_a_scoring(run, trace, told):
+    block = told["will-jobs-arrive"]["horizons"]
+    instants = 1 + (block["5min"]["n"] // len(told["will-jobs-arrive"]["pools"]))
+    # Of one corpus: float32 features and loads and a truth, at each horizon.
+    corpus = instants * len(told["will-jobs-arrive"]["pools"]) * len(block) * (4 * len(feature_names()) + 5)
+    how = {"home": run.home, "wishes": Wishes(paper_recipe=False, draws=0)}
+    with memory_limit(6 * corpus):
+        assert figures_of(("will-jobs-arrive", None), trace, None, None, **how)["horizons"].keys() == block.keys()
+        twins = how | {"wishes": Wishes(paper_recipe=False, draws=0, ablation=True)}
+        with pytest.raises(MemoryLimitError, match="features of"):
+            figures_of(("will-jobs-arrive", None), trace, None, None, **twins)
+
+
+def test_columns_of_many_rows_stay_apart(told):
+    figures = deepcopy(told["will-jobs-arrive"])
+    groups = figures["horizons"]["5min"]["by_duration_group"]
+    for group in groups.values():
+        group["n"] = 1_854_680
+    lines = evaluation_table(figures).splitlines()
+    cells = [line.split() for line in lines if line.startswith("5min ") and "1,854,680" in line]
+    assert [[int(line[2]), line[3]] for line in cells] == [[len(one["pools"]), "1,854,680"] for one in groups.values()]
+    # Figures stand below the ends of their headings.
+    head = next(line for line in lines if line.startswith("by pools' mean duration"))
+    assert all(line[: head.index(" n ") + 2].endswith("1,854,680") for line in lines if "1,854,680" in line)
 
 
 def test_the_idle_class_is_shown_and_explained(told):
