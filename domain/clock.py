@@ -27,14 +27,22 @@ class Clock:
         >>> from datetime import UTC
         >>> [Clock(50_700.0, UTC).said(one) for one in (56_400.0, 94_200.0, 1e6)]
         ['15:40', '02:10 (tomorrow)', '1970-01-12 13:46']
+
+        An hour that a day has twice is told apart:
+
+        >>> from zoneinfo import ZoneInfo
+        >>> autumn = Clock(1_729_980_000.0, ZoneInfo("Europe/Berlin"))
+        >>> [autumn.said(1_729_980_000.0 + 3600.0 * hours) for hours in (1, 2, 3, 4)]
+        ['01:00', '02:00 CEST', '02:00 CET', '03:00']
         """
         then, days = self._local(seconds), (self._local(seconds).date() - self._local(self.at_s).date()).days
         day = {0: "", 1: " (tomorrow)", -1: " (yesterday)"}.get(days)
-        return self.dated(seconds) if day is None else f"{then:%H:%M}{day}"
+        return self.dated(seconds) if day is None else f"{_time(then)}{day}"
 
     def dated(self, seconds: float) -> str:
         """With its day in any case."""
-        return f"{self._local(seconds):%Y-%m-%d %H:%M}"
+        then = self._local(seconds)
+        return f"{then:%Y-%m-%d} {_time(then)}"
 
     def between(self, low_s: float, high_s: float) -> str:
         """An interval in whole minutes that holds the one that is given.
@@ -55,3 +63,8 @@ class Clock:
     def _local(self, seconds: float) -> datetime:
         # A day is left for zones east and west of Greenwich.
         return datetime.fromtimestamp(min(seconds, LAST_S - DAY_S), self.zone)
+
+
+def _time(then: datetime) -> str:
+    offsets = {then.replace(fold=fold).utcoffset() for fold in (0, 1)}
+    return f"{then:%H:%M}" if len(offsets) == 1 else f"{then:%H:%M %Z}"
