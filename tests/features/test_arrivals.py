@@ -165,6 +165,15 @@ def test_rows_that_are_kept_up_are_training_rows(pool, step_s):
         assert np.array_equal(rows[1], batch[other])
 
 
+def test_a_start_counts_the_ends_of_its_instant_that_are_told_later():
+    second = (T, T, T + DAY, 1)
+    kept, later = InstantFeatures([MINUTES_5]), pool_of([(T - 100, T - 100, T, 1), second])
+    kept.rows(["pool"], [pool_of([(T - 100, T - 100, T + DAY, 1), second])], [T])
+    rows = kept.rows(["pool"], [later], [T + 1])
+    assert rows[0, 0, feature_names().index("expected_completions_within_k")] == 1
+    assert np.array_equal(rows, load_features(later, [T + 1], [MINUTES_5]))
+
+
 def test_read_only_columns_give_the_same_rows():
     history = random_pool(1, 100, "seconds")
     ticks = np.arange(0.0, DAY, 300.0)
