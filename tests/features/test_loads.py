@@ -72,6 +72,8 @@ def test_a_window_longer_than_a_day_is_clipped_at_t():
 
 def test_columns_of_arrivals_come_first():
     assert load_feature_names()[: len(feature_names())] == feature_names()
+    counts = [name.removesuffix("k").split("_of_")[1] for name in load_feature_names() if "_load_of_" in name]
+    assert counts == ["2", "4", "8", "12", "24", "4", "12", "24"]
 
 
 @pytest.mark.parametrize("seed", range(5))
