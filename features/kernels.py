@@ -144,10 +144,7 @@ def _recent_gpus(rows: Floats, arrival_s: Floats, arrival_gpus: Floats, ticks_s:
 
 @njit
 def _geometric_mean(durations_s: Floats, end: int) -> float:
-    """Geometric mean of the last LIKE_JOBS of the first `end` durations."""
-    # Nobody has finished in this pool yet.
-    if end == 0:
-        return FALLBACK_DURATION_S
+    """Geometric mean of the last LIKE_JOBS of the first `end` durations, end > 0."""
     first = max(0, end - LIKE_JOBS)
     logs = 0.0
     for j in range(first, end):
@@ -281,8 +278,10 @@ def _renewal(rows: Floats, arrival_s: Floats, ticks_s: Floats, horizons_s: Float
     for i in range(ticks_s.size):
         n = _until(arrival_s, n, ticks_s[i])
         count = max(0, min(n - 1, RENEWAL_GAPS))
-        waited_s = ticks_s[i] - arrival_s[n - 1] if n > 0 else LONGEST_QUIET_S
-        mean_s = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count if count > 0 else LONGEST_QUIET_S
+        waited_s = mean_s = LONGEST_QUIET_S
+        if count > 0:
+            waited_s = ticks_s[i] - arrival_s[n - 1]
+            mean_s = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count
         beyond = 0
         for j in range(n - count, n):
             # Gaps that were longer than the time waited so far.

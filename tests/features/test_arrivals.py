@@ -67,6 +67,21 @@ def test_gaps_between_jobs_by_hand():
     assert [at_once[name] for name in ("log_mean_gap_s", "log_median_gap_s", "log_last_gap_s", "cv_gap")] == [0.0] * 4
     close = at(arrivals(T - 20, T - 19.9, T - 19.5))
     assert close["cv_gap"] == pytest.approx(0.15 / 0.25)
+    single = at(arrivals(T - 20, T - 17))
+    assert [single["log_mean_gap_s"], single["log_last_gap_s"]] == [pytest.approx(math.log1p(3))] * 2
+
+
+@pytest.mark.parametrize(
+    ("times", "k", "expected"),
+    [
+        ((T - 20, T - 20, T - 20), MINUTES_5, 1.0),  # no mean rate: the next may come at any time
+        ((T - 20, T - 19.9, T - 19.5), 0.25, 1 - math.exp(-1)),
+        ((T - 8, T - 4), 4.0, 1 - math.exp(-1)),
+        ((T - 14, T - 4), 6.0, (1 + 1 - math.exp(-0.6)) / 2),  # the one gap of 10 s is longer than 4, and not than 10
+    ],
+)
+def test_renewal_by_hand(times, k, expected):
+    assert at(arrivals(*times), k=k)["renewal_probability"] == pytest.approx(expected)
 
 
 def test_shape_and_column_order_over_instants_and_horizons():
@@ -150,6 +165,15 @@ def test_rows_that_are_kept_up_are_training_rows(pool, step_s):
         assert np.array_equal(rows[1], batch[other])
 
 
+def test_a_start_counts_the_ends_of_its_instant_that_are_told_later():
+    second = (T, T, T + DAY, 1)
+    kept, later = InstantFeatures([MINUTES_5]), pool_of([(T - 100, T - 100, T, 1), second])
+    kept.rows(["pool"], [pool_of([(T - 100, T - 100, T + DAY, 1), second])], [T])
+    rows = kept.rows(["pool"], [later], [T + 1])
+    assert rows[0, 0, feature_names().index("expected_completions_within_k")] == 1
+    assert np.array_equal(rows, load_features(later, [T + 1], [MINUTES_5]))
+
+
 def test_read_only_columns_give_the_same_rows():
     history = random_pool(1, 100, "seconds")
     ticks = np.arange(0.0, DAY, 300.0)
@@ -203,6 +227,18 @@ def test_only_the_last_fifty_run_times_count():
     running = [(T - 10, T - 10, T + 10, 1)]
     assert at(pool_of(old + new + running), k=91.0)["expected_completions_within_k"] == 1
     assert at(pool_of(old + new[1:] + running), k=91.0)["expected_completions_within_k"] == 0
+
+
+def test_a_first_completion_is_what_is_expected():
+    jobs = [(T - 500, T - 500, T - 400, 1), (T - 10, T - 10, T + 10, 1)]
+    assert at(pool_of(jobs), k=90.5)["expected_completions_within_k"] == 1
+    assert at(pool_of(jobs), k=89.5)["expected_completions_within_k"] == 0
+
+
+def test_who_has_run_as_long_as_expected_runs_as_long_again():
+    pool = pool_of([(T - HOUR, T - HOUR, T + DAY, 1)])
+    assert at(pool, k=HOUR - 1)["expected_completions_later"] == 1
+    assert at(pool, k=HOUR)["expected_completions_within_k"] == 1
 
 
 def test_the_weekend_begins_with_saturday():

@@ -89,7 +89,7 @@ def test_starts_and_arrivals_of_the_pool_by_hand():
         row(0, 30),  # ended, up to a minute
         row(400, 5000, gpus=2),  # has run for 600 s
         row(400, 5000, pool="b"),
-        row(900, 90),  # ended at 990
+        row(900, 100),  # ended at 1000, the very instant
         row(970, 5000, gpus=2),  # has run for 30 s
         row(1000, 5000, gpus=2),
         row(1000, 5000),  # submitted at the same instant: not known

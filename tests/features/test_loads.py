@@ -50,7 +50,9 @@ def told(arrival_s, gpus, now_s, horizon_s=HOUR_S):
 
 def test_loads_of_past_windows_by_hand():
     now_s = 10 * DAY_S
-    columns = told([3 * DAY_S + 60, 9 * DAY_S + 60, now_s - 1.5 * HOUR_S, now_s - 60], [16, 8, 4, 2], now_s)
+    # The first is older than any window.
+    times = [DAY_S, 3 * DAY_S + 60, 9 * DAY_S + 60, now_s - 1.5 * HOUR_S, now_s - 60]
+    columns = told(times, [64, 16, 8, 4, 2], now_s)
     shown = {name: round(np.expm1(value), 9) for name, value in columns.items() if name.startswith("log_l")}
     assert shown["log_load_last_1k"] == 2
     assert shown["log_load_before_last_1k"] == 4
@@ -70,6 +72,8 @@ def test_a_window_longer_than_a_day_is_clipped_at_t():
 
 def test_columns_of_arrivals_come_first():
     assert load_feature_names()[: len(feature_names())] == feature_names()
+    counts = [name.removesuffix("k").split("_of_")[1] for name in load_feature_names() if "_load_of_" in name]
+    assert counts == ["2", "4", "8", "12", "24", "4", "12", "24"]
 
 
 @pytest.mark.parametrize("seed", range(5))
