@@ -445,7 +445,8 @@ class Simulation:
         waiting = list(self.cluster.active.values())
         raise DecisionError(
             f"{self._where}: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
-            "first, while none gets on and nothing will arrive; it must start one or ask to be woken"
+            "first, while none gets on and nothing will arrive; it must start one, "
+            "leave it its GPUs for longer than a start takes (longer rounds, cheaper starts), or ask to be woken"
         )
 
     def carry_out(self, decision: Decision) -> None:
