@@ -316,7 +316,13 @@ class Simulation:
         self._go_to(now_s)
         # Who goes on may reach a further milestone at the same instant: a phase of no length.
         while due:
-            due = law.due(now_s) if self._reach(due) and not alone else ()
+            if self._reach(due) and not alone:
+                due = law.due(now_s)
+            else:
+                # One by one, but nobody is asked before all are there: who is done needs no GPUs any more.
+                due = law.due(self.now_s + self.same_s, 1) if alone else ()
+                if due:
+                    self._go_to(due[0][0])
         if arrivals:
             self._admit(arrivals)
         # `_admit` moves it, after the history knows the arrivals.
@@ -445,7 +451,8 @@ class Simulation:
         waiting = list(self.cluster.active.values())
         raise DecisionError(
             f"{self._where}: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
-            "first, while none gets on and nothing will arrive; it must start one or ask to be woken"
+            "first, while none gets on and nothing will arrive; it must start one, "
+            "leave it its GPUs for longer than a start takes (longer rounds, cheaper starts), or ask to be woken"
         )
 
     def carry_out(self, decision: Decision) -> None:

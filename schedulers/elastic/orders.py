@@ -18,9 +18,18 @@ def level(least: Floats, most: Floats, gpus: float) -> float:
 
     With such a level L a job holds min(max(L, least), most). `gpus` lies between the sums of `least` and of `most`.
     """
-    steps = np.sort(np.concatenate((least, most)))
+    steps, lows, tops = np.sort(np.concatenate((least, most))), np.sort(least), np.sort(most)
     # GPUs held at each step: linear in between, so that interpolation is exact.
-    held = np.array([np.minimum(np.maximum(height, least), most).sum() for height in steps])
+    held = np.empty(len(steps))
+    held[0] = least.sum()
+    low, top = 0, 0
+    for k in range(1, len(steps)):
+        # Up to this step grows who is past its least and not at its most.
+        while low < len(lows) and lows[low] <= steps[k - 1]:
+            low += 1
+        while top < len(tops) and tops[top] <= steps[k - 1]:
+            top += 1
+        held[k] = held[k - 1] + (low - top) * (steps[k] - steps[k - 1])
     return float(np.interp(gpus, held, steps))
 
 

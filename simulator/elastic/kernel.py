@@ -1,8 +1,8 @@
 """The engine of elastic jobs: work done at the rate that the held GPUs allow, shared afresh at every event.
 
-At one instant: completions and stages reached, then arrivals one by one, then the lease. After each of them the rule
-shares all GPUs anew. The same code plays a copy of the state forward, without further arrivals, to forecast when a
-job will finish. PCS, section 4. Of nodes, what stays, stays; what grows is packed.
+At one instant: completions and stages reached, then arrivals one by one, then the lease. After all of the first, and
+after each of the others, the rule shares all GPUs anew. The same code plays a copy of the state forward, without
+further arrivals, to forecast when a job will finish. PCS, section 4. Of nodes, what stays, stays; what grows is packed.
 """
 
 from typing import Any
@@ -244,6 +244,17 @@ def _milestone_s(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> f
     return float(max(state.clock[NOW], state.stalled_until_s[job]) + left / state.rate[job])
 
 
+@njit(types.boolean(JOBS, FLOATS, STATE, types.float64), cache=True)
+def _another_reached(jobs: ElasticJobs, size_s: Floats, state: State, stop_s: float) -> bool:
+    """Whether another job is at its milestone: asked before, the rule might take its GPUs away."""
+    limit_s = min(state.clock[NOW] + tolerance.EVENT_S, stop_s)
+    for i in range(state.count[ACTIVE]):
+        job = state.active[i]
+        if state.rate[job] > 0.0 and _milestone_s(jobs, size_s, state, job) <= limit_s:
+            return True
+    return False
+
+
 @njit(types.void(STATE, types.float64), cache=True)
 def _progress(state: State, until_s: float) -> None:
     """Let all active jobs run to an instant."""
@@ -359,6 +370,8 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
             _reach(jobs, size_s, state, first)
             if first == awaited and not np.isnan(state.end_s[first]):
                 return DONE
+            if _another_reached(jobs, size_s, state, stop_s):
+                continue
         # One arrival at a time: the rule is asked after each.
         elif submit_s <= next_s:
             _count_event(state, world.lease_s)

@@ -5,6 +5,7 @@ SIA, section 4; Shockwave, section 5.
 
 from collections.abc import Callable
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jobcast.domain.jobs import Job
@@ -15,6 +16,9 @@ from jobcast.simulator.laws.separable import Separable
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
+
+PATIENT_STARTS = 10.0
+"""Times as long as a start in which all who run may be amid one, before decisions in vain are counted."""
 
 
 class Regimes(NamedTuple):
@@ -128,14 +132,23 @@ class RunTime(Regimed):
 
     def __init__(self, restart_s: float = 0.0, resume_s: float = 0.0) -> None:
         self.restart_s, self.resume_s = restart_s, resume_s
+        self.on_s = -inf  # when a job last got on, or came
 
     def arrive(self, run: "Simulation", job: Job) -> None:
         """Its run time, or its first change of batch size, comes next."""
+        self.on_s = run.now_s
         self.aim(run, job, run.stream.outcomes[job.seq].duration_s)
 
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """A job runs on as many GPUs as it asked for, no more and no fewer."""
         return None if grant.gpus == job.gpus else f"it needs {job.gpus} GPUs, it is given {grant.gpus:g}"
+
+    def got_on(self, run: "Simulation") -> bool:
+        """Whether any job is on its way to a milestone; where all who run are amid a start, only for so long."""
+        if any(run.now_s > self.since_s[seq] + self.lost_s[seq] for seq in run.cluster.running):
+            self.on_s = run.now_s
+        # A start that others cut short again and again leads nowhere.
+        return super().got_on(run) and run.now_s - self.on_s <= PATIENT_STARTS * (self.restart_s + self.resume_s)
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A start costs its time; work done is kept."""

@@ -5,7 +5,9 @@ from math import inf
 
 import pytest
 
+from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Grant, Trigger
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.run_time import RunTime
@@ -36,8 +38,6 @@ class Watching:
         return 0.0
 
     def decide(self, view):
-        from jobcast.domain.policy import Decision, Grant
-
         for job in view.active.values():
             self.seen[view.now_s] = view.service(job)
             act, wake_s = self.script.get(view.now_s, (None, None))
@@ -54,6 +54,32 @@ def test_a_job_left_alone_runs_through_its_regimes():
     assert policy.seen[0.0].progress == Progress(0.0, (Regime(10, 0.0),))
     assert policy.seen[120.0].progress == Progress(2.0, (Regime(10, 2.0), Regime(20, 0.0)))
     assert policy.seen[240.0].progress == Progress(5.0, (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 0.0)))
+
+
+class InTurns:
+    """Each second round it is the other job's turn; with `leave` the first is left alone from then on."""
+
+    name = "in_turns"
+    trigger = Trigger(on_events=False, period_s=10.0)
+
+    def __init__(self, leave=inf):
+        self.leave = leave
+
+    def decide(self, view):
+        turn = int(view.now_s // 10.0) % 2 if view.now_s < self.leave else min(view.active)
+        stops = {seq: None for seq in view.running if seq != turn}
+        return Decision({**stops, **({} if turn in view.running else {turn: Grant(1)})})
+
+
+def test_starts_that_are_always_cut_short_are_found_out(monkeypatch):
+    monkeypatch.setattr(RunTime, "patience", 20)
+    jobs = [Job(seq, name, "p", 0.0, 1, preemptible=True) for seq, name in enumerate("ab")]
+    made = Workload(jobs, [Outcome(30.0), Outcome(30.0)], [Pool("p", 1)], restart_s=12.0)
+    with pytest.raises(DecisionError, match="2 jobs are pending, job a first, while none gets on"):
+        replay(made, InTurns())
+    # A start of many rounds is none that is cut short.
+    made = replace(made, restart_s=5000.0)
+    assert replay(made, InTurns(leave=20.0)).end_s.tolist() == [5050.0, 10080.0]
 
 
 def test_every_start_costs_its_time_and_work_done_is_kept():

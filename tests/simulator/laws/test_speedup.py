@@ -12,7 +12,7 @@ from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_
 from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
-from tests.simulator.elastic.elastic_cases import jobs_of, policies
+from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of, policies
 
 RULES = policies()
 
@@ -55,6 +55,18 @@ def test_the_loop_and_its_twin_agree(rule, case):
     np.testing.assert_allclose(log.duration_s, twin.duration_s)
     for name in ("gpu_s", "contention_events", "work_s"):
         np.testing.assert_allclose(log.columns[name], twin.columns[name], rtol=1e-9, atol=1e-6)
+
+
+def test_who_is_done_at_the_end_of_another_ends_with_it():
+    """Two jobs take both GPUs at 10 s, when the first has held 20 GPU-seconds, and are done together at 60 s.
+
+    When one of them ends the first has held less than the other: it must not take the GPU of a job that is done.
+    """
+    jobs = jobs_of([(0.0, 100.0, 2), (10.0, 50.0, 1), (10.0, 50.0, 1)])
+    run, log = both(jobs, jobs.size_s, cluster_of(2), policies()["elastic_las"])
+    for one in (run, log):
+        assert one.end_s.tolist() == [100.0, 60.0, 60.0]
+        assert one.columns["contention_events"].tolist() == [10 / 6, 7 / 3, 8 / 3]
 
 
 def test_two_types_by_hand():

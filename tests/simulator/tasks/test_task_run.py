@@ -313,7 +313,8 @@ def test_jobs_left_for_ever_are_refused():
     at_s = 600.0 + 60.0 * (PATIENCE - 1)  # patience begins with the last submission
     assert told == (
         f"policy script at {at_s + 60.0:.6f} s: 2 jobs are pending, job job-0 first, while none gets on and nothing "
-        "will arrive; it must start one or ask to be woken"
+        "will arrive; it must start one, leave it its GPUs for longer than a start takes (longer rounds, cheaper "
+        "starts), or ask to be woken"
     )
 
 
