@@ -1,7 +1,7 @@
 """Load that arrived in past windows: what a conservative estimate of new load is made from."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
@@ -45,9 +45,21 @@ def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, cou
     first, last = np.searchsorted(history.arrival_s, (edges_s.min(), edges_s.max()), side="right")
     total = np.concatenate(([0.0], np.cumsum(history.arrival_gpus[first:last])))
     # Windows share their edges, so one look-up an edge is enough.
-    before = total[np.searchsorted(history.arrival_s[first:last], edges_s, side="right")]
+    before = total[_counts(history.arrival_s[first:last], edges_s, ticks, horizon_s)]
     loads: Floats = before[:, :-1] - before[:, 1:]
     return loads
+
+
+def _counts(arrival_s: Floats, edges_s: Floats, ticks: Floats, horizon_s: float) -> NDArray[np.int64]:
+    """Arrivals by each edge."""
+    low = edges_s.min()
+    offsets = np.append(ticks - low, horizon_s).astype(np.int64)
+    step = int(np.gcd.reduce(offsets))
+    if (ticks % 1.0).any() or horizon_s % 1.0 or offsets.max() >= step * edges_s.size:
+        return np.asarray(np.searchsorted(arrival_s, edges_s, side="right"))
+    # Windows of whole seconds on a grid share their edges with those of other instants: each is looked up once.
+    counts = np.searchsorted(arrival_s, low + step * np.arange(offsets.max() // step + 1), side="right")
+    return np.asarray(counts[((edges_s - low) / step).astype(np.int64)])
 
 
 def sliding_max(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, count: int) -> Floats:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Floats
 from jobcast.domain.memory import need_memory
 from jobcast.models.classifier import TRAINING_THREADS, Matrix, ReadFile, from_logit, json_bytes, plain, smallest_leaf
-from jobcast.models.metadata import REMEDY, booster_of, trained_booster
+from jobcast.models.metadata import REMEDY, booster_data, booster_of, trained_booster
 
 if TYPE_CHECKING:
     from jobcast.models.compiled_trees import SmallTrees
@@ -289,7 +289,7 @@ class LightGbm:
         least = smallest_leaf(self.settings.min_rows_leaf, len(X))
         how = {"objective": "binary", "min_data_in_leaf": least, "max_bin": MOST_BINS}
         size = (self.settings, self.settings.trees, self.seed, TRAINING_THREADS)
-        self.model_ = trained_booster(plain(X), y.astype(np.float32), *size, how)
+        self.model_ = trained_booster(booster_data(plain(X), y.astype(np.float32)), *size, how)
         return self
 
     def predict_proba(self, X: Matrix) -> Floats:

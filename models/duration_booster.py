@@ -32,7 +32,7 @@ from jobcast.features.durations import (
     started_width,
 )
 from jobcast.models.classifier import smallest_leaf
-from jobcast.models.metadata import booster_of, trained_booster
+from jobcast.models.metadata import booster_data, booster_of, trained_booster
 from jobcast.models.scores import mean
 
 
@@ -260,7 +260,7 @@ class DurationBooster:
         least = smallest_leaf(self.settings.min_rows_leaf, len(rows))
         how = {"objective": "multiclass", "num_class": self.n_bins, "min_data_in_leaf": least, "extra_trees": True}
         size = (self.settings, self.settings.trees, self.seed, TRAINING_THREADS)
-        self.model_ = trained_booster(self._matrix(rows), bins, *size, how, weight)
+        self.model_ = trained_booster(booster_data(self._matrix(rows), bins, weight), *size, how)
         return self
 
     def predict_proba(self, rows: Floats) -> Floats:

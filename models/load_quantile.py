@@ -15,7 +15,7 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.classifier import smallest_leaf
 from jobcast.models.load_data import MINUTE_S, Demands, LoadData, Mask, Nested, demanded_coverage
-from jobcast.models.metadata import booster_of, kept, read_text, take_up, trained_booster
+from jobcast.models.metadata import booster_data, booster_of, kept, read_text, take_up, trained_booster
 
 if TYPE_CHECKING:
     from jobcast.models.compiled_trees import SmallTrees
@@ -80,8 +80,11 @@ class LoadDistribution:
         self.amounts_ = np.quantile(amount, LEVELS) if len(amount) else np.zeros(len(LEVELS))
         # LightGBM's quantile objective finds no split among equal amounts.
         varied = bool(len(amount) and amount.min() < amount.max())
+        # All levels learn from the same rows, laid out once.
+        data = booster_data(loaded, amount.astype(np.float32)) if varied else None
+        least = smallest_leaf(settings.min_rows_leaf, len(amount), ROWS_PER_SMALLEST_LEAF)
         self.quantiles_ = [
-            _quantile_booster(loaded, amount, level, settings, seed) if varied else None for level in LEVELS
+            None if data is None else _quantile_booster(data, least, level, settings, seed) for level in LEVELS
         ]
         return self
 
@@ -350,12 +353,10 @@ def _arrival_booster(X: Matrix, any_load: NDArray[np.bool_], settings: QuantileS
         "lambda_l2": settings.arrival_l2,
         "min_data_in_leaf": settings.min_rows_leaf,
     }
-    rows, label = np.ascontiguousarray(X), any_load.astype(np.float32)
-    return trained_booster(rows, label, settings, settings.arrival_trees, seed, THREADS, more)
+    data = booster_data(X, any_load.astype(np.float32))
+    return trained_booster(data, settings, settings.arrival_trees, seed, THREADS, more)
 
 
-def _quantile_booster(X: Matrix, amount: NDArray[Any], level: float, settings: QuantileSettings, seed: int) -> Any:
-    least = smallest_leaf(settings.min_rows_leaf, len(amount), ROWS_PER_SMALLEST_LEAF)
+def _quantile_booster(data: Any, least: int, level: float, settings: QuantileSettings, seed: int) -> Any:
     more = {"objective": "quantile", "alpha": level, "min_data_in_leaf": least}
-    rows, label = np.ascontiguousarray(X), amount.astype(np.float32)
-    return trained_booster(rows, label, settings, settings.trees, seed, THREADS, more)
+    return trained_booster(data, settings, settings.trees, seed, THREADS, more)

@@ -121,21 +121,19 @@ def read_text(path: Path) -> str:
     return read_bytes(path).decode("utf-8")
 
 
-def trained_booster(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    settings: Any,
-    trees: int,
-    seed: int,
-    threads: int,
-    more: Mapping[str, Any],
-    weight: NDArray[np.float64] | None = None,
-) -> Any:
+def booster_data(X: NDArray[Any], y: NDArray[Any], weight: NDArray[np.float64] | None = None) -> Any:
+    """LightGBM's own form of rows (n, F), their labels and weights (n,), for any number of trainings."""
+    import lightgbm
+
+    return lightgbm.Dataset(np.ascontiguousarray(X), label=y, weight=weight, params={"verbosity": -1})
+
+
+def trained_booster(data: Any, settings: Any, trees: int, seed: int, threads: int, more: Mapping[str, Any]) -> Any:
     """A LightGBM booster, the same for the same input.
 
     Parameters
     ----------
-    X, y, weight : rows (n, F), labels and weights (n,)
+    data : of `booster_data`
     settings : with `leaves`, `learning_rate`, `l2` and `column_share`
     trees, seed : of the ensemble
     threads : fixed by the caller, since sums of gradients depend on how rows are shared out among them
@@ -155,7 +153,6 @@ def trained_booster(
         "num_threads": threads,
         "verbosity": -1,
     }
-    data = lightgbm.Dataset(X, label=y, weight=weight, params={"verbosity": -1})
     return lightgbm.train({**parameters, **more}, data, num_boost_round=trees)
 
 

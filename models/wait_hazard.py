@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.memory import need_memory
 from jobcast.models.completion.intervals import survival
-from jobcast.models.metadata import booster_of, trained_booster
+from jobcast.models.metadata import booster_data, booster_of, trained_booster
 
 THREADS = 1
 """Sums of gradients depend on how rows are shared out."""
@@ -88,7 +88,8 @@ class WaitHazard:
             "bagging_fraction": settings.row_share,
             "bagging_freq": 1,
         }
-        return cls(ends, trained_booster(rows, label, settings, settings.trees, seed, THREADS, more, weight[row]))
+        data = booster_data(rows, label, weight[row])
+        return cls(ends, trained_booster(data, settings, settings.trees, seed, THREADS, more))
 
     def below(self, X: NDArray[np.float32]) -> Floats:
         """Probability that a job has started by the end of each stretch, (n, K + 1), from 0 to 1."""

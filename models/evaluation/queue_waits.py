@@ -10,7 +10,7 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.features.queue_state import JOB, queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.intervals import DRAWS, DayDraws, days_of
-from jobcast.models.metadata import trained_booster
+from jobcast.models.metadata import booster_data, trained_booster
 from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S, Fold, moved, shifts_of
 from jobcast.models.scores import Figure, defined, mean
 from jobcast.models.wait_hazard import THREADS, HazardSettings
@@ -159,7 +159,7 @@ def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) ->
     rows = known.among(known.started(until_s))
     more = {"objective": "l1", "bagging_fraction": 0.7, "bagging_freq": 1}
     y, settings = rows.log_wait(), PLAIN_SETTINGS
-    booster = trained_booster(rows.X[:, PLAIN], y, settings, settings.trees, seed, THREADS, more)
+    booster = trained_booster(booster_data(rows.X[:, PLAIN], y), settings, settings.trees, seed, THREADS, more)
     result: Floats = 10.0 ** booster.predict(asked.X[:, PLAIN], num_threads=THREADS)
     return result
 

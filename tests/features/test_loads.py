@@ -31,6 +31,17 @@ def test_refuses_no_window(horizon_s, count):
         window_loads(pool_of([]), [0.0], horizon_s, count)
 
 
+@pytest.mark.parametrize(
+    ("apart_s", "horizon_s"), [(300.0, 300.0), (300.0, 720.0), (7.0, 40.0), (0.5, 40.0), (9.0, 4.5)]
+)
+def test_instants_of_a_grid_are_told_what_each_is_told_alone(apart_s, horizon_s):
+    pool = random_pool(3, 400, "minutes")
+    ticks_s = np.median(pool.arrival_s) // 60.0 * 60.0 + apart_s * np.array([0, 1, 2, 5, 40, 41, 7])
+    alone = [window_loads(pool, [tick_s], horizon_s, 30)[0] for tick_s in ticks_s]
+    assert np.any(alone)
+    assert window_loads(pool, ticks_s, horizon_s, 30).tolist() == np.array(alone).tolist()
+
+
 def test_instants_are_taken_in_parts_and_give_the_same():
     pool = random_pool(3, 400, "minutes")
     ticks = np.arange(3 * PART + 7) * 20.0
