@@ -115,8 +115,8 @@ def test_a_fold_is_scored_as_the_folds_before_it_move_it():
 
 def test_the_rule_to_beat_is_lightgbms_l1_on_what_a_job_and_its_snapshot_tell(monkeypatch):
     def train(data, settings, trees, seed, threads, more):
-        assert (known.X[[0, 2]][:, PLAIN] == data.get_data()).all()
-        assert data.get_label().tolist() == [1.0, 2.0]
+        assert (known.X[[0, 2]][:, PLAIN] == data.data).all()
+        assert data.label.tolist() == [1.0, 2.0]
         assert (trees, settings.leaves, settings.learning_rate, settings.column_share, seed) == (300, 63, 0.05, 0.5, 7)
         assert more == {"objective": "l1", "bagging_fraction": 0.7, "bagging_freq": 1}
         return SimpleNamespace(predict=lambda rows, num_threads: rows[:, 0].astype(float))
