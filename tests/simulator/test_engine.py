@@ -34,7 +34,9 @@ def test_completions_then_arrivals_then_one_call(workload, scripted):
 
 def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1})
-    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)})).wait(inf)
+    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)}))
+    assert run.log().dedicated.tolist() == [False]  # who never started counts against no quota
+    run.wait(inf)
     run.step()
     assert run.look() is None
     assert (run.decisions, run.events, run.now_s, rows(run.log())) == (1, 2, 5.0, [(0, 5)])
