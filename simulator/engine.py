@@ -320,7 +320,8 @@ class Simulation:
         self._go_to(now_s)
         # Who goes on may reach a further milestone at the same instant: a phase of no length.
         while due:
-            due = law.due(now_s) if self._reach(due) and not alone else ()
+            self._reach(due)
+            due = () if alone else law.due(now_s)
         if arrivals:
             self._admit(arrivals)
         # `_admit` moves it, after the history knows the arrivals.
@@ -361,24 +362,23 @@ class Simulation:
         for count in self._counting:
             count(self)
 
-    def _reach(self, due: Sequence[Milestone]) -> bool:
-        """Jobs are at their milestones, in the order in which they started; whether any of them goes on."""
+    def _reach(self, due: Sequence[Milestone]) -> None:
+        """Jobs are at their milestones, in the order in which they started."""
         law, jobs = self.law, self.jobs
         # Nearly always: no list, no sort.
         if len(due) == 1:
             job = jobs[due[0][2]]
             if law.reach(self, job):
                 self.end(job)
-                return False
-            self._count()
-            return True
+            else:
+                self._count()
+            return
         # All reach before any ends: an end changes what others hold next, in the order of starts.
         ended = [job for _, _, seq in sorted(due, key=by_start) if law.reach(self, job := jobs[seq])]
         for job in ended:
             self.end(job)
         for _ in range(len(due) - len(ended)):
             self._count()
-        return len(ended) < len(due)
 
     def end(self, job: Job) -> None:
         """A job is over: at its milestone, or by a decision that limits it to what it has done."""
