@@ -84,7 +84,7 @@ def centre(widths: Floats, weights: Floats, gpus: float) -> Floats:
     """
     level = min(gpus / weights.sum(), float((widths / weights).min()))
     shares: Floats = np.minimum(weights * level / widths, 1.0)
-    free, spare = widths / weights > level, gpus - float(widths @ shares)
+    free, spare = widths / weights != level, gpus - float(widths @ shares)
     # Else there is no face: these floors are the one optimum.
     if spare > tolerance.GPUS:
         shares[free] = _between(shares[free], widths[free], spare)
