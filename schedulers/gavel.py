@@ -7,12 +7,12 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.rounds import RoundState
 
 Floats = NDArray[np.float64]
 _FLOATS = types.Array(types.float64, 1, "C")
 CENTRE, WATER = "centre", "water"
-TIGHT = 1e-9  # shares and GPUs closer to a bound than this are taken to be at it
 HALVINGS = 60  # of an interval: below the spacing of floats near 1
 
 
@@ -61,18 +61,11 @@ def water(widths: Floats, weights: Floats, gpus: float) -> Floats:
     [1.0, 0.75]
     """
     order = np.argsort(widths / weights, kind="stable")
-    shares = np.ones(len(widths))
-    left, claims = gpus, float(weights.sum())
-    for place, index in enumerate(order):
-        level = left / claims
-        # From here on nobody is bound by its whole time: the rest share what is left at one level.
-        if widths[index] >= weights[index] * level:
-            rest = order[place:]
-            shares[rest] = weights[rest] * level / widths[rest]
-            break
-        left -= widths[index]
-        claims -= weights[index]
-    return np.minimum(shares, 1.0)
+    ordered, claims = widths[order], np.cumsum(weights[order[::-1]])[::-1]
+    # What is left to the others, at one level, where the first so many run always: most where no other one is bound.
+    level = float(((gpus - np.cumsum(ordered) + ordered) / claims).max())
+    shares: Floats = np.minimum(weights * level / widths, 1.0)
+    return shares
 
 
 def centre(widths: Floats, weights: Floats, gpus: float) -> Floats:
@@ -90,14 +83,11 @@ def centre(widths: Floats, weights: Floats, gpus: float) -> Floats:
     [1.0, 0.665]
     """
     level = min(gpus / weights.sum(), float((widths / weights).min()))
-    floors: Floats = np.minimum(weights * level / widths, 1.0)
-    free = floors < 1.0 - TIGHT
-    spare = gpus - float(widths @ floors)
-    # No face: the floors are the one optimum.
-    if spare <= TIGHT * gpus or not free.any():
-        return floors
-    shares: Floats = floors.copy()
-    shares[free] = _between(floors[free], widths[free], spare)
+    shares: Floats = np.minimum(weights * level / widths, 1.0)
+    free, spare = widths / weights != level, gpus - float(widths @ shares)
+    # Else there is no face: these floors are the one optimum.
+    if spare > tolerance.GPUS:
+        shares[free] = _between(shares[free], widths[free], spare)
     return shares
 
 

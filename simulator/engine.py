@@ -109,17 +109,22 @@ class Simulation:
         self.law.bind(self)
         self.now_s = -inf
         self.begin_s: float | None = None
-        self.origin_s = workload.jobs[0].submit_s if count else 0.0
+        self.origin_s = workload.jobs[0].submit_s if count else nan
         self.same_s = max(tolerance.EVENT_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
         self._on_a_clock = isfinite(min(self.trigger.period_s, self.trigger.lease_s))
         self._hook()
         self._wake_s, self._last_s = inf, -inf
-        self._start_s, self._end_s = [nan] * count, [nan] * count
-        self._held_s = [0.0] * count
-        self._dedicated = bytearray(count)
+        self._start_s, self._end_s, self._held_s = list[float](), list[float](), list[float]()
+        self._dedicated = bytearray()
+        self._make_room(count)
         # Flat doubles: millions of spans cost 40 bytes each, and are copied at once by a fork.
         self._spans = array("d")  # job, from, until, GPUs, node; one after the other
+
+    def _make_room(self, count: int) -> None:
+        """Rows for so many more jobs, none of which has started."""
+        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0), ("_dedicated", False)):
+            getattr(self, name).extend([empty] * count)
 
     def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
         """What the view asks of the law; functions, so that from the view no way leads to the truth."""
@@ -209,8 +214,7 @@ class Simulation:
         """Others arrive here, whom the run does not know."""
         self.stream = stream = ForeseenArrivals(self.stream, coming, MOST_COMING)
         self.jobs = stream.jobs
-        for name, empty in (("_start_s", nan), ("_end_s", nan), ("_held_s", 0.0), ("_dedicated", False)):
-            getattr(self, name).extend([empty] * MOST_COMING)
+        self._make_room(MOST_COMING)
         self.law.make_room(MOST_COMING)  # type: ignore[attr-defined]
         if self.source is not None:
             self.source = Foreseeing(self.source, stream)
@@ -280,10 +284,10 @@ class Simulation:
     def wait(self, until_s: float) -> "Simulation":
         """Go on as `run`, then let the time up to an instant pass in which nothing happens; raises as `step`."""
         self.run(until_s)
-        if self.now_s < until_s < inf:
+        if until_s < inf:
             self._go_to(until_s)
             if self.source is not None:
-                self.source.advance(until_s)
+                self.source.advance(self.now_s)
         return self
 
     def _advance(self) -> bool:
@@ -316,13 +320,11 @@ class Simulation:
         self._go_to(now_s)
         # Who goes on may reach a further milestone at the same instant: a phase of no length.
         while due:
-            if self._reach(due) and not alone:
-                due = law.due(now_s)
-            else:
-                # One by one, but nobody is asked before all are there: who is done needs no GPUs any more.
-                due = law.due(self.now_s + self.same_s, 1) if alone else ()
-                if due:
-                    self._go_to(due[0][0])
+            self._reach(due)
+            # One by one, too, nobody is asked before all are there: who is done needs no GPUs any more.
+            due = law.due(self.now_s + self.same_s, 1) if alone else law.due(now_s)
+            if alone and due:
+                self._go_to(due[0][0])
         if arrivals:
             self._admit(arrivals)
         # `_admit` moves it, after the history knows the arrivals.
@@ -363,24 +365,23 @@ class Simulation:
         for count in self._counting:
             count(self)
 
-    def _reach(self, due: Sequence[Milestone]) -> bool:
-        """Jobs are at their milestones, in the order in which they started; whether any of them goes on."""
+    def _reach(self, due: Sequence[Milestone]) -> None:
+        """Jobs are at their milestones, in the order in which they started."""
         law, jobs = self.law, self.jobs
         # Nearly always: no list, no sort.
         if len(due) == 1:
             job = jobs[due[0][2]]
             if law.reach(self, job):
                 self.end(job)
-                return False
-            self._count()
-            return True
+            else:
+                self._count()
+            return
         # All reach before any ends: an end changes what others hold next, in the order of starts.
         ended = [job for _, _, seq in sorted(due, key=by_start) if law.reach(self, job := jobs[seq])]
         for job in ended:
             self.end(job)
         for _ in range(len(due) - len(ended)):
             self._count()
-        return len(ended) < len(due)
 
     def end(self, job: Job) -> None:
         """A job is over: at its milestone, or by a decision that limits it to what it has done."""
@@ -405,24 +406,20 @@ class Simulation:
         """When the policy is asked next if nothing happens; on a grid and after a lease only while jobs are active."""
         if not self.cluster.active:
             return self._wake_s
-        trigger = self.trigger
-        lease_s = self._last_s + trigger.lease_s
-        return (
-            min(self._wake_s, lease_s) if trigger.period_s == inf else min(self._wake_s, lease_s, self._next_grid_s())
-        )
+        return min(self._wake_s, self._last_s + self.trigger.lease_s, self._next_grid_s())
 
     def _next_grid_s(self) -> float:
+        """The next point of the grid, infinite without one."""
         period_s = self.trigger.period_s
         # From the origin each time: adding periods up would drift.
         step = floor((self.now_s - self.origin_s) / period_s) + 1.0
         at_s = self.origin_s + step * period_s
-        # A grid point that is now by rounding was already taken.
-        return at_s if at_s > self.now_s + self.same_s else at_s + period_s
+        # A grid point that is now by rounding was already taken: the very measure of `_on_grid`, or one might be lost.
+        return at_s if at_s - self.now_s > self.same_s else at_s + period_s
 
     def _on_grid(self) -> bool:
         period_s = self.trigger.period_s
-        if period_s == inf:
-            return False
+        # Without a grid this is NaN, near nothing.
         step = round((self.now_s - self.origin_s) / period_s)
         return abs(self.origin_s + step * period_s - self.now_s) <= self.same_s
 
@@ -432,7 +429,8 @@ class Simulation:
         if due:
             self._wake_s = inf
         if self._on_a_clock:
-            due = due or self._on_grid() or (not news and self.now_s >= self._last_s + self.trigger.lease_s)
+            # Where nothing happened and nobody wakes, it is a grid's point, or a lease is over.
+            due = due or not news or self._on_grid()
             # A lease runs from the last instant at which anything happened.
             if news or due:
                 self._last_s = self.now_s
@@ -519,17 +517,14 @@ class Simulation:
                 f"{self._where}: cannot change job number {seq}: it is none of this run's jobs, or not submitted yet"
             )
         job = self.jobs[seq]
-        late = job.submit_s > self.now_s
-        why = f"it is submitted only at {job.submit_s:.6f} s" if late else "it has finished"
+        early = isnan(self._end_s[seq])
+        why = f"it is submitted only at {job.submit_s:.6f} s" if early else "it has finished"
         raise self.refusal("change", job, why)
 
     def _start(self, job: Job, old: Grant | None, grant: Grant) -> None:
         """Give a job its GPUs; `old` are those that it held until now."""
         seq, cluster = job.seq, self.cluster
-        why = self.law.why_not(self, job, grant)
-        # Whole gangs on free GPUs without nodes, the common case, skip the check of cells.
-        if why is None and (grant.cells or cluster.servers or grant.gpus > cluster._free_gpus):
-            why = cluster.why_not_on(job, grant)
+        why = self.law.why_not(self, job, grant) or cluster.why_not_on(job, grant)
         if why is not None:
             raise self.refusal("start", job, why)
         cluster.start(job, grant)

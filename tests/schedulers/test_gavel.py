@@ -58,6 +58,14 @@ def test_a_weight_of_two_gets_twice_the_share():
     assert Gavel().shares(state(jobs, 1)) == pytest.approx([1 / 3, 2 / 3])
 
 
+@pytest.mark.parametrize("fill", [centre, water])
+def test_who_is_bound_by_its_whole_time_runs_always_and_not_longer(fill):
+    # 1.7 x (7 / 1.7) / 7 is a little more than 1 in doubles; the other has room above its floor, 0.51
+    shares = fill(np.array([7.0, 4.0]), np.array([1.7, 0.5]), 11.0)
+    assert shares[0] == 1.0
+    assert 0.6 < shares[1] <= 1.0
+
+
 def test_the_centre_maximises_the_product_of_slacks():
     # widths 1, 4 and 4 on 8 GPUs: the first runs always, the others between a quarter and all of the time
     widths, weights = np.array([1.0, 4.0, 4.0]), np.ones(3)

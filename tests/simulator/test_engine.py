@@ -34,33 +34,49 @@ def test_completions_then_arrivals_then_one_call(workload, scripted):
 
 def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1})
-    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)})).run()
+    run = Simulation(made, scripted(made, {0.0: (("a",), (), None)}))
+    assert run.log().dedicated.tolist() == [False]  # who never started counts against no quota
+    run.wait(inf)
     run.step()
     assert run.look() is None
     assert (run.decisions, run.events, run.now_s, rows(run.log())) == (1, 2, 5.0, [(0, 5)])
 
 
 class Leasing:
-    """Starts all that wait, whenever it is asked; keeps when that was."""
+    """Starts all that wait, whenever it is asked; keeps when that was. It may ask to be woken."""
 
     name = "leasing"
 
-    def __init__(self, on_events):
-        self.trigger, self.asked = Trigger(on_events=on_events, lease_s=10.0), []
+    def __init__(self, wakes_s=(), **trigger):
+        self.trigger, self.wakes_s, self.asked = Trigger(**trigger), dict(wakes_s), []
 
     def decide(self, view):
         self.asked.append(view.now_s)
-        return Decision({seq: Grant(job.gpus) for seq, job in view.active.items() if seq not in view.running})
+        starts = {seq: Grant(job.gpus) for seq, job in view.active.items() if seq not in view.running}
+        return Decision(starts, self.wakes_s.get(view.now_s, inf))
 
 
 @pytest.mark.parametrize(
-    ("on_events", "asked", "events"), [(True, [0, 10, 20, 24, 29, 39, 49], 8), (False, [10, 20, 34, 49, 59], 9)]
+    ("trigger", "asked", "events"),
+    [
+        ({"lease_s": 10.0}, [0, 10, 20, 24, 29, 39, 49], 8),
+        ({"lease_s": 10.0, "on_events": False}, [10, 20, 34, 49, 59], 9),
+        ({"period_s": 15.0, "on_events": False}, [0, 15, 30, 45], 7),  # the first submission's is no further event
+    ],
 )
-def test_a_lease_runs_from_the_last_instant_at_which_anything_happened(workload, on_events, asked, events):
-    policy = Leasing(on_events)
+def test_a_lease_runs_from_the_last_instant_at_which_anything_happened(workload, trigger, asked, events):
+    policy = Leasing(**trigger)
     log = replay(workload([("a", "p", 0, 50, 1), ("b", "p", 24, 5, 1)], {"p": 2}), policy)
     assert policy.asked == asked
     assert log.events == events
+
+
+@pytest.mark.parametrize(("before_s", "asked_s"), [(2.5e-7, 13 - 2.5e-7), (5e-7, 13)])
+def test_a_grid_runs_from_the_first_submission_and_each_point_is_one_instant(workload, before_s, asked_s):
+    """An arrival is at a point of the grid, or by the rounding of a double too early for it."""
+    policy = Leasing(on_events=False, period_s=10.0)
+    replay(workload([("a", "p", 3, 35, 1), ("b", "p", 13 - before_s, 5, 1)], {"p": 2}), policy)
+    assert policy.asked == [3, asked_s, 23, 33]
 
 
 @pytest.mark.parametrize("each", [True, False])
@@ -69,8 +85,7 @@ def test_submissions_of_one_instant_are_asked_about_one_by_one_or_all_at_once(wo
     made = workload(
         [*((name, "p", 0, 5, 1) for name in "ab"), ("c", "p", 0, 9, 1), ("d", "p", 5 + 5e-7, 2, 1)], {"p": 4}
     )
-    policy, asked = Leasing(on_events=True), []
-    policy.trigger = Trigger(each_event=each)
+    policy, asked = Leasing(each_event=each), []
     run = Simulation(made, policy)
     while (view := run.look()) is not None:
         asked.append((view.now_s, "".join(sorted(job.job_id for job in view.active.values()))))
@@ -79,15 +94,20 @@ def test_submissions_of_one_instant_are_asked_about_one_by_one_or_all_at_once(wo
     assert asked == (alone if each else [(0.0, "abc"), (5 + 5e-7, "cd"), (7 + 5e-7, "c")])
 
 
+def test_who_is_to_arrive_at_the_same_instant_has_not_finished(workload):
+    run = Simulation(workload([(name, "p", 0, 5, 1) for name in "ab"], {"p": 2}), Leasing(each_event=True))
+    run.look()
+    with pytest.raises(DecisionError, match=r"change job b: it is submitted only at 0\.000000 s"):
+        run.carry_out(Decision({1: Grant(1)}))
+
+
 def test_in_a_far_future_two_steps_of_the_clock_are_one_instant(workload):
-    """There doubles lie 2^-12 s apart."""
+    """There doubles lie 2^-12 s apart. Arrivals at 0 and 2, at 3 and a wake-up at 5, at 10 and an end at 12."""
     far_s, step_s = 2.0**40, 2.0**-12
-    made = workload([(f"{at}", "p", far_s + at * step_s, 100, 1) for at in (0, 2, 3)], {"p": 3})
-    policy = Leasing(on_events=True)
-    run = Simulation(made, policy)
-    run.step()
-    run.step()
-    assert [(at_s - far_s) / step_s for at_s in policy.asked] == [2, 3]
+    made = workload([(f"{at}", "p", far_s + at * step_s, 10 * step_s, 1) for at in (0, 2, 3, 10)], {"p": 4})
+    policy = Leasing({far_s + 2 * step_s: far_s + 5 * step_s})
+    replay(made, policy)
+    assert [(at_s - far_s) / step_s for at_s in policy.asked] == [2, 3, 12, 13]
 
 
 def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):
@@ -98,7 +118,8 @@ def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scrip
     assert policy.asked == [("lane", "a"), ("key", "a")]
     assert rows(log) == [(0, 7)]  # 2 s of work were kept
     assert log.preemptions.tolist() == [1]
-    assert list(zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True)) == [(0, 0, 2), (0, 4, 7)]
+    spans = log.spans
+    assert list(zip(spans.job, spans.from_s, spans.until_s, spans.node, strict=True)) == [(0, 0, 2, -1), (0, 4, 7, -1)]
     assert log.events == 1 + 1 + 1 + 2  # arrival, stop, completion, two wake-ups
 
 
@@ -167,9 +188,17 @@ def test_an_impossible_answer_names_policy_time_and_job(workload, scripted, kind
     assert str(caught.value).startswith("policy scripted at ")
 
 
-def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch):
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        ({}, 11),
+        ({0.0: {0: Grant(1)}, 3.0: {0: None}}, 4 + 11),  # it was on its way when it was stopped
+        ({0.0: {0: Grant(1)}}, 5 + 11),  # it ends at 5
+    ],
+)
+def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch, changes, asked):
     monkeypatch.setattr(RunTime, "patience", 10)
-    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 5, 1)], {"p": 1}, preemptible=True)
     calls = []
 
     class Sleeper:
@@ -179,11 +208,11 @@ def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch):
 
         def decide(self, view):
             calls.append(view.now_s)
-            return Decision(wake_s=view.now_s + 1)
+            return Decision(changes.get(view.now_s, {}), view.now_s + 1)
 
     with pytest.raises(DecisionError, match="policy sleeper at"):
         replay(made, Sleeper())
-    assert len(calls) == 11
+    assert len(calls) == asked
 
 
 def test_progress_is_told_rarely_and_at_the_end(workload):
@@ -207,14 +236,11 @@ def test_what_a_run_leaves_is_collected(workload, monkeypatch, frozen_from):
     """Thousands of runs train a scheduler: what one leaves goes by itself, what a large one leaves at the next."""
 
     class Cyclic:
-        lane = staticmethod(lambda job: 0)
-        key = staticmethod(lambda job: 0.0)
-
         def __init__(self):
             self.itself = self
 
         def decide(self, view):
-            head = view.pools["p"].pending.head()
+            head = view.pools["p"].pending.first(1, 0)  # who says nothing has one lane, 0
             return Decision({head.seq: Grant(1)} if head else {})
 
     monkeypatch.setattr(engine, "FROZEN_FROM", frozen_from)
@@ -303,7 +329,7 @@ def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
 
 def test_what_a_job_holds_already_changes_nothing(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 1)], {"p": 2})
-    log = replay(made, Told(made, {0.0: ("ab", "", ""), 1.0: ("", "", "a"), 2.0: ("", "", "a")}))
+    log = replay(made, Told(made, {0.0: ("ab", "", ""), 1.0: ("b", "", "a"), 2.0: ("", "", "a")}))
     assert rows(log) == [(0, 5), (0, 9)]
     assert log.dedicated.tolist() == [True, False]
 

@@ -59,6 +59,20 @@ def test_a_job_alone_by_hand():
     assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
 
 
+def test_phases_that_end_at_one_instant_are_asked_about_one_by_one():
+    asked = []
+
+    class Each(Fixed):
+        trigger = Trigger(each_event=True)
+
+        def decide(self, view):
+            asked.append(view.now_s)
+            return super().decide(view)
+
+    replay_goodput([TWO, TWO], Each([2, 2]), Pool("all", 4))
+    assert asked == [0.0, 0.0, 80.0, 80.0, 130.0]  # arrivals, first phases from 30 s on, the first end
+
+
 def test_each_stretch_tells_its_own_work():
     """30 on one GPU until 60 s; 60 on two from 90 to 120 s; the last 10 of the phase from 150 s on, then 200 at 2."""
     log, ran = replay_goodput([TWO], Fixed([1], [2], [1]), PAIR)
