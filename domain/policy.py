@@ -167,7 +167,7 @@ class Trigger:
     Attributes
     ----------
     on_events : at every instant at which jobs arrive, end, or report a change of what they do
-    each_event : once for all ends of an instant, then once for each submission of it, not once for all of them
+    each_event : once for all ends, of jobs and of phases, of an instant, then once for each submission of it
     period_s : on a grid of instants so far apart, seconds, from the first submission on, while jobs are active
     lease_s : when nothing has happened for so long, seconds, while jobs are active
     when_empty : on events also where no job is left, for who counts what is held until then
