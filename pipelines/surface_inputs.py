@@ -157,13 +157,16 @@ def several(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in (names.split(",") if isinstance(names, str) else names))
 
 
-def made(kind: type[T], who: str, figures: Mapping[str, Any]) -> T:
-    """A dataclass of keywords. Raises ConfigError for one that it does not have, or a number that cannot be."""
-    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    for name in figures:
+def made(kind: type[T], who: str, filled: Mapping[str, Any], keywords: Mapping[str, Any]) -> T:
+    """A dataclass of what a function fills itself and of a caller's keywords for the rest.
+
+    Raises ConfigError for a keyword that is none of the rest, or a number that cannot be.
+    """
+    known = [one.name for one in fields(kind) if one.name not in filled]  # type: ignore[arg-type]
+    for name in keywords:
         if name not in known:
             raise ConfigError(f"{who}: there is no {name!r}; choose from {', '.join(known)}")
-    return kind(**{name: number(name, value) for name, value in figures.items()})
+    return kind(**{name: number(name, value) for name, value in {**filled, **keywords}.items()})
 
 
 def number(name: str, value: Any) -> Any:
@@ -190,9 +193,11 @@ def number(name: str, value: Any) -> Any:
     return float(value) if name in PARTS else int(value)
 
 
-def untrained(predictor: str, algorithm: str | None, figures: Mapping[str, Any]) -> Life[Any]:
+def untrained(
+    predictor: str, algorithm: str | None, given: Mapping[str, str], keywords: Mapping[str, Any]
+) -> Life[Any]:
     """A predictor to be trained. Raises ConfigError for settings that cannot be."""
-    settings = made(TrainSettings, f"train {predictor}", figures)
+    settings = made(TrainSettings, f"train {predictor}", {"given": given}, keywords)
     # Numpy's numbers as Python's, which metadata can hold.
     horizons = np.atleast_1d(np.asarray(settings.horizons_min)).tolist()
     settings = replace(settings, horizons_min=tuple(horizons))

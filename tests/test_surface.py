@@ -321,6 +321,8 @@ def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
         (lambda trace, home: jc.train("new-load", trace, horizons_min="5,60", home=home), "horizons_min: minutes"),
         (lambda trace, home: jc.train("new-load", trace, horizons_min=["a", 60], home=home), "horizons_min: minutes"),
         (lambda trace, home: jc.simulate(trace, "fcfs", limit=3.5), "limit: must be a whole number"),
+        (lambda trace, home: jc.simulate(trace, "sia", settings={"slack": 1}), "there is no 'settings'"),
+        (lambda trace, home: jc.backtest(trace, "sia", settings={"slack": 1}), "there is no 'settings'"),
     ],
 )
 def test_mistakes_are_told_as_the_users(call, words, home, traced):
