@@ -75,6 +75,17 @@ def test_loads_of_past_windows_by_hand():
     assert columns["log_load_per_k_of_day"] == pytest.approx(np.log1p(14 / 24))
 
 
+@pytest.mark.parametrize(("maxima", "means"), [([1, 4], [1, 2]), ([1, 2], [1, 4])])
+def test_as_many_windows_are_looked_at_as_any_column_asks(maxima, means):
+    """Of minutes: 1 GPU in the last one, 2 in the one before, then 4, then 8."""
+    from jobcast.features.kernels import past_loads
+
+    given = (np.array(values, np.float64) for values in ([410, 470, 530, 590], [8, 4, 2, 1], [600], [60]))
+    row = past_loads(*given, np.array(maxima), np.array(means), np.array([60.0]))[0, 0]
+    largest, mean = {1: 1, 2: 2, 4: 8}, {1: 1.0, 2: 1.5, 4: 3.75}
+    assert row.tolist() == [1, 2, *(largest[one] for one in maxima), *(mean[one] for one in means), 1, 1]
+
+
 def test_a_window_longer_than_a_day_is_clipped_at_t():
     now_s = 10 * DAY_S
     arrivals = [now_s - 60, now_s + 60]
