@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyView
-from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
-from jobcast.pipelines.experiments.energy.simulation import replay_scenario
+from jobcast.pipelines.experiments.energy.simulation import noisy, replay_scenario
 from jobcast.schedulers.energy.objective import deployed_s
 from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_rule

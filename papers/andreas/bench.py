@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
-from jobcast.pipelines.experiments.energy.simulation import simulate_energy
+from jobcast.pipelines.experiments.energy.simulation import noisy, simulate_energy
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.simulator.metrics import figures
 from jobcast.traces.cluster_file import read_cluster, write_cluster

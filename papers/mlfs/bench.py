@@ -13,10 +13,8 @@ from jobcast.pipelines.experiments.clusters import servers
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.scenarios import cut_scenario
-from jobcast.pipelines.experiments.tasks.accuracy_forecasts import accuracy_forecast, by_model
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs
-from jobcast.pipelines.experiments.tasks.learned_policies import learned_policy
-from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
+from jobcast.pipelines.experiments.tasks.simulation import accuracy_forecast, by_model, learned_policy, simulate_tasks
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures
 from jobcast.traces.generators import generate, generate_tasks

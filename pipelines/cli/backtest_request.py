@@ -16,7 +16,6 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.options import typed_words
 from jobcast.pipelines.experiments import backtest
 from jobcast.pipelines.experiments.backtest_results import is_backtest, remarks, results_of, write_results
-from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.experiments.clusters import cluster_of, named_cluster
 from jobcast.pipelines.experiments.energy.simulation import SEGMENTS
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -26,7 +25,7 @@ from jobcast.pipelines.experiments.policy_runs import lacking_source, sources_fo
 from jobcast.pipelines.experiments.rigid_jobs import LOOP_NOTE
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.settings import check_settings
-from jobcast.pipelines.experiments.simulation import trust_lines
+from jobcast.pipelines.experiments.simulation import check_loop, told_of_loop, trust_lines
 from jobcast.pipelines.experiments.worlds import law_apart
 from jobcast.pipelines.report.backtest_tables import by_lack
 from jobcast.pipelines.report.console import Console

@@ -12,7 +12,6 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.options import check_places, dropped_lines, made_by, table_or_json
-from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, write_segments
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
@@ -23,7 +22,15 @@ from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.run_record import bin_names, limit_table, pool_record_of, record_of, write_run_record
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.settings import check_forecasts, policies_meant, settings_apart
-from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures, figures_table, trust_lines
+from jobcast.pipelines.experiments.simulation import (
+    Simulated,
+    check_loop,
+    counted_from,
+    figures,
+    figures_table,
+    told_of_loop,
+    trust_lines,
+)
 from jobcast.pipelines.experiments.worlds import check_living, law_apart
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.job_table import check_job_table, job_table, write_table

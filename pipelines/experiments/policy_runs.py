@@ -19,8 +19,7 @@ from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.experiments.completion_meters import AtSubmission
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
-from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times
-from jobcast.pipelines.experiments.energy.simulation import simulate_energy
+from jobcast.pipelines.experiments.energy.simulation import believed_times, simulate_energy
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
@@ -36,9 +35,13 @@ from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate, timed
 from jobcast.pipelines.experiments.sources import Believed, Registered, earlier_jobs, registered
-from jobcast.pipelines.experiments.tasks.accuracy_forecasts import accuracy_forecast, last_values
-from jobcast.pipelines.experiments.tasks.learned_policies import learned_or_missed, learned_policy
-from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
+from jobcast.pipelines.experiments.tasks.simulation import (
+    accuracy_forecast,
+    last_values,
+    learned_or_missed,
+    learned_policy,
+    simulate_tasks,
+)
 from jobcast.pipelines.experiments.worlds import World, check_living
 from jobcast.pipelines.report.console import Step
 from jobcast.schedulers import policies as kinds

@@ -1,5 +1,10 @@
-"""One simulation of a scheduler of energy: a scenario replayed under a policy, its figures and its tables."""
+"""One simulation of a scheduler of energy: a scenario replayed under a policy, its figures and its tables.
 
+What a policy believes of the seconds an epoch takes: the truth, a registered model's forecasts from few profiled
+points, or noise.
+"""
+
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,9 +12,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.bad_answers import EPOCHS, BadAnswers
 from jobcast.domain.energy import Floats
+from jobcast.domain.errors import ConfigError, OverlapError, TraceError
+from jobcast.models.epoch_time.served import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
+from jobcast.pipelines.experiments.forecast_specs import EPOCH_TIME, ForecastSpec
+from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, timed
+from jobcast.pipelines.experiments.sources import Believed, registered
 from jobcast.pipelines.report.job_table import write_table
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
@@ -18,6 +29,7 @@ from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import RunLog, by_job
 from jobcast.simulator.meters import EnergyMeter, Timed
+from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
 
 PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
 """Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""
@@ -101,3 +113,122 @@ def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
 def write_segments(scenario: EnergyScene, log: RunLog, path: Path) -> None:
     """Write `segments_table`, CSV to the microsecond or Parquet, by the ending."""
     write_table(segments_table(scenario, log), path)
+
+
+CHOICES = "oracle, registry, conservative or noisy:P"
+
+
+Times = Believed[Floats]
+"""Seconds an epoch, (n_jobs, n_kinds, most_gpus), None for the true ones."""
+
+
+def believed_times(
+    spec: ForecastSpec,
+    scenario: EnergyScene,
+    *,
+    known: Path | None,
+    home: Path,
+    seed: int,
+    allow_overlap: bool = False,
+    degrade: bool | None = None,
+) -> Times:
+    """What a source forecasts; where a registered model answers what cannot be, the job's slowest profile.
+
+    Parameters
+    ----------
+    known : file of the few points that the registry's model goes by; None: those that it picks of the profiles
+    home : of the registry
+    seed : of noise
+    degrade : whether the slowest profiles are taken where there is no registered model
+
+    Raises ConfigError for a source that forecasts no times, RegistryError for a model that is not there.
+    """
+    if known is not None and spec.kind != "registry":
+        raise ConfigError(f"--set known: points that --forecasts registry goes by, not {spec.label}; leave it out")
+    if spec.kind == "oracle":
+        return Believed()
+    if spec.kind == "noisy":
+        return Believed(noisy(scenario.facts.times.epoch_s, scenario.job_ids, spec.probability, seed))
+    if spec.kind == "conservative":
+        return Believed(slowest_s(scenario.facts.times.epoch_s))
+    if spec.kind == "registry":
+        return registered_times(spec, scenario, known=known, home=home, allow_overlap=allow_overlap, degrade=degrade)
+    raise ConfigError(f"--forecasts {spec.label}: forecasts no seconds an epoch; choose {CHOICES}")
+
+
+def noisy(epoch_s: Floats, job_ids: tuple[str, ...], spread: float, seed: int) -> Floats:
+    """Each time multiplied by exp(N(0, spread)), drawn by seed, job, kind and number of GPUs."""
+    factors = [
+        # By job id: a job's noise stays when others are left out. Python's own hash differs each time.
+        np.random.default_rng([seed, zlib.crc32(job_id.encode())]).standard_normal(epoch_s.shape[1:])
+        for job_id in job_ids
+    ]
+    return epoch_s * np.exp(spread * np.array(factors))
+
+
+def registered_times(
+    spec: ForecastSpec,
+    scenario: EnergyScene,
+    *,
+    known: Path | None,
+    home: Path,
+    allow_overlap: bool,
+    degrade: bool | None = None,
+) -> Times:
+    """What the champion of epoch times, or the version that `spec` names, forecasts.
+
+    It goes by the points of `known`, else by at most 3 points of the profiles a model and GPU type, picked by the plan
+    of the version. Points are believed as they are. Where a job cannot run at all is known. In place of a time that
+    cannot be (see `guarded_epoch_s`), and with `degrade` of all where there is no version, the slowest is believed.
+
+    Raises
+    ------
+    RegistryError
+        There is no such version.
+    OverlapError
+        It was trained on these profiles, on applications of this window, and that is not allowed.
+    TraceError
+        A model of the window is without a known point.
+    """
+    result, profiled_s = BadAnswers(), scenario.facts.times.epoch_s
+    asked = registered(EPOCH_TIME, spec, home, result, EPOCHS, degrade)
+    if asked is None:
+        return Believed(slowest_s(profiled_s), tally=result)
+    version, model = asked.version, asked.model
+    names, profiles = set(scenario.facts.models), scenario.facts.profiles
+    # Profiles have no time: a model seen in training is what overlaps.
+    overlap = version.trace_sha256 == profiles.sha256 and not names.isdisjoint(model.models_)
+    if overlap and not allow_overlap:
+        raise OverlapError(
+            f"{EPOCH_TIME} version {version.version} was trained on {profiles.path} and knows its models, "
+            f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles or, by "
+            "`jobcast train epoch-time --trace FILE --until TIME`, on jobs before the window, or pass --allow-overlap"
+        )
+    overlap |= seen_by(version, scenario.trace, allow_overlap)
+    points = _points(scenario, model, known)
+    if missing := sorted(names.difference(points.models)):
+        raise TraceError(f"{points.path}: model {missing[0]} has no known point; profile it at least once")
+    epoch_s = guarded_epoch_s(lambda: _as_in_scenario(model, points, scenario), profiled_s, result, scenario.job_ids)
+    note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
+    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, result, (note,))
+
+
+def _points(scenario: EnergyScene, model: Any, known: Path | None) -> ProfileTable:
+    if known is not None:
+        return read_profiles(known)
+    profiles = scenario.facts.profiles
+    # Only applications of the window: points of others cost measurements too.
+    mine = profiles.frame.filter(pl.col("model").is_in(sorted(set(scenario.facts.models))))
+    return pick_profiles(profile_table(mine, profiles.path, profiles.sha256), model.plan_)
+
+
+def _as_in_scenario(model: Any, points: ProfileTable, scenario: EnergyScene) -> Floats:
+    """(n_jobs, n_kinds, most_gpus) forecasts, each pair of model and batch size asked for once."""
+    facts = scenario.facts
+    pairs = list(zip(facts.models, facts.batch_sizes, strict=True))
+    # Jobs share few pairs, and a forecast is dear.
+    distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
+    models, batch_sizes = zip(*distinct, strict=True)
+    most = scenario.facts.times.epoch_s.shape[2]
+    result = believed_epoch_s(model, points, models, batch_sizes, facts.gpu_types, most)
+    return result[[distinct[pair] for pair in pairs]] * facts.scale[:, None, None]

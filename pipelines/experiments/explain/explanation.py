@@ -14,11 +14,10 @@ from jobcast.domain import tolerance
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.holdings import Holdings
-from jobcast.pipelines.experiments.explain.limits import Limits
 from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Loans, Reservations
 from jobcast.pipelines.experiments.explain.run_table import RunTable
-from jobcast.pipelines.experiments.explain.waits import Waits, borrowers, totals
+from jobcast.pipelines.experiments.explain.waits import Limits, Waits, borrowers, totals
 from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
 from jobcast.simulator.log import Floats, Ints
 

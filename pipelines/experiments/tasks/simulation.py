@@ -1,19 +1,106 @@
-"""One simulation of jobs of tasks: a scenario replayed under a policy, its figures and its table."""
+"""One simulation of jobs of tasks: a scenario replayed under a policy, its figures and its table.
+
+Learned schedulers come from the registry; forecasts of a job's final accuracy from the truth, a registered model, a
+draw, or nowhere.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.tasks import AccuracyForecast, TaskRule
+import numpy as np
+
+from jobcast.domain.bad_answers import CURVES, BadAnswers
+from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
+from jobcast.domain.tasks import AccuracyForecast, Floats, Ints, TaskRule
+from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE, ForecastSpec
 from jobcast.pipelines.experiments.simulation import Simulated, timed
-from jobcast.pipelines.experiments.sources import trust
+from jobcast.pipelines.experiments.sources import Believed, count_missing, registered, trust
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene
-from jobcast.pipelines.experiments.tasks.learned_policies import Learned
+from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
-from jobcast.schedulers.registry import find_of_kind, make_rule
+from jobcast.schedulers.registry import find_of_kind, find_policy, make_rule
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.tasks import Tasks
+from jobcast.traces.table import Trace
+
+if TYPE_CHECKING:
+    from jobcast.models.curves.accuracy_curve import AccuracyCurve
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a policy has learned, the version behind it, and whether that saw the window.
+
+    Attributes
+    ----------
+    networks : None where it runs without
+    missed : whether it does so because there was nothing that could be used
+    """
+
+    networks: object | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+    missed: bool = False
+
+
+def learned_or_missed(
+    policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool, tally: BadAnswers
+) -> Learned:
+    """As `learned_policy`, but where it would raise RegistryError, or a registry is damaged, that is counted."""
+    try:
+        return learned_policy(policy, spec, window, home=home, allow_overlap=allow_overlap)
+    # Never degraded: it would hide that the answer is known.
+    except OverlapError:
+        raise
+    except Exception as error:  # a registry may be damaged in any way: counted with its reason
+        from jobcast.schedulers.tasks.mlf_rl import DECISIONS
+
+        count_missing(tally, DECISIONS, error)
+        return Learned(missed=True)
+
+
+def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool) -> Learned:
+    """What a policy has learned: the champion, or what `spec` names of the registry, an alias or a pinned version.
+
+    Raises
+    ------
+    RegistryError
+        The policy cannot run without, and none is registered.
+    OverlapError
+        It was trained on this trace, and on jobs of this window or later ones, and that is not allowed.
+    """
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.experiments.sources import loaded_version
+    from jobcast.schedulers.tasks.learned_priorities import learned_from
+
+    rule = find_policy(policy)
+    # A policy that stands in for itself runs its heuristic until it has learned.
+    name, alone = rule.learned, rule.instead == policy
+    if not name or (alone and spec.versions and name not in dict(spec.versions)):
+        return Learned()  # whoever pins versions means these alone
+    registry = open_registry(home)
+    if name not in {version.name for version in registry.list()}:
+        if alone:
+            return Learned()
+        raise RegistryError(
+            f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --until TIME`, "
+            "on jobs with --set tasks=FILE and curves=FILE or as `jobcast trace enrich --facts tasks` writes them"
+        )
+    version = registry.asked(*spec.pinned(name))
+    model = loaded_version(home, name, version.version)
+    # It runs the heuristic until a learned policy is better (MLFS, section 3.4), or one is named.
+    if alone and not model.better_ and name not in dict(spec.versions):
+        return Learned()
+    overlap = version.trace_sha256 == window.source.sha256 and version.train_until_s > float(window.submit_s[0])
+    if overlap and not allow_overlap:
+        raise OverlapError(
+            f"{name} version {version.version} was trained on jobs of this trace until {iso(version.train_until_s)}, "
+            f"which reaches into the window from {iso(float(window.submit_s[0]))}; choose another version or a later "
+            "--from, or pass --allow-overlap"
+        )
+    return Learned(learned_from(model.arrays_), {name: version.version}, overlap)
 
 
 def simulate_tasks(
@@ -59,3 +146,96 @@ def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, tally: 
     if not isinstance(known.networks, Networks | Corrections):
         return cast(TaskRule, rule)
     return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, tally)
+
+
+RISING = 1
+"""Accuracies grow."""
+UPPER_Z = 1.6448536269514722
+"""Standard deviations from the mean to the upper end of a 90 % interval."""
+NO_INTERVAL = -1.0
+"""In place of a standard deviation where an interval's lower end is above its mean."""
+
+
+def accuracy_forecast(
+    spec: ForecastSpec,
+    metric: Floats,
+    *,
+    home: Path,
+    seed: int,
+    tally: BadAnswers | None = None,
+    job_ids: Sequence[str] = (),
+    degrade: bool | None = None,
+    overlaps: Callable[[Any], bool] = lambda version: False,
+) -> Believed[AccuracyForecast]:
+    """The source of a spec; where a registered model answers what cannot be, nothing is forecast of that job.
+
+    Parameters
+    ----------
+    metric : (n_jobs, longest) the true metric by epoch, padded with NaN; of it, oracle and noisy read the last value
+    home : of the registry
+    seed : of draws
+    tally : where bad answers are counted, by names of jobs where these are given
+    degrade : whether nothing is forecast where there is no registered model
+    overlaps : whether a version has seen the window; raises OverlapError where that is not allowed
+
+    Raises ConfigError for a source that tells nothing of accuracies, RegistryError for a model that is not there.
+    """
+    final = last_values(metric)
+    if spec.kind == "oracle":
+        return Believed(lambda jobs, seen, at, epochs: (final[jobs], np.zeros(len(jobs))))
+    if spec.kind == "conservative":
+        return Believed()
+    if spec.kind in ("random", "noisy"):
+        return Believed(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
+    if spec.kind == "registry":
+        from jobcast.models.curves.served import guarded_accuracies
+
+        tally = BadAnswers() if tally is None else tally
+        asked = registered(ACCURACY_CURVE, spec, home, tally, CURVES, degrade)
+        if asked is None:
+            return Believed()
+        overlap = overlaps(asked.version)
+        forecast = guarded_accuracies(by_model(asked.model), tally, job_ids)
+        return Believed(forecast, {ACCURACY_CURVE: asked.version.version}, overlap)
+    raise ConfigError(
+        f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
+        "or noisy:P"
+    )
+
+
+def last_values(metric: Floats) -> Floats:
+    """(n,) the last value of each row that is one.
+
+    >>> last_values(np.array([[0.1, 0.5, np.nan], [0.2, 0.3, 0.4]])).tolist()
+    [0.5, 0.4]
+    """
+    # The first number from behind.
+    last = metric.shape[1] - 1 - np.argmax(~np.isnan(metric[:, ::-1]), axis=1)
+    return np.asarray(metric[np.arange(len(metric)), last])
+
+
+def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
+    """The truth, but for a share of the jobs a value drawn between what they have reached and 1; the same each time."""
+    rng = np.random.default_rng([seed, len(final)])
+    # Drawn for all jobs at once: a job's answer does not depend on when it is asked.
+    wrong, share = rng.random(len(final)) < probability, rng.random(len(final))
+
+    def forecast(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
+        reached = last_values(seen)
+        # Between what is seen and 1: a forecast below what was reached would be absurd.
+        drawn = reached + share[jobs] * np.maximum(1.0 - reached, 0.0)
+        return np.where(wrong[jobs], drawn, final[jobs]), np.zeros(len(jobs))
+
+    return forecast
+
+
+def by_model(model: "AccuracyCurve") -> AccuracyForecast:
+    """Forecasts of a fitted model of training curves; its interval's upper side tells the standard deviation."""
+
+    def forecast(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
+        result = model.forecast_arrays(seen, at, epochs, np.full(len(jobs), RISING))
+        # From the upper side: the lower one is cut off by what was reached.
+        spread = (result.final_high - result.final_mean) / UPPER_Z
+        return result.final_mean, np.where(result.final_low > result.final_mean, NO_INTERVAL, spread)
+
+    return forecast

@@ -129,7 +129,7 @@ def _accuracies(asked: Asked, tally: BadAnswers) -> Any:
     The champion's, or those of the model that is asked for in its place.
     """
     from jobcast.models.curves.served import guarded_accuracies
-    from jobcast.pipelines.experiments.tasks.accuracy_forecasts import by_model
+    from jobcast.pipelines.experiments.tasks.simulation import by_model
 
     model = asked["accuracies"] if "accuracies" in asked.parameters else _champion(asked.home)
     return None if model is None else guarded_accuracies(by_model(model), tally)

@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.hardware import flat_cluster
 from jobcast.pipelines.experiments.clusters import task_cluster
-from jobcast.pipelines.experiments.tasks.learned_policies import Learned
+from jobcast.pipelines.experiments.tasks.simulation import Learned
 from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
 from papers.bench import Unit

@@ -11,10 +11,10 @@ import pytest
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers
 from jobcast.domain.errors import RegistryError
 from jobcast.pipelines.experiments import rounds, sources
-from jobcast.pipelines.experiments.energy import epoch_time_forecasts as forecasting
+from jobcast.pipelines.experiments.energy import simulation as forecasting
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.sources import Registered, registered, trust
-from jobcast.pipelines.experiments.tasks import accuracy_forecasts as accuracy
+from jobcast.pipelines.experiments.tasks import simulation as accuracy
 from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
 from jobcast.traces.learning_curves import write_job_curves

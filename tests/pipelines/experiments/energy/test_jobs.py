@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jobcast.domain.errors import OverlapError, TraceError
 from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.pipelines.experiments.energy import epoch_time_forecasts as forecasting
-from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times, noisy
+from jobcast.pipelines.experiments.energy import simulation as forecasting
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
+from jobcast.pipelines.experiments.energy.simulation import believed_times, noisy
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.sources import Registered
