@@ -36,8 +36,15 @@ from jobcast.pipelines.experiments.seen_data import seen_until
 from jobcast.pipelines.experiments.sources import Registered, is_registered
 from jobcast.pipelines.lifecycle.promises import calibrations, promises_of
 from jobcast.pipelines.lifecycle.wait_forecasts import WaitForecasts, asked_waits
-from jobcast.pipelines.report.completion_plot import Curve, check_plot, write_plot
-from jobcast.pipelines.report.completion_text import Clock, calibrated_on, queue_table, sentence
+from jobcast.pipelines.report.completion import (
+    Clock,
+    Curve,
+    calibrated_on,
+    check_plot,
+    queue_table,
+    sentence,
+    write_plot,
+)
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.figure_lines import fidelity_line
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time

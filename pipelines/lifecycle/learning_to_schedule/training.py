@@ -22,13 +22,16 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import Episod
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import (
     RATE,
+    Rollout,
+    as_taught,
+    best,
     imitate,
     improve,
+    roll_out,
+    sampling,
     worth,
 )
-from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import OBJECTIVES
-from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout, as_taught, best, roll_out, sampling
-from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import OBJECTIVES, TaskCourses
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FEATURES
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, LearnedPriorities, corrections_of
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings

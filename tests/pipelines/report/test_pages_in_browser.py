@@ -11,7 +11,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.search.front import front_page, front_plots
 from jobcast.pipelines.report.advice import choice_page
 from jobcast.pipelines.report.backtest_page import render_report
-from jobcast.pipelines.report.completion_plot import Curve, write_plot
+from jobcast.pipelines.report.completion import Curve, write_plot
 from jobcast.pipelines.report.trace_page import write_description
 from jobcast.traces.describe import describe
 from tests.live.server.browser import Browser, found

@@ -12,9 +12,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.models.scheduling.learner import BETAS
 from jobcast.pipelines.lifecycle.learning_to_schedule import environment
+from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEUE_FEATURES, QueueCourse
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import LARGEST, Scheduling
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
-from jobcast.pipelines.lifecycle.learning_to_schedule.queue_courses import QUEUE, QUEUE_FEATURES, QueueCourse
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import AFTER_S, UNSCALED, TaskCourse
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.simulator.engine import Simulation

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import HOSTS, JOBS, Picking
-from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import as_taught, best
+from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import as_taught, best
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of

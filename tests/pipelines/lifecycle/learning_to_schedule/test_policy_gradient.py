@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from jobcast.models.scheduling.policy import Measured, MlfPolicy, Training, picks_of
 from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import FIGURES, change, compare, is_better, measured
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
-from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import advantages, earned, improve
-from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import (
+from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import Rollout, advantages, earned, improve
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
     HORIZON_S,
     STEP_S,
     Scale,
@@ -17,7 +17,6 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.rewards import (
     objectives,
     returns,
 )
-from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout
 from jobcast.pipelines.lifecycle.learning_to_schedule.training import TrainedScheduler
 from jobcast.pipelines.lifecycle.predictors.task_order import scheduler_card
 from jobcast.schedulers.tasks.mlf_h import MlfH

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from jobcast.pipelines.report.completion_text import Clock, queue_table, sentence
+from jobcast.pipelines.report.completion import Clock, queue_table, sentence
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON_S = datetime(2026, 3, 28, 12, 0, tzinfo=BERLIN).timestamp()
