@@ -15,11 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators import generate
 from jobcast.traces.generators.campus import EARLY_LOOK_SHARE, parse_campus, zone_of
-from jobcast.traces.generators.campus_config import DAY_S, HOUR_S, MINUTE_S, CampusConfig
+from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.table import Trace
 
 BURST_PAUSE_S = 60.0  # far over the gaps within a burst, and far under think times

@@ -6,7 +6,7 @@ from math import ceil, floor
 
 from jobcast.domain.times import LAST_S
 
-MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+MINUTE_S, HOUR_S, DAY_S, WEEK_S = 60.0, 3600.0, 86400.0, 604800.0
 
 
 @dataclass(frozen=True, slots=True)

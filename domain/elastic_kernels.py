@@ -7,13 +7,12 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.rounding_kernels import rounded
 
-Floats = NDArray[np.float64]
 # Numba has no types that mypy could read.
 njit: Any = numba.njit
 types: Any = numba.types

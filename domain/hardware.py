@@ -5,13 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Ints
 from jobcast.domain.gpu_types import HOST_W, known_type, linear_power_w
 from jobcast.domain.jobs import Pool
 from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
-
-Ints = NDArray[np.int64]
 
 ALWAYS_S = -math.inf
 FLAT_POOL = "all"

@@ -4,12 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.rounding import rounded_all
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 CONFIDENCE = 0.9999
 """Of one forecast, of which a run has some ten. Domhan et al., section 4, end a run at a chance of one in twenty, which
 would be 0.995 of each; but forecasts err in their tails more often than a normal distribution says: at 0.995 one job in

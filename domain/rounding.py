@@ -9,9 +9,8 @@ of a rounding cell with a chance of noise / cell, here some 1e-12 / 1e-7.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jobcast.domain.arrays import Floats
 
 BITS = 24
 """That are kept: 7 significant digits, far above what noise grows to over a run, far below what any model knows."""

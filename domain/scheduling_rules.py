@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-DAY_S = 86400.0
+from jobcast.domain.clock import DAY_S
+
 ROOT = ""
 """Name of the account above all others."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import MINUTE_S
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models.algorithms import Settings, fit_classifier, mean_of_logits
 from jobcast.models.classifier import Classifier
@@ -25,7 +26,6 @@ LEAST_ROWS = 1000
 """Little data are not thinned below so many rows."""
 SCORED_STRIDE = 3
 """One grid instant in so many is forecast out of fold where windows are longer than the grid's step."""
-MINUTE_S = 60.0
 Step = Callable[[], None]
 
 

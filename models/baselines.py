@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import Corpus
 from jobcast.features.loads import sliding_max, window_loads
 from jobcast.models.load_data import COVERAGE
 
-HOUR_S = 3600.0
-MINUTE_S = 60.0
-DAY_S = 24 * HOUR_S
-WEEK_S = 7 * DAY_S
 EVEN_ODDS = 0.5
 """From which probability on a rule says that jobs arrive."""
 # A day, so that day and night weigh alike.

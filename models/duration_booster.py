@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import DAY_S
 from jobcast.features.durations import (
     DEPTHS,
     GROUPS,
@@ -191,7 +192,6 @@ def shares(votes: NDArray[Any], prior: Floats, prior_weight: float) -> Floats:
     return proba
 
 
-DAY_S = 86400.0
 TRAINING_THREADS = 1
 """Small trees on tens of thousands of rows: threads would wait for one another more than they would work. Fixed, since
 sums of gradients depend on how rows are shared out."""

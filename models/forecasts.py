@@ -18,9 +18,11 @@ from jobcast.domain.answer_checks import (
     rising_loads,
     run_time_s,
 )
+from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import BadAnswerError, Reason
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError
-from jobcast.domain.history import Floats, History
+from jobcast.domain.history import History
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Job, Pool
 from jobcast.features.finished import DurationTracker
@@ -37,7 +39,6 @@ QUIET_S = 300.0
 """A pool's first arrival after so long without one asks its forecasts anew."""
 FARTHEST_GATE = 2.0
 """A threshold on probabilities beyond it, on either side, is none."""
-MINUTE_S = 60.0
 
 
 class RegistryForecasts:

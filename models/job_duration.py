@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, Reason
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.domain.jobs import Job
@@ -49,7 +50,6 @@ from jobcast.models.metadata import kept, read_metadata, read_text, take_up, wri
 from jobcast.models.scores import likeliest_bin
 from jobcast.traces.table import Trace
 
-MINUTE_S = 60.0
 PRIOR_WEIGHT = 8.0
 """Least log loss on Philly from 22 October to 5 November 2017, learnt on the three weeks before."""
 FLOOR = 0.002

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, MINUTE_S
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import need_memory
 from jobcast.features.corpus import STEP_S, active_grid
@@ -17,7 +18,6 @@ from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.features.loads import window_loads
 from jobcast.features.targets import load_within
 
-MINUTE_S = 60.0
 STRIDE = 3
 """One grid instant in so many; 2 would fall in step with jobs every 600 s."""
 MOST_ROWS = 400_000
@@ -120,7 +120,6 @@ LENDING_COVERAGE = 0.6
 """Share of all windows that a scheduler's reservation shall cover; it asks only where jobs are forecast to arrive. On
 October 2017 of the Philly trace SIA was slowed by durations, hardly by loads, so that reserving less was faster at the
 same cost of short bins (`duration_booster.UNDER_COST`); `benchmarks/choose_sia.py` at commit 24e9ea6."""
-DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)

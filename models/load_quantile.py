@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.classifier import smallest_leaf
-from jobcast.models.load_data import MINUTE_S, Demands, LoadData, Mask, Nested, demanded_coverage
+from jobcast.models.load_data import Demands, LoadData, Mask, Nested, demanded_coverage
 from jobcast.models.metadata import booster_data, booster_of, kept, read_text, take_up, trained_booster
 
 if TYPE_CHECKING:

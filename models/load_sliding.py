@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
-from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, Demands, LoadData, Nested, demanded_coverage
+from jobcast.models.load_data import MOST_WINDOWS, Demands, LoadData, Nested, demanded_coverage
 from jobcast.models.metadata import kept, take_up
 
 KEPT = ("windows_", "lending_windows_", "coverages_", "demands_")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import polars as pl
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError, TraceError
 from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.features.arrivals import arrival_features
@@ -38,7 +39,6 @@ EVENTS: Mapping[str, str] = {
 NEEDED = frozenset({"job_id", "pool", "submit_time", "gpus", "start_time", "end_time"})
 """Those of `EVENTS` that a table must have; a start or end that has not come is empty."""
 TIMES = ("submit_time", "start_time", "end_time")
-MINUTE_S = 60.0
 EXAMPLE: Mapping[str, list[Any]] = {
     "job_id": ["1", "2", "3", "4"],
     "pool": ["a", "b", "a", "a"],

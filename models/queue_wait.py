@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from jobcast.domain.answer_checks import MOST_SECONDS, failed, floats_of
 from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.bad_answers import WAITS, BadAnswers, Reason
+from jobcast.domain.clock import WEEK_S
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.features.queue_state import queue_columns
@@ -27,7 +28,6 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Shares of such jobs that have started by an answer's quantiles."""
 MEDIAN, BOUND = LEVELS.index(0.5), LEVELS.index(0.9)
 """The point that is told, and the end of the one-sided 90 % interval."""
-WEEK_S = 7 * 86400.0
 FOLDS = 2
 """Last parts of the training time that what is told is calibrated on, each forecast from what was known before it."""
 LEAST_PARTS = 4

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import polars as pl
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ VALUES = ("probability", "wait_s", "remaining_s", "left_s", "size_s", "gpus")
 """What answers are called, by which a predictor answers with one number a row: the first that is there, for jobs that
 wait tell their GPUs, too."""
 MOST_BARS = 30
-MINUTE_S = 60.0
 
 
 class ForecastFrame(pd.DataFrame):

@@ -9,7 +9,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from jobcast.domain.history import Floats, PoolHistory
+from jobcast.domain.arrays import Floats
+from jobcast.domain.history import PoolHistory
 from jobcast.domain.jobs import Job
 
 FIRST_ROOM = 64

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Ints
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import EPOCHS as EPOCHS
 from jobcast.domain.law import GOODPUT as GOODPUT
@@ -20,8 +21,6 @@ from jobcast.domain.law import TASKS as TASKS
 from jobcast.domain.tasks import QUEUED
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.simulator.log import Bools, Floats, RunLog
+from jobcast.domain.arrays import Bools, Floats
+from jobcast.simulator.log import RunLog
 
 UNFAIR_ABOVE = (1.00, 1.05, 1.10)
 """Thresholds of unfair jobs; the published fractions of Shockwave match its own data at the last."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.table import Trace
@@ -42,7 +43,6 @@ KEPT = (
 )
 SHARED = (*KEPT, *NAMES, *TIMES, *ROUNDED)
 """All other columns are dropped."""
-MINUTE_S = 60.0
 COMMON = "\0common "
 """Begins the names of common users until words replace them; no name that a file holds begins so."""
 

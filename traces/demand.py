@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.traces.table import Floats
+from jobcast.domain.arrays import Floats
 
 Ints = NDArray[np.int64]
 RETRY_S = 900.0

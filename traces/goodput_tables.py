@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError
 from jobcast.traces.files import read_file
-from jobcast.traces.table import Floats
 
 STEP_COLUMNS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
 CURVE_COLUMNS = ("epoch", "progress", "metric", "grad_sqr", "grad_var")

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.arrays import Ints
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns
 from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.table import Floats, Trace
+from jobcast.traces.table import Trace
 from jobcast.traces.table_files import counts_in, is_parquet, names_in, read_plain, write_plain
 
 COLUMNS = ("job_id", "epoch", "metric")

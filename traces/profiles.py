@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.files import FileBytes, PathLike, read_file, reason, replacing
-from jobcast.traces.table import Floats
 from jobcast.traces.table_files import floats_in, read_plain, write_plain
 
 SQLITE_MAGIC = b"SQLite format 3\0"

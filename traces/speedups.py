@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.column_types import numbers_of
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.table import Floats
 from jobcast.traces.table_files import read_parquet, write_plain
 
 SPEEDUP_COLUMNS = ("model", "gpus", "speedup")

@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from jobcast.domain.clock import DAY_S, HOUR_S
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.traces.table import Trace
 
-DAY_S = 86_400.0
-HOUR_S = 3600.0
 MIN_TRAIN_JOBS = 100
 """Pools with fewer training jobs neither train nor count in scores."""
 SHORTEST_TRAINING_S = DAY_S

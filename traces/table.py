@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Requirements
 from jobcast.traces.check import Place, check_jobs, node_names
@@ -57,7 +58,6 @@ NOT_ENDED = "no run time (running or waiting)"
 ASKED = ("cores", "mem_gb", "account", "qos", "partition", "nodes", "time_limit_s", "priority")
 """Columns of `Requirements`, in its order."""
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain.arrays import Bools, Ints
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.traces.check import REMEDY, Place
 from jobcast.traces.column_types import FLAGS
 from jobcast.traces.files import PathLike
 from jobcast.traces.learning_curves import numbers_by, refuse_gaps
-from jobcast.traces.table import Floats
 from jobcast.traces.table_files import counts_in, floats_in, names_in, read_plain, write_plain
 
 SENDS_TO, VOLUME = "sends_to", "volume_mb"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.traces.table import Floats
+from jobcast.domain.arrays import Floats
 
 MOST_POINTS = 200
 """Steps of half a percent: finer than a plot shows."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
@@ -18,7 +19,6 @@ from jobcast.models import baselines, scores
 from jobcast.models.evaluation.intervals import DRAWS, arrival_intervals, checked, duration_groups
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
-HOUR_S = 3600.0
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 

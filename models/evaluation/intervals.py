@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, MINUTE_S
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels, duration_bin
 from jobcast.features.corpus import Mask
@@ -41,7 +42,6 @@ def checked(blocks: dict[str, Any]) -> dict[str, Any]:
 
 GROUP_EDGES_MIN = (5, 60, 720)
 """Mean durations between the groups, minutes. SIA, Table 23."""
-SECONDS_A_MINUTE = 60.0
 
 
 def mean_durations_min(trace: Trace) -> dict[str, float]:
@@ -50,7 +50,7 @@ def mean_durations_min(trace: Trace) -> dict[str, float]:
     pools, position = np.unique(trace.jobs["pool"].to_numpy().astype(str)[ended], return_inverse=True)
     # Means without a loop; only ended jobs have run times.
     seconds = np.bincount(position, weights=trace.duration_s[ended]) / np.bincount(position)
-    return dict(zip(pools.tolist(), (seconds / SECONDS_A_MINUTE).tolist(), strict=True))
+    return dict(zip(pools.tolist(), (seconds / MINUTE_S).tolist(), strict=True))
 
 
 def duration_groups(pools: Iterable[str], mean_min: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
@@ -63,12 +63,11 @@ def duration_groups(pools: Iterable[str], mean_min: Mapping[str, float]) -> dict
     groups: dict[str, tuple[str, ...]] = dict.fromkeys(labels, ())
     for pool in pools:
         if pool in mean_min:
-            label = labels[duration_bin(SECONDS_A_MINUTE * mean_min[pool], GROUP_EDGES_MIN)]
+            label = labels[duration_bin(MINUTE_S * mean_min[pool], GROUP_EDGES_MIN)]
             groups[label] = (*groups[label], pool)
     return {label: members for label, members in groups.items() if members}
 
 
-DAY_S = 86400.0
 DRAWS = 400
 CONFIDENCE = 0.95
 LEAST_DAYS = 5

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
@@ -21,7 +22,6 @@ from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad, total_new_load
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
-MINUTE_S = 60.0
 MAX_OF_N = "max_of_n"
 """Name of the paper's rule with its n chosen on a training time, beside the other rules to beat."""
 Floats = NDArray[Any]

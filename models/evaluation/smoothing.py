@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.history import PoolHistory
-from jobcast.models.baselines import HOUR_S, NORMAL_QUANTILE
+from jobcast.models.baselines import NORMAL_QUANTILE
 
 SEASON = 24
 """Hours of a day."""

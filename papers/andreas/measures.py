@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 
-from jobcast.domain.energy import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.pipelines.report.look import plain_ticks, styles
 from papers.andreas.bench import OURS
 from papers.plotting import panels

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import parse_objectives
 from jobcast.pipelines.report.look import WIDE
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, Sources, Trial, behind, fresh_samples, tried

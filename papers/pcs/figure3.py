@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import Candidate, parse_objectives
 from jobcast.pipelines.report.look import INK, WIDE
 from papers.pcs import fronts

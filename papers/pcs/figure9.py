@@ -9,7 +9,7 @@ import click
 import numpy as np
 from matplotlib.figure import Figure
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal
 from jobcast.pipelines.experiments.search.pareto_search import draw_samples, run_hash, search_front
 from jobcast.pipelines.experiments.search.proposers import pareto_mask

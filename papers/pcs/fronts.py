@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.search import workload_samples

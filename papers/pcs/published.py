@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast import __version__
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.simulator.elastic.run import replay_elastic
 from jobcast.simulator.metrics import errors_pct, fair_finish_s

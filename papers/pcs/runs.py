@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.domain.hardware import flat_cluster
 from jobcast.pipelines.experiments.clusters import preempting
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, in_submission_order

@@ -20,9 +20,8 @@ from jobcast.pipelines.experiments.clusters import cluster_of, named_cluster
 from jobcast.pipelines.experiments.energy.simulation import SEGMENTS
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
-from jobcast.pipelines.experiments.locality import LOCALITY, asks_for_locality, check_locality
 from jobcast.pipelines.experiments.policy_runs import lacking_source, sources_for
-from jobcast.pipelines.experiments.rigid_jobs import LOOP_NOTE
+from jobcast.pipelines.experiments.rigid_jobs import LOCALITY, LOOP_NOTE, asks_for_locality, check_locality
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.settings import check_settings
 from jobcast.pipelines.experiments.simulation import check_loop, told_of_loop, trust_lines

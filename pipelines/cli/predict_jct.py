@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from jobcast import __version__
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError, OverlapError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.intervals import IntervalTracker
@@ -21,7 +22,6 @@ from jobcast.pipelines.experiments.completion_by_copies import WHOLE, answer_by_
 from jobcast.pipelines.experiments.elastic.completion_prediction import (
     DECLARED,
     FORECAST,
-    HOUR_S,
     NEW,
     QUANTILES,
     JobAnswers,

@@ -14,10 +14,10 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.options import check_places, dropped_lines, made_by, table_or_json
 from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEGMENTS, write_segments
 from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_recording import job_answer_table
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
-from jobcast.pipelines.experiments.job_forecasts import job_answer_table
-from jobcast.pipelines.experiments.locality import asks_for_locality, check_locality
 from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
+from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality, check_locality
 from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.run_record import bin_names, limit_table, pool_record_of, record_of, write_run_record
 from jobcast.pipelines.experiments.scenarios import Scenario

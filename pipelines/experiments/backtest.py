@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.errors import DecisionError, JobcastError, RegistryError
 from jobcast.domain.law import EPOCHS, SPEEDUP, TASKS
 from jobcast.models.registry import open_registry
@@ -17,7 +18,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
 from jobcast.pipelines.experiments.settings import Settings, settings_for
-from jobcast.pipelines.experiments.simulation import DAY_S, Simulated, counted_from, figures
+from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures
 from jobcast.pipelines.experiments.worlds import lives
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.gains import saved_hours

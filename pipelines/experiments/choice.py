@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.pipelines.report.gains import DAYS_A_WEEK, HOUR_S, paired_gains
-from jobcast.simulator.log import Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
+from jobcast.pipelines.report.gains import DAYS_A_WEEK, paired_gains
 from jobcast.simulator.metrics import is_slowed
 
 RANDOM = "random"

@@ -11,9 +11,8 @@ from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import TASK_GPUS, cluster_of
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
-from jobcast.pipelines.experiments.locality import asks_for_locality
 from jobcast.pipelines.experiments.recorded_state import ASSUMED, check_recorded
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
 from jobcast.pipelines.experiments.scaling_jobs import read_scaling
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario, cut_window
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.report.job_table import MICROSECOND_DIGITS
 from jobcast.simulator import metrics
-from jobcast.simulator.log import Floats, Ints
 
 HOUR_S, MINUTE_S = 3_600.0, 60.0
 NOBODY = "(nobody)"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.jobs import Job
@@ -21,15 +22,17 @@ from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
 from jobcast.pipelines.experiments.energy.simulation import believed_times, simulate_energy
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
-from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
-from jobcast.pipelines.experiments.job_forecasts import (
+from jobcast.pipelines.experiments.forecast_recording import (
+    Asked,
+    JobAnswers,
+    Recording,
     epoch_time_columns,
     forecast_columns,
     keep_epoch_times,
     keep_sizes,
     keeping_accuracies,
 )
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.seen_data import seen_by
@@ -50,7 +53,6 @@ from jobcast.schedulers.policies import PolicySpec
 from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
 from jobcast.simulator.engine import Meter
-from jobcast.simulator.log import Floats
 
 FUTURES = 20
 """Drawn of each job at its submission, where a version of completion times makes intervals."""

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from jobcast.domain.energy import HOUR_S
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.recorded_state import beginning_of, with_recorded

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.law import EPOCHS, RUNTIME
 from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.experiments.forecast_specs import PARTS, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goodputs
-from jobcast.pipelines.experiments.locality import check_locality
 from jobcast.pipelines.experiments.needed_facts import prepared
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, scenario_workload
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, check_locality, scenario_workload
 from jobcast.pipelines.experiments.rounds import replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, loaded
 from jobcast.pipelines.experiments.sources import Chosen, Sources
@@ -130,7 +130,6 @@ def told_of_loop(workload: Workload, log: RunLog) -> dict[str, Any]:
     }
 
 
-DAY_S = 86400.0
 ROUND_COUNT = "rounds"
 """What policies of rounds tell, and no other."""
 FIDELITY = "fidelity"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats
+from jobcast.domain.clock import HOUR_S, MINUTE_S
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import SCORED, STEP_S, active_grid, build_corpus
@@ -23,8 +24,6 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.traces.table import Trace
 
-MINUTE_S = 60.0
-HOUR_S = 3600.0
 PINBALL_QUANTILE = 0.95
 """Quantile that load estimates of all versions are held to where one figure must tell them apart."""
 CERTAIN = 1e-6

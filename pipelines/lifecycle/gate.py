@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Bools
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.experiments.backtest import Cell, CellResult
 from jobcast.pipelines.experiments.backtest_results import BOOTSTRAP_SEED
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.report.formatting import between, number, percent
 from jobcast.pipelines.report.gains import paired_gains
-from jobcast.simulator.log import Bools, RunLog
+from jobcast.simulator.log import RunLog
 
 POLICY = "sia"
 TRIO, NOTHING = f"{POLICY} trio", f"{POLICY} conservative"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
@@ -30,7 +31,6 @@ from jobcast.pipelines.report.layout import in_terminal
 from jobcast.pipelines.report.model_tables import made_from, saved
 from jobcast.traces.table import Trace
 
-DAY_S = 86400.0
 WEEK_DAYS = 7.0
 NAMED_DAYS = {"daily": 1.0, "weekly": WEEK_DAYS}
 FIRST_WEEKS = 3.0

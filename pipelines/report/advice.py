@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jobcast.domain.clock import HOUR_S
 from jobcast.pipelines.report.backtest_charts import (
     ALLOWED,
     FUTURE,
@@ -27,7 +28,6 @@ from jobcast.pipelines.report.formatting import (
 from jobcast.pipelines.report.layout import Drawing, Table, render
 from jobcast.schedulers.registry import POLICIES
 
-HOUR_S = 3600.0
 READING = (
     "Each point is a policy with its forecasts and settings, replayed on the same jobs: higher is sooner for people, "
     "further right is more harm to those who end later. Point at one to see what it is, click it for the command."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.pipelines.report import backtest_charts, backtest_tables
 from jobcast.pipelines.report.advice import advice, summary_of
 from jobcast.pipelines.report.backtest_finding import find, lead_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 LEAST_WORDS = 27
 """Columns that long names get before they are folded."""
 TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved h", "speedup", "slowed", "by (h)")
-SECONDS_A_MINUTE = 60.0
 MOST_DRAWN = 8
 """Configurations in a plot; more curves are told apart by nobody."""
 MOST_COMPARED = 16
@@ -204,9 +204,7 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
         jct_s = {label: backtest_tables.jct_of(jobs, label, baseline) for label in drawn}
         # By the metric's own tolerance, so that plots and tables count the same jobs.
-        later_min = {
-            label: np.where(is_slowed(its, base), its - base, 0.0) / SECONDS_A_MINUTE for label, its in jct_s.items()
-        }
+        later_min = {label: np.where(is_slowed(its, base), its - base, 0.0) / MINUTE_S for label, its in jct_s.items()}
         some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
         one = backtest_charts.speedups({label: base / its for label, its in jct_s.items()}, colours, baseline)
         found.append(Drawing(one, f"A curve that runs further right is better; what lies left of 1 is slowed.{some}"))

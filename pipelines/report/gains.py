@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, HOUR_S
 from jobcast.simulator.metrics import is_slowed
 
-DAY_S = 86400.0
 DRAWS = 1000
 CONFIDENCE = 0.95
 DAYS_A_WEEK = 7.0
-HOUR_S = 3600.0
 LEAST_DAYS = 2
 """With a single day there is nothing to resample."""
 

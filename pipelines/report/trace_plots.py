@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jobcast.domain.clock import DAY_S, HOUR_S, WEEK_S
 from jobcast.pipelines.report.backtest_charts import busy
 from jobcast.pipelines.report.charts import (
     Axis,
@@ -22,9 +23,6 @@ from jobcast.pipelines.report.charts import (
 )
 from jobcast.pipelines.report.formatting import shown_zone
 
-HOUR_S = 3600.0
-DAY_S = 86400.0
-WEEK_S = 7 * DAY_S
 MOST_BARS = 120
 MOST_POOLS = 25
 WIDTH_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 2**31))

@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, JOBS, RULE_TYPE, njit, speedup_at, types
-from jobcast.simulator.elastic.state import (
-    CLOCK,
-    COUNT,
-    OVERDUE_S,
-    SQUARES,
-    STATE_INTS,
-    Floats,
-    Ints,
-    State,
-    World,
-)
+from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, SQUARES, STATE_INTS, State, World
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT

@@ -3,13 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.elastic import ElasticJobs
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 ROOM = 4
 """Changes a job and place that there is room for at first."""

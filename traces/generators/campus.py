@@ -18,13 +18,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.campus_config import (
     DAY_HOURS,
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
     CampusConfig,
     Experiment,
     PoolPlan,

@@ -12,12 +12,9 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from jobcast.traces.generators.settings import check_ranges, setting
 
-DAY_S = 86400.0
-WEEK_S = 7 * DAY_S
-HOUR_S = 3600.0
-MINUTE_S = 60.0
 DAY_HOURS = 24.0
 FIRST_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
 

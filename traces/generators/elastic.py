@@ -118,7 +118,6 @@ def widths_speedups(models: Sequence[str], most: NDArray[np.int64], table: Speed
 
 
 CDF = ("value", "share")
-HOUR_S = 3600.0
 LEAST_GPUS = 0
 """Elastic jobs may be left without GPUs at any time, as in PCS's published traces."""
 

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.check import require_columns
@@ -42,7 +43,6 @@ from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.generators.elastic import (
-    HOUR_S,
     drawn_from,
     elastic_frame,
     instants_at_load_s,
@@ -418,9 +418,6 @@ def _arrivals_s(gpu_time_s: float, config: GavelConfig, rng: np.random.Generator
     # contention is of the jobs drawn, not of their expectation
     mean_s = config.interarrival_s or gpu_time_s / config.jobs / (config.contention * config.gpus)
     return np.cumsum(gaps) * (0.0 if config.arrivals == BATCH else mean_s)
-
-
-MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

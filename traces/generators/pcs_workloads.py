@@ -26,11 +26,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.elastic import (
     DATA_VARIABLE,
-    HOUR_S,
     SPEEDUPS_FILE,
     data_speedups,
     drawn_from,

@@ -10,13 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.clock import DAY_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.elastic import plain_frame
 from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
 
-DAY_S = 86400.0
-MINUTE_S = 60.0
 SHORTEST_MIN = 10**0.5  # SIA, appendix A.1
 
 VARIANTS: dict[str, dict[str, Setting]] = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.traces.check import Place
 from jobcast.traces.files import FileBytes
 from jobcast.traces.readers.sacct_jobs import NOT_ENDED, WAITING, task_names
@@ -21,7 +22,6 @@ from jobcast.traces.readers.slurm_json import (
     state_of,
 )
 
-MINUTE_S = 60.0
 TRES = ("tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str")
 GPU_TYPE = re.compile(r"gpu:([^:=,(]*[^\d:=,(][^:=,(]*|\d+(?=[:=]))")
 """The type in a text of GPUs, gpu:a100:2 or gres/gpu:a100=2; of gpu:2 there is none."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
@@ -29,7 +30,6 @@ from jobcast.traces.table import Trace
 
 NEW = "new"
 """The job that is asked about but was never submitted."""
-HOUR_S = 3600.0
 QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """Ends of the 90 % and the 50 % interval, and the median."""
 FORECAST, DECLARED, NOISY = "forecast", "declared", "noisy"

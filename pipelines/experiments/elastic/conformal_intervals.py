@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.elastic import Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.completion.intervals import LEAST_S, Interval, IntervalTracker, Position, interval_figures
 from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
 from jobcast.models.completion.job_size import DeclaredSizes

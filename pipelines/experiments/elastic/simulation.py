@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import SIZES, BadAnswers, Reason
-from jobcast.domain.elastic import Floats
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.clusters import preempting

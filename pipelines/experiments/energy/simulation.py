@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers
-from jobcast.domain.energy import Floats
 from jobcast.domain.errors import ConfigError, OverlapError, TraceError
 from jobcast.models.epoch_time.served import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.pipelines.experiments.explain.run_table import RunTable
-from jobcast.simulator.log import Bools, Floats, Ints
 
 
 def fcfs_starts_s(

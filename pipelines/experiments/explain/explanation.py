@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.holdings import Holdings
@@ -19,7 +20,6 @@ from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Lo
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.explain.waits import Limits, Waits, borrowers, totals
 from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
-from jobcast.simulator.log import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, listed
-from jobcast.simulator.log import Floats, Ints
 
 
 class Mentions:

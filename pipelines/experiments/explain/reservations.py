@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.bad_answers import ARRIVALS, LOADS
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Sharing
 from jobcast.pipelines.experiments.explain.run_table import RunTable, on_grid
 from jobcast.pipelines.experiments.forecast_recording import ARRIVES, LOAD, QUANTILE
-from jobcast.simulator.log import Bools, Floats, Ints
 
-MINUTE_S = 60.0
 MOST = 10
 """Jobs and pools that a list names; the rest is counted."""
 SHOWN_LEVEL = 0.9

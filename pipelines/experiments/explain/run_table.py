@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.pipelines.experiments.run_record import POOLS, SPAN_COLUMNS, RunRecord, read_run_record, record_folder
 from jobcast.pipelines.report.formatting import iso
-from jobcast.simulator.log import Bools, Floats, Ints, Spans, flat_spans
+from jobcast.simulator.log import Spans, flat_spans
 from jobcast.traces.files import read_file, reason
 from jobcast.traces.pools import read_pools
 from jobcast.traces.table_files import is_parquet, read_parquet

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Level, Sharing, ahead_of, level
 from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
-from jobcast.simulator.log import Bools, Floats, Ints
 
 
 class Limit(NamedTuple):

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.search.evaluation import Objective, parse_objectives
 from jobcast.pipelines.experiments.search.proposers import FLOOR
@@ -175,7 +176,6 @@ def figure_text(value: Any) -> str:
 LOG_RATIO = 30.0
 """Values that span more are drawn on a logarithmic axis; there those below `FLOOR` lie at it."""
 NAMES = {"elastic_fifo": "FIFO, the default", "srsf": "SRSF (Tiresias)"}
-HOUR_S = 3600.0
 SUGGESTED, CHOICE, BEATEN = "suggested", "to choose from", "beaten on test samples"
 LOOKS = {SUGGESTED: ("diamond", PALETTE[2]), CHOICE: ("circle", PALETTE[0]), BEATEN: ("circle", MUTED)}
 REFERENCES = ("square", "triangle-up", "cross", "triangle-down")

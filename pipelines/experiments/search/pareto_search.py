@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal, Objective, World, config_hash
 from jobcast.pipelines.experiments.search.front import Front, Row

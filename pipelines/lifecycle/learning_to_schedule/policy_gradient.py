@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobcast.domain.tasks import Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.scheduling.learner import BETAS, Fit, Learner
 from jobcast.models.scheduling.policy import Picks, joined, picks_of
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Course

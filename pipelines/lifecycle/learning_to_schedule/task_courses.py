@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.policy import Trigger, View
 from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Picks, Round
@@ -127,7 +128,6 @@ ROUND_S = 300.0
 as long."""
 AFTER_S = 24 * 3600.0
 """A course ends so long after the last submission, or with the last job."""
-HOUR_S = 3600.0
 UNSCALED = Scale(1.0, 1.0)
 
 

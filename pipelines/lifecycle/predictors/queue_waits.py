@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.features.queue_state import Queue, queue_rows
 from jobcast.features.wait_rows import WaitRows
@@ -25,7 +26,6 @@ from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.report.model_tables import made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
-from jobcast.traces.splits import DAY_S
 from jobcast.traces.table import Trace
 
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from jobcast.domain.clock import WEEK_S
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.features.corpus import STEP_S
-from jobcast.features.kernels import WEEK_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
 from jobcast.models.evaluation.smoothing import need_statsforecast
 from jobcast.models.predictor import Known

@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.domain.questions import Question
 from jobcast.features.arrivals import arrival_features
 from jobcast.features.corpus import COPIES, SCORED, STEP_S, build_corpus
-from jobcast.models.baselines import EWMA, MINUTE_S, ewma_arrivals, of_rows
+from jobcast.models.baselines import EWMA, ewma_arrivals, of_rows
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
 from jobcast.models.evaluation.durations import tag_ablation

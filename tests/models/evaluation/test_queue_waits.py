@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from jobcast.domain.clock import WEEK_S
 from jobcast.features.queue_state import queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation import queue_waits
 from jobcast.models.evaluation.queue_waits import PLAIN, WaitScores, fold_figures, plain_l1, points, wait_figures
-from jobcast.models.queue_wait import BOUND, MEDIAN, WEEK_S, Fold
+from jobcast.models.queue_wait import BOUND, MEDIAN, Fold
 from jobcast.models.queue_wait import LEVELS as TOLD
 
 LEVELS = [1.0, 2.0, 10.0, 20.0, 40.0, 80.0]

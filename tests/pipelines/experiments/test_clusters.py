@@ -15,7 +15,7 @@ from jobcast.pipelines.experiments.clusters import (
     energy_cluster,
     task_cluster,
 )
-from jobcast.pipelines.experiments.locality import on_servers
+from jobcast.pipelines.experiments.rigid_jobs import on_servers
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.traces.generators import generate

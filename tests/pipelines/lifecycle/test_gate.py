@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from jobcast.domain.clock import DAY_S
 from jobcast.pipelines.lifecycle.gate import outcome, paired, why_not
-from jobcast.pipelines.report.gains import DAY_S
 
 
 def gains(slowed=0.5, speedup=2.0, low=1.5, high=2.5):

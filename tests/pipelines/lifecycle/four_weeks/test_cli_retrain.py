@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobcast.domain.clock import DAY_S
 from jobcast.models.predictors import OURS
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.cli.train import ALGORITHMS
 from jobcast.pipelines.lifecycle.predictors import find_predictor
-from jobcast.pipelines.lifecycle.retraining import DAY_S, Schedule, parse_every
+from jobcast.pipelines.lifecycle.retraining import Schedule, parse_every
 
 
 @pytest.fixture
