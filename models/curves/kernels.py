@@ -282,3 +282,14 @@ def predict_families(
                     solved[i] = left / lower[i, i]
                     total += solved[i] * solved[i]
                 variance[curve, family, column] = total
+
+
+@njit(types.void(types.int64, _F2, _F3, _F3), cache=True)  # type: ignore[untyped-decorator]
+def family_values(family: int, x: Floats, own: Floats, value: Floats) -> None:
+    """The scaled metric of a family at places x (n, m) by parameters (draws, n, 4); (draws, n, m), written."""
+    slope = np.zeros(4)
+    for draw in range(own.shape[0]):
+        for curve in range(x.shape[0]):
+            for column in range(x.shape[1]):
+                place = x[curve, column]
+                value[draw, curve, column] = value_and_gradient(family, place, math.log(place), own[draw, curve], slope)

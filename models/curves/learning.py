@@ -6,7 +6,7 @@ mean-field variational inference (Kucukelbir et al., 2017): NUTS takes trees of 
 own parameters are whitened by Laplace's approximation, so that mean-field is close to the truth.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.models.curves.finished import FinishedCurves
+from jobcast.models.curves.fitting import fit_all
+from jobcast.models.curves.kernels import family_values
 from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
 
@@ -146,8 +148,6 @@ def _used() -> Floats:
 
 def _whitening(finished: FinishedCurves) -> Whitening:
     """MAP of every family for every curve under the default prior, and the inverse of the Hessian's root there."""
-    from jobcast.models.curves.fitting import fit_all
-
     points, weight = finished.seen.sum(axis=1).astype(np.int64), np.where(finished.seen, NOISE**-2, 0.0)
     prior = CurvePrior.default()
     fitted, factor, _ = fit_all(points, finished.x, np.log(finished.x), finished.v, weight, prior)
@@ -185,7 +185,7 @@ def _weights(values: dict[str, Floats], finished: FinishedCurves) -> dict[str, f
     A family's share of a curve goes by its expected log density, the widely applicable information criterion
     (Watanabe, 2010), summed over the curve's values.
     """
-    scores = np.stack([_log_density(row, name, values, finished) for row, name in enumerate(FAMILIES)])
+    scores = np.stack([_log_density(row, values, finished) for row in range(len(FAMILIES))])
     share = np.exp(scores - scores.max(axis=0))
     share /= share.sum(axis=0)
     of_app = [share[:, finished.app == app].mean(axis=1) for app in range(len(finished.apps))]
@@ -194,91 +194,14 @@ def _weights(values: dict[str, Floats], finished: FinishedCurves) -> dict[str, f
     return dict(zip(FAMILIES, (counts / counts.sum()).tolist(), strict=True))
 
 
-def _log_density(row: int, name: str, values: dict[str, Floats], finished: FinishedCurves) -> Floats:
+def _log_density(row: int, values: dict[str, Floats], finished: FinishedCurves) -> Floats:
     """(n_curves,)"""
-    own, noise = values["own"][:, row], values["noise"][:, row, None, None]
-    parameters = [own[:, :, i : i + 1] for i in range(WIDEST)]
-    fitted = FORMULAS[name](np, finished.x, np.log(finished.x), parameters)
+    own, noise = np.ascontiguousarray(values["own"][:, row]), values["noise"][:, row, None, None]
+    fitted = np.empty((len(own), *finished.x.shape))
+    family_values(row, finished.x, own, fitted)
     each = -0.5 * ((finished.v - fitted) / noise) ** 2 - np.log(noise)
     # Log of a mean of exponentials, without overflow.
     highest = each.max(axis=0)
     expected = highest + np.log(np.exp(each - highest).mean(axis=0)) - each.var(axis=0)
     density: Floats = np.where(finished.seen, expected, 0.0).sum(axis=1)
     return density
-
-
-# The families as expressions, whose values are `kernels.value_and_gradient`'s. The library (it knows exp, log and clip)
-# is handed in, NumPy or PyTensor, so that this module is imported without PyTensor; parameters come in the order of
-# `prior.FAMILIES` and broadcast against x and log x.
-Tensor = Any
-Formula = Callable[[Any, Tensor, Tensor, Sequence[Tensor]], Tensor]
-LARGEST_EXPONENT = 30.0  # as in `kernels`
-
-
-def _exp(lib: Any, value: Tensor) -> Tensor:
-    return lib.exp(lib.clip(value, -LARGEST_EXPONENT, LARGEST_EXPONENT))
-
-
-def _share(lib: Any, value: Tensor) -> Tensor:
-    return 1 / (1 + _exp(lib, -value))
-
-
-def _pow3(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return p[0] - _exp(lib, p[1] - _exp(lib, p[2]) * log_x)
-
-
-def _pow4(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    base = _exp(lib, p[1] + log_x) + _exp(lib, p[2])
-    return p[0] - _exp(lib, -_exp(lib, p[3]) * lib.log(base))
-
-
-def _loglog(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return lib.log(_exp(lib, p[0]) * log_x + _exp(lib, p[1]))
-
-
-def _vapor(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return _exp(lib, p[0] + p[1] / x + p[2] * log_x)
-
-
-def _hill3(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return _exp(lib, p[0]) * _share(lib, _exp(lib, p[1]) * (log_x - p[2]))
-
-
-def _mmf(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return p[0] - (p[0] - p[1]) * _share(lib, -_exp(lib, p[3]) * (p[2] + log_x))
-
-
-def _exp4(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return p[0] - _exp(lib, p[3] - _exp(lib, p[1] + _exp(lib, p[2]) * log_x))
-
-
-def _janoschek(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return p[0] - (p[0] - p[1]) * _exp(lib, -_exp(lib, p[2] + _exp(lib, p[3]) * log_x))
-
-
-def _weibull(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return p[0] - (p[0] - p[1]) * _exp(lib, -_exp(lib, _exp(lib, p[3]) * (p[2] + log_x)))
-
-
-def _log_power(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return _exp(lib, p[0]) * _share(lib, _exp(lib, p[2]) * (log_x - p[1]))
-
-
-def _ilog2(lib: Any, x: Tensor, log_x: Tensor, p: Sequence[Tensor]) -> Tensor:
-    return p[0] - _exp(lib, p[1]) / lib.log(x + 1)
-
-
-FORMULAS: Mapping[str, Formula] = {
-    "pow3": _pow3,
-    "pow4": _pow4,
-    "loglog": _loglog,
-    "vapor": _vapor,
-    "hill3": _hill3,
-    "mmf": _mmf,
-    "exp4": _exp4,
-    "janoschek": _janoschek,
-    "weibull": _weibull,
-    "log_power": _log_power,
-    "ilog2": _ilog2,
-}
-"""By the family's name."""

@@ -10,21 +10,7 @@ from jobcast.models.curves.kernels import STEPS, fit_families, value_and_gradien
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.models.curves.rates import RATES, median_place, rises_ahead, weigh_rates
 from jobcast.models.curves.scaling import CENTER, LEVEL, SCALE_WIDTH
-
-FORMULAS = {
-    "pow3": lambda x, p: p[0] - np.exp(p[1]) * x ** -np.exp(p[2]),
-    "pow4": lambda x, p: p[0] - (np.exp(p[1]) * x + np.exp(p[2])) ** -np.exp(p[3]),
-    "loglog": lambda x, p: np.log(np.exp(p[0]) * np.log(x) + np.exp(p[1])),
-    "vapor": lambda x, p: np.exp(p[0] + p[1] / x + p[2] * np.log(x)),
-    "hill3": lambda x, p: np.exp(p[0]) * x ** np.exp(p[1]) / (np.exp(p[2]) ** np.exp(p[1]) + x ** np.exp(p[1])),
-    "mmf": lambda x, p: p[0] - (p[0] - p[1]) / (1 + (np.exp(p[2]) * x) ** np.exp(p[3])),
-    "exp4": lambda x, p: p[0] - np.exp(p[3] - np.exp(p[1]) * x ** np.exp(p[2])),
-    "janoschek": lambda x, p: p[0] - (p[0] - p[1]) * np.exp(-np.exp(p[2]) * x ** np.exp(p[3])),
-    "weibull": lambda x, p: p[0] - (p[0] - p[1]) * np.exp(-((np.exp(p[2]) * x) ** np.exp(p[3]))),
-    "log_power": lambda x, p: np.exp(p[0]) / (1 + (x / np.exp(p[1])) ** -np.exp(p[2])),
-    "ilog2": lambda x, p: p[0] - np.exp(p[1]) / np.log(x + 1),
-}
-"""Domhan, Springenberg and Hutter (IJCAI 2015), table 1."""
+from tests.models.curves.formulas import FORMULAS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,11 +19,11 @@ def test_values_are_the_papers_and_gradients_are_those_of_the_values(name, x):
     row, family = NAMES.index(name), FAMILIES[name]
     p, slope = np.zeros(WIDEST), np.zeros(WIDEST)
     p[: len(family.mean)] = family.mean
-    assert value_and_gradient(row, x, np.log(x), p, slope) == pytest.approx(FORMULAS[name](x, p))
+    assert value_and_gradient(row, x, np.log(x), p, slope) == pytest.approx(FORMULAS[name](np, x, p))
     for column in range(len(family.mean)):
         step = np.zeros(WIDEST)
         step[column] = 1e-6
-        change = FORMULAS[name](x, p + step) - FORMULAS[name](x, p - step)
+        change = FORMULAS[name](np, x, p + step) - FORMULAS[name](np, x, p - step)
         assert slope[column] == pytest.approx(change / 2e-6, abs=1e-6)
 
 
@@ -61,11 +47,11 @@ def test_a_fit_finds_what_a_slow_optimiser_finds(name):
     x = np.geomspace(1, 60, 14)
     used = len(FAMILIES[name].mean)
     truth = np.array(FAMILIES[name].mean) + 0.3 * np.array(FAMILIES[name].sd)
-    values = FORMULAS[name](x, truth)
+    values = FORMULAS[name](np, x, truth)
     found, factor, mean, precision = fitted(name, values, x)
 
     def off(p):
-        data = 100 * (values - FORMULAS[name](x, p))
+        data = 100 * (values - FORMULAS[name](np, x, p))
         return np.concatenate([data, np.sqrt(precision[:used]) * (p - mean[:used])])
 
     best = least_squares(off, mean[:used])

@@ -8,22 +8,23 @@ import pytest
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.curves.finished import FinishedCurves, scaled, thinned
 from jobcast.models.curves.fitting import parameter_counts
-from jobcast.models.curves.kernels import HUBER, STEPS, fit_families, predict_families, value_and_gradient
-from jobcast.models.curves.learning import FORMULAS, learn_prior, pymc
+from jobcast.models.curves.kernels import HUBER, STEPS, family_values, fit_families, predict_families
+from jobcast.models.curves.learning import learn_prior, pymc
 from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
+from tests.models.curves.formulas import FORMULAS
 
 X = np.geomspace(1, 101, 7)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_formulas_are_those_of_the_online_fit(name):
-    rng = np.random.default_rng(NAMES.index(name))
-    family = FAMILIES[name]
-    parameters = np.array(family.mean) + rng.normal(0, 0.3, len(family.mean)) * np.array(family.sd)
-    padded, slope = np.append(parameters, np.zeros(WIDEST - len(parameters))), np.zeros(WIDEST)
-    compiled = [value_and_gradient(NAMES.index(name), x, np.log(x), padded, slope) for x in X]
-    assert FORMULAS[name](np, X, np.log(X), parameters) == pytest.approx(compiled, rel=1e-9)
+def test_values_by_draws_are_those_of_the_formulas(name):
+    rng, family = np.random.default_rng(NAMES.index(name)), FAMILIES[name]
+    own = np.zeros((3, 2, WIDEST))
+    own[..., : len(family.mean)] = np.array(family.mean) + rng.normal(0, 0.3, (3, 2, 1)) * np.array(family.sd)
+    x, value = np.stack([X, X[::-1]]), np.empty((3, 2, len(X)))
+    family_values(NAMES.index(name), x, own, value)
+    assert value == pytest.approx(FORMULAS[name](np, x, np.moveaxis(own[..., None, :], -1, 0)), rel=1e-9)
 
 
 def curve(app: str, batch_size: int, metric: np.ndarray) -> LearningCurve:
@@ -94,7 +95,7 @@ def janoschek_curves() -> list[LearningCurve]:
         rate = rng.normal(-0.9, 0.1)
         for size in range(4):
             kappa = rate + rng.normal(0, 0.1)
-            v = FORMULAS["janoschek"](np, x, np.log(x), [2.0, 0.5, kappa, -0.3])
+            v = FORMULAS["janoschek"](np, x, [2.0, 0.5, kappa, -0.3])
             made.append(curve(app, size + 1, 0.3 + 0.3 * v + rng.normal(0, 0.002, 60)))
     return made
 
@@ -111,10 +112,10 @@ def test_a_prior_is_learned_that_tells_such_curves(janoschek_curves):
     assert max(prior.weight, key=prior.weight.__getitem__) in ("janoschek", "weibull", "exp4")
     assert prior.weight["janoschek"] > prior.weight["ilog2"]
     x = np.array([5.0, 30.0, 101.0])
-    truth = FORMULAS["janoschek"](np, x, np.log(x), [2.0, 0.5, -0.9, -0.3])
-    start = FORMULAS["janoschek"](np, 1.0, 0.0, [2.0, 0.5, -0.9, -0.3])
+    truth = FORMULAS["janoschek"](np, x, [2.0, 0.5, -0.9, -0.3])
+    start = FORMULAS["janoschek"](np, 1.0, [2.0, 0.5, -0.9, -0.3])
     expected = 1 + (truth - start) / (truth[-1] - start)
-    learned = FORMULAS["janoschek"](np, x, np.log(x), prior.mean["janoschek"])
+    learned = FORMULAS["janoschek"](np, x, prior.mean["janoschek"])
     assert learned == pytest.approx(expected, abs=0.05)
     assert all(after < before for after, before in zip(prior.sd["janoschek"], FAMILIES["janoschek"].sd, strict=True))
 
@@ -146,10 +147,10 @@ def test_laplace_is_close_to_nuts(name, narrower):
     pytest.importorskip("pymc")
     prior, rng, sd = CurvePrior.default(), np.random.default_rng(0), 0.03
     x, ends = np.geomspace(1, 21, 9), np.array([31.0, 101.0])
-    v = FORMULAS[name](np, x, np.log(x), prior.mean[name]) + rng.normal(0, sd, 9)
+    v = FORMULAS[name](np, x, prior.mean[name]) + rng.normal(0, sd, 9)
     draws, diverged = posterior_draws(name, x, v, np.full(9, sd), prior, draws=400)
     assert diverged <= 4
-    later = FORMULAS[name](np, ends, np.log(ends), [draws[:, i : i + 1] for i in range(draws.shape[1])])
+    later = FORMULAS[name](np, ends, [draws[:, i : i + 1] for i in range(draws.shape[1])])
     low, high = np.quantile(later, [0.05, 0.95], axis=0)
     mean, width = _laplace(name, x, v, sd, prior, ends)
     assert (np.abs(mean - later.mean(axis=0)) <= 0.25 * (high - low)).all()
@@ -191,7 +192,7 @@ def posterior_draws(
     pm = pymc()
     with pm.Model():
         parameters = pm.Normal("parameters", np.array(prior.mean[family]), np.array(prior.sd[family]))
-        fitted = FORMULAS[family](pm.math, x, np.log(x), [parameters[i] for i in range(len(prior.mean[family]))])
+        fitted = FORMULAS[family](pm.math, x, [parameters[i] for i in range(len(prior.mean[family]))])
         off = pm.math.abs((v - fitted) / sd)
         cost = pm.math.switch(off > HUBER, HUBER * (2 * off - HUBER), off**2)
         pm.Potential("fit", -0.5 * cost.sum())
