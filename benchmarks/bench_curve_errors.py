@@ -18,17 +18,18 @@ from typing import Any
 import made_up_curves
 
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.evaluation.curves import leave_one_app_out, score_curves
+from jobcast.models.evaluation.curves import score_curves
+from jobcast.pipelines.lifecycle.learning_curves import held_out
 from jobcast.traces.learning_curves import read_learning_curves
 
 SEEN = (0.1, 0.2, 0.35, 0.5, 0.75)
 FIGURES = ("mae", "mae_last_value", "best_family", "coverage_90", "width_90")
-ROOMS = ("domain", "traces", "features", "models", "src")
+ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "live", "pipelines", "src")
 CURVES = "models/curves"
 CHOICES = (
     ("as it is", "", "", ""),
-    ("usual rate 8", "shape", "USUAL_RATE = 9.5", "USUAL_RATE = 8.0"),
-    ("usual rate 11", "shape", "USUAL_RATE = 9.5", "USUAL_RATE = 11.0"),
+    ("usual rate 8", "finished", "USUAL_RATE = 9.5", "USUAL_RATE = 8.0"),
+    ("usual rate 11", "finished", "USUAL_RATE = 9.5", "USUAL_RATE = 11.0"),
     ("its scale .15", "rates", "FREEDOM = 0.25", "FREEDOM = 0.15"),
     ("its scale .4", "rates", "FREEDOM = 0.25", "FREEDOM = 0.4"),
     ("its degrees of freedom 1", "rates", "0.25, 2.0", "0.25, 1.0"),
@@ -46,8 +47,8 @@ CHOICES = (
     ("undeclared cuts .3", "forecast", "UNTOLD = 0.2", "UNTOLD = 0.3"),
     ("the first until .6 of a run", "forecast", "(0.3, 0.75)", "(0.3, 0.6)"),
     ("the first until .9 of a run", "forecast", "(0.3, 0.75)", "(0.3, 0.9)"),
-    ("default deviations 1.2 as wide", "calibration", "usual = ndtri(", "usual = 1.2 * ndtri("),
-    ("narrowest intervals .8 of computed", "calibration", "0.5, 4.0", "0.8, 4.0"),
+    ("default deviations 1.2 as wide", "pooling", "usual = ndtri(", "usual = 1.2 * ndtri("),
+    ("narrowest intervals .8 of computed", "pooling", "0.5, 4.0", "0.8, 4.0"),
     ("default prior as .5 applications", "pooling", "PRIOR_APPS = 2.0", "PRIOR_APPS = 0.5"),
     ("default prior as 8 applications", "pooling", "PRIOR_APPS = 2.0", "PRIOR_APPS = 8.0"),
 )
@@ -82,8 +83,9 @@ def choices(data: Path) -> None:
 def measured(name: str, data: Path, seen: tuple[float, ...]) -> None:
     """Print the errors on measured curves."""
     curves = read_learning_curves(data / "curves" / "training_curves.csv").curves
-    for share in seen:
-        print(row(name, share, leave_one_app_out(curves, share, AccuracyCurve)), flush=True)
+    twins = held_out(curves, lambda some, step: AccuracyCurve().fit(some), prefixes=seen)
+    for share, figures in twins.figures.items():
+        print(row(name, float(share), figures), flush=True)
 
 
 def main() -> None:

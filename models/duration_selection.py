@@ -78,7 +78,7 @@ class Selection:
     ----------
     algorithm : `blended`, which holds the others and turns to the best of them as jobs end; the rule without folds
     calibration : for `blended`, learnt on all folds
-    table : figures by algorithm and fold, see `duration_folds.selection_table`; empty without folds
+    table : figures by algorithm and fold, see `duration_data.selection_table`; empty without folds
     """
 
     algorithm: str

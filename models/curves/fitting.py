@@ -76,7 +76,7 @@ def fit_stretches(stretches: Stretches, prior: CurvePrior, rate: float) -> Fits:
     ----------
     stretches : each with at least one value
     prior : of the families' parameters
-    rate : of usual progress, see `shape`
+    rate : of usual progress, see `finished`
     """
     from jobcast.models.curves.scaling import MOST_POINTS, SCALE_WIDTH, scale_prefixes
 

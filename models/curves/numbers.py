@@ -49,7 +49,7 @@ class CurveNumbers:
     Attributes
     ----------
     prior : of the families
-    rate : usual rate of the rise, see `shape`
+    rate : usual rate of the rise, see `finished`
     annealing : see ANNEALING
     spread : by SPREAD_SHARES, what standard deviations are multiplied with so that nine in ten intervals held
     cut_sizes, cut_sds : see CUT_SIZES; by how many cuts there were before

@@ -32,7 +32,8 @@ class Family:
     formula : of x, with parameters as in the paper
     parameters : what a fit finds, in order
     mean, sd : weakly informative defaults for these, of a curve that has reached four fifths of its rise after a fifth
-        of its run and is level at the end: about the best fit to `shape.usual_progress`, and how far off a curve may be
+        of its run and is level at the end: about the best fit to `finished.usual_progress`, and how far off a curve may
+        be
     """
 
     name: str

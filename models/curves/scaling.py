@@ -92,7 +92,7 @@ def scale_prefixes(
     begin, seen, until : (n,) epochs before the stretch, the last that is seen, the last of the stretch
     direction : (n,) 1 where the metric rises, -1 where it falls
     bound : (n,) best value that the metric can have
-    progress : (KNOTS,) see `shape`
+    progress : (KNOTS,) see `finished`
     measured, points : (n,) values seen, points kept, written
     x, log_x, v, weight : (n, MOST_POINTS) points, written
     scale : (n, SCALE_WIDTH) written, see the columns above

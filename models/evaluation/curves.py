@@ -1,6 +1,6 @@
 """How good forecasts of training curves are: figures of `evaluate accuracy-curve`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,41 +126,3 @@ def pooled(parts: Sequence[dict[str, Any]]) -> CurveFigures:
         "width_90": float(width.mean()),
         "families": {name: float(np.concatenate([part["families"][name] for part in parts]).mean()) for name in names},
     }
-
-
-def leave_one_app_out(
-    curves: Sequence[LearningCurve], prefix: float, make_model: Callable[[], CurveModel]
-) -> CurveFigures:
-    """Figures over all curves, each application's forecast by a model that learnt from the others only.
-
-    Applications whose runs are all shorter than three epochs are learnt from, not scored.
-
-    Parameters
-    ----------
-    curves : whole runs of several applications
-    prefix : share of the epochs that is seen
-    make_model : gives a model that is not fitted
-
-    Returns
-    -------
-    As `score_curves`, and `apps`: application -> its own figures.
-
-    Raises
-    ------
-    TrainingError
-        Fewer than two applications, or see `score_curves`.
-    """
-    apps = sorted({curve.app for curve in curves})
-    if len(apps) < 2:
-        raise TrainingError("leaving an application out needs two; give curves of more applications")
-    parts = {}
-    for app in apps:
-        own = [curve for curve in curves if curve.app == app and len(curve.metric) >= LEAST_EPOCHS]
-        # Applications of too few epochs still teach the others.
-        if own:
-            model = make_model()
-            model.fit([curve for curve in curves if curve.app != app])
-            parts[app] = curve_errors(model, own, prefix)
-    if not parts:
-        raise TrainingError(f"no application has runs of {LEAST_EPOCHS} epochs; give longer curves")
-    return {**pooled(list(parts.values())), "apps": {app: pooled([part]) for app, part in parts.items()}}

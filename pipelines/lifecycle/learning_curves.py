@@ -117,7 +117,12 @@ class Twins:
         return SAID[self.left_out]
 
 
-def held_out(curves: Curves, fit: Callable[[Curves, Step | None], CurveModel], progress: Step | None = None) -> Twins:
+def held_out(
+    curves: Curves,
+    fit: Callable[[Curves, Step | None], CurveModel],
+    progress: Step | None = None,
+    prefixes: Sequence[float] = PREFIXES,
+) -> Twins:
     """Score twins on what they did not see: each application, or parts of the curves where there is only one.
 
     Curves of fewer than three epochs are learnt from, not scored.
@@ -127,10 +132,11 @@ def held_out(curves: Curves, fit: Callable[[Curves, Step | None], CurveModel], p
     curves : those of the training
     fit : how a predictor is trained on some of them, telling how far it is
     progress : called with (done, total)
+    prefixes : shares of the epochs that twins see
     """
     left_out, folds = _folds(curves)
     notes = ["one application: twins left out parts of its curves"] if left_out == CURVE else []
-    errors: dict[str, list[dict[str, Any]]] = {f"{prefix:g}": [] for prefix in PREFIXES}
+    errors: dict[str, list[dict[str, Any]]] = {f"{prefix:g}": [] for prefix in prefixes}
     for done, fold in enumerate(folds):
         # Sorted, so that figures add up in the same order every time.
         scored = [curves[i] for i in sorted(fold) if len(curves[i]) >= LEAST_EPOCHS]
@@ -138,7 +144,7 @@ def held_out(curves: Curves, fit: Callable[[Curves, Step | None], CurveModel], p
             if scored:
                 rest = [curve for i, curve in enumerate(curves) if i not in fold]
                 twin = fit(rest, part_of(progress, done, len(folds)))
-                for prefix in PREFIXES:
+                for prefix in prefixes:
                     errors[f"{prefix:g}"].append(curve_errors(twin, scored, prefix))
         # A fold without a twin is told; the others still count.
         except TrainingError as error:

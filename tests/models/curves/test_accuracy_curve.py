@@ -11,6 +11,7 @@ from jobcast.domain.errors import RegistryError, TraceError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.curves.numbers import CurveNumbers
 from jobcast.models.curves.prior import FAMILIES, CurvePrior
+from jobcast.pipelines.lifecycle.learning_curves import held_out
 from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
 
 MODEL = AccuracyCurve.from_numbers()
@@ -280,9 +281,7 @@ def real():
 @pytest.mark.parametrize(("prefix", "most", "share"), [(0.2, 0.091, 0.55), (0.5, 0.0211, 0.6)])
 def test_applications_left_out_are_forecast(real, prefix, most, share):
     """Figures of docs/curves.md, with little to spare at half of the run."""
-    from jobcast.models.evaluation.curves import leave_one_app_out
-
-    found = leave_one_app_out(real, prefix, AccuracyCurve)
+    found = held_out(real, lambda some, step: AccuracyCurve().fit(some)).figures[f"{prefix:g}"]
     assert found["curves"] == 20
     assert found["mae"] < most
     assert found["mae"] < share * found["mae_last_value"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
-from jobcast.models.evaluation.curves import leave_one_app_out, score_curves
+from jobcast.models.evaluation.curves import score_curves
 from jobcast.traces.learning_curves import LearningCurve
 
 
@@ -55,31 +55,6 @@ def test_intervals_are_asked_of_later_epochs_and_hold_their_ends():
     found = score_curves(model, [curve([0.2, 0.4, 0.3, 0.6, 0.7]), curve([0.1, 0.29])], 0.4)
     assert model.asked == (0.9, [[3.0, 4.0, 5.0], [2.0, 2.0, 2.0]])
     assert (found["coverage_90"], found["width_90"]) == (0.5, pytest.approx((3 * 0.3 / 0.5 + 0.3 / 0.19) / 4))
-
-
-def test_runs_of_two_epochs_are_learnt_from_alone():
-    runs = [curve([0.1, 0.2], "a"), curve([0.1, 0.5], "b")]
-    with pytest.raises(TrainingError, match="no application has runs of 3 epochs"):
-        leave_one_app_out(runs, 0.4, Constant)
-
-
-def test_an_application_is_never_learnt_from_when_it_is_scored():
-    made = []
-
-    def make():
-        made.append(Constant())
-        return made[-1]
-
-    runs = [curve([0.1, 0.2, 0.5], "a"), curve([0.1, 0.5], "b"), curve([0.2, 0.1, 0.4], "c")]
-    found = leave_one_app_out(runs, 0.4, make)
-    assert [model.apps for model in made] == [["b", "c"], ["a", "b"]]
-    assert found["curves"] == 2
-    assert set(found["apps"]) == {"a", "c"}
-
-
-def test_one_application_cannot_be_left_out():
-    with pytest.raises(TrainingError, match="two"):
-        leave_one_app_out([curve([0.1, 0.2, 0.3])], 0.5, Constant)
 
 
 @pytest.mark.parametrize("prefix", [0.0, 1.0, np.nan])
