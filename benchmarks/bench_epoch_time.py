@@ -19,7 +19,7 @@ import polars as pl
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import DEFAULT_PLAN, PLANS, jobs_of
 from jobcast.models.evaluation.epoch_times import score_epoch_times
-from jobcast.pipelines.lifecycle.profiles.tables import ALL_MODELS, ImportSettings, import_profiles
+from jobcast.pipelines.lifecycle.profile_tables import ALL_MODELS, ImportSettings, import_profiles
 from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
 
 SAMPLES = {ALL_MODELS: 100_000}

@@ -21,7 +21,7 @@ from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.pipelines.experiments.backtest import Cell, run_matrix
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
-from jobcast.pipelines.experiments.switches_file import write_switches
+from jobcast.pipelines.experiments.settings import write_switches
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings

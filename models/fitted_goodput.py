@@ -13,10 +13,12 @@ from jobcast.domain.questions import Question
 from jobcast.models.goodput import Throughput, fit_throughput
 from jobcast.models.metadata import JsonModel
 from jobcast.models.predictor import ServedModel
+from jobcast.models.scores import mean, skill
 from jobcast.traces.goodput_tables import StepTable, StepTimes
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 FOLDS = 3
 """Configurations are left out in so many turns."""
@@ -195,3 +197,15 @@ class ServedGoodput(ServedModel):
             part = (frame.loc[mine, name].to_numpy(np.float64) for name in ("nodes", "gpus", "local_batch_size"))
             result[mine] = np.transpose(self.predictor.forecast(str(app), *part))
         return pd.DataFrame(result, columns=list(self.outputs), index=frame.index)
+
+
+def score_steps(model: FittedGoodput, times: Mapping[str, StepTimes]) -> dict[str, Any]:
+    """`mape`, the rule's, `skill` (the share of that which is saved), `coverage_90` over all steps; `mape` by app."""
+    found = {app: model.errors(app, one) for app, one in times.items()}
+    mine, rule, held = (
+        np.concatenate([getattr(one, name) for one in found.values()]) for name in ("error", "rule_error", "covered")
+    )
+    ours, theirs = mean(mine), mean(rule)
+    by_app = {app: mean(one.error) for app, one in found.items()}
+    figures = {"mape": ours, "rule_mape": theirs, "skill": skill(ours, theirs), "coverage_90": mean(held)}
+    return {"n": len(mine), **figures, "by_app": by_app}

@@ -31,6 +31,12 @@ _KEPT: list[int] = []
 PathLike = str | os.PathLike[str]
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class FileBytes:
     """What a file held when it was read, once."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.code_archive import CACHE, PACKAGE, unpack_code
-from jobcast.traces.files import replacing
+from jobcast.traces.files import replacing, sha256_of
 
 DATA_FOLDER = "data"  # MLflow's name for what a loader module reads
 CODE_FOLDER = "code"
@@ -45,11 +45,7 @@ def _hashes(folder: Path) -> Iterator[tuple[str, str]]:
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = file.relative_to(folder)
         if name.parts[0] != DATA_FOLDER:
-            yield name.as_posix(), _sha256(file)
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+            yield name.as_posix(), sha256_of(file)
 
 
 def read_card(folder: Path) -> dict[str, object]:
@@ -93,7 +89,7 @@ def checked_card(folder: Path, version: ModelVersion | None = None) -> dict[str,
     card: dict[str, Any] = read_card(folder)
     data = folder / DATA_FOLDER / str(card["name"])
     # Versions of older stores have no hash of their card.
-    if version is not None and version.card_sha256 not in (None, _sha256(folder / CARD_FILE)):
+    if version is not None and version.card_sha256 not in (None, sha256_of(folder / CARD_FILE)):
         raise _differs(folder / CARD_FILE)
     if content_sha256(data) != (version.content_sha256 if version else card["content_sha256"]):
         raise _differs(data)

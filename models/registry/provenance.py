@@ -1,7 +1,6 @@
 """What code, parameters and data pipeline a run was made by, as its tags."""
 
 import getpass
-import hashlib
 import os
 import platform
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import jobcast
 from jobcast.models.registry.home import PROJECT_MARK
+from jobcast.traces.files import sha256_of
 
 SOURCE_TYPE = "LOCAL"  # MLflow's word for a command that somebody ran
 GIT_PATIENCE_S = 10.0
@@ -34,7 +34,7 @@ def provenance(environ: Mapping[str, str] | None = None) -> dict[str, str]:
         "mlflow.source.git.commit": commit,
         "git_commit": commit,
         "git_dirty": None if commit is None else str(bool(_git(project, "status", "--porcelain", "-uno"))).lower(),
-        **{tag: _sha256(project / name) for tag, name in FILES.items()},
+        **{tag: sha256_of(project / name) for tag, name in FILES.items() if (project / name).is_file()},
         **{tag: environ.get(variable) for tag, variable in DVC_VARIABLES.items()},
     }
     return {tag: value for tag, value in result.items() if value}
@@ -68,7 +68,3 @@ def _git(folder: Path, *words: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def _sha256(file: Path) -> str | None:
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None

@@ -74,7 +74,7 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.cli.predictor_options import watched_table
-    from jobcast.pipelines.experiments.switches_file import write_switches
+    from jobcast.pipelines.experiments.settings import write_switches
     from jobcast.pipelines.lifecycle.drift import drift, drift_of_table
     from jobcast.pipelines.lifecycle.drift_page import drift_table, write_drift
     from jobcast.pipelines.lifecycle.drift_rules import SwitchRule

@@ -51,7 +51,7 @@ def import_command(
       jobcast profiles import throughputs.csv --out profiles.sqlite
       jobcast profiles import step_times.csv --out profiles.sqlite --samples 100000 --gpu-type t4
     """
-    from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles, parse_samples
+    from jobcast.pipelines.lifecycle.profile_tables import ImportSettings, import_profiles, parse_samples
 
     # A database that is merged into must be there: it is no output to be refused.
     merged = out.suffix.lower() in (".sqlite", ".db") and out.exists()
@@ -76,7 +76,7 @@ def show_command(file: Path, model: str | None, gpu_type: str | None, json_to: s
     Example:
       jobcast profiles show profiles.sqlite --model ResNet-18 --gpu-type v100
     """
-    from jobcast.pipelines.lifecycle.profiles.tables import show_profiles, shown
+    from jobcast.pipelines.lifecycle.profile_tables import show_profiles, shown
 
     options.check_places(json_to, (file,))
     result = show_profiles(file, model, gpu_type)

@@ -20,7 +20,7 @@ from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.pipelines.experiments.rigid_jobs import RESUME_S
 from jobcast.pipelines.experiments.settings import loaded
-from jobcast.pipelines.report.files import read_json, sha256_of, to_json
+from jobcast.pipelines.report.files import read_json, to_json
 from jobcast.schedulers.accounting import Accounting
 from jobcast.schedulers.backfill import CLUSTER, is_ranked
 from jobcast.schedulers.pool_policies import BackfillSettings
@@ -28,7 +28,7 @@ from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
-from jobcast.traces.files import replacing
+from jobcast.traces.files import replacing, sha256_of
 from jobcast.traces.table_files import read_parquet, write_parquet
 
 FORMAT = 2

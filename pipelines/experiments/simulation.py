@@ -23,9 +23,8 @@ from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goo
 from jobcast.pipelines.experiments.needed_facts import prepared
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, check_locality, scenario_workload
 from jobcast.pipelines.experiments.rounds import replay_gavel, round_workload, work_forecasts
-from jobcast.pipelines.experiments.settings import check_forecasts, loaded
+from jobcast.pipelines.experiments.settings import check_forecasts, check_horizons, loaded
 from jobcast.pipelines.experiments.sources import Chosen, Sources
-from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines, fidelity_line

@@ -1,6 +1,5 @@
 """Files of results: written whole or not at all, JSON the same for the same value."""
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -124,9 +123,3 @@ def _is_replaced(option: str, place: Path, folder: bool) -> bool:
             return True
     except OSError as error:
         raise ConfigError(f"{option} {unwritable(place, error)}") from None
-
-
-def sha256_of(path: Path) -> str:
-    """Content hash of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -11,8 +11,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import jobcast
-from jobcast.pipelines.report.files import sha256_of, write_json
+from jobcast.pipelines.report.files import write_json
 from jobcast.pipelines.stages.context import Context
+from jobcast.traces.files import sha256_of
 
 PACKAGE = "jobcast"
 HOUSE = Path(jobcast.__file__).parent

@@ -7,9 +7,10 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.pipelines.report.console import Console
-from jobcast.pipelines.report.files import read_json, sha256_of, write_json
+from jobcast.pipelines.report.files import read_json, write_json
 from jobcast.pipelines.stages.config import OF_WAITS, Params
 from jobcast.traces.facts import JOBS as ENRICHED_JOBS
+from jobcast.traces.files import sha256_of
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import Split
 from jobcast.traces.table import Trace

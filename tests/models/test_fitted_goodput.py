@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import RegistryError, TrainingError
-from jobcast.models.evaluation.goodput import score_steps
-from jobcast.models.fitted_goodput import FittedGoodput
+from jobcast.models.fitted_goodput import FittedGoodput, score_steps
 from jobcast.models.goodput import Throughput
 from jobcast.traces.goodput_tables import StepTable, StepTimes
 

@@ -1,6 +1,5 @@
 """`jobcast trace enrich`: a plain trace with what it lacks, in one folder with what was assumed."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ from jobcast.traces.enrich.tables import (
     throughput_table,
 )
 from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, is_enriched
-from jobcast.traces.files import keep_others, replacing
+from jobcast.traces.files import keep_others, replacing, sha256_of
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.table import Trace
@@ -139,7 +138,7 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
         "facts": result,
         "columns": {name: {"kept": kept, "drawn": drawn} for name, (kept, drawn) in counts.items()},
         "models": _models(jobs),
-        "models_sha256": hashlib.sha256(MODELS_FILE.read_bytes()).hexdigest(),
+        "models_sha256": sha256_of(MODELS_FILE),
     }
     return Enriched(replace(trace, jobs=whole), tables, assumptions, _notes(counts, jobs))
 
@@ -156,9 +155,9 @@ def write_enriched(enriched: Enriched, folder: Path) -> None:
         write_trace(enriched.trace, draft / JOBS)
         for name, write in enriched.tables.items():
             write(draft / FILES[name])
-        files = {name: {"file": FILES[name], "sha256": _sha256(draft / FILES[name])} for name in enriched.tables}
+        files = {name: {"file": FILES[name], "sha256": sha256_of(draft / FILES[name])} for name in enriched.tables}
         # hashes of the written files, so that readers can tell changed ones
-        result = {**enriched.assumptions, "jobs_sha256": _sha256(draft / JOBS), "files": files}
+        result = {**enriched.assumptions, "jobs_sha256": sha256_of(draft / JOBS), "files": files}
         (draft / ASSUMPTIONS).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
@@ -212,7 +211,3 @@ def _notes(counts: Mapping[str, tuple[int, int]], jobs: EnrichedJobs) -> tuple[s
     strange = [f"{name} ({model.name})" for name, model in jobs.model_of.items() if name not in model.aliases]
     known = [f"models that are not known are taken for others: {', '.join(strange[:5])}"] if strange else []
     return tuple(kept + known)
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import TrainingError
-from jobcast.models.evaluation.goodput import score_steps
-from jobcast.models.fitted_goodput import FittedGoodput
+from jobcast.models.fitted_goodput import FittedGoodput, score_steps
 from jobcast.models.predictor import Known
 from jobcast.pipelines.lifecycle.predictors.life import (
     EVALUATE,

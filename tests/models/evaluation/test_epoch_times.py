@@ -20,7 +20,7 @@ from jobcast.models.evaluation.epoch_times import (
     planned,
     score_epoch_times,
 )
-from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles
+from jobcast.pipelines.lifecycle.profile_tables import ImportSettings, import_profiles
 from jobcast.traces.profiles import profile_table, read_profiles
 
 BAR = 0.10

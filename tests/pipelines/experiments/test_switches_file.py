@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switch, Switches
-from jobcast.pipelines.experiments.switches_file import check_horizons, read_switches, write_switches
+from jobcast.pipelines.experiments.settings import check_horizons, read_switches, write_switches
 
 pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "pool,horizon_min,from,sharing"

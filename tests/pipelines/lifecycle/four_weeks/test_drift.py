@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.switches import Switches
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.experiments.switches_file import read_switches
+from jobcast.pipelines.experiments.settings import read_switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
 from jobcast.pipelines.lifecycle.drift_rules import (

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles, parse_samples
+from jobcast.pipelines.lifecycle.profile_tables import ImportSettings, import_profiles, parse_samples
 from jobcast.traces.profiles import read_profiles, write_profiles
 
 NAME = "epoch-time"
