@@ -12,9 +12,8 @@ from jobcast.features.queue_state import JOB, queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.intervals import DRAWS, DayDraws, days_of
 from jobcast.models.metadata import booster_data, trained_booster
-from jobcast.models.queue_wait import BOUND, MEDIAN, Fold, moved, shifts_of
+from jobcast.models.queue_wait import BOUND, MEDIAN, THREADS, Fold, HazardSettings, moved, shifts_of
 from jobcast.models.scores import Figure, defined, mean
-from jobcast.models.wait_hazard import THREADS, HazardSettings
 from jobcast.traces.readers.queue_snapshots import AHEAD, SHARES
 from jobcast.traces.table import Trace
 

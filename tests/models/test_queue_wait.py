@@ -11,8 +11,17 @@ from jobcast.features.queue_state import queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.queue_waits import WaitScores, fold_figures, wait_figures
 from jobcast.models.predictors import load_predictor, served_form
-from jobcast.models.queue_wait import LEVELS, MEDIAN, QueueWait, guarded_waits, moved
-from jobcast.models.wait_hazard import HazardSettings, WaitHazard, known_quantile, passed
+from jobcast.models.queue_wait import (
+    LEVELS,
+    MEDIAN,
+    HazardSettings,
+    QueueWait,
+    WaitHazard,
+    guarded_waits,
+    known_quantile,
+    moved,
+    passed,
+)
 from jobcast.traces.readers import read_sources
 from tests.queue_cases import DAY_S, queued_trace, snapshot_frame
 

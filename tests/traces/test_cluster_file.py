@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import PoolsError
-from jobcast.domain.gpu_types import GPU_TYPES
-from jobcast.domain.hardware import ALWAYS_S, Cluster, NodeGroup, PoolsTable, Quota, numbered
+from jobcast.domain.hardware import ALWAYS_S, GPU_TYPES, Cluster, NodeGroup, PoolsTable, Quota, numbered
 from jobcast.domain.jobs import Pool
 from jobcast.traces.cluster_file import read_cluster, write_cluster
 

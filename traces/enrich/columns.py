@@ -28,7 +28,7 @@ from scipy.special import ndtri
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.domain.gpu_types import GPU_TYPES, known_type
+from jobcast.domain.hardware import GPU_TYPES, known_type
 from jobcast.domain.suggestions import did_you_mean
 from jobcast.traces.columns import LONGEST_S
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting

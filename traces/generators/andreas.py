@@ -31,8 +31,7 @@ import polars as pl
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError, PoolsError
-from jobcast.domain.gpu_types import GPU_TYPES, HOST_W, known_type, linear_power_w
-from jobcast.domain.hardware import Cluster, NodeGroup
+from jobcast.domain.hardware import GPU_TYPES, HOST_W, Cluster, NodeGroup, known_type, linear_power_w
 from jobcast.domain.jobs import Pool
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.generators.settings import FIRST_INSTANT, check_ranges, setting

@@ -16,9 +16,14 @@ from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
 from jobcast.models.scheduling.explorer import Explorer
 from jobcast.models.scheduling.learner import BETAS, Learner, need_torch, search_betas
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
-from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
 from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import Episodes, objectives_beyond, spreads
+from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import (
+    Episodes,
+    compare,
+    is_better,
+    objectives_beyond,
+    spreads,
+)
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import (
     RATE,

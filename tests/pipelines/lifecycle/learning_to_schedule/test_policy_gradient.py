@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.scheduling.policy import Measured, MlfPolicy, Training, picks_of
-from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import FIGURES, change, compare, is_better, measured
+from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import FIGURES, change, compare, is_better, measured
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import Rollout, advantages, earned, improve
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
