@@ -109,10 +109,10 @@ VOTERS = DEPTHS[-1]
 """Finished jobs of a group that vote."""
 MIN_SAME_TAG = 3
 """Finished jobs of the same tag that it takes for them to decide."""
-Rule: TypeAlias = Callable[[Floats, int], Floats]
+Votes: TypeAlias = Callable[[Floats, Sequence[float]], Floats]
 
 
-def tag_pool_width(rows: Floats, n_bins: int, voters: int = VOTERS, min_same_tag: int = MIN_SAME_TAG) -> Floats:
+def tag_pool_width(rows: Floats, horizons_min: Sequence[float]) -> Floats:
     """Votes of jobs of the same tag if enough have finished, else of the same pool and width, else of the pool.
 
     SIA, section 5.4.2, with "similar" width = the same.
@@ -120,27 +120,28 @@ def tag_pool_width(rows: Floats, n_bins: int, voters: int = VOTERS, min_same_tag
     Parameters
     ----------
     rows : (n_jobs, F), see `features.durations.duration_columns`
-    n_bins : B
-    voters : finished jobs of a group that vote, one of `DEPTHS`
+    horizons_min : inner edges of the bins
 
     Returns
     -------
     (n_jobs, B), zeros where none of the job's groups has finished jobs.
     """
-    tag = group_counts(rows, "tag", voters, n_bins)
+    tag = group_counts(rows, "tag", VOTERS, len(horizons_min) + 1)
     # Too few of the tag: width and pool decide, as SIA has it.
-    return np.where(tag.sum(axis=1, keepdims=True) >= min_same_tag, tag, last_n(rows, n_bins, voters))
+    return np.where(tag.sum(axis=1, keepdims=True) >= MIN_SAME_TAG, tag, last_n(rows, horizons_min))
 
 
-def last_n(rows: Floats, n_bins: int, voters: int = VOTERS) -> Floats:
-    """Votes of the last finished jobs of the same pool and width, else of the pool; as `tag_pool_width`."""
-    like, pool = (group_counts(rows, group, voters, n_bins) for group in ("pool_width", "pool"))
+def last_n(rows: Floats, horizons_min: Sequence[float], voters: int = VOTERS) -> Floats:
+    """Votes of the last finished jobs of the same pool and width, else of the pool; as `tag_pool_width`.
+
+    `voters` : finished jobs of a group that vote, one of `DEPTHS`
+    """
+    like, pool = (group_counts(rows, group, voters, len(horizons_min) + 1) for group in ("pool_width", "pool"))
     return np.where(like.any(axis=1, keepdims=True), like, pool)
 
 
 LIKE_WIDTH = 20
 """Finished jobs of the same pool and width that a rule counts."""
-Votes: TypeAlias = Callable[[Floats, Sequence[float]], Floats]
 
 
 def majority(rows: Floats, horizons_min: Sequence[float]) -> Floats:
@@ -162,23 +163,18 @@ def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
 
 def last_20_pool_width(rows: Floats, horizons_min: Sequence[float]) -> Floats:
     """The last 20 finished jobs of the same pool and width, else of the pool."""
-    return last_n(rows, len(horizons_min) + 1, LIKE_WIDTH)
-
-
-def paper(rows: Floats, horizons_min: Sequence[float]) -> Floats:
-    """The rule of SIA, section 5.4.2."""
-    return tag_pool_width(rows, len(horizons_min) + 1)
+    return last_n(rows, horizons_min, LIKE_WIDTH)
 
 
 DURATION_RULES: Mapping[str, Votes] = {
     "majority": majority,
     "last_finished": last_finished,
     "last_20_pool_width": last_20_pool_width,
-    "tag_pool_width": paper,
+    "tag_pool_width": tag_pool_width,
 }
 """Name -> rule to beat: the votes by bin, (n_jobs, B), of (rows, inner edges of the bins in minutes)."""
-RULES: Mapping[str, Rule] = {"tag-pool-width": tag_pool_width, "last-n": last_n}
-"""Name -> rule of (rows, number of bins)."""
+RULES: Mapping[str, Votes] = {"tag-pool-width": tag_pool_width, "last-n": last_n}
+"""Algorithm -> rule, as those."""
 
 
 def shares(votes: NDArray[Any], prior: Floats, prior_weight: float) -> Floats:

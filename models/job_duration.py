@@ -38,8 +38,9 @@ from jobcast.models.duration_booster import (
     UNDER_COST,
     DurationBooster,
     DurationSettings,
-    Rule,
+    Votes,
     cheapest_bin,
+    last_n,
     overstays_h,
     shares,
 )
@@ -207,10 +208,8 @@ class JobDuration:
 
     def parts(self, rows: Floats, booster: Floats, prior: Floats) -> Floats:
         """What `blended` mixes, (n_jobs, K, B), in the order of `FORECASTS`."""
-        rules = dict(DURATION_RULES)
-        if not self.use_tags:
-            # Without tags the paper's rule falls back on pool and width, see `rule`.
-            rules["tag_pool_width"] = lambda rows, horizons: self.votes(rows)
+        # Without tags the paper's rule falls back on pool and width, see `rule`.
+        rules = DURATION_RULES if self.use_tags else {**DURATION_RULES, "tag_pool_width": last_n}
         voted = [shares(rules[name](rows, self.horizons_min), prior, self.prior_weight) for name in FORECASTS[1:]]
         # Rounded, so that one row asked alone and among many teaches the calibration the same.
         return np.asarray(np.round(np.stack([booster, *voted], axis=1), DIGITS), np.float64)
@@ -220,14 +219,14 @@ class JobDuration:
         return shares(self.votes(scored.rows), shares_of_bins(known.bins, known.n_bins), self.prior_weight)
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Votes:
         """The rule by which finished jobs vote, for the learnt algorithms the paper's."""
         name = self.algorithm if self.algorithm in RULES else "tag-pool-width"
         return RULES[name if self.use_tags else "last-n"]
 
     def votes(self, rows: Floats) -> Floats:
         """Counts of the group that decides, (n_jobs, B): zeros where none of its jobs has finished."""
-        return self.rule(rows, len(self.horizons_min) + 1)
+        return self.rule(rows, self.horizons_min)
 
     def predict_proba(self, rows: Floats) -> Floats:
         """Probabilities of the bins, (n_jobs, B), from rows (n_jobs, F)."""

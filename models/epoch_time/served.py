@@ -83,51 +83,15 @@ def _faults(epoch_s: Floats, slowest: Floats) -> tuple[tuple[Reason, NDArray[np.
     return (Reason.NOT_FINITE, ~np.isfinite(epoch_s)), (Reason.OUT_OF_RANGE, (epoch_s <= 0.0) | beyond)
 
 
-def pick_profiles(
-    table: ProfileTable, plan: str, points: int = MOST_POINTS, by_batch_size: bool = False
-) -> ProfileTable:
-    """The few points of a table that a plan profiles: so many a model (and batch size) and GPU type.
+def pick_profiles(table: ProfileTable, plan: str) -> ProfileTable:
+    """The few points of a table that a plan profiles: so many a model and GPU type.
 
-    Raises ConfigError for a plan that is not known or a number of points out of range.
+    Raises ConfigError for a plan that is not known.
     """
-    rows = []
-    for job, part in zip(jobs_of(table, by_batch_size), rows_of_jobs(table, by_batch_size), strict=True):
-        rows.append(part[pick_points(job, plan, points).tolist()])
+    jobs = zip(jobs_of(table), rows_of_jobs(table), strict=True)
+    rows = [part[pick_points(job, plan, MOST_POINTS).tolist()] for job, part in jobs]
     note = f"{sum(map(len, rows))} of {len(table)} rows are known, by the plan {plan}; the others are forecast"
     return profile_table(pl.concat(rows), table.path, table.sha256, (*table.notes, note))
-
-
-def complete(
-    model: EpochTime,
-    known: ProfileTable,
-    models: Sequence[str],
-    batch_sizes: Sequence[int | None],
-    gpu_types: Sequence[str],
-    most_gpus: int,
-    spread: str | None = None,
-) -> ProfileTable:
-    """A table with all that is asked for: points as they were profiled, all else forecast.
-
-    Parameters
-    ----------
-    model : trained
-    known : the few points of each model that is asked for
-    models, batch_sizes : (n_jobs,); the same pair may come several times
-    gpu_types : wanted; those without a point are forecast by how much slower other jobs were there
-    most_gpus : 1, 2, ... up to these
-    spread : of batch sizes, see `EpochTime.forecast`
-
-    Raises TraceError for a model without a point.
-    """
-    pairs = list(dict.fromkeys(zip(models, batch_sizes, strict=True)))
-    wide = range(1, most_gpus + 1)
-    keys = [(one, size, kind, gpus) for one, size in pairs for kind in dict.fromkeys(gpu_types) for gpus in wide]
-    asked = pl.DataFrame(keys, schema={name: PROFILE_SCHEMA[name] for name in KEY}, orient="row")
-    forecast = model.forecast(known, asked, spread)
-    made = asked.with_columns(pl.Series("epoch_s", forecast.epoch_s)).select(PROFILE_COLUMNS)
-    # What was profiled stays as it was measured.
-    rest = made.join(known.frame, on=KEY, how="anti", nulls_equal=True, maintain_order="left")
-    return profile_table(pl.concat([known.frame, rest]), known.path, known.sha256, known.notes)
 
 
 def believed_epoch_s(
@@ -137,13 +101,31 @@ def believed_epoch_s(
     batch_sizes: Sequence[int | None],
     gpu_types: Sequence[str],
     most_gpus: int,
-    spread: str | None = None,
 ) -> Floats:
-    """(n_jobs, n_types, most_gpus) seconds an epoch, as `ProfileTable.epoch_s` gives them; see `complete`.
+    """(n_jobs, n_types, most_gpus) seconds an epoch, as `ProfileTable.epoch_s` gives them.
 
-    Nothing is infinite: whether a job can run somewhere at all is not forecast.
+    Points are as they were profiled, all else is forecast. Nothing is infinite: whether a job can run somewhere at all
+    is not forecast.
+
+    Parameters
+    ----------
+    model : trained
+    known : the few points of each model that is asked for
+    models, batch_sizes : (n_jobs,); the same pair may come several times
+    gpu_types : wanted; those without a point are forecast by how much slower other jobs were there
+    most_gpus : 1, 2, ... up to these
+
+    Raises TraceError for a model without a point.
     """
-    whole = complete(model, known, models, batch_sizes, gpu_types, most_gpus, spread)
+    pairs = list(dict.fromkeys(zip(models, batch_sizes, strict=True)))
+    wide = range(1, most_gpus + 1)
+    keys = [(one, size, kind, gpus) for one, size in pairs for kind in dict.fromkeys(gpu_types) for gpus in wide]
+    asked = pl.DataFrame(keys, schema={name: PROFILE_SCHEMA[name] for name in KEY}, orient="row")
+    forecast = model.forecast(known, asked)
+    made = asked.with_columns(pl.Series("epoch_s", forecast.epoch_s)).select(PROFILE_COLUMNS)
+    # What was profiled stays as it was measured.
+    rest = made.join(known.frame, on=KEY, how="anti", nulls_equal=True, maintain_order="left")
+    whole = profile_table(pl.concat([known.frame, rest]), known.path, known.sha256, known.notes)
     return whole.epoch_s(models, batch_sizes, gpu_types, most_gpus)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.models.epoch_time.served import ServedEpochTime, believed_epoch_s, complete, pick_profiles
+from jobcast.models.epoch_time.served import ServedEpochTime, believed_epoch_s, pick_profiles
 from jobcast.models.pyfunc import served
 from jobcast.traces.profiles import profile_table
 
@@ -35,18 +35,9 @@ def test_points_stay_and_all_else_is_forecast(model, make):
     assert np.abs(believed[measured] / truth[measured] - 1).mean() < 0.1
 
 
-def test_the_table_holds_what_was_asked(model, make):
-    known = pick_profiles(make(1, seed=4), "square", points=2)
-    whole = complete(model, known, ["app0"], [64], ["v100"], 4)
-    assert len(whole) == len(known) + 4
-    assert whole.path == known.path
-
-
-def test_by_batch_size(make):
-    table = make(1, seed=4)
-    assert len(pick_profiles(table, "middle-wide", by_batch_size=True)) == 5 * 2 * 3
+def test_a_plan_that_is_not_known_is_refused(make):
     with pytest.raises(ConfigError):
-        pick_profiles(table, "none")
+        pick_profiles(make(1, seed=4), "none")
 
 
 def test_jobs_without_a_batch_size(model):
