@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from jobcast import environments
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings
 from jobcast.testing import world
 from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 

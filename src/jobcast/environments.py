@@ -17,9 +17,8 @@ from jobcast.pipelines.experiments.clusters import task_cluster
 from jobcast.pipelines.experiments.tasks.jobs import task_workload
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import QUEUE, QUEUE_FEATURES, Drawn, QueueCourse
 from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling, register
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
-from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, TaskCourses
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.simulator.task_workload import TaskWorkload
 from jobcast.simulator.workload import Workload

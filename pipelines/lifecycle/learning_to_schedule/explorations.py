@@ -10,7 +10,7 @@ import numpy as np
 
 from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, TaskRule, TaskView
 from jobcast.models.scheduling.policy import Measured
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, draw_episode
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, SHAPES, rank_rows
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.simulator import metrics

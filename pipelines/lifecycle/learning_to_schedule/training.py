@@ -13,10 +13,8 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
-from jobcast.models.scheduling.explorer import Explorer
-from jobcast.models.scheduling.learner import BETAS, Learner, need_torch, search_betas
+from jobcast.models.scheduling.learner import BETAS, Explorer, Learner, need_torch, search_betas
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings, draw_episode, part_of
 from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import (
     Episodes,
     compare,
@@ -36,7 +34,13 @@ from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import (
     sampling,
     worth,
 )
-from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import OBJECTIVES, TaskCourses
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
+    OBJECTIVES,
+    EpisodeSettings,
+    TaskCourses,
+    draw_episode,
+    part_of,
+)
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES, ML_FEATURES
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, LearnedPriorities, corrections_of
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings

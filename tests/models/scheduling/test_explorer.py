@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'jobcast[rl]'")
 
-from jobcast.models.scheduling.explorer import Explorer
+from jobcast.models.scheduling.learner import Explorer
 
 SPREADS = {"a": np.array([[0.1, 0.0]]), "b": np.array([0.5, 0.2])}
 GOAL = np.array([0.3, 0.0, -1.0, 0.4])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.tasks import GPU
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import (
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
     EpisodeSettings,
     draw_episode,
     first_servers,

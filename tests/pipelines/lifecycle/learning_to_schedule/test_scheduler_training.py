@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry.cards import content_sha256
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings
 from jobcast.pipelines.lifecycle.learning_to_schedule.training import SCHEDULERS, SchedulerSettings, train_scheduler
 from jobcast.schedulers.tasks.features import JOB_FEATURES, ML_FEATURES
 from jobcast.schedulers.tasks.learned_priorities import LearnedPriorities, corrections_of

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import as_taught, best, roll_out, sampling
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import (
     ROUND_S,
     UNSCALED,
+    EpisodeSettings,
     TaskCourse,
     TaskCourses,
     scale_of,
