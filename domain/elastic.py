@@ -128,6 +128,10 @@ class ElasticPolicy:
     later: tuple[Preference, ...] = ()
     keep: bool = True
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "ElasticPolicy":
+        """Itself, since it keeps nothing: to copy compiled code is to write it out and read it in."""
+        return self
+
     @property
     def trigger(self) -> Trigger:
         """Asked at every single event, and after a lease."""

@@ -63,7 +63,7 @@ FIRST_ROOM = 1024
 LEVELS = tuple(((np.arange(FUTURES) + 0.5) / FUTURES).tolist())
 
 
-@njit(cache=True)
+@njit("f8(f8[::1], f8[::1], f8)", cache=True)
 def survival(chances: Floats, edges: Floats, time: float) -> float:
     """Chance of a run time above another: (bins,) chances of bins, log-uniform between (bins + 1,) edges."""
     left = 0.0
@@ -76,7 +76,7 @@ def survival(chances: Floats, edges: Floats, time: float) -> float:
     return left
 
 
-@njit(cache=True)
+@njit("f8(f8[::1], f8[::1], f8, f8)", cache=True)
 def run_time(chances: Floats, edges: Floats, age: float, level: float) -> float:
     """Quantile of a run time, given that it is above `age`; where no bin allows that, log-uniform beyond it."""
     left = survival(chances, edges, age)
@@ -92,7 +92,7 @@ def run_time(chances: Floats, edges: Floats, age: float, level: float) -> float:
     return float(max(age, edges[0]))
 
 
-@njit(cache=True)
+@njit("f8(i8, i8)", cache=True)
 def level_of(number: int, future: int) -> float:
     """Level of a run time or load in a future: each of `FUTURES` levels once, in an order of its own by number."""
     mixed = (number * 2654435761) & 0xFFFFFFFF
@@ -109,7 +109,7 @@ def _sampled(fact: Floats, edges: Floats, now_s: float, seq: int, future: int) -
     return float(run_time(fact[CHANCES:], edges, age, level_of(seq, future)))
 
 
-@njit(cache=True)
+@njit("void(f8[:, ::1], f8[::1], f8[::1], f8[::1], f8, i8, f8)", cache=True)
 def hold(left: Floats, fact: Floats, edges: Floats, mids: Floats, now_s: float, seq: int, gpus: float) -> None:
     """A job takes GPUs from what is left, (futures, steps), as long as it runs; it gives them back if negative."""
     begin_s = now_s if np.isnan(fact[START]) else min(now_s, fact[START])
@@ -167,7 +167,7 @@ def _played(
     return real, virtual, clock
 
 
-@njit(cache=True)
+@njit("f8[:, ::1](i8[::1], f8[:, ::1], f8[::1], f8[::1], f8, f8[::1], f8[:, :, ::1], i8[::1])", cache=True)
 def needed_gpus(
     seqs: Ints, facts: Floats, edges: Floats, mids: Floats, now_s: float, quotas: Floats, loads: Floats, until: Ints
 ) -> Floats:
@@ -197,7 +197,7 @@ def needed_gpus(
     return needed
 
 
-@njit(cache=True)
+@njit("i8(i8[::1], f8[:, ::1], f8[:, ::1], f8)", cache=True)
 def first_within(order: Ints, facts: Floats, costs: Floats, budget: float) -> int:
     """Place in `order` of the first job whose cost, (widths, bins) by the chances of its bins, keeps to the budget."""
     for place in range(len(order)):
@@ -456,7 +456,7 @@ class SiaPlan:
         self._live = live = live[~(facts[live, OVER] <= view.now_s)]
         pools = list(view.pools.values())
         loads = np.array(
-            [[self._load(pool, horizon_s, view.now_s) for horizon_s in self._horizons_s] for pool in pools]
+            [[self._load(pool, horizon_s, view.now_s) for horizon_s in self._horizons_s] for pool in pools], np.float64
         )
         quotas = np.array([pool.quota for pool in pools], dtype=np.float64)
         needed = needed_gpus(live, facts[live], self._edges, self._mids, view.now_s, quotas, loads, self._until)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,9 +14,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # what is trained here is small: threads would wait for one another
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # tests run in parallel themselves: who wants processes says how many
 
+import pytest
 from hypothesis import Phase, settings
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
+
+from jobcast.models.registry import mlflow_door
+from jobcast.traces.owners import draft_room
 
 gc.set_threshold(50_000, 20, 50)  # tests are read faster, too
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
@@ -33,6 +38,27 @@ def _unguarded(connection, record):
     with suppress(sqlite3.DatabaseError):
         if isinstance(connection, sqlite3.Connection):
             connection.execute("PRAGMA synchronous = OFF")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def create_database(tmp_path_factory):
+    """MLflow's migrations take half a second: the stores of a worker's tests begin as copies of its first, empty.
+
+    The value is what makes one indeed.
+    """
+    created = mlflow_door.create_database
+
+    def copied(file):
+        empty = tmp_path_factory.getbasetemp() / "empty" / "mlflow.db"
+        if not empty.exists():
+            created(empty)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with draft_room(file) as folder:
+            mlflow_door._put_in_place(Path(shutil.copyfile(empty, folder / file.name)), file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlflow_door, "create_database", copied)
+        yield created
 
 
 def pytest_configure(config):

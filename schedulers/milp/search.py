@@ -25,7 +25,7 @@ def _fits(used: Ints, begin: int, end: int, room: int) -> int:
     return -1
 
 
-@numba.njit(cache=True)
+@numba.njit("i8(i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])", cache=True)
 def insert(
     submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints, used: Ints, start: Ints
 ) -> int:
@@ -57,6 +57,15 @@ def insert(
 
 
 @numba.njit(cache=True)
+def _shift(order: Ints, place: int, target: int) -> None:
+    job = order[place]
+    step = 1 if target > place else -1
+    for at in range(place, target, step):
+        order[at] = order[at + step]
+    order[target] = job
+
+
+@numba.njit("i8[::1](i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])", cache=True)
 def improve_order(
     submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints, picks: Ints, shifts: Ints
 ) -> Ints:
@@ -83,16 +92,7 @@ def improve_order(
     return best
 
 
-@numba.njit(cache=True)
-def _shift(order: Ints, place: int, target: int) -> None:
-    job = order[place]
-    step = 1 if target > place else -1
-    for at in range(place, target, step):
-        order[at] = order[at + step]
-    order[target] = job
-
-
-@numba.njit(cache=True)
+@numba.njit("i8[::1](i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1])", cache=True)
 def virtual_clock(submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints) -> Ints:
     """Starts under SIA_VC, (n_jobs,); `order` sorts jobs by virtual start, which is the cut-off. SIA, Figure 6."""
     start = np.full(len(submit), -1, np.int64)

@@ -8,7 +8,7 @@ import pytest
 from mlflow import MlflowClient
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry import content_sha256, load_exported, open_registry
+from jobcast.models.registry import content_sha256, load_exported, mlflow_door, open_registry
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.home import database_file, database_uri
@@ -325,11 +325,12 @@ def test_an_interrupt_leaves_the_versions_as_they_were(registry, variant, card, 
     assert registry.register(variant("new-load", 4), card(seed=4)).version == 2
 
 
-def test_an_interrupted_first_use_leaves_no_half_made_database(saved, card, tmp_path, monkeypatch):
+def test_an_interrupted_first_use_leaves_no_half_made_database(saved, card, tmp_path, monkeypatch, create_database):
     from mlflow.store.db import utils
 
     registry = open_registry(tmp_path)
     with monkeypatch.context() as patch:
+        patch.setattr(mlflow_door, "create_database", create_database)
         patch.setattr(utils, "_upgrade_db", _interrupt)  # some tables exist by then
         with pytest.raises(KeyboardInterrupt):
             registry.register(saved["new-load"], card())

@@ -163,6 +163,7 @@ def test_drafts_of_dead_processes_are_counted_wherever_they_lie(registry):
     assert sweep_store(registry.home) == Swept(0, 0)
 
 
+@pytest.mark.slow
 def test_of_processes_that_register_the_same_at_once_one_does(registry, other):
     said = [process.communicate(timeout=110) for process in [registering(registry.home, other) for _ in range(2)]]
     assert sorted(out for out, _ in said) == ["2 False\n", "2 True\n"], said

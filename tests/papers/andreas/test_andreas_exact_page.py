@@ -1,6 +1,7 @@
 """The page of the exact optimum, on a handful of instances."""
 
 import numpy as np
+import pytest
 
 from papers.andreas.__main__ import PAPER
 from papers.andreas.bench import Bench
@@ -19,6 +20,7 @@ def test_instances_are_told_by_their_seed_and_small():
         assert (used <= view.cluster.kind_gpus[view.cluster.kind_of]).all()
 
 
+@pytest.mark.slow
 def test_nobody_is_below_the_optimum():
     found = compare([small(seed) for seed in range(8)])
     to_go, free, forced = found.optima

@@ -48,6 +48,7 @@ def test_orders_with_confidence_from_the_command(small, tmp_path):
     assert len((out / "bars" / "bars.csv").read_text().splitlines()) == 9
 
 
+@pytest.mark.slow
 def test_figures_share_runs_and_go_on_where_they_stopped(small, tmp_path):
     out = tmp_path / "out"
     words = ("--out", out, "--seeds", 1, "--policies", "mlf_h", "--jobs", 1)

@@ -72,6 +72,7 @@ def chosen(data):
     return trained(data)
 
 
+@pytest.mark.slow
 def test_auto_is_the_default_and_takes_the_least_loss_out_of_fold(chosen):
     rows = rows_of(chosen.tables["selection.csv"])
     overall = {row["algorithm"]: float(row["relative_log_loss"]) for row in rows if row["horizon"] == "all"}
@@ -90,6 +91,7 @@ def test_auto_saves_what_training_the_winner_saves(chosen, data, tmp_path):
     assert auto == named
 
 
+@pytest.mark.slow
 def test_the_twin_is_scored_on_the_end_of_the_training_time(chosen):
     assert set(chosen.validation["horizons"]) == {"15min", "120min"}
     assert chosen.validation["horizons"]["15min"]["n"] == pytest.approx(2 * 0.2 * 6 * 288, abs=8)
