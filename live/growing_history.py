@@ -105,14 +105,14 @@ class Past:
         return cls(pools, rows)
 
     def after(self, changed: Mapping[str, JobRecord | None], jobs: Mapping[str, JobRecord]) -> "Past":
-        """With jobs as they are now, of which some were others before, or None."""
+        """With jobs as they are now, of which some were others before; None, or not there, for one that is none."""
         if not changed:
             return self
         if len(changed) > max(FEW, len(jobs) // SHARE):
             return Past.made(jobs.values())
         draft = _Draft(dict(self.pools), dict(self.rows), self.touched_s)
         for name, old in changed.items():
-            draft.change(old, jobs[name])
+            draft.change(old, jobs.get(name))
         return Past(draft.pools, draft.rows, draft.touched_s)
 
 
@@ -130,7 +130,7 @@ class _Draft:
     rows: dict[Happening, Rows[JobRecord]]
     touched_s: Rows[float]
 
-    def change(self, old: JobRecord | None, new: JobRecord) -> None:
+    def change(self, old: JobRecord | None, new: JobRecord | None) -> None:
         """Take out what is another now, the last first, and put it in, the first first."""
         before, after = ({} if one is None else _happened(one) for one in (old, new))
         for kind in reversed(Happening):
@@ -141,6 +141,7 @@ class _Draft:
                 self._columns(kind, before[kind], old, lambda values, _: np.delete(values, row), inf)  # noqa: B023
         for kind in Happening:
             if kind in after and before.get(kind) != after[kind]:
+                assert new is not None
                 at, row = self._places(kind, after[kind])
                 self.rows[kind] = self.rows[kind].put(at, new)
                 self._columns(kind, after[kind], new, lambda values, one: np.insert(values, row, one), after[kind].at_s)  # noqa: B023
