@@ -1,9 +1,9 @@
 """What is known of a cluster, event by event, and its jobs in the form that a history is made of."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -121,8 +121,10 @@ class ClusterRecord:
                 before = f"{name} until {job.end.at_s:.0f}"
                 self._keep(job._replace(name=before, place=self._place(before)))
                 job = JobRecord(name, place=job.place)
-            # What was changed meanwhile is newer, in whatever order both are told.
-            facts = {**event.facts, **job.facts} if job.facts else event.facts
+            # A later submission corrects the one before; what was changed before any was told is newer than it.
+            facts: Mapping[str, Any] = event.facts
+            if job.facts:
+                facts = {**job.facts, **event.facts} if job.came else {**event.facts, **job.facts}
             self._keep(JobRecord(name, event.at_s, facts, job.start, job.end, event, job.place))
             return
         _, submit_s, facts, start, end, _, place = job

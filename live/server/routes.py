@@ -243,8 +243,8 @@ def _allowed(access: Access, least: Role) -> Callable[[Request], Asker]:
 
 
 def _event(body: EventBody, now_s: float, service: Service) -> Event:
-    # To the millisecond, which a trace can hold; not later than now, nor before it happened.
-    heard_s = max(math.floor(1e3 * now_s) / 1e3, min(body.at_s, now_s))
+    # To the millisecond, which a trace can hold; not later than now, nor before it happened by a clock that is ahead.
+    heard_s = max(math.floor(1e3 * now_s) / 1e3, min(body.at_s, now_s) if body.kind == LOOK else body.at_s)
     known_s = heard_s if body.known_s is None else body.known_s
     if max(known_s, body.at_s) > now_s + AHEAD_S:
         raise HTTPException(422, "an event of the future; times are seconds from the epoch, UTC")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.live.event_log import END, QUOTA, START, SUBMIT, Event
+from jobcast.live.event_log import CHANGE, END, QUOTA, START, SUBMIT, Event
 from jobcast.live.recorded_jobs import ClusterRecord, in_order
 
 EVENTS = [
@@ -60,3 +60,13 @@ def test_what_comes_late_has_that_job_alone_told_anew():
 def test_a_quota_that_is_told_late_is_one_of_before():
     told = ClusterRecord().after([Event(9.0, QUOTA, "p", 9.0, {"gpus": 8})])
     assert told.after([Event(5.0, QUOTA, "p", 5.0, {"gpus": 4})]).quotas == {"p": 8}
+
+
+def test_a_later_submission_corrects_the_one_before():
+    told = ClusterRecord().take([*EVENTS[:1], Event(11.0, SUBMIT, "a", 10.5, {"pool": "q", "gpus": 3})])
+    assert (told.jobs["a"].submit_s, told.jobs["a"].facts) == (10.5, {"pool": "q", "gpus": 3})
+
+
+def test_a_change_that_is_told_before_the_submission_holds():
+    told = ClusterRecord().take([Event(9.0, CHANGE, "a", 9.0, {"gpus": 4}), EVENTS[0]])
+    assert told.jobs["a"].facts == {"pool": "p", "gpus": 4}

@@ -170,6 +170,14 @@ def test_what_is_told_now_is_known_now(site, past_s):
     assert 0.0 <= site.told("/v1/forecasts")["age_s"] < 0.001
 
 
+def test_a_sender_whose_clock_is_ahead_is_heard(site):
+    site.now_s = 1000.0
+    site.post(("submit", "a", 1000.2, {"pool": "busy"}), ("start", "a", 1030.0, {}))
+    assert site.told("/v1/jobs/a/eta")["started"] == "1970-01-01T00:17:10Z"
+    site.now_s = 1040.0
+    assert site.told("/v1/overview")["pools"]["busy"]["held"] == 1
+
+
 def test_gpus_of_pools(site):
     """Of 32 GPUs 8 are held, 4 more beyond the quota; conservative forecasts keep all that are idle."""
     site.now_s = 1000.0
