@@ -1,7 +1,7 @@
 """The past of a running cluster: columns in which a job that changes costs its own rows, and looks at them."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -201,6 +201,23 @@ def _happened(job: JobRecord) -> dict[Happening, _Happened]:
     return {kind: one for kind, one in found.items() if isfinite(one.at_s)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Each(Sequence[T]):
+    """Of jobs what is made of each when it is asked for: a long past is read through once, and not held twice."""
+
+    rows: Sequence[JobRecord]
+    make: Callable[[JobRecord], T]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return [*map(self.make, self.rows[at])] if isinstance(at, slice) else self.make(self.rows[at])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.make, self.rows)
+
+
 class Window:
     """A past up to an instant; implements `domain.history.History`.
 
@@ -229,11 +246,11 @@ class Window:
 
     def finished_since(self, count: int) -> Sequence[Finished]:
         """Jobs in the order in which their ends were known, without the first `count`."""
-        return [Finished(one.job(), *one.times[1:]) for one in self._since(Happening.END, count)]
+        return _Each(self._since(Happening.END, count), lambda one: Finished(one.job(), *one.times[1:]))
 
     def started_since(self, count: int) -> Sequence[Started]:
         """Starts in order of time, without the first `count`."""
-        return [Started(one.job(), one.start_s) for one in self._since(Happening.START, count)]
+        return _Each(self._since(Happening.START, count), lambda one: Started(one.job(), one.start_s))
 
     def _since(self, kind: Happening, count: int) -> list[JobRecord]:
         rows = self._past.rows[kind]
