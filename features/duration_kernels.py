@@ -54,6 +54,8 @@ _FINISHED = (_INSTANTS, _NUMBERS, _INSTANTS, _LINKS, _NUMBERS)
 _STARTED = (_INSTANTS, _INSTANTS, _LINKS, _NUMBERS)
 _NOTE = types.void(*_FINISHED, types.int64, _INTS, _FLOATS, types.float64, types.float64)
 _BEGIN = types.void(*_STARTED, types.int64, _INTS, types.float64, types.float64)
+_NOTE_ALL = types.void(*_FINISHED, types.int64, _INTS_2D, _FLOATS, _FLOATS, _FLOATS)
+_BEGIN_ALL = types.void(*_STARTED, types.int64, _INTS_2D, _FLOATS)
 _FILL = types.void(*_FINISHED, *_STARTED, _INTS, _FLOATS, types.float64, types.float64, _ROW)
 _SWEEP = types.void(
     *_FINISHED, *_STARTED, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _INTS, _INTS, _INTS, _INTS_2D, _FLOATS, _INTS,
@@ -120,6 +122,39 @@ def begin(
         if group >= 0:
             before[count, kind] = last[group]
             last[group] = count
+
+
+@njit([_NOTE_ALL], cache=True)
+def note_all(
+    end_s: Floats,
+    bins: Ints,
+    logs: Floats,
+    before: Ints,
+    last: Ints,
+    count: int,
+    groups: Ints,
+    edges_s: Floats,
+    ended_s: Floats,
+    duration_s: Floats,
+) -> None:
+    """As `note`, of jobs one after the other, the first as number `count`; `groups` (n, G), the rest (n,)."""
+    for row in range(ended_s.size):
+        note(end_s, bins, logs, before, last, count + row, groups[row], edges_s, ended_s[row], duration_s[row])
+
+
+@njit([_BEGIN_ALL], cache=True)
+def begin_all(
+    start_s: Floats,
+    end_s: Floats,
+    before: Ints,
+    last: Ints,
+    count: int,
+    groups: Ints,
+    started_s: Floats,
+) -> None:
+    """As `begin`, of jobs one after the other, the first as number `count`, none of which has ended."""
+    for row in range(started_s.size):
+        begin(start_s, end_s, before, last, count + row, groups[row], started_s[row], np.inf)
 
 
 @njit([_FILL], cache=True)

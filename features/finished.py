@@ -1,6 +1,8 @@
 """What is known, in a run, of jobs like a newly submitted one: the live way."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from jobcast.domain.history import FinishedJob, History, StartedJob
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Requirements
 from jobcast.features.durations import (
+    GROUPS,
     NO_GROUP,
     Key,
     duration_columns,
@@ -32,7 +35,7 @@ class DurationTracker:
     """Started and finished jobs as they come in; gives the rows of `durations.duration_rows` for one job at a time.
 
     A row tells what was known when its job was submitted, also when it is asked for later. Jobs are taken in from a
-    run's history by `catch_up`, or one by one by `begin` and `add`, in the order of starts, and of (end, seq).
+    run's history by `catch_up`, or by `begin` and `add`, in the order of starts, and of (end, seq).
 
     Parameters
     ----------
@@ -41,7 +44,7 @@ class DurationTracker:
     >>> from types import SimpleNamespace
     >>> old, new = Job(0, "0", "a", 0.0, 1), Job(1, "1", "a", 90.0, 2)
     >>> tracker = DurationTracker(horizons_min=(5, 60))
-    >>> tracker.add(SimpleNamespace(job=old, end_s=60.0, duration_s=60.0))
+    >>> tracker.add([SimpleNamespace(job=old, end_s=60.0, duration_s=60.0)])
     >>> known = dict(zip(duration_columns((5, 60)), tracker.row(new).tolist(), strict=True))
     >>> known["pool last 5 <=5min"], known["pool_width last 5 <=5min"], known["log2 gpus"]
     (1.0, 0.0, 1.0)
@@ -65,41 +68,55 @@ class DurationTracker:
         self.count = 0
         """Jobs added so far."""
 
-    def begin(self, started: StartedJob) -> None:
-        """Take in a job that has started; one that was stopped began before."""
-        job, number = started.job, len(self.started)
-        # A stopped job that goes on: its first start counts, as in a trace, which has one start a job.
-        if job.job_id in self._running:
-            return
-        self._running[job.job_id] = number
-        self.started.append(job)
-        groups = self._numbered(job)
-        self._make_room(STARTED, LAST_STARTED, number)
-        self._kernels.begin(*self._state[5:], number, groups, float(started.start_s), np.inf)
+    def begin(self, started: Iterable[StartedJob]) -> None:
+        """Take in jobs that have started; one that was stopped began before."""
+        first, start_s = len(self.started), list[float]()
+        for one in started:
+            job = one.job
+            # A stopped job that goes on: its first start counts, as in a trace, which has one start a job.
+            if job.job_id not in self._running:
+                self._running[job.job_id] = len(self.started)
+                self.started.append(job)
+                start_s.append(one.start_s)
+        groups = self._numbered(self.started[first:])
+        self._make_room(STARTED, LAST_STARTED, len(self.started))
+        self._kernels.begin_all(*self._state[5:], first, groups, np.array(start_s, np.float64))
 
-    def add(self, finished: FinishedJob) -> None:
-        """Take in a job that has ended."""
-        job = finished.job
-        # As in the batch way: an end that rounds to the submission must not be seen by the job itself.
-        end_s = max(float(finished.end_s), float(np.nextafter(job.submit_s, np.inf)))
-        groups = self._numbered(job)
+    def add(self, finished: Iterable[FinishedJob]) -> None:
+        """Take in jobs that have ended."""
+        names, ends_s, run_s = list[str](), list[float](), list[float]()
+
+        def read(one: FinishedJob) -> Job:
+            names.append(one.job.job_id)
+            # As in the batch way: an end that rounds to the submission must not be seen by the job itself.
+            ends_s.append(max(one.end_s, math.nextafter(one.job.submit_s, math.inf)))
+            run_s.append(one.duration_s)
+            return one.job
+
+        # Jobs of a long past are let go of one by one.
+        groups, first = self._numbered(map(read, finished)), self.count
+        self.count += len(names)
         self._make_room(FINISHED, LAST_FINISHED, self.count)
-        self._kernels.note(*self._state[:5], self.count, groups, self._edges_s, end_s, float(finished.duration_s))
-        self.count += 1
-        # None where its start was never taken in.
-        number = self._running.pop(job.job_id, None)
-        if number is not None:
-            self._state[6][number] = end_s
-            self._bins[number] = int(self._state[1][self.count - 1])
+        self._kernels.note_all(
+            *self._state[:5], first, groups, self._edges_s, np.array(ends_s, np.float64), np.array(run_s, np.float64)
+        )
+        bins = self._state[1][first : self.count].tolist()
+        for name, at_s, which in zip(names, ends_s, bins, strict=True):
+            # None where its start was never taken in.
+            number = self._running.pop(name, None)
+            if number is not None:
+                self._state[6][number] = at_s
+                self._bins[number] = which
 
     def catch_up(self, history: History) -> None:
         """Take in what has started and ended in a run since the last call; rows read what was submitted, too."""
         self._history = history
         starts = history.started_since(self._starts)
         self._starts += len(starts)
-        for started in starts:
-            self.begin(started)
-        for finished in history.finished_since(self.count):
+        # Most often nothing has happened.
+        if starts:
+            self.begin(starts)
+        if finished := history.finished_since(self.count):
             self.add(finished)
 
     def row(self, job: Job) -> Floats:
@@ -128,13 +145,21 @@ class DurationTracker:
     def _groups(self, job: Job) -> Ints:
         # A new group is not numbered by a question: rows must not depend on who asked before.
         find = self._numbers.get
-        return np.array([NO_GROUP if key is None else find(key, NO_GROUP) for key in _keys(job)], np.int64)
+        keys = group_keys(*_asked(job))
+        return np.array([NO_GROUP if key is None else find(key, NO_GROUP) for key in keys], np.int64)
 
-    def _numbered(self, job: Job) -> Ints:
-        """As `_groups`, where new groups are given numbers."""
-        numbers = self._numbers
-        found = [NO_GROUP if key is None else numbers.setdefault(key, len(numbers)) for key in _keys(job)]
-        return np.array(found, np.int64)
+    def _numbered(self, jobs: Iterable[Job]) -> Ints:
+        """As `_groups`, of several jobs, (n_jobs, G), where new groups are given numbers."""
+        numbers, found = self._numbers, dict[tuple[Any, ...], list[int]]()
+        result = list[int]()
+        for job in jobs:
+            asked = _asked(job)
+            # Many jobs of a long past ask for the same.
+            if asked not in found:
+                keys = group_keys(*asked)
+                found[asked] = [NO_GROUP if key is None else numbers.setdefault(key, len(numbers)) for key in keys]
+            result += found[asked]
+        return np.array(result, np.int64).reshape(-1, len(GROUPS))
 
     def _events(self, pool: str) -> tuple[Floats, Floats, Floats, Floats]:
         if self._history is None:
@@ -142,10 +167,10 @@ class DurationTracker:
         events = self._history.pool(pool)
         return events.start_s, events.end_s, events.arrival_s, events.arrival_gpus
 
-    def _make_room(self, columns: slice, last: int, number: int) -> None:
-        """For a further job, and for all groups that have a number."""
+    def _make_room(self, columns: slice, last: int, count: int) -> None:
+        """For so many jobs, and for all groups that have a number."""
         # Doubling keeps the cost of growing constant a job.
-        while number >= len(self._state[columns.start]):
+        while count > len(self._state[columns.start]):
             self._state[columns] = [np.concatenate([part, np.zeros_like(part)]) for part in self._state[columns]]
         # Both tables number the same groups, so they grow together.
         while len(self._numbers) > len(self._state[last]):
@@ -153,6 +178,7 @@ class DurationTracker:
                 self._state[which] = np.concatenate([self._state[which], np.full_like(self._state[which], NO_GROUP)])
 
 
-def _keys(job: Job) -> tuple[Key | None, ...]:
+def _asked(job: Job) -> tuple[Any, ...]:
+    """What tells a job's groups: arguments of `durations.group_keys`."""
     asks = job.requirements or _ASKS_NOTHING
-    return group_keys(job.pool, job.gpus, job.user, job.tag, asks.account, asks.cores, asks.mem_gb, asks.time_limit_s)
+    return job.pool, job.gpus, job.user, job.tag, asks.account, asks.cores, asks.mem_gb, asks.time_limit_s

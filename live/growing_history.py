@@ -1,7 +1,7 @@
 """The past of a running cluster: columns in which a job that changes costs its own rows, and looks at them."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -105,14 +105,14 @@ class Past:
         return cls(pools, rows)
 
     def after(self, changed: Mapping[str, JobRecord | None], jobs: Mapping[str, JobRecord]) -> "Past":
-        """With jobs as they are now, of which some were others before, or None."""
+        """With jobs as they are now, of which some were others before; None, or not there, for one that is none."""
         if not changed:
             return self
         if len(changed) > max(FEW, len(jobs) // SHARE):
             return Past.made(jobs.values())
         draft = _Draft(dict(self.pools), dict(self.rows), self.touched_s)
         for name, old in changed.items():
-            draft.change(old, jobs[name])
+            draft.change(old, jobs.get(name))
         return Past(draft.pools, draft.rows, draft.touched_s)
 
 
@@ -130,7 +130,7 @@ class _Draft:
     rows: dict[Happening, Rows[JobRecord]]
     touched_s: Rows[float]
 
-    def change(self, old: JobRecord | None, new: JobRecord) -> None:
+    def change(self, old: JobRecord | None, new: JobRecord | None) -> None:
         """Take out what is another now, the last first, and put it in, the first first."""
         before, after = ({} if one is None else _happened(one) for one in (old, new))
         for kind in reversed(Happening):
@@ -141,6 +141,7 @@ class _Draft:
                 self._columns(kind, before[kind], old, lambda values, _: np.delete(values, row), inf)  # noqa: B023
         for kind in Happening:
             if kind in after and before.get(kind) != after[kind]:
+                assert new is not None
                 at, row = self._places(kind, after[kind])
                 self.rows[kind] = self.rows[kind].put(at, new)
                 self._columns(kind, after[kind], new, lambda values, one: np.insert(values, row, one), after[kind].at_s)  # noqa: B023
@@ -200,6 +201,23 @@ def _happened(job: JobRecord) -> dict[Happening, _Happened]:
     return {kind: one for kind, one in found.items() if isfinite(one.at_s)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Each(Sequence[T]):
+    """Of jobs what is made of each when it is asked for: a long past is read through once, and not held twice."""
+
+    rows: Sequence[JobRecord]
+    make: Callable[[JobRecord], T]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return [*map(self.make, self.rows[at])] if isinstance(at, slice) else self.make(self.rows[at])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.make, self.rows)
+
+
 class Window:
     """A past up to an instant; implements `domain.history.History`.
 
@@ -228,11 +246,11 @@ class Window:
 
     def finished_since(self, count: int) -> Sequence[Finished]:
         """Jobs in the order in which their ends were known, without the first `count`."""
-        return [Finished(one.job(), *one.times[1:]) for one in self._since(Happening.END, count)]
+        return _Each(self._since(Happening.END, count), lambda one: Finished(one.job(), *one.times[1:]))
 
     def started_since(self, count: int) -> Sequence[Started]:
         """Starts in order of time, without the first `count`."""
-        return [Started(one.job(), one.start_s) for one in self._since(Happening.START, count)]
+        return _Each(self._since(Happening.START, count), lambda one: Started(one.job(), one.start_s))
 
     def _since(self, kind: Happening, count: int) -> list[JobRecord]:
         rows = self._past.rows[kind]

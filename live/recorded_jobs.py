@@ -1,9 +1,9 @@
 """What is known of a cluster, event by event, and its jobs in the form that a history is made of."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class ClusterRecord:
     stopped : jobs on lease that were, most by an owner who took GPUs back
     taken : events so far
     known_s : the latest instant at which anything was known, seconds from the epoch; -inf before
+    places : of jobs, in the order in which they were first told of
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class ClusterRecord:
         self.stopped: list[Stopped] = []
         self.taken: list[Event] = []
         self.known_s = -inf
+        self.places = 0
         self._last: dict[tuple[str, str], Event] = {}  # of quotas and of GPUs, what was told last
         self._changed: dict[str, JobRecord | None] = {}  # as they were when the past was told
 
@@ -60,6 +62,8 @@ class ClusterRecord:
             self.known_s = max(self.known_s, event.known_s)
             self.taken.append(event)
             if event.kind in (QUOTA, GPUS):
+                if _is_late(event, self._last.get((event.kind, event.job_id))):
+                    continue
                 self._last[event.kind, event.job_id] = event
                 if event.kind == QUOTA:
                     self.quotas[event.job_id] = event.facts["gpus"]
@@ -72,25 +76,39 @@ class ClusterRecord:
                 self._of_job(event, known)
         for name, old in self._changed.items():
             self._count(old, -1)
-            self._count(self.jobs[name], 1)
+            self._count(self.jobs.get(name), 1)
         self.past = self.past.after(self._changed, self.jobs)
         self._changed = {}
         return self
 
     def after(self, events: Sequence[Event]) -> "ClusterRecord":
-        """As if all events had come by when they were known; in place, unless what was taken was known only later."""
-        new = in_order(events)
-        before = ((self._told_last(event), event) for event in new)
-        if any(last is not None and _in_time(last) > _in_time(event) for last, event in before):
-            return ClusterRecord().take(in_order([*self.taken, *new]))
-        return self.take(new)
+        """As if all events had come by when they were known; in place.
 
-    def _told_last(self, event: Event) -> Event | None:
-        """Of the same job, or else of the same kind."""
-        if event.kind in OF_JOBS:
-            known = self.jobs.get(event.job_id)
-            return None if known is None else known.last
-        return self._last.get((event.kind, event.job_id))
+        A job of which something known later was told before is told anew, and no other.
+        """
+        new = in_order(events)
+        of_jobs = [one for one in new if one.kind in OF_JOBS]
+        late = {one.job_id for one in of_jobs if one.job_id in self.jobs and _is_late(one, self.jobs[one.job_id].last)}
+        if late:
+            self._tell_anew(late, [one for one in of_jobs if one.job_id in late])
+        return self.take(one for one in new if one.kind not in OF_JOBS or one.job_id not in late)
+
+    def _tell_anew(self, names: Container[str], events: Sequence[Event]) -> None:
+        """All that is known of some jobs, with more events."""
+        told = [one for one in self.taken if one.job_id in names and one.kind in OF_JOBS]
+        before, now = (ClusterRecord().take(in_order(rows)) for rows in (told, [*told, *events]))
+        self.taken += events
+        self.known_s = max(self.known_s, now.known_s)
+        # Of those that are equal it does not matter which is taken out.
+        stopped = Counter(self.stopped) + Counter(now.stopped)
+        self.stopped = list((stopped - Counter(before.stopped)).elements())
+        # A name that is used again may have been given up at another instant: there is no job of that name any more.
+        self.jobs = dict(self.jobs)
+        for name in before.jobs.keys() - now.jobs.keys():
+            self._changed.setdefault(name, self.jobs.pop(name))
+            self.active.pop(name, None)
+        for name, job in now.jobs.items():
+            self._keep(job._replace(place=self._place(name)))
 
     def _of_job(self, event: Event, known: JobRecord | None) -> None:
         name, job = event.job_id, known or JobRecord(event.job_id, place=self._place(event.job_id))
@@ -103,8 +121,10 @@ class ClusterRecord:
                 before = f"{name} until {job.end.at_s:.0f}"
                 self._keep(job._replace(name=before, place=self._place(before)))
                 job = JobRecord(name, place=job.place)
-            # What was changed meanwhile is newer, in whatever order both are told.
-            facts = {**event.facts, **job.facts} if job.facts else event.facts
+            # A later submission corrects the one before; what was changed before any was told is newer than it.
+            facts: Mapping[str, Any] = event.facts
+            if job.facts:
+                facts = {**job.facts, **event.facts} if job.came else {**event.facts, **job.facts}
             self._keep(JobRecord(name, event.at_s, facts, job.start, job.end, event, job.place))
             return
         _, submit_s, facts, start, end, _, place = job
@@ -120,7 +140,10 @@ class ClusterRecord:
 
     def _place(self, name: str) -> int:
         known = self.jobs.get(name)
-        return len(self.jobs) if known is None else known.place
+        if known is not None:
+            return known.place
+        self.places += 1
+        return self.places - 1
 
     def _keep(self, job: JobRecord) -> None:
         self._changed.setdefault(job.name, self.jobs.get(job.name))
@@ -153,6 +176,11 @@ def earlier(records: Sequence[JobRecord]) -> EarlierJobs:
 def in_order(events: Iterable[Event], now_s: float = inf) -> list[Event]:
     """Events that were known by an instant, by when they were known."""
     return sorted((one for one in events if one.known_s <= now_s), key=_in_time)
+
+
+def _is_late(event: Event, last: Event | None) -> bool:
+    """Whether what was told last was known later."""
+    return last is not None and _in_time(last) > _in_time(event)
 
 
 def _in_time(event: Event) -> tuple[float, float]:

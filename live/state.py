@@ -64,7 +64,7 @@ class State:
             record.known_s,
             record,
             record.jobs,
-            len(record.jobs),
+            record.places,
             dict(record.active),
             record.past,
             record.gpus,

@@ -109,7 +109,7 @@ def add_forecasts(app: FastAPI, service: Service, access: Access) -> None:
     def events(body: EventsBody) -> Any:
         """Keep what happened; the same event may be sent again."""
         now_s = service.clock()
-        new = service.take([_event(one, now_s, service) for one in body.events])
+        new = service.take([_event(one, at, now_s, service) for at, one in enumerate(body.events)])
         return {"received": len(body.events), "new": new, "as_of": instant(now_s)}
 
 
@@ -242,19 +242,23 @@ def _allowed(access: Access, least: Role) -> Callable[[Request], Asker]:
     return check
 
 
-def _event(body: EventBody, now_s: float, service: Service) -> Event:
-    # To the millisecond, which a trace can hold; not later than now, nor before it happened.
-    heard_s = max(math.floor(1e3 * now_s) / 1e3, min(body.at_s, now_s))
+def _event(body: EventBody, at: int, now_s: float, service: Service) -> Event:
+    def refused(why: str) -> HTTPException:
+        # One of thousands has all of them refused: which, its sender must be able to tell.
+        return HTTPException(422, f"events[{at}]: {why}")
+
+    # To the millisecond, which a trace can hold; not later than now, nor before it happened by a clock that is ahead.
+    heard_s = max(math.floor(1e3 * now_s) / 1e3, min(body.at_s, now_s) if body.kind == LOOK else body.at_s)
     known_s = heard_s if body.known_s is None else body.known_s
     if max(known_s, body.at_s) > now_s + AHEAD_S:
-        raise HTTPException(422, "an event of the future; times are seconds from the epoch, UTC")
+        raise refused("an event of the future; times are seconds from the epoch, UTC")
     if known_s < body.at_s and body.kind != LOOK:
-        raise HTTPException(422, "an event was known before it happened")
+        raise refused("an event was known before it happened")
     if body.kind != LOOK and not body.job_id:
-        raise HTTPException(422, "an event of a job needs job_id")
+        raise refused("an event of a job needs job_id")
     given = body.kind == SUBMIT or (body.kind == CHANGE and "pool" in body.model_fields_set)
     if given and body.pool not in {pool.name for pool in service.pools}:
-        raise HTTPException(422, "a submission to a pool that is not in the file of pools")
+        raise refused("a submission to a pool that is not in the file of pools")
     facts = {"pool": body.pool, "gpus": body.gpus, "user": body.user, "tag": body.tag} if body.kind == SUBMIT else {}
     for name in FACTS.get(body.kind, ()):
         # Of a change only what is told is another.

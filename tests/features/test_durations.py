@@ -298,7 +298,7 @@ def test_there_is_room_for_many_groups():
     tracker = DurationTracker(HORIZONS_MIN)
     pools = [f"p{i}" for i in range(ROOM_FOR_GROUPS)]
     for i, pool in enumerate(pools):
-        tracker.add(ended(i, float(i), 30.0, pool))
+        tracker.add([ended(i, float(i), 30.0, pool)])
     rows = tracker.rows([Job(900 + i, str(i), pool, 1e4, 1) for i, pool in enumerate(pools)])
     assert group_counts(rows, "pool", 50, 3).tolist() == [[1, 0, 0]] * len(pools)
     assert tracker.rows([]).shape == (0, len(COLUMNS))

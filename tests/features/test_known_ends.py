@@ -137,9 +137,9 @@ def test_a_run_knows_its_own_ends_as_late_as_the_trace_tells_them(delay_s):
 @pytest.mark.parametrize(("ran_s", "found"), [(3600.0, 1), (3601.0, 2), (43_200.0, 2), (43_201.0, 3), (None, 3)])
 def test_the_bin_of_a_job_is_settled_when_the_last_one_begins(ran_s, found):
     job, tracker = Job(0, "0", "a", 100.0, 1), DurationTracker(HORIZONS_MIN)
-    tracker.begin(SimpleNamespace(job=job, start_s=1000.0))
+    tracker.begin([SimpleNamespace(job=job, start_s=1000.0)])
     if ran_s is not None:
-        tracker.add(SimpleNamespace(job=job, end_s=1000.0 + ran_s, duration_s=ran_s))
+        tracker.add([SimpleNamespace(job=job, end_s=1000.0 + ran_s, duration_s=ran_s)])
     assert tracker.settled(0) == (1000.0 + 43_200.0, found)
 
 

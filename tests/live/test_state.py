@@ -115,7 +115,11 @@ def test_after_any_events_a_state_is_what_all_of_them_at_once_make(seed):
     events, state, before = events_of(seed), State(), []
     for some in batches(events, seed):
         state = state.after(some)
-        assert seen(state) == seen(State().after(events[: some[-1][0]]))
+        whole = State().after(events[: some[-1][0]])
+        assert seen(state) == seen(whole)
+        for name in ("quotas", "limits", "lent"):
+            assert getattr(state.record, name) == getattr(whole.record, name)
+        assert sorted(state.record.stopped) == sorted(whole.record.stopped)
         before.append((state, seen(state)))
     # Who holds one of before reads on what was known then.
     for earlier, told in before:

@@ -138,6 +138,8 @@ def test_what_cannot_be_is_refused(site):
         {"job_id": "x" * 201}, {"more": 1}, {"at_s": float("nan")},
     ):  # fmt: skip
         assert site.ask("/v1/events", {"events": [{**submit, **change}]})[0] == 422, change
+    told = json.loads(site.ask("/v1/events", {"events": [submit, {**submit, "pool": "other"}]})[1])
+    assert told == {"detail": "events[1]: a submission to a pool that is not in the file of pools"}
     assert site.ask("/v1/events", b"{")[0] == 422
     assert site.ask("/v1/events", b" " * 8_000_001)[0] == 413
     assert site.ask("/v1/forecasts?pools=%3Cscript%3E")[0] == 404
@@ -168,6 +170,14 @@ def test_what_is_told_now_is_known_now(site, past_s):
     site.now_s += 0.0004
     site.post(("look", "", 900.0, {}))
     assert 0.0 <= site.told("/v1/forecasts")["age_s"] < 0.001
+
+
+def test_a_sender_whose_clock_is_ahead_is_heard(site):
+    site.now_s = 1000.0
+    site.post(("submit", "a", 1000.2, {"pool": "busy"}), ("start", "a", 1030.0, {}))
+    assert site.told("/v1/jobs/a/eta")["started"] == "1970-01-01T00:17:10Z"
+    site.now_s = 1040.0
+    assert site.told("/v1/overview")["pools"]["busy"]["held"] == 1
 
 
 def test_gpus_of_pools(site):
