@@ -43,7 +43,7 @@ class Bound(NamedTuple):
 
 def account_of(job: Job) -> str:
     """A job's account; where the trace tells none, its pool stands for one."""
-    return job.requirements.account if job.requirements is not None and job.requirements.account else job.pool
+    return ("" if job.requirements is None else job.requirements.account) or job.pool
 
 
 def qos_of(job: Job) -> str:

@@ -195,8 +195,9 @@ class OpenShop:
         window = Window(left_s, widths, state.total_gpus, state.round_s, rounds, running, state.restart_s)
         incumbent_s = window.bound_after_s(_incumbent(window, [active.job for active in state.active]))
         # No schedule takes more off the bound than the rounds themselves last.
-        at_best_s = max(0.0, window.bound_s(left_s) - rounds * state.round_s)
-        whole_s = at_best_s + rounds * state.round_s
+        span_s = rounds * state.round_s
+        whole_s = max(span_s, window.bound_s(left_s))
+        at_best_s = whole_s - span_s
         if incumbent_s - at_best_s <= self._enough * whole_s:
             self._note((incumbent_s - at_best_s) / whole_s)
             return [frozenset()] * rounds

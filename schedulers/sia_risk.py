@@ -63,9 +63,6 @@ class Candidates:
         self._widths: dict[int, int] = {}  # width -> jobs
         self._begin = self._end = 0
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     @property
     def narrowest(self) -> float:
         """Smallest width, infinite without jobs."""
@@ -149,7 +146,7 @@ def with_pool(chances: Floats, pending: float, unused: float, loads: Floats, wei
         # GPUs are whole; dust of sums must not ask for one more.
         shift = min(int(np.ceil(need - tolerance.GPUS)), last)
         for n in range(last + 1):
-            if chances[n] > 0.0:
+            if chances[n]:
                 more[min(n + shift, last)] += weight * chances[n]
         i = j
     return more
@@ -176,7 +173,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
         chances = np.zeros(free + 2)
         chances[0] = 1.0
         for pool in range(len(pending)):
-            if step == 0 or pending[pool] >= unused[pool]:
+            if step == 0:
                 chances = with_pool(chances, pending[pool], unused[pool], nothing, certain)
             else:
                 chances = with_pool(chances, pending[pool], unused[pool], loads[pool, step - 1], weights)
@@ -321,7 +318,7 @@ class SiaRisk(Sia):
     def _anybody(self, draft: TentativeAllocation) -> bool:
         """Whether any job could borrow what is idle if nobody came for it."""
         return any(
-            len(jobs) and jobs.narrowest <= draft.free
+            jobs.narrowest <= draft.free
             for pool in draft.waiting()
             if (jobs := self._candidates.get(pool.name)) is not None
         )

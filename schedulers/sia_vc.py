@@ -13,7 +13,7 @@ to all of its leaves; node 1 is the root, nodes 2i and 2i + 1 are the children o
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from math import inf
+from math import ceil, inf, log2
 from typing import Any
 
 import numba
@@ -126,9 +126,7 @@ class ResourceTimePlan:
 
 def _tree(leaves: Ints) -> tuple[Ints, Ints]:
     """A plan's `peak` and `added`, both (2 x n_leaves,); see the module."""
-    size = 1
-    while size < len(leaves):
-        size *= 2
+    size = 2 ** ceil(log2(len(leaves)))
     # Leaves beyond the jobs must never be the largest.
     peak = np.full(2 * size, EMPTY, dtype=np.int64)
     peak[size : size + len(leaves)] = leaves

@@ -192,8 +192,8 @@ class TentativeAllocation:
         for pool in self._changed().values():
             total += min(self.pending_gpus(pool), self.unused_quota(pool))
             # What the tally counted for them is taken out again.
-            total -= min(pool.pending.gpus, pool.quota - pool.dedicated)
-        return total + sum(min(slack * pool.quota, room) for pool, room in self.roomy()) if slack > 0 else total
+            total -= min(pool.pending.gpus, _unused(pool))
+        return total + sum(min(slack * pool.quota, room) for pool, room in self.roomy()) if slack else total
 
     def usable(self, loads: Loads, most: float = inf) -> float:
         """Width of the widest job that may be lent GPUs for a window; ReserveResourcesForFuture, SIA, Figure 8.
@@ -289,7 +289,7 @@ class TentativeAllocation:
 
     def own_room(self, pool: PoolView) -> float:
         """Width of the widest job that there is room for in a pool's quota."""
-        return pool.quota - self.dedicated(pool)
+        return self.unused_quota(pool)
 
     def first_in_quota(self, pool: PoolView) -> Job | None:
         """The first job that fits what is idle of its pool's quota: others may hold its GPUs on lease."""

@@ -65,7 +65,7 @@ class ThemisNp(Placed):
         """One auction of all that idles."""
         draft, pending = self.placer.draft(view), self._pending
         self._forget_started(view)
-        if draft.free <= 0 or not len(pending):
+        if not draft.free:
             return NOTHING
         self._chosen = chosen = self._auction(view, int(draft.free))
         for seq, duration_s in zip(

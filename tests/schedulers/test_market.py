@@ -102,6 +102,11 @@ def test_two_jobs_by_hand():
     assert found.welfare == pytest.approx(2**0.5, rel=TOLERANCE)
 
 
+def test_units_of_utility_do_not_matter():
+    found = solve(make_market([[1e9, 2e9], [1e-9, 1e-9]]))
+    assert found.allocation[:, 0] == pytest.approx(np.array([[0.0, 1.0], [1.0, 0.0]]), abs=TOLERANCE)
+
+
 def test_two_leontief_jobs_by_hand():
     """One round; a needs 1 GPU and 1 CPU, b 1 GPU and half a CPU: GPUs bind, each gains half, CPUs are free."""
     found = solve(make_market([[[1.0], [1.0]], [[1.0], [0.5]]], kind="leontief"))

@@ -184,12 +184,12 @@ def test_with_powers_of_two_a_job_is_moved_or_spread_only_if_one_must_be(scenari
     assert packed == (not placed.moved and not placed.spread)
 
 
-@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("width", [5, 6])
 def test_a_large_cluster_is_answered_without_trying_everything(width):
     """Full nodes of 64 single GPUs: no node can be cleared, and no more than four are asked to leave any."""
     staying = {node * 63 + job: ((node, 1),) for node in range(8) for job in range(63)}
     placed = place([64] * 8, staying, {1_000: width})
-    assert (len(placed.moved), placed.spread) == ((3, ()) if width == 4 else (0, (1_000,)))
+    assert (len(placed.moved), placed.spread) == ((4, ()) if width == 5 else (0, (1_000,)))
 
 
 class Greedy:

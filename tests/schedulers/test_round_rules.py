@@ -11,9 +11,12 @@ from jobcast.schedulers.gavel import Gavel
 from jobcast.schedulers.longest_then_srpt import LongestThenSrpt
 from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
+from jobcast.schedulers.policies import RoundMechanism
+from jobcast.schedulers.round_policies import by_rounds
 from jobcast.schedulers.round_rules import GandivaFair, LeastAttained, ShortestRemaining, ThemisFilter
 from jobcast.schedulers.shockwave import Shockwave
-from tests.schedulers.rounds_driver import Following, Known, active, drive, job, seqs, state, workloads
+from jobcast.simulator.engine import replay
+from tests.schedulers.rounds_driver import Following, Known, active, drive, gangs, job, seqs, state, workloads
 
 RULES = {
     "allox": AlloX,
@@ -49,6 +52,15 @@ def test_every_job_ends_and_no_gpu_idles_in_vain(rule, work):
 @pytest.mark.parametrize("rule", RULES)
 def test_nobody_is_there(rule):
     assert seqs(RULES[rule](Known({})).choose(state([], 4))) == []
+
+
+@pytest.mark.parametrize("rule", ["allox", "las", "longest_then_srpt", "ossp", "srpt", "themis_filter"])
+def test_who_keeps_nothing_between_rounds_fills_gpus_beside_a_plan(rule):
+    # The first ends at 70 s; the plan for 120 s was made with it at 0 s, before the third came.
+    rows = [(0, 50, 1), (0, 300, 1), (10, 50, 1)]
+    known = Known({seq: float(length) for seq, (_, length, _) in enumerate(rows)})
+    log = replay(gangs(rows, 2), by_rounds(RULES[rule](known), rule, RoundMechanism(solve="beside")))
+    assert log.start_s.tolist() == [0.0, 0.0, 240.0 if rule == "ossp" else 120.0]
 
 
 def _fixed():

@@ -178,7 +178,6 @@ def test_candidates_are_found_in_order_of_submission(rows, free):
             taken = kept.pop(seq * 7 % len(kept))
             jobs.take(taken[0])
             jobs.take(taken[0])
-    assert len(jobs) == len(kept)
     assert jobs.narrowest == min((job.gpus for job, _ in kept), default=inf)
     for max_lane, budget in product(range(3), (0.5, 1.5, 3.0)):
         fitting = [
@@ -196,7 +195,6 @@ def test_candidates_keep_their_order_when_room_is_made(leave):
         left.append(job)
         if rng.random() < leave:
             candidates.take(left.pop(int(rng.integers(len(left)))))
-        assert len(candidates) == len(left)
         assert candidates.narrowest == min((job.gpus for job in left), default=inf)
         for lane, free in ((0, 1), (2, 2)):
             found = [job for job in left if job.seq % 3 <= lane and job.gpus <= free]

@@ -1,6 +1,7 @@
 """SIA, section 5.3: sharing is switched off for pools and windows whose forecasts err."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import settings as given_settings
 from hypothesis import strategies as st
@@ -124,13 +125,15 @@ def test_windows_without_arrivals_and_other_pools_do_not_count():
         live.arrived(Job(0, "j", "q", hour * (HOUR_S + 1.0) + 60.0, 1))
 
 
-def test_misses_of_long_ago_are_forgotten():
+@pytest.mark.parametrize(("later_s", "shares"), [(0.0, False), (0.5, True)])
+def test_misses_of_long_ago_are_forgotten(later_s, shares):
     live = LiveSwitches(RULE)
     for hour in range(3):
         sharing = live.shares("p", HOUR_S, hour * (HOUR_S + 1.0), False)
         live.arrived(at(hour * (HOUR_S + 1.0) + 60.0))
     assert not sharing
-    assert live.shares("p", HOUR_S, 3 * 86400.0, True)  # the window of hour 2 began more than a day ago
+    # A day after the window of hour 1 began: it and that of hour 2 count; later that of hour 2 alone, which is too few.
+    assert live.shares("p", HOUR_S, HOUR_S + 1.0 + 86400.0 + later_s, True) == shares
 
 
 def two_days(count=1200):
