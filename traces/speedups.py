@@ -64,7 +64,7 @@ class Speedups:
         return self.models.index(model)
 
     def speeds(self, gpu_types: Sequence[str]) -> Floats:
-        """(n_models, n) over one GPU of the first of some types; all 1 where the table names no type.
+        """(n_models, n) of one GPU of some types over one of the table's first type; all 1 where it names no type.
 
         Raises ConfigError where the table names types, but not these.
         """
@@ -76,7 +76,7 @@ class Speedups:
             known = ", ".join(self.gpu_types)
             raise ConfigError(f"{self.path}: no row of GPU type {unknown[0]!r}; add rows, known types are {known}")
         chosen: Floats = self.speed[:, [self.gpu_types.index(name) for name in gpu_types]]
-        return chosen / chosen[:, :1]
+        return chosen
 
 
 def read_speedups(path: PathLike) -> Speedups:

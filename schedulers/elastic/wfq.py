@@ -126,14 +126,19 @@ def share_out(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1."""
     queues, kinds = int(numbers[0]), len(view.capacity)
     queue_of = np.empty(view.count, dtype=np.int64)
-    demands = np.zeros(queues)
+    demands, slowness = np.zeros(queues), np.zeros(kinds)
     for i in range(view.count):
         job = view.active[i]
         queue_of[i] = queue_at(numbers, view.jobs.size_s[job])
         demands[queue_of[i]] += view.most[job]
+        for kind in range(kinds):
+            slowness[kind] -= view.most[job] * view.jobs.speed[view.jobs.model[job], kind]
+    for kind in range(kinds):
+        slowness[kind] = rounded(slowness[kind])
     shares = np.zeros((queues, kinds))
     one = np.zeros(queues)
-    for kind in range(kinds):
+    # The fastest first: where not all GPUs are wanted, the slow ones are to idle.
+    for kind in np.argsort(slowness, kind="mergesort"):
         first = HEAD + queues * (1 + kind)
         fill(numbers[first : first + queues], demands, view.capacity[kind], one)
         if numbers[3] > 0.0:

@@ -52,7 +52,7 @@ def test_types_have_the_speed_of_their_one_gpu_and_departures_are_told(table):
     assert found.gpu_types == ("v100", "k80")
     assert found.speed.tolist() == [[1.0, 0.25], [1.0, 0.5]]
     assert found.notes == ("k80: scales as v100 does; its rows differ from that by up to 11%",)  # 0.5 / (1.8 x 0.25)
-    assert found.speeds(["k80", "v100"]).tolist() == [[1.0, 4.0], [1.0, 2.0]]
+    assert found.speeds(["k80", "v100"]).tolist() == [[0.25, 1.0], [0.5, 1.0]]
     with pytest.raises(ConfigError, match=r"no row of GPU type 'a100'; add rows, known types are v100, k80"):
         found.speeds(["a100"])
 

@@ -27,7 +27,7 @@ class ElasticWorkload:
     Attributes
     ----------
     jobs : what is known of them; times from `origin_s`
-    size_s : (n_jobs,) the work that they really are, seconds on one GPU
+    size_s : (n_jobs,) the work that they really are, seconds on one GPU of the cluster's first type
     cluster : GPUs that all share
     origin_s : seconds from the epoch of the run's second 0, the first submission
     """
@@ -50,7 +50,8 @@ def elastic_jobs(
     """The jobs of a window over a speedup table, listed with their work as duration.
 
     Jobs without `min_gpus` are rigid: they hold all their GPUs or none. Work is duration x the speedup on the GPUs that
-    the duration holds for: one for elastic jobs, all for rigid ones, unless `duration_gpus` says how many.
+    the duration holds for, of the table's first type: one for elastic jobs, all for rigid ones, unless `duration_gpus`
+    says how many. It is listed as on the cluster's first type.
 
     Parameters
     ----------
@@ -141,8 +142,9 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
     model = np.array([rows[name] for name in models], dtype=np.int64)
     # Tables end somewhere: beyond, nothing is gained.
     at = np.minimum(window.duration_gpus, table.speedup.shape[2] - 1)
-    # Work is told as time on one GPU of the first type.
-    size_s = window.duration_s * table.speedup[model, 0, at]
+    speed = _speeds(table, place)
+    # A duration holds on the table's first type; work counts on one GPU of the cluster's first type.
+    size_s = window.duration_s * table.speedup[model, 0, at] / speed[model, 0]
     stages = stages_of(window)
     # A stage may use fewer GPUs than the job: it must still reach its least.
     narrowest = np.minimum.reduceat(stages.stage_most, stages.stage_of[:-1])
@@ -162,7 +164,7 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
         stage_end=stages.stage_end,
         stage_most=stages.stage_most,
         speedup=np.ascontiguousarray(table.speedup, dtype=np.float64),
-        speed=np.ascontiguousarray(_speeds(table, place), dtype=np.float64),
+        speed=np.ascontiguousarray(speed / speed[:, :1], dtype=np.float64),
     )
     return jobs, size_s, int(rigid.sum())
 

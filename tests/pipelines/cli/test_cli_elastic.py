@@ -128,6 +128,20 @@ def test_types_of_gpus_and_nodes(shell, csv, tmp_path):
     assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([50.0, 75.0])
 
 
+@pytest.mark.parametrize("policy", ["elastic_fifo", "pcs"])
+@pytest.mark.parametrize(
+    ("nodes", "end_s"), [(("slow", "fast"), 50.0), (("fast", "slow"), 50.0), (("fast",), 50.0), (("slow",), 100.0)]
+)
+def test_a_duration_holds_on_the_first_type_of_the_table(shell, csv, tmp_path, policy, nodes, end_s):
+    """100 s on the slow type are 50 s on the fast one, in whatever order the cluster file tells of nodes."""
+    trace = csv("1,vc,0,100,1,1,a", header=HEADER)
+    table = csv("a,1,1.0,slow", "a,1,2.0,fast", name="speedups.csv", header=f"{TABLE},gpu_type")
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("nodes:\n" + "".join(f"  - {{count: 1, gpus: 1, gpu_type: {kind}}}\n" for kind in nodes))
+    words = ("simulate", "--trace", trace, "--cluster", cluster, "--set", f"speedups={table}", "--policy", policy)
+    assert shell.json(*words)["makespan_s"] == pytest.approx(end_s)
+
+
 def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two):
     answer = shell.works(*two, "--policy", "elastic_fifo", "--baseline", "fcfs", "--json", "told.json")
     told = json.loads(Path("told.json").read_text())

@@ -100,6 +100,13 @@ def test_types_have_weights_of_their_own():
     assert run.state.gpus == pytest.approx(np.array([[1.0, 4.0], [3.0, 0.0]]), abs=1e-6)
 
 
+def test_slow_types_idle_where_not_all_gpus_are_wanted():
+    """A job that can use 3 of 2 slow and 2 fast GPUs holds both fast ones, as under FIFO."""
+    run = Case(jobs_of([(0.0, 100.0, 3)], speed=[[1.0, 2.0]] * 4), cluster_of(2, 2)).run(WfqConfig().policy(("s", "f")))
+    run.submit(1)
+    assert run.state.gpus.tolist() == [[1.0, 2.0]]
+
+
 @given(views())
 def test_one_queue_without_a_cap_deals_as_fifo(view):
     assert dealt(WfqConfig().policy(), view) == pytest.approx(dealt(FIFO, view), abs=1e-9)
