@@ -275,8 +275,8 @@ def task_spans(moves: Floats, job_of: Ints, server_of: Ints, until_s: float) -> 
 
     Parameters
     ----------
-    moves : (n_moves, 3) all that ever happened, of each task in order of time: task, the GPU that it is on from then on
-        or `QUEUED`, and when
+    moves : (n_moves, 3) all that ever happened, of each task in order of time: task (from the end where it is
+        negative), the GPU that it is on from then on or `QUEUED`, and when
     job_of : (n_tasks,) whose task it is
     server_of : (n_gpus,) server of each GPU
     until_s : when tasks that are on GPUs at the end are seen last

@@ -31,7 +31,6 @@ from jobcast.simulator.laws.task_state import (
     CULPRIT,
     MOVES,
     OVERLOADS,
-    ROOM,
     SLOT_S,
     STATUS,
     TURNED,
@@ -102,7 +101,7 @@ class Gangs:
         wanted = int(np.count_nonzero(~jobs.is_server[begin:end]))
         last = self._last[begin:end]
         # Only where all its tasks have been somewhere is there a place to go back to.
-        if (last >= 0).all():
+        if (last != QUEUED).all():
             yield free[np.isin(hosts[free], last)]
         # The tightest server first; ties by number.
         for server in np.argsort(count, kind="stable"):
@@ -320,7 +319,7 @@ class Tasks:
         for seq in limit:
             run.known(seq)
         # Before a decision adds to them: the state has room for one.
-        if self.state.counts[MOVES] > ROOM:
+        if self.state.counts[MOVES]:
             self._take_moves()
         self._next_s = self._kernels.carry_out(
             *(self.world, self.state, self._now_s, self._slot, self._stale, np.array(self._stopped, dtype=np.int64)),
@@ -480,7 +479,7 @@ class Tasks:
         self._catch_up(run)
         world, state, jobs = self.world, self.state, self.world.jobs
         self._take_moves()
-        job_of = np.concatenate([jobs.job_of, jobs.job_of])  # copies come after all tasks
+        job_of = np.concatenate([jobs.job_of, jobs.job_of[::-1]])  # a copy's number is ~task, from the end
         held = task_spans(np.concatenate(self._moved), job_of, world.cluster.server_of, self._now_s)
         return {
             "start_s": world.origin_s + state.start_s,
