@@ -40,6 +40,7 @@ FLOATS_2D = types.Array(types.float64, 2, "C")
 INTS = types.Array(types.int64, 1, "C")
 FLAGS = types.Array(types.boolean, 1, "C")
 
+KINDS = (GPU, CPU, MEMORY, BANDWIDTH)
 FLAGS_OF = ("is_server", "is_active")
 SQUARES = ("demand", "capacity", "metric", "task_load", "load", "moves", "ready_s", "step_s", "next_step_s")
 STRAGGLERS = ("stragglers", "straggler_factor", "straggler_s")
@@ -137,13 +138,13 @@ def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
             if slots[task] != slot:
                 slots[task] = slot
                 factors[task] = _factor(world.fluctuation, world.seed, task, slot)
-            for kind in range(4):
+            for kind in KINDS:
                 # Memory does not fluctuate: what fits must go on fitting.
                 task_load[task, kind] = demand[task, kind] * (1.0 if kind == MEMORY else factors[task])
             for gpu in (gpu_of[task], copy_of[task]):
                 if gpu != QUEUED:
                     gpu_load[gpu] += task_load[task, GPU]
-                    for kind in range(4):
+                    for kind in KINDS:
                         load[server_of[gpu], kind] += task_load[task, kind]
 
 
@@ -153,7 +154,7 @@ def count_overloads(world: TaskWorld, state: TaskState) -> None:
     capacity = world.cluster.capacity
     state.counts[OVERLOADED_NOW] = 0
     for server in range(len(capacity)):
-        for kind in range(4):
+        for kind in KINDS:
             if state.load[server, kind] > OVERLOADED * capacity[server, kind]:
                 state.counts[OVERLOADED_NOW] += 1
                 # A server counts once, however many of its resources are short.
@@ -214,7 +215,7 @@ def _rest(world: TaskWorld, state: TaskState, task: int, now_s: float) -> None:
         _copy_to(state, task, QUEUED, now_s)
         state.step_s[task, 0] = np.nan
     state.gpu_of[task] = QUEUED
-    for kind in range(4):
+    for kind in KINDS:
         state.task_load[task, kind] = world.jobs.demand[task, kind]
 
 
@@ -373,12 +374,12 @@ def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints, gpu_of: Ints)
     capacity, server_of = world.cluster.capacity, world.cluster.server_of
     used = used_memory(world, state)
     # From the last: that is the move that went too far.
-    for i in range(len(tasks) - 1, -1, -1):
-        gpu = gpu_of[tasks[i]]
+    for task in tasks[::-1]:
+        gpu = gpu_of[task]
         if gpu != QUEUED:
             server = server_of[gpu]
             if used[server] > capacity[server, MEMORY] * (1.0 + tolerance.SHARES):
-                return int(_fault(state, NO_MEMORY, tasks[i], server))
+                return int(_fault(state, NO_MEMORY, task, server))
     return CHANGED
 
 
