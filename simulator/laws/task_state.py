@@ -153,12 +153,13 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
     ints |= {name: np.full(tasks, value, dtype=np.int64) for name, value in BY_TASK_INTS.items()}
     ints["counts"] = np.zeros_like(COUNTS, dtype=np.int64)
+    steps_s = np.full((tasks, 2), np.nan)
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),
-        "ready_s": np.zeros((tasks, 2)),
-        "step_s": np.full((tasks, 2), np.nan),
-        "next_step_s": np.full((tasks, 2), np.nan),
+        "ready_s": steps_s.copy(),
+        "step_s": steps_s.copy(),
+        "next_step_s": steps_s,
         "slow": np.ones(len(cluster.capacity)),
         "moves": np.zeros((ROOM_BY_TASK * tasks, 3)),
         "load": np.zeros_like(cluster.capacity),

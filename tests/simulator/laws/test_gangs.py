@@ -166,6 +166,10 @@ def test_named_cells_are_kept_to():
     policy = Grants({0: {0: (2, cells), 1: (1,)}})
     replay(whole, policy, law=Tasks(workload, fluctuation=0.0, restart_s=0.0))
     assert policy.places == {0: [QUEUED] * 3}
+    cells = (Cell(1, 1, 1), Cell(1, ANYWHERE, 1), Cell(1, ANYWHERE, 1))
+    policy, workload = Grants({0: {0: (3, cells)}, 10: {}}), workload_of([TaskJob(workers=3)], THREE_SERVERS)
+    replay(replace(workload.whole(), servers=(2, 4, 3)), policy, law=Tasks(workload))
+    assert policy.places[10] == [3, 2, 4]
 
 
 def test_more_gpus_than_asked_for_are_refused():
