@@ -224,7 +224,7 @@ class Tasks:
         self._moved: list[Floats] = []
         self._now_s, self._next_s = 0.0, inf
         self._slot: int | None = None
-        self._stale, self._measured, self._gained = True, False, False
+        self._stale = self._measured = self._gained = False
         self._asked_s: float | None = None
 
     def next_s(self) -> float:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.errors import DecisionError
+from jobcast.domain.errors import DecisionError, TraceError
+from jobcast.domain.jobs import Succession
 from jobcast.domain.policy import Decision, Grant
 from jobcast.domain.tasks import QUEUED, TaskView
 from jobcast.simulator.engine import replay
@@ -170,6 +171,13 @@ def test_named_cells_are_kept_to():
     policy, workload = Grants({0: {0: (3, cells)}, 10: {}}), workload_of([TaskJob(workers=3)], THREE_SERVERS)
     replay(replace(workload.whole(), servers=(2, 4, 3)), policy, law=Tasks(workload))
     assert policy.places[10] == [3, 2, 4]
+
+
+@pytest.mark.parametrize(("count", "successions"), [(3, None), (2, {"job-1": Succession(("job-0",), 1.0)})])
+def test_other_jobs_and_closed_loops_are_refused(count, successions):
+    whole = replace(workload_of([TaskJob()] * 2, THREE_SERVERS).whole(), successions=successions)
+    with pytest.raises(TraceError, match="the jobs of tasks are not those that arrive"):
+        replay(whole, Grants({}), law=Tasks(workload_of([TaskJob()] * count, THREE_SERVERS)))
 
 
 def test_more_gpus_than_asked_for_are_refused():

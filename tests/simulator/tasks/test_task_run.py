@@ -1,5 +1,6 @@
 """Runs of jobs of tasks, by hand: times, stand-stills, costs, and what policies see. MLFS, section 3."""
 
+from inspect import signature
 from math import inf, nan
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
-from jobcast.simulator.laws.tasks import PATIENCE
+from jobcast.schedulers.policies import TaskMechanism
+from jobcast.simulator.laws.tasks import PATIENCE, Tasks
 from jobcast.simulator.metrics import queued_s
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, simulation_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
@@ -120,6 +122,8 @@ def test_service_is_work_at_the_speed_alone():
     assert (told.done, told.saved) == pytest.approx((55.0, 55.0))
     assert told.run_s == pytest.approx(110.0)
     assert (told.held_s, told.starts) == (120.0, 2)
+    assert run.law.due(269.9) == []
+    assert run.law.due(270.0) == [(270.0, 0, 0)]
 
 
 def test_stopped_and_started_in_one_decision_is_a_stop_and_a_restart():
@@ -169,7 +173,7 @@ def test_a_limit_ends_a_job_in_the_middle_or_at_once():
 
 def test_a_limit_may_be_taken_back():
     script = {0: {"put": [(0, 0)], "limited": [0], "limits": [70.0]}, 60: {"limited": [0], "limits": [100.0]}}
-    log, _ = run([TaskJob()], script)
+    log, _ = run([TaskJob()], script, round_s=1.0)
     assert log.end_s[0] == 100.0
 
 
@@ -333,6 +337,11 @@ def test_jobs_left_for_ever_are_refused(script):
 def test_settings_that_mean_nothing_are_refused(setting, value):
     with pytest.raises(ConfigError, match=f"{setting} is {value:g}"):
         run([TaskJob()], Fifo(), **{setting: value})
+
+
+def test_costs_that_nobody_sets_are_those_of_the_policies_settings():
+    settings, law = TaskMechanism().model_dump(exclude={"round_s"}), signature(Tasks).parameters
+    assert settings == {name: law[name].default for name in settings}
 
 
 SERVERS = cluster_of(1, 4)
