@@ -347,10 +347,9 @@ class Tasks:
 
     def _end_at_once(self, run: "Simulation") -> None:
         """Jobs that are at their limits, or at their ends, end with the decision."""
-        if self._next_s <= self._now_s + run.same_s:
-            for _, _, seq in self.due(run.now_s + run.same_s):
-                self.reach(run, run.jobs[seq])
-                run.end(run.jobs[seq])
+        for _, _, seq in self.due(run.now_s + run.same_s):
+            self.reach(run, run.jobs[seq])
+            run.end(run.jobs[seq])
 
     def _refuse(self, run: "Simulation", limit: Mapping[int, float]) -> None:
         """Raise DecisionError for what a policy did wrong."""
