@@ -414,10 +414,8 @@ class Tasks:
         """Now, from the first submission on; at an instant of the grid to the bit what it is on every machine."""
         # Rounding must not let the law's clock go back.
         now_s, period_s = max(run.now_s - self.world.origin_s, self._now_s), run.trigger.period_s
-        if period_s < inf:
-            tick_s = round(now_s / period_s) * period_s
-            now_s = tick_s if abs(now_s - tick_s) <= tolerance.INSTANT_S else now_s
-        return max(now_s, self._now_s)
+        tick_s = round(now_s / period_s) * period_s  # NaN without a grid, to which nothing is near
+        return max(tick_s if abs(now_s - tick_s) <= tolerance.INSTANT_S else now_s, self._now_s)
 
     def _catch_up(self, run: "Simulation") -> None:
         """Bring the accounts of all who are active up to date; who arrived since waits."""
