@@ -420,7 +420,7 @@ class Tasks:
     def _catch_up(self, run: "Simulation") -> None:
         """Bring the accounts of all who are active up to date; who arrived since waits."""
         now_s, state = self._clock(run), self.state
-        if now_s > self._now_s:
+        if now_s != self._now_s:  # it never goes back
             self._gained |= self._kernels.advance(self.world, state, self._now_s, now_s)
             self._now_s, self._measured = now_s, False
         if self._fresh:
