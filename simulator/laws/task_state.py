@@ -153,7 +153,7 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
     ints |= {name: np.full(tasks, value, dtype=np.int64) for name, value in BY_TASK_INTS.items()}
     ints["counts"] = np.zeros_like(COUNTS, dtype=np.int64)
-    steps_s = np.full((tasks, 2), np.nan)
+    steps_s: Floats = np.full((tasks, 2), np.nan)
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),

@@ -223,8 +223,9 @@ class Tasks:
         self._spots: dict[int, dict[int, int]] = {}  # by seq, GPUs of tasks of whole jobs that start
         self._moved: list[Floats] = []
         self._now_s, self._next_s = 0.0, inf
-        self._slot: int | None = None
-        self._stale = self._measured = self._gained = False
+        self._slot: int | None = None  # that loads were measured in, as long as they hold
+        self._rates_slot: int | None = None  # that rates were set in, as long as they hold
+        self._gained = False
         self._asked_s: float | None = None
 
     def next_s(self) -> float:
@@ -250,7 +251,8 @@ class Tasks:
     def reach(self, run: "Simulation", job: Job) -> bool:
         """A job has done all its iterations, or as many as it was limited to."""
         self._next_s = self._kernels.finish(self.world, self.state, job.seq, self._now_s, self._clock(run))
-        self._stale = self._gained = True
+        self._slot = self._rates_slot = None
+        self._gained = True
         return True
 
     def place(self, run: "Simulation", starts: Starts) -> Starts:
@@ -322,14 +324,14 @@ class Tasks:
         if self.state.counts[MOVES]:
             self._take_moves()
         self._next_s = self._kernels.carry_out(
-            *(self.world, self.state, self._now_s, self._slot, self._stale, np.array(self._stopped, dtype=np.int64)),
-            *(_ints(tasks), _ints(tasks.values()), _ints(copies), _ints(copies.values())),
+            *(self.world, self.state, self._now_s, self._slot, self._rates_slot != self._slot),
+            *(_ints(self._stopped), _ints(tasks), _ints(tasks.values()), _ints(copies), _ints(copies.values())),
             *(_ints(limit), np.fromiter(limit.values(), np.float64, len(limit))),
         )
         if self.state.counts[STATUS] > self._kernels.CHANGED:
             self._refuse(run, limit)
         self._stopped, self._put, self._spots, self._asked_s = [], {}, {}, None
-        self._stale = self._measured = False
+        self._rates_slot = self._slot
         self._turn(run)
         if run.trigger.period_s < inf:  # others must be asked after it: to them it is an event of its own
             self._end_at_once(run)
@@ -422,7 +424,7 @@ class Tasks:
         now_s, state = self._clock(run), self.state
         if now_s != self._now_s:  # it never goes back
             self._gained |= self._kernels.advance(self.world, state, self._now_s, now_s)
-            self._now_s, self._measured = now_s, False
+            self._now_s = now_s
         if self._fresh:
             fresh, active = np.array(self._fresh), int(state.counts[ACTIVE])
             state.active[active : active + len(fresh)] = fresh
@@ -437,10 +439,9 @@ class Tasks:
         self._catch_up(run)
         slot = int((self.world.origin_s + self._now_s) // SLOT_S)
         # Loads depend on who is where and on the slot alone.
-        if not self._measured and (self._stale or slot != self._slot):
-            self._slot, self._stale = slot, True  # stale until rates are set
+        if slot != self._slot:
+            self._slot = slot
             self._kernels.measure(self.world, self.state, slot)
-        self._measured = True
 
     def _ask(self, forecast: AccuracyForecast) -> None:
         """Ask about all active jobs that finished a new part of their epochs since they were last asked about.
