@@ -268,16 +268,15 @@ def sweep(
     groups : (N, G) groups of each job
     rows_of : (N,) row of each job in `rows`, -1 for none
     """
+    starts_s, ends_s = started_s[starts], ended_s[finishes]
     finished, begun = 0, 0
     for job in arrivals:
         # Up to the submission itself: at one instant ends come before arrivals.
-        while finished < finishes.size and ended_s[finishes[finished]] <= submit_s[job]:
-            one = finishes[finished]
+        for one in finishes[finished : np.searchsorted(ends_s, submit_s[job], "right")]:
             note(end_s, bins, logs, before, last, finished, groups[one], edges_s, ended_s[one], duration_s[one])
             finished += 1
         # Strictly before: at one instant starts come after arrivals.
-        while begun < starts.size and started_s[starts[begun]] < submit_s[job]:
-            one = starts[begun]
+        for one in starts[begun : np.searchsorted(starts_s, submit_s[job])]:
             begin(run_start_s, run_end_s, run_before, run_last, begun, groups[one], started_s[one], ended_s[one])
             begun += 1
         if rows_of[job] >= 0:
@@ -308,7 +307,7 @@ def pool_columns(
     # Counted from the end, so that the groups' columns need not be known here.
     first = row.size - 2 * n_bins - ARRIVAL_COLUMNS
     row[first - 1] = math.log2(gpus)
-    row[first : first + 2 * n_bins] = 0.0
+    row[first:] = 0.0
     started = int(np.searchsorted(start_s, now_s))
     for i in range(max(0, started - STARTS), started):
         ended = end_s[i] <= now_s
@@ -322,7 +321,6 @@ def pool_columns(
         if arrival_gpus[i] == gpus:
             like_s = arrival_s[i]
     row[first + 1] = math.log1p(now_s - like_s)
-    row[first + 2] = 0.0
     for i in range(max(0, arrived - LIKE_ARRIVALS), arrived):
         row[first + 2] += arrival_gpus[i] == gpus
     for w in range(len(ARRIVAL_WINDOWS_S)):

@@ -126,9 +126,7 @@ def duration_rows(
     # A job whose end rounds to its submission ended after it all the same: it must not see itself.
     end_s = np.maximum(trace.known_s, np.nextafter(submit_s, np.inf))
     groups, n_groups = _group_numbers(trace)
-    # NaN sort last: jobs without a start on record are cut off.
-    starts = np.argsort(start_s, kind="stable")[: int(np.isfinite(start_s).sum())]
-    order = np.argsort(submit_s, kind="stable"), starts, np.argsort(end_s, kind="stable")
+    order = [np.argsort(instants, kind="stable") for instants in (submit_s, start_s, end_s)]
     kernels.sweep(
         *empty_state(len(trace), n_groups), submit_s, start_s, end_s, np.ascontiguousarray(trace.duration_s),
         trace.numbers("time_limit_s", np.inf), *order, groups, edges, rows_of, rows,

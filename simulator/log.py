@@ -274,14 +274,14 @@ def task_spans(moves: Floats, job_of: Ints, server_of: Ints, until_s: float) -> 
 
     Parameters
     ----------
-    moves : (n_moves, 3) all that ever happened, of each task in order of time: task, the GPU that it is on from then on
-        or `QUEUED`, and when
+    moves : (n_moves, 3) all that ever happened, of each task in order of time: task (from the end where it is
+        negative), the GPU that it is on from then on or `QUEUED`, and when
     job_of : (n_tasks,) whose task it is
     server_of : (n_gpus,) server of each GPU
     until_s : when tasks that are on GPUs at the end are seen last
     """
-    moves = moves[np.argsort(moves[:, 0], kind="stable")]
-    task, gpu, from_s = moves[:, 0].astype(np.int64), moves[:, 1].astype(np.int64), moves[:, 2]
+    task, gpu, from_s = moves[np.argsort(moves[:, 0], kind="stable")].T
+    task, gpu = task.astype(np.int64), gpu.astype(np.int64)
     # A task stays until its next move; the last one of each task until the end.
     ends_s = np.append(from_s[1:], until_s)
     ends_s[:-1][task[1:] != task[:-1]] = until_s

@@ -40,7 +40,8 @@ FLOATS_2D = types.Array(types.float64, 2, "C")
 INTS = types.Array(types.int64, 1, "C")
 FLAGS = types.Array(types.boolean, 1, "C")
 
-FLAGS_OF = ("is_server", "is_active", "unseen")
+KINDS = (GPU, CPU, MEMORY, BANDWIDTH)
+FLAGS_OF = ("is_server", "is_active")
 SQUARES = ("demand", "capacity", "metric", "task_load", "load", "moves", "ready_s", "step_s", "next_step_s")
 STRAGGLERS = ("stragglers", "straggler_factor", "straggler_s")
 SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s", *STRAGGLERS), types.float64) | {"seed": types.int64}
@@ -83,7 +84,7 @@ def normal(seed: int, task: int, slot: int) -> float:
     """A draw of the standard normal distribution that is a pure function of whom and when it is about (Box-Muller)."""
     # A hash of whom and when: draws do not depend on the order in which they are made.
     key = _mixed(_mixed(_mixed(np.uint64(seed)) ^ np.uint64(task)) ^ np.uint64(slot))
-    first = (float(key >> np.uint64(11)) + 1.0) * 2.0**-53  # in (0, 1]
+    first = 1.0 - float(~key >> np.uint64(11)) * 2.0**-53  # in (0, 1]
     second = float(_mixed(key) >> np.uint64(11)) * 2.0**-53
     return float(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second))
 
@@ -96,7 +97,7 @@ def _factor(fluctuation: float, seed: int, task: int, slot: int) -> float:
 
 
 @inner(types.float64(types.int64, types.int64))
-def _even(key: int, number: int) -> float:
+def _uniform(key: int, number: int) -> float:
     """A draw between 0 and 1 that is a pure function of a key and a number."""
     return float(_mixed(_mixed(np.uint64(key)) ^ np.uint64(number)) >> np.uint64(11)) * 2.0**-53
 
@@ -106,8 +107,8 @@ def _slowness(world: TaskWorld, server: int, slot: int) -> float:
     """How many times as long tasks compute on a server in a slot; its spells begin at an instant of its own."""
     # A key of each server's own, for any seed.
     key = world.seed * 1_000_003 - 1 - server
-    spell = int(np.floor(slot * SLOT_S / world.straggler_s + _even(key, -1)))
-    return float(world.straggler_factor if _even(key, spell) < world.stragglers else 1.0)
+    spell = int(np.floor(slot * SLOT_S / world.straggler_s + _uniform(key, -1)))
+    return float(world.straggler_factor if _uniform(key, spell) < world.stragglers else 1.0)
 
 
 @outer(types.void(WORLD, STATE, types.int64))
@@ -137,13 +138,13 @@ def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
             if slots[task] != slot:
                 slots[task] = slot
                 factors[task] = _factor(world.fluctuation, world.seed, task, slot)
-            for kind in range(4):
+            for kind in KINDS:
                 # Memory does not fluctuate: what fits must go on fitting.
                 task_load[task, kind] = demand[task, kind] * (1.0 if kind == MEMORY else factors[task])
             for gpu in (gpu_of[task], copy_of[task]):
                 if gpu != QUEUED:
                     gpu_load[gpu] += task_load[task, GPU]
-                    for kind in range(4):
+                    for kind in KINDS:
                         load[server_of[gpu], kind] += task_load[task, kind]
 
 
@@ -153,7 +154,7 @@ def count_overloads(world: TaskWorld, state: TaskState) -> None:
     capacity = world.cluster.capacity
     state.counts[OVERLOADED_NOW] = 0
     for server in range(len(capacity)):
-        for kind in range(4):
+        for kind in KINDS:
             if state.load[server, kind] > OVERLOADED * capacity[server, kind]:
                 state.counts[OVERLOADED_NOW] += 1
                 # A server counts once, however many of its resources are short.
@@ -177,7 +178,7 @@ def set_rates(world: TaskWorld, state: TaskState) -> None:
         if placed[job] == task_of[job + 1] - task_of[job]:
             taken_s, crossing_mb, share = iteration(world.jobs, places, job, state.ready_s, state.next_step_s)
             rate[job] = 1.0 / taken_s
-            state.iteration_mb[job], state.gpu_share[job], state.unseen[job] = crossing_mb, share, True
+            state.iteration_mb[job], state.gpu_share[job] = crossing_mb, share
         else:
             rate[job] = 0.0
 
@@ -202,7 +203,7 @@ def _record(state: TaskState, task: int, gpu: int, now_s: float) -> None:
 def _copy_to(state: TaskState, task: int, gpu: int, now_s: float) -> None:
     """A task's copy is on another GPU from now on, or on none."""
     if gpu != state.copy_of[task]:
-        _record(state, task + len(state.copy_of), gpu, now_s)
+        _record(state, ~task, gpu, now_s)
         state.copy_of[task], state.step_s[task, 1], state.next_step_s[task, 1] = gpu, np.nan, np.nan
 
 
@@ -214,7 +215,7 @@ def _rest(world: TaskWorld, state: TaskState, task: int, now_s: float) -> None:
         _copy_to(state, task, QUEUED, now_s)
         state.step_s[task, 0] = np.nan
     state.gpu_of[task] = QUEUED
-    for kind in range(4):
+    for kind in KINDS:
         state.task_load[task, kind] = world.jobs.demand[task, kind]
 
 
@@ -264,7 +265,7 @@ def _put(world: TaskWorld, state: TaskState, now_s: float, task: int, gpu: int) 
     else:
         state.migrations[job] += 1
     server = world.cluster.server_of[gpu]
-    if state.last_server[task] >= 0:
+    if state.last_server[task] != QUEUED:
         _owe(world, state, task, server)
     state.last_server[task] = server
 
@@ -280,9 +281,9 @@ def _touch(world: TaskWorld, state: TaskState, job: int) -> None:
 @inner(types.int64(WORLD, STATE, types.int64, types.int64))
 def _unfit(world: TaskWorld, state: TaskState, task: int, gpu: int) -> int:
     """A fault where there is no such active task, or no such GPU; else UNCHANGED."""
-    if task < 0 or task >= len(state.gpu_of) or not state.is_active[world.jobs.job_of[task]]:
+    if task not in range(len(state.gpu_of)) or not state.is_active[world.jobs.job_of[task]]:
         return int(_fault(state, NO_TASK, task, task))
-    if gpu < QUEUED or gpu >= len(world.cluster.server_of):
+    if gpu not in range(QUEUED, len(world.cluster.server_of)):
         return int(_fault(state, NO_GPU, task, gpu))
     return UNCHANGED
 
@@ -341,8 +342,8 @@ def _settle(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tas
         if whole:
             state.stalled_until_s[job] = max(state.stalled_until_s[job], now_s + state.owed_s[job])
             state.owed_s[job] = 0.0
-        if whole and np.isnan(state.start_s[job]):
-            state.start_s[job] = now_s
+            # The first time alone; NaN until then.
+            state.start_s[job] = np.fmin(state.start_s[job], now_s)
     for job in stopped:
         state.mark[job] = UNTOUCHED
 
@@ -373,12 +374,12 @@ def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints, gpu_of: Ints)
     capacity, server_of = world.cluster.capacity, world.cluster.server_of
     used = used_memory(world, state)
     # From the last: that is the move that went too far.
-    for i in range(len(tasks) - 1, -1, -1):
-        gpu = gpu_of[tasks[i]]
+    for task in tasks[::-1]:
+        gpu = gpu_of[task]
         if gpu != QUEUED:
             server = server_of[gpu]
             if used[server] > capacity[server, MEMORY] * (1.0 + tolerance.SHARES):
-                return int(_fault(state, NO_MEMORY, tasks[i], server))
+                return int(_fault(state, NO_MEMORY, task, server))
     return CHANGED
 
 
@@ -406,7 +407,7 @@ def _move(
 ) -> int:
     """Put tasks and copies where they belong, all at once; a status. After a fault the state is of no use."""
     placed = _place(world, state, now_s, tasks, gpus)
-    if placed <= CHANGED and len(copied):
+    if placed <= CHANGED:
         placed = max(placed, _duplicate(world, state, now_s, copied, to))
     if placed > CHANGED:
         return int(placed)
@@ -498,13 +499,11 @@ def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s
         # At the exact instant, not at the round's end.
         end_s = from_s if before >= goal else min(begin_s + (goal - before) / rate, to_s)
         state.done[job] = max(goal, before)
-    elif rate > 0.0 and begin_s < to_s:
-        state.done[job] = min(goal, before + rate * (to_s - begin_s))
+    else:
+        state.done[job] = min(goal, before + rate * max(0.0, to_s - begin_s))
     gained = state.done[job] - before
-    # Kept up to the deadline, and left as it is after it.
-    if from_s <= world.deadline_s[job]:
-        part_s = max(0.0, world.deadline_s[job] - begin_s)
-        state.deadline_done[job] = state.done[job] if world.deadline_s[job] >= end_s else before + rate * part_s
+    # The lesser of two numbers, where one that does not run and has no deadline has but one (0 x inf is none).
+    state.deadline_done[job] += np.fmin(gained, rate * max(0.0, world.deadline_s[job] - begin_s))
     state.edge_mb[job] += gained * state.iteration_mb[job]
     if state.placed[job] == world.jobs.task_of[job + 1] - world.jobs.task_of[job]:
         state.ran_s[job] += end_s - from_s
@@ -512,9 +511,8 @@ def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s
     if gained > 0.0:
         _finish_epochs(world, state, job)
         # Only what an iteration has gone on with is known.
-        if state.unseen[job]:
-            begin, end, state.unseen[job] = world.jobs.task_of[job], world.jobs.task_of[job + 1], False
-            state.step_s[begin:end] = state.next_step_s[begin:end]
+        begin, end = world.jobs.task_of[job], world.jobs.task_of[job + 1]
+        state.step_s[begin:end] = state.next_step_s[begin:end]
     if ends:
         state.end_s[job] = end_s
     return bool(gained > 0.0)

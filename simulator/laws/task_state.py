@@ -11,13 +11,12 @@ OVERLOADED = 0.9
 """h_r: share of a server's capacity beyond which a resource of it is overloaded. MLFS, sections 3.3.2 and 4.1."""
 SLOT_S = 300.0
 """What a task uses is drawn anew so often; five minutes."""
-ACTIVE, OVERLOADS, OVERLOADED_NOW, STATUS, CULPRIT, WHERE, MOVES, TURNED = range(8)
+COUNTS = range(8)
+ACTIVE, OVERLOADS, OVERLOADED_NOW, STATUS, CULPRIT, WHERE, MOVES, TURNED = COUNTS
 """Places in `TaskState.counts`: active jobs; overloads so far, servers overloaded now; how a decision ended, whose
 fault it is, and where; moves that wait to be taken; jobs that are on GPUs whole from now on, or no more."""
-TURNS = 3
-"""A task may move so often from one decision to the next, and its copy: stopped, placed, released at its job's end."""
-ROOM = 65_536
-"""Moves kept beyond those before they are taken out of the state."""
+ROOM_BY_TASK = 4
+"""Moves of a task and its copy from one decision to the next: placed by the one; stopped by the other, or at an end."""
 
 
 class TaskWorld(NamedTuple):
@@ -60,11 +59,10 @@ class TaskState(NamedTuple):
     Attributes
     ----------
     gpu_of, task_load, copy_of, step_s : see `TaskView`
-    last_server : (n_tasks,) server that the task was on last, or -1
+    last_server : (n_tasks,) server that the task was on last, or QUEUED
     factor, factor_slot : (n_tasks,) draw of what the task uses over what it uses at rest, and for which slot
     ready_s : (n_tasks, 2) room for when a task and its copy have all that they need, into an iteration
     next_step_s : (n_tasks, 2) `step_s` as it will be seen when an iteration has gone on with it
-    unseen : (n_jobs,) whether none has yet
     slow : (n_servers,) how many times as long as on a healthy server tasks compute
     load, gpu_load, done, limit, waited_s, ran_s, accuracy, last_gain, all_gain, final_mean, final_sd : see `TaskView`
     placed : (n_jobs,) tasks on GPUs
@@ -83,9 +81,9 @@ class TaskState(NamedTuple):
     mark : (n_jobs,) room for marks
     turned : (n_jobs,) jobs of which a decision put the last task on a GPU, or took the first; counts[TURNED] of them
     active : (n_jobs,) the active jobs, ascending; the first counts[ACTIVE] of it
-    moves : (ROOM + TURNS x 2 n_tasks, 3) the latest moves: task (copies come after all tasks), GPU or QUEUED, and when;
-        the first counts[MOVES] of it
-    counts : (8,) see `ACTIVE`
+    moves : (ROOM_BY_TASK x n_tasks, 3) the latest moves: task (~task of a copy), GPU or QUEUED, and when; the first
+        counts[MOVES] of it
+    counts : (len(COUNTS),) see there
     """
 
     gpu_of: Ints
@@ -97,7 +95,6 @@ class TaskState(NamedTuple):
     copy_of: Ints
     step_s: Floats
     next_step_s: Floats
-    unseen: Bools
     slow: Floats
     load: Floats
     gpu_load: Floats
@@ -141,7 +138,7 @@ INT_COLUMNS = frozenset(
     ["option", "may_become", "algorithm", "gpus", "task_of", "edge_of", "job_of", "edge_from", "edge_to", "server_of"]
 )
 """Columns of jobs and servers that hold whole numbers."""
-BY_TASK_INTS = {"gpu_of": QUEUED, "copy_of": QUEUED, "last_server": -1, "factor_slot": np.iinfo(np.int64).min}
+BY_TASK_INTS = {"gpu_of": QUEUED, "copy_of": QUEUED, "last_server": QUEUED, "factor_slot": np.iinfo(np.int64).min}
 BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "turned", "active")
 STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
 """Columns of the state that hold whole numbers."""
@@ -155,23 +152,23 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     columns |= {name: np.full(count, np.nan) for name in UNKNOWN}
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
     ints |= {name: np.full(tasks, value, dtype=np.int64) for name, value in BY_TASK_INTS.items()}
-    ints["counts"] = np.zeros(8, dtype=np.int64)
+    ints["counts"] = np.zeros_like(COUNTS, dtype=np.int64)
+    steps_s: Floats = np.full((tasks, 2), np.nan)
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),
-        "ready_s": np.zeros((tasks, 2)),
-        "step_s": np.full((tasks, 2), np.nan),
-        "next_step_s": np.full((tasks, 2), np.nan),
+        "ready_s": steps_s.copy(),
+        "step_s": steps_s.copy(),
+        "next_step_s": steps_s,
         "slow": np.ones(len(cluster.capacity)),
-        "moves": np.zeros((ROOM + TURNS * 2 * tasks, 3)),
+        "moves": np.zeros((ROOM_BY_TASK * tasks, 3)),
         "load": np.zeros_like(cluster.capacity),
         "gpu_load": np.zeros(len(cluster.server_of)),
         "limit": jobs.iterations.copy(),
         "stalled_until_s": np.full(count, -np.inf),
         "at_s": np.full(count, np.inf),
     }
-    flags = {name: np.zeros(count, dtype=np.bool_) for name in ("is_active", "unseen")}
-    return TaskState(**{**columns, **ints, **flags})  # type: ignore[arg-type]
+    return TaskState(**{**columns, **ints, "is_active": np.zeros(count, dtype=np.bool_)})  # type: ignore[arg-type]
 
 
 def world_of(workload: TaskWorkload, **how: Any) -> TaskWorld:

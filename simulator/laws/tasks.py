@@ -31,7 +31,6 @@ from jobcast.simulator.laws.task_state import (
     CULPRIT,
     MOVES,
     OVERLOADS,
-    ROOM,
     SLOT_S,
     STATUS,
     TURNED,
@@ -102,7 +101,7 @@ class Gangs:
         wanted = int(np.count_nonzero(~jobs.is_server[begin:end]))
         last = self._last[begin:end]
         # Only where all its tasks have been somewhere is there a place to go back to.
-        if (last >= 0).all():
+        if (last != QUEUED).all():
             yield free[np.isin(hosts[free], last)]
         # The tightest server first; ties by number.
         for server in np.argsort(count, kind="stable"):
@@ -224,8 +223,9 @@ class Tasks:
         self._spots: dict[int, dict[int, int]] = {}  # by seq, GPUs of tasks of whole jobs that start
         self._moved: list[Floats] = []
         self._now_s, self._next_s = 0.0, inf
-        self._slot: int | None = None
-        self._stale, self._measured, self._gained = True, False, False
+        self._slot: int | None = None  # that loads were measured in, as long as they hold
+        self._rates_slot: int | None = None  # that rates were set in, as long as they hold
+        self._gained = False
         self._asked_s: float | None = None
 
     def next_s(self) -> float:
@@ -251,7 +251,8 @@ class Tasks:
     def reach(self, run: "Simulation", job: Job) -> bool:
         """A job has done all its iterations, or as many as it was limited to."""
         self._next_s = self._kernels.finish(self.world, self.state, job.seq, self._now_s, self._clock(run))
-        self._stale = self._gained = True
+        self._slot = self._rates_slot = None
+        self._gained = True
         return True
 
     def place(self, run: "Simulation", starts: Starts) -> Starts:
@@ -320,17 +321,17 @@ class Tasks:
         for seq in limit:
             run.known(seq)
         # Before a decision adds to them: the state has room for one.
-        if self.state.counts[MOVES] > ROOM:
+        if self.state.counts[MOVES]:
             self._take_moves()
         self._next_s = self._kernels.carry_out(
-            *(self.world, self.state, self._now_s, self._slot, self._stale, np.array(self._stopped, dtype=np.int64)),
-            *(_ints(tasks), _ints(tasks.values()), _ints(copies), _ints(copies.values())),
+            *(self.world, self.state, self._now_s, self._slot, self._rates_slot != self._slot),
+            *(_ints(self._stopped), _ints(tasks), _ints(tasks.values()), _ints(copies), _ints(copies.values())),
             *(_ints(limit), np.fromiter(limit.values(), np.float64, len(limit))),
         )
         if self.state.counts[STATUS] > self._kernels.CHANGED:
             self._refuse(run, limit)
         self._stopped, self._put, self._spots, self._asked_s = [], {}, {}, None
-        self._stale = self._measured = False
+        self._rates_slot = self._slot
         self._turn(run)
         if run.trigger.period_s < inf:  # others must be asked after it: to them it is an event of its own
             self._end_at_once(run)
@@ -348,10 +349,9 @@ class Tasks:
 
     def _end_at_once(self, run: "Simulation") -> None:
         """Jobs that are at their limits, or at their ends, end with the decision."""
-        if self._next_s <= self._now_s + run.same_s:
-            for _, _, seq in self.due(run.now_s + run.same_s):
-                self.reach(run, run.jobs[seq])
-                run.end(run.jobs[seq])
+        for _, _, seq in self.due(run.now_s + run.same_s):
+            self.reach(run, run.jobs[seq])
+            run.end(run.jobs[seq])
 
     def _refuse(self, run: "Simulation", limit: Mapping[int, float]) -> None:
         """Raise DecisionError for what a policy did wrong."""
@@ -416,17 +416,15 @@ class Tasks:
         """Now, from the first submission on; at an instant of the grid to the bit what it is on every machine."""
         # Rounding must not let the law's clock go back.
         now_s, period_s = max(run.now_s - self.world.origin_s, self._now_s), run.trigger.period_s
-        if period_s < inf:
-            tick_s = round(now_s / period_s) * period_s
-            now_s = tick_s if abs(now_s - tick_s) <= tolerance.INSTANT_S else now_s
-        return max(now_s, self._now_s)
+        tick_s = round(now_s / period_s) * period_s  # NaN without a grid, to which nothing is near
+        return max(tick_s if abs(now_s - tick_s) <= tolerance.INSTANT_S else now_s, self._now_s)
 
     def _catch_up(self, run: "Simulation") -> None:
         """Bring the accounts of all who are active up to date; who arrived since waits."""
         now_s, state = self._clock(run), self.state
-        if now_s > self._now_s:
+        if now_s != self._now_s:  # it never goes back
             self._gained |= self._kernels.advance(self.world, state, self._now_s, now_s)
-            self._now_s, self._measured = now_s, False
+            self._now_s = now_s
         if self._fresh:
             fresh, active = np.array(self._fresh), int(state.counts[ACTIVE])
             state.active[active : active + len(fresh)] = fresh
@@ -441,10 +439,9 @@ class Tasks:
         self._catch_up(run)
         slot = int((self.world.origin_s + self._now_s) // SLOT_S)
         # Loads depend on who is where and on the slot alone.
-        if not self._measured and (self._stale or slot != self._slot):
-            self._slot, self._stale = slot, True  # stale until rates are set
+        if slot != self._slot:
+            self._slot = slot
             self._kernels.measure(self.world, self.state, slot)
-        self._measured = True
 
     def _ask(self, forecast: AccuracyForecast) -> None:
         """Ask about all active jobs that finished a new part of their epochs since they were last asked about.
@@ -480,7 +477,7 @@ class Tasks:
         self._catch_up(run)
         world, state, jobs = self.world, self.state, self.world.jobs
         self._take_moves()
-        job_of = np.concatenate([jobs.job_of, jobs.job_of])  # copies come after all tasks
+        job_of = np.concatenate([jobs.job_of, jobs.job_of[::-1]])  # a copy's number is ~task, from the end
         held = task_spans(np.concatenate(self._moved), job_of, world.cluster.server_of, self._now_s)
         return {
             "start_s": world.origin_s + state.start_s,

@@ -150,8 +150,10 @@ def test_a_job_without_tag_or_user_has_no_such_group():
 
 def test_a_job_that_ends_at_the_submission_has_finished():
     rows = [row(0, 60), row(59, 9000), row(60, 1)]
-    assert counts(known(rows, which=1), "all") == [0, 0, 0]
-    assert counts(known(rows, which=2), "all") == [1, 0, 0]
+    before, at_its_end = known(rows, which=1), known(rows, which=2)
+    assert counts(before, "all") == started(before, "pool_width", 5, "ended") == [0, 0, 0]
+    assert before["pool_width log since start s"] == pytest.approx(math.log1p(59))
+    assert counts(at_its_end, "all") == started(at_its_end, "pool_width", 5, "ended") == [1, 0, 0]
 
 
 def test_a_job_never_sees_itself():
@@ -243,6 +245,7 @@ def test_depths_count_the_last_ones():
     rows = [row(10 * i, duration) for i, duration in enumerate(durations)]
     rows = sorted((1e4 + 10 * i - r[1], *r[1:]) for i, r in enumerate(rows))
     told = known([*rows, row(2e4, 1)])
+    assert told["pool log mean s"] == pytest.approx((30 * math.log(100) + 15 * math.log(30) + 5 * math.log(700)) / 50)
     assert counts(told, "pool", 5) == [0, 0, 5]
     assert counts(told, "pool", 20) == [15, 0, 5]
     assert counts(told, "pool", 50) == [15, 30, 5]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.errors import DecisionError
-from jobcast.domain.policy import Decision, Grant
+from jobcast.domain.errors import DecisionError, TraceError
+from jobcast.domain.jobs import Succession
+from jobcast.domain.policy import Decision, Grant, Trigger
 from jobcast.domain.tasks import QUEUED, TaskView
 from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks
@@ -55,17 +56,21 @@ def test_the_server_that_fits_best_and_a_gpu_a_worker():
     assert policy.running[60] == [1, 2]
 
 
-def test_a_limit_that_ends_a_job_at_once_is_an_event_of_its_own():
+@pytest.mark.parametrize(("trigger", "end_s"), [(Trigger(), 110.0), (Trigger(period_s=10.0), 120.0)])
+def test_a_limit_that_ends_a_job_at_once_is_an_event_of_its_own_but_for_rounds(trigger, end_s):
     class Limits:
-        name, asked = "limits", 0
+        name, loads = "limits", ()
 
         def decide(self, view):
-            self.asked += 1
-            return Decision(limit={0: 0.0}) if self.asked == 1 else Decision({1: Grant(1)})
+            self.loads = (*self.loads, view.facts(TaskView).load[:, 0].sum())
+            first = Decision({0: Grant(1)}, wake_s=10.0), Decision(limit={0: 10.0}), Decision({1: Grant(1)})
+            return (*first, *[Decision()] * 20)[len(self.loads) - 1]
 
     policy, workload = Limits(), workload_of([TaskJob(), TaskJob()], THREE_SERVERS)
+    policy.trigger = trigger
     log = replay(workload.whole(), policy, law=Tasks(workload, fluctuation=0.0))
-    assert (log.end_s.tolist(), policy.asked) == ([0.0, 100.0], 2)
+    assert log.end_s.tolist() == [10.0, end_s]
+    assert policy.loads[:3] == (0.0, 0.5, 0.0)
 
 
 def test_the_fewest_servers_where_none_has_enough():
@@ -166,6 +171,17 @@ def test_named_cells_are_kept_to():
     policy = Grants({0: {0: (2, cells), 1: (1,)}})
     replay(whole, policy, law=Tasks(workload, fluctuation=0.0, restart_s=0.0))
     assert policy.places == {0: [QUEUED] * 3}
+    cells = (Cell(1, 1, 1), Cell(1, ANYWHERE, 1), Cell(1, ANYWHERE, 1))
+    policy, workload = Grants({0: {0: (3, cells)}, 10: {}}), workload_of([TaskJob(workers=3)], THREE_SERVERS)
+    replay(replace(workload.whole(), servers=(2, 4, 3)), policy, law=Tasks(workload))
+    assert policy.places[10] == [3, 2, 4]
+
+
+@pytest.mark.parametrize(("count", "successions"), [(3, None), (2, {"job-1": Succession(("job-0",), 1.0)})])
+def test_other_jobs_and_closed_loops_are_refused(count, successions):
+    whole = replace(workload_of([TaskJob()] * 2, THREE_SERVERS).whole(), successions=successions)
+    with pytest.raises(TraceError, match="the jobs of tasks are not those that arrive"):
+        replay(whole, Grants({}), law=Tasks(workload_of([TaskJob()] * count, THREE_SERVERS)))
 
 
 def test_more_gpus_than_asked_for_are_refused():

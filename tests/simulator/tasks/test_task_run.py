@@ -1,5 +1,6 @@
 """Runs of jobs of tasks, by hand: times, stand-stills, costs, and what policies see. MLFS, section 3."""
 
+from inspect import signature
 from math import inf, nan
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
-from jobcast.simulator.laws.tasks import PATIENCE
+from jobcast.schedulers.policies import TaskMechanism
+from jobcast.simulator.laws.tasks import PATIENCE, Tasks
 from jobcast.simulator.metrics import queued_s
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, simulation_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
@@ -107,7 +109,7 @@ def test_a_stop_keeps_the_work_done_and_costs_a_restart(gpu, moved_mb, end_s):
     assert policy.of("done") == pytest.approx({0: 0.0, 60: 60.0, 120: 60.0})
     assert log.end_s[0] == pytest.approx(end_s)
     assert (log.preemptions[0], log.columns["migrations"][0], log.columns["moved_mb"][0]) == (1, 0, moved_mb)
-    assert queued_s(log)[0] == 60.0
+    assert (log.start_s[0], queued_s(log)[0]) == (0.0, 60.0)
     assert log.columns["ran_s"][0] == pytest.approx(end_s - 60.0)
 
 
@@ -120,6 +122,8 @@ def test_service_is_work_at_the_speed_alone():
     assert (told.done, told.saved) == pytest.approx((55.0, 55.0))
     assert told.run_s == pytest.approx(110.0)
     assert (told.held_s, told.starts) == (120.0, 2)
+    assert run.law.due(269.9) == []
+    assert run.law.due(270.0) == [(270.0, 0, 0)]
 
 
 def test_stopped_and_started_in_one_decision_is_a_stop_and_a_restart():
@@ -169,14 +173,16 @@ def test_a_limit_ends_a_job_in_the_middle_or_at_once():
 
 def test_a_limit_may_be_taken_back():
     script = {0: {"put": [(0, 0)], "limited": [0], "limits": [70.0]}, 60: {"limited": [0], "limits": [100.0]}}
-    log, _ = run([TaskJob()], script)
+    log, _ = run([TaskJob()], script, round_s=1.0)
     assert log.end_s[0] == 100.0
 
 
 def test_a_job_may_really_end_before_it_declares():
-    log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}}, iterations=np.array([42.0]), metric=LINEAR[:, :6])
+    rows, script = [TaskJob(), TaskJob()], {0: {"put": [(0, 0), (1, 2)]}}
+    log, policy = run(rows, script, iterations=np.array([42.0, 100.0]), metric=np.repeat(LINEAR, 2, axis=0))
     assert (log.end_s[0], log.columns["iterations"][0]) == (42.0, 42.0)
-    assert log.columns["accuracy"][0] == pytest.approx(0.5)  # its fifth epoch is a short one
+    # Its fifth epoch is a short one.
+    assert log.columns["accuracy"][0] == policy.of("accuracy")[60] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +196,8 @@ def test_accuracy_by_the_deadline_is_that_of_the_latest_epoch_by_then(deadline_s
 
 def test_accuracy_by_a_deadline_while_the_job_stands_still():
     script = {0: {"put": [(0, 0)]}, 60: {"stop": [0]}, 120: {"put": [(0, 0)]}}
-    for deadline_s, accuracy in ((100.0, 0.6), (125.0, 0.6), (141.0, 0.7)):
-        log, _ = run([TaskJob(deadline_s=deadline_s)], script, metric=LINEAR)
+    for deadline_s, accuracy in ((100.0, 0.4), (125.0, 0.4), (141.0, 0.5)):  # epochs of 12.1 s, 60 s until the stop
+        log, _ = run([TaskJob(iterations=121.0, deadline_s=deadline_s)], script, metric=LINEAR)
         assert log.columns["deadline_accuracy"][0] == pytest.approx(accuracy)
 
 
@@ -292,12 +298,12 @@ def test_a_limit_below_what_is_done_is_refused():
     )
 
 
-@pytest.mark.parametrize(("put", "task"), [([(0, 0), (1, 1), (2, 0)], 2), ([(0, 0), (2, 1), (1, 0), (3, 2)], 1)])
+@pytest.mark.parametrize(("put", "task"), [([(1, 0), (2, 1), (3, 0)], 2), ([(1, 0), (3, 1), (2, 0), (4, 2)], 1)])
 def test_more_memory_than_there_is_is_refused(put, task):
-    rows = (TaskJob(workers=4, memory=90.0),)
+    rows = (TaskJob(), TaskJob(workers=4, memory=90.0))
     told = wrong({0: {"put": put}}, rows=rows)
     assert told == (
-        f"policy script at 0.000000 s: cannot place job job-0: task {task} goes to server 0, which lacks the memory "
+        f"policy script at 0.000000 s: cannot place job job-1: task {task} goes to server 0, which lacks the memory "
         "for it (244 GB in all)"
     )
 
@@ -308,8 +314,10 @@ def test_as_much_memory_as_there_is_is_taken():
     assert full.end_s[0] == 100.0
 
 
-def test_jobs_left_for_ever_are_refused():
-    told = wrong({})
+@pytest.mark.parametrize("script", [{}, {600: {"put": [(1, 0)]}}])
+def test_jobs_left_for_ever_are_refused(script):
+    """Nowhere, or in part on GPUs."""
+    told = wrong(script)
     at_s = 600.0 + 60.0 * (PATIENCE - 1)  # patience begins with the last submission
     assert told == (
         f"policy script at {at_s + 60.0:.6f} s: 2 jobs are pending, job job-0 first, while none gets on and nothing "
@@ -329,6 +337,11 @@ def test_jobs_left_for_ever_are_refused():
 def test_settings_that_mean_nothing_are_refused(setting, value):
     with pytest.raises(ConfigError, match=f"{setting} is {value:g}"):
         run([TaskJob()], Fifo(), **{setting: value})
+
+
+def test_costs_that_nobody_sets_are_those_of_the_policies_settings():
+    settings, law = TaskMechanism().model_dump(exclude={"round_s"}), signature(Tasks).parameters
+    assert settings == {name: law[name].default for name in settings}
 
 
 SERVERS = cluster_of(1, 4)
