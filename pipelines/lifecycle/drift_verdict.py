@@ -26,6 +26,10 @@ FALSE_ALARMS = 0.4
 
 A bound: intervals miss at two ends, hang together, and few versions are off by all that is granted.
 """
+WHOLE = 0.75
+"""Of a week's share, what the interval since the first week gets; those since later weeks split the rest."""
+MEASURED = 0.25
+"""Granted of a limit where the promise tells how sure it is, so that this is in the interval already."""
 LEAST_DAYS = 4
 """With rows that an interval needs."""
 SETTLED = 0.99
@@ -103,8 +107,9 @@ def ratio_of(time_s: Floats, above: Floats, below: Floats, owner: NDArray[Any] |
     Notes
     -----
     The linearised ratio's variance from day totals (Cochran, Sampling Techniques, section 6.4), with the covariance of
-    neighbouring days where that is positive. With owners: clustered both ways, by day and by owner, less what both
-    count (Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29, 2011), where that is more.
+    neighbouring days where that is positive. With owners in its place: clustered both ways, by day and by owner, less
+    what both count (Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29, 2011), where that is more:
+    it is owners who make neighbouring days alike.
 
     Examples
     --------
@@ -121,10 +126,12 @@ def ratio_of(time_s: Floats, above: Floats, below: Floats, owner: NDArray[Any] |
         return None
     value = float(sums["above"].sum()) / total
     off = (sums["above"] - value * sums["below"])[counts]
-    # Bursts and experiments reach over midnight.
-    square = (float((off**2).sum()) + max(0.0, float((off[1:] * off[:-1]).sum()))) * days / (days - 1)
+    square = float((off**2).sum()) * days / (days - 1)
     if owner is not None:
         square += _owners_square(above - value * below, np.searchsorted(seen, day), owner)
+    else:
+        # Bursts and experiments reach over midnight.
+        square += max(0.0, float((off[1:] * off[:-1]).sum())) * days / (days - 1)
     return Ratio(value, float(np.sqrt(square)) / total, days - 1.0)
 
 
@@ -147,6 +154,22 @@ def settled(rows: OfRows, known_s: float) -> OfRows:
     return rows.of(known & (rows.time_s + delay_s <= known_s))
 
 
+def shares_of(week: int) -> list[float]:
+    """Of the misses that are allowed, what each interval at the end of a week gets, by the week since when it is.
+
+    Weeks get 1/6, 1/2, 1/12, 1/20, ..., 1 / k (k + 1): 1 in all. The first week gets what the second would by that
+    law, for seven days and few users tell little, at any share, of what two weeks tell well.
+
+    >>> [round(share, 3) for share in (*shares_of(1), *shares_of(2), *shares_of(3))]
+    [0.167, 0.375, 0.125, 0.062, 0.01, 0.01]
+    """
+    place = {1: 2, 2: 1}.get(week, week)
+    of_week = 1.0 / (place * (place + 1))
+    if week == 1:
+        return [of_week]
+    return [WHOLE * of_week, *[(1.0 - WHOLE) * of_week / (week - 1)] * (week - 1)]
+
+
 def findings(
     rows: Blocks,
     limits: Sequence[Limit],
@@ -163,20 +186,19 @@ def findings(
     begins_s : of the weeks up to now, ascending
     promises : of what is nominal, what was measured on rows itself, so that it is in doubt as well
     """
-    week = len(begins_s)
-    # Over weeks k = 1, 2, ... the shares 1 / k (k + 1) add up to 1; each is split among the k begins.
-    alpha = FALSE_ALARMS / (max(len(rows) * len(limits), 1) * week * week * (week + 1))
+    alphas = [FALSE_ALARMS * share / max(len(rows) * len(limits), 1) for share in shares_of(len(begins_s))]
     found = list[Found]()
     for name, block in rows.items():
         known = settled(block, known_s)
-        for begin_s in begins_s:
+        for begin_s, alpha in zip(begins_s, alphas, strict=True):
             late = known.of(known.time_s >= begin_s)
             parts = late.parts()
             for limit in limits:
                 told = ratio_of(late.time_s, *parts[limit.figure], late.owner)
                 if told is not None:
-                    half = told.half(alpha, (promises or {}).get(limit.figure))
-                    found += _found(name, begin_s, told.value, half, limit, nominal)
+                    promise = (promises or {}).get(limit.figure)
+                    judged = limit if promise is None else replace(limit, granted=MEASURED)
+                    found += _found(name, begin_s, told.value, told.half(alpha, promise), judged, nominal)
     return found
 
 

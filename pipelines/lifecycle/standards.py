@@ -250,8 +250,8 @@ LIVES: Mapping[Question, Standards] = {
         rows=rows.duration_rows,
         judges=(Judge("sia"), Judge("ssf")),
         limits=(
-            Limit("accuracy", above("accuracy", -1.0), 0.05, 0.10),
-            Limit("log_loss", above("log_loss"), 0.10, 0.25),
+            worse("accuracy", 0.05, 0.10, -1.0),
+            worse("log_loss", 0.10, 0.25),
             Limit("bias", size("bias"), 0.3, 0.6, granted=0.25),
             Limit("surprise", plain("surprise"), 0.10, 0.25),
         ),
