@@ -17,6 +17,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     lost_inputs,
     ratio_of,
     settled,
+    shares_of,
     verdict_of,
 )
 from jobcast.pipelines.lifecycle.drift_words import advice
@@ -108,6 +109,30 @@ def test_what_was_promised_is_in_doubt_too_by_hand():
     assert ours.half(0.05, theirs) == pytest.approx(5.0 * 2.0786, rel=1e-4)
     assert ours.half(0.05) == pytest.approx(3.0 * 2.4469, rel=1e-4)
     assert Ratio(0.5, 0.0, 6.0).half(0.05) == 0.0
+
+
+def test_shares_of_all_weeks_are_one_and_the_whole_span_gets_most():
+    weeks = [shares_of(week) for week in range(1, 401)]
+    assert sum(map(sum, weeks)) == pytest.approx(1.0, abs=1 / 400)
+    assert all(len(shares) == week and shares[0] == max(shares) for week, shares in enumerate(weeks, 1))
+
+
+def test_a_sure_promise_is_granted_less_than_one_that_tells_no_error():
+    """Ten days of ten jobs, nine of them right where all were to be: off by .1, whose limit is .05."""
+    times = np.repeat(DAY_S * np.arange(10), 10)
+    right = np.arange(100) % 10 != 0
+    whole, names, chances = np.zeros(100, int), np.full(100, "a"), np.full((100, 2), 0.5)
+    truth = np.where(right, 0, 1)
+    rows = DurationRows(times, times, names, truth, whole, whole, chances, whole, times, times, names)
+    accuracy = judged("job-duration").limits[:1]
+
+    def said(promises):
+        (one,) = findings({"jobs": rows}, accuracy, {"accuracy": 1.0}, [0.0], 11 * DAY_S, promises)
+        return one.granted, one.off
+
+    assert said(None) == (0.05, True)
+    assert said({"accuracy": Ratio(1.0, 0.0, 9.0)}) == (0.0125, True)
+    assert said({"accuracy": Ratio(1.0, 1.0, 9.0)}) == (0.0125, False)
 
 
 def found(excess, half):
