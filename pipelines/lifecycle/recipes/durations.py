@@ -15,7 +15,7 @@ from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.models.queue_wait import BOUND, QueueWait
 from jobcast.pipelines.lifecycle.drift_verdict import ratio_of, settled
-from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, DurationRows, Sample, duration_rows
+from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Sample, duration_rows, joined
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
 from jobcast.traces.table import Trace
@@ -92,7 +92,7 @@ def _promise(data: TrainingData, jobs: DurationData, twin: JobDuration, fit: Fit
     Each part is forecast by a model that has not seen it: the few days of one leave more in doubt than the weeks that
     are held against them later. Figures of too few days are left out.
     """
-    parts = list[DurationRows]()
+    parts = list[Blocks]()
     length_s = data.until_s - data.validation_from_s
     for number in range(PROMISED_PARTS):
         begin_s, end_s = data.validation_from_s - number * length_s, data.until_s - number * length_s
@@ -101,10 +101,10 @@ def _promise(data: TrainingData, jobs: DurationData, twin: JobDuration, fit: Fit
         # Of the algorithm that the twin has: it is not chosen anew.
         model = twin if number == 0 else fit(twin.algorithm, begin_s)[0]
         sample = Sample(trace=data.trace, from_s=begin_s, until_s=end_s, known_s=data.until_s, pools=data.pools)
-        parts.append(settled(duration_rows(model, sample)[ALL_JOBS], data.until_s))
+        parts.append({name: settled(rows, data.until_s) for name, rows in duration_rows(model, sample).items()})
     if not parts:
         return {}
-    rows = DurationRows.joined(parts)
+    rows = joined(parts)[ALL_JOBS]
     told = {name: ratio_of(rows.time_s, *rows.parts()[name], rows.owner) for name in ("accuracy", "log_loss")}
     return {name: asdict(ratio) for name, ratio in told.items() if ratio is not None}
 
