@@ -1,6 +1,6 @@
 """Histories of pools: the events of a trace as columns that features read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,11 @@ def pool_histories(trace: Trace) -> dict[str, PoolHistory]:
         name: _pool_history(submit_s[rows], gpus[rows], start_s[rows], known_s[rows], duration_s[rows])
         for name, rows in rows_by_pool(trace).items()
     }
+
+
+def histories_of(trace: Trace, pools: Collection[str]) -> dict[str, PoolHistory]:
+    """Events of some pools."""
+    return {name: history for name, history in pool_histories(trace).items() if name in pools}
 
 
 def rows_by_pool(trace: Trace) -> dict[str, np.ndarray]:

@@ -17,10 +17,10 @@ from jobcast.models.evaluation.arrivals import recall_by_pool, recall_per_pool_h
 from jobcast.models.evaluation.intervals import duration_groups, mean_durations_min
 from jobcast.models.scores import detection
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.report.look import styles
 from jobcast.traces.generators import generate
+from jobcast.traces.history import histories_of
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import pools_to_learn_from
 from jobcast.traces.table import Trace

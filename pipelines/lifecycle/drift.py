@@ -20,6 +20,7 @@ from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, compare_
 from jobcast.pipelines.lifecycle.drift_verdict import (
     FALSE_ALARMS,
     Found,
+    Ratio,
     Verdict,
     findings,
     lost_inputs,
@@ -93,6 +94,7 @@ class _Watch:
     version: ModelVersion
     model: Any
     nominal: Mapping[str, float]
+    promises: Mapping[str, Ratio]
     pools: Sequence[str]
     span: Span
     says: Callable[[float], str] = field(default=lambda instant_s: str(iso(instant_s)))
@@ -101,8 +103,9 @@ class _Watch:
     def of(cls, life: Standards, registry: Registry, version: ModelVersion, **rest: Any) -> "_Watch":
         """With its model and what that promises."""
         model = registry.load(version)
-        nominal = life.nominal(model, registry.metrics(version))
-        return cls(life=life, version=version, model=model, nominal=nominal, **rest)
+        metrics = registry.metrics(version)
+        nominal, promises = life.promised(model, metrics), life.promises(metrics)
+        return cls(life=life, version=version, model=model, nominal=nominal, promises=promises, **rest)
 
     def week(
         self, week: tuple[float, float], rows: Blocks, jobs: int | None, inputs: dict[str, Any], verdict: Verdict
@@ -145,7 +148,7 @@ class _Watch:
     def verdict(self, week: tuple[float, float], rows: Blocks, broken: Sequence[str], earlier: Blocks) -> Verdict:
         """What is said at the end of a week, by what was known then; `earlier`: rows of the champion of before."""
         begins_s = [begin for begin, end in self.span.weeks() if end <= week[1]]
-        found = findings(rows, self.life.limits, self.nominal, begins_s, week[1])
+        found = findings(rows, self.life.limits, self.nominal, begins_s, week[1], self.promises)
         verdict = verdict_of(found, broken)
         if not verdict.off or not earlier:
             return verdict

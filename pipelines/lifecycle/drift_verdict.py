@@ -1,28 +1,35 @@
 """What a version's figures say about it: which are off beyond doubt, since when, and what to do about that.
 
 Figures are ratios of sums over rows. Their intervals are of day totals, so that windows that overlap and jobs of one
-burst do not count as so many witnesses, and so wide that all of them hold together: every figure of every block, over
-every week's end and every week since when it may be off, share `FALSE_ALARMS`, however long a version is watched.
+burst do not count as so many witnesses, and of users' totals where rows have users, whose work stays alike for days.
+What was promised by a measurement is in doubt itself: the interval is of the difference. They are so wide that all of
+them hold together: every figure of every block, over every week's end and every week since when it may be off, share
+`FALSE_ALARMS`, however long a version is watched.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.evaluation.intervals import days_of, sums_by_day
 from jobcast.pipelines.lifecycle.drift_rules import Limit
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows
 
+OfRows = TypeVar("OfRows", bound=Rows)
 FALSE_ALARMS = 0.4
 """Of versions that are off by no more than is granted, the share of which any interval may miss, over all weeks.
 
 A bound: intervals miss at two ends, hang together, and few versions are off by all that is granted.
 """
+WHOLE = 0.75
+"""Of a week's share, what the interval since the first week gets; those since later weeks split the rest."""
+MEASURED = 0.25
+"""Granted of a limit where the promise tells how sure it is, so that this is in the interval already."""
 LEAST_DAYS = 4
 """With rows that an interval needs."""
 SETTLED = 0.99
@@ -37,7 +44,7 @@ class Found:
     ----------
     block, figure : names
     since_s : from which week on, seconds from the epoch
-    value, low, high : the figure and its interval
+    value, low, high : the figure and its interval, in which what is nominal is in doubt too where that was measured
     nominal : what the version promises of it
     excess : how far it is off
     watch, drifted : limits of that
@@ -71,40 +78,74 @@ class Found:
         return asdict(self)
 
 
-def interval_of(time_s: Floats, above: Floats, below: Floats, alpha: float) -> tuple[float, float] | None:
-    """A ratio of sums over rows and the half width of its interval; None of too few days.
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A ratio of sums over rows, its standard error, and the degrees of freedom of that."""
+
+    value: float
+    error: float
+    freedom: float
+
+    def half(self, alpha: float, promise: "Ratio | None" = None) -> float:
+        """Half width of its interval, or of its difference's from a promise that was measured itself (Welch)."""
+        theirs = promise.error if promise else 0.0
+        square = self.error**2 + theirs**2
+        if not square:
+            return 0.0
+        loose = self.error**4 / self.freedom + (theirs**4 / promise.freedom if promise else 0.0)
+        return float(stdtrit(square**2 / loose, 1.0 - alpha / 2.0) * np.sqrt(square))
+
+
+def ratio_of(time_s: Floats, above: Floats, below: Floats, owner: NDArray[Any] | None = None) -> Ratio | None:
+    """A ratio of sums over rows; None of too few days.
 
     Parameters
     ----------
     time_s, above, below : (n_rows,)
-    alpha : one less the confidence
+    owner : (n_rows,) whose rows hang together beyond a day, such as users; None: days are all
 
     Notes
     -----
     The linearised ratio's variance from day totals (Cochran, Sampling Techniques, section 6.4), with the covariance of
-    neighbouring days where that is positive, and Student's quantile for the few days that there are.
+    neighbouring days where that is positive. With owners in its place: clustered both ways, by day and by owner, less
+    what both count (Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29, 2011), where that is more:
+    it is owners who make neighbouring days alike.
 
     Examples
     --------
     >>> days = 86400.0 * np.arange(5)
-    >>> value, half = interval_of(days, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.ones(5), 0.05)
-    >>> round(value, 3), round(half, 2)
+    >>> told = ratio_of(days, np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.ones(5))
+    >>> round(told.value, 3), round(told.half(0.05), 2)
     (0.4, 0.68)
     """
-    _, sums = sums_by_day(days_of(time_s), {"above": above, "below": below})
+    day = days_of(time_s)
+    seen, sums = sums_by_day(day, {"above": above, "below": below})
     counts = (sums["below"] > 0) | (sums["above"] != 0)
     days, total = int(counts.sum()), float(sums["below"].sum())
     if days < LEAST_DAYS or not total:
         return None
     value = float(sums["above"].sum()) / total
     off = (sums["above"] - value * sums["below"])[counts]
-    # Bursts and experiments reach over midnight.
-    square = float((off**2).sum()) + max(0.0, float((off[1:] * off[:-1]).sum()))
-    error = np.sqrt(square * days / (days - 1)) / total
-    return value, float(student.ppf(1.0 - alpha / 2.0, days - 1) * error)
+    square = float((off**2).sum()) * days / (days - 1)
+    if owner is not None:
+        square += _owners_square(above - value * below, np.searchsorted(seen, day), owner)
+    else:
+        # Bursts and experiments reach over midnight.
+        square += max(0.0, float((off[1:] * off[:-1]).sum())) * days / (days - 1)
+    return Ratio(value, float(np.sqrt(square)) / total, days - 1.0)
 
 
-def settled(rows: Rows, known_s: float) -> Rows:
+def _owners_square(off: Floats, day: NDArray[np.int64], owner: NDArray[Any]) -> float:
+    """By how much owners' totals of rows (n_rows,) scatter more than if their days were strangers."""
+    names, who = np.unique(owner, return_inverse=True)
+    owners = len(names)
+    totals = np.bincount(who, off)
+    by_day = np.bincount(np.unique(day * owners + who, return_inverse=True)[1], off)
+    # Of one owner nothing can be told: totals of all rows are 0.
+    return max(0.0, float((totals**2).sum()) * owners / max(owners - 1, 1) - float((by_day**2).sum()))
+
+
+def settled(rows: OfRows, known_s: float) -> OfRows:
     """Rows whose truth was known at an instant, without the last ones, of which only the early known are."""
     known: NDArray[np.bool_] = rows.known_s <= known_s
     if not known.any():
@@ -113,12 +154,29 @@ def settled(rows: Rows, known_s: float) -> Rows:
     return rows.of(known & (rows.time_s + delay_s <= known_s))
 
 
+def shares_of(week: int) -> list[float]:
+    """Of the misses that are allowed, what each interval at the end of a week gets, by the week since when it is.
+
+    Weeks get 1/6, 1/2, 1/12, 1/20, ..., 1 / k (k + 1): 1 in all. The first week gets what the second would by that
+    law, for seven days and few users tell little, at any share, of what two weeks tell well.
+
+    >>> [round(share, 3) for share in (*shares_of(1), *shares_of(2), *shares_of(3))]
+    [0.167, 0.375, 0.125, 0.062, 0.01, 0.01]
+    """
+    place = {1: 2, 2: 1}.get(week, week)
+    of_week = 1.0 / (place * (place + 1))
+    if week == 1:
+        return [of_week]
+    return [WHOLE * of_week, *[(1.0 - WHOLE) * of_week / (week - 1)] * (week - 1)]
+
+
 def findings(
     rows: Blocks,
     limits: Sequence[Limit],
     nominal: Mapping[str, float],
     begins_s: Sequence[float],
     known_s: float,
+    promises: Mapping[str, Ratio] | None = None,
 ) -> list[Found]:
     """Every figure that has a limit, since each week's begin, by what was known at the end of the last of these weeks.
 
@@ -126,20 +184,21 @@ def findings(
     ----------
     rows : by block, since the first week
     begins_s : of the weeks up to now, ascending
+    promises : of what is nominal, what was measured on rows itself, so that it is in doubt as well
     """
-    week = len(begins_s)
-    # Over weeks k = 1, 2, ... the shares 1 / k (k + 1) add up to 1; each is split among the k begins.
-    alpha = FALSE_ALARMS / (max(len(rows) * len(limits), 1) * week * week * (week + 1))
+    alphas = [FALSE_ALARMS * share / max(len(rows) * len(limits), 1) for share in shares_of(len(begins_s))]
     found = list[Found]()
     for name, block in rows.items():
         known = settled(block, known_s)
-        for begin_s in begins_s:
+        for begin_s, alpha in zip(begins_s, alphas, strict=True):
             late = known.of(known.time_s >= begin_s)
             parts = late.parts()
             for limit in limits:
-                told = interval_of(late.time_s, *parts[limit.figure], alpha)
+                told = ratio_of(late.time_s, *parts[limit.figure], late.owner)
                 if told is not None:
-                    found += _found(name, begin_s, *told, limit, nominal)
+                    promise = (promises or {}).get(limit.figure)
+                    judged = limit if promise is None else replace(limit, granted=MEASURED)
+                    found += _found(name, begin_s, told.value, told.half(alpha, promise), judged, nominal)
     return found
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats
@@ -21,7 +22,7 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.scores import Figure
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.recipes.common import histories_of
+from jobcast.traces.history import histories_of
 from jobcast.traces.table import Trace
 
 PINBALL_QUANTILE = 0.95
@@ -78,6 +79,11 @@ class Rows:
     def parts(self) -> "Parts":
         """Figures that are ratios of sums over rows, by name: what is summed above and below, (n_rows,) each."""
         return {}
+
+    @property
+    def owner(self) -> NDArray[Any] | None:
+        """(n_rows,) whose rows hang together beyond a day; None where days are all."""
+        return None
 
     def expected(self) -> dict[str, Figure]:
         """Figures that the forecasts expect of themselves before any truth is known; {} where they tell no chances."""
@@ -211,6 +217,7 @@ class DurationRows(Rows):
     probability : (n_rows, B)
     least : the shortest bin that a job which still runs may fall into; 0 of those that were over
     beyond_gpu_h, before_gpu_h : GPU-hours that a job ran on after the bin that was told, or ended before it began
+    user : names; of jobs whose user is not told their pool
     """
 
     MAIN: ClassVar[str] = "log_loss"
@@ -221,6 +228,12 @@ class DurationRows(Rows):
     least: NDArray[np.int64]
     beyond_gpu_h: Floats
     before_gpu_h: Floats
+    user: NDArray[Any]
+
+    @property
+    def owner(self) -> NDArray[Any]:
+        """Who submits alike for days is on no two of them another witness."""
+        return self.user
 
     def figures(self) -> dict[str, Figure]:
         """See `scores.bin_scores`; `chosen_under` is the share told a bin that is too short."""
@@ -392,10 +405,18 @@ def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
             np.where(runs, bins_of(so_far_s, model.horizons_min), 0),
             gpu_h * np.maximum(lasted_s - ends_s[chosen], 0.0),
             gpu_h * np.maximum(begins_s[chosen] - lasted_s, 0.0),
+            _users(trace)[wanted],
         )
     }
 
 
+def _users(trace: Trace) -> NDArray[Any]:
+    """(n_jobs,) names; of jobs whose user is not told their pool."""
+    known = "user" in trace.jobs.columns
+    named: NDArray[Any] = trace.jobs.select(pl.coalesce("user", "pool") if known else "pool").to_series().to_numpy()
+    return named.astype(str)
+
+
 def _no_jobs(bins: int) -> DurationRows:
-    times, whole = np.empty(0), np.empty(0, np.int64)
-    return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)), whole, times, times)
+    times, whole, names = np.empty(0), np.empty(0, np.int64), np.empty(0, "U1")
+    return DurationRows(times, times, names, whole, whole, whole, np.empty((0, bins)), whole, times, times, names)

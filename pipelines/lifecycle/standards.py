@@ -1,7 +1,7 @@
 """What the life of each predictor's versions goes by: rows to compare and watch, judges, limits; one table of all."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from jobcast.pipelines.lifecycle import drift_rules, job_rows
 from jobcast.pipelines.lifecycle import forecast_rows as rows
 from jobcast.pipelines.lifecycle.comparison import SPEEDUP, Bound
 from jobcast.pipelines.lifecycle.drift_rules import Columns, Limit, above, plain, size
+from jobcast.pipelines.lifecycle.drift_verdict import Ratio
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.replay_judges import Judge
 from jobcast.pipelines.report.formatting import percent, share
@@ -57,6 +58,7 @@ class Standards:
     bounds : of what a candidate's other figures of rows may lose
     limits : of drift
     nominal : (model, figures of its training) -> what a version promises, by figure
+    measured : figures that it promises by what was measured in its training, where that told how sure it is
     columns : figures that a comparison shows
     drawn : figures that a drift report shows, and titles of their plots
     inputs : what it looks at; None where only its figures are watched
@@ -71,6 +73,7 @@ class Standards:
     columns: tuple[str, ...]
     drawn: Mapping[str, str]
     nominal: Callable[[Any, Metrics], dict[str, float]] = field(default=lambda model, metrics: {})
+    measured: tuple[str, ...] = ()
     inputs: Callable[[Any, Sample], Columns] | None = None
     every_job: bool = False
     by_pools: bool = False
@@ -87,6 +90,20 @@ class Standards:
     def jobs(self, trace: Trace) -> Trace:
         """Those of a trace that count. Raises TrainingError where there is none."""
         return trace if self.every_job else gpu_jobs(trace)
+
+    def promises(self, metrics: Metrics) -> dict[str, Ratio]:
+        """Figures of `measured`; versions of before that was told have none."""
+        told = {one: f"validation/promise/{one}" for one in self.measured}
+        parts = [part.name for part in fields(Ratio)]
+        return {
+            one: Ratio(*(metrics[f"{place}/{part}"] for part in parts))
+            for one, place in told.items()
+            if f"{place}/error" in metrics
+        }
+
+    def promised(self, model: Any, metrics: Metrics) -> dict[str, float]:
+        """What is nominal of a version, by figure."""
+        return {**self.nominal(model, metrics), **{name: one.value for name, one in self.promises(metrics).items()}}
 
     def forecasts(self, model: Any, sample: Sample) -> Blocks:
         """Rows whose truth was known in time. Raises RegistryError for a model that this code cannot ask."""
@@ -239,6 +256,7 @@ LIVES: Mapping[Question, Standards] = {
             Limit("surprise", plain("surprise"), 0.10, 0.25),
         ),
         nominal=_validated(accuracy="validation/accuracy", log_loss="validation/log_loss"),
+        measured=("accuracy", "log_loss"),
         columns=("accuracy", "macro_f1", "log_loss", "ece"),
         drawn={
             "accuracy": "Jobs whose likeliest bin was right by week",

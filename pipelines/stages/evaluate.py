@@ -15,10 +15,10 @@ from jobcast.models.evaluation.intervals import mean_durations_min
 from jobcast.models.predictors import load_predictor
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.model_files import model_folder
-from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
 from jobcast.pipelines.stages.context import Context
+from jobcast.traces.history import histories_of
 from jobcast.traces.table import Trace
 
 ABLATION_STRIDE = 18

@@ -187,9 +187,10 @@ class _Case:
         """Figures of each version; what drift says of the first, all jobs after the split being its only week."""
         rows = {algorithm: self._rows(algorithm, ran) for algorithm in self.versions}
         metrics = open_registry(self.context.home).metrics(self.versions[self.first])
-        nominal = self.standards.nominal(self._model(self.first), metrics)
+        nominal = self.standards.promised(self._model(self.first), metrics)
+        promises = self.standards.promises(metrics)
         week_s = self.experiment.stretch_s[0], self.experiment.until_s or 0.0
-        found = findings(rows[self.first], self.standards.limits, nominal, week_s[:1], week_s[1])
+        found = findings(rows[self.first], self.standards.limits, nominal, week_s[:1], week_s[1], promises)
         verdict = verdict_of(found or bare_findings(rows[self.first], self.standards.limits, nominal, week_s[0]))
         reasons = [in_words(one, one.figure in nominal) for one in verdict.off]
         return {

@@ -25,10 +25,9 @@ from jobcast.models.predictors import ours_for
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.predictors.life import M, Told
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
-from jobcast.pipelines.lifecycle.recipes.common import histories_of
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
-from jobcast.traces.history import TraceHistory, pool_histories
+from jobcast.traces.history import TraceHistory, histories_of, pool_histories
 from jobcast.traces.table import Trace
 
 

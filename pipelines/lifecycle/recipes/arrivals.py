@@ -12,9 +12,10 @@ from jobcast.models.arrival_folds import FOLDS, cuts, odd
 from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, histories_of, kept
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
+from jobcast.traces.history import histories_of
 
 HOW: Mapping[str, Mapping[str, Any]] = {PAPER: {"columns": TABLE_9, "threshold": 0.5}}
 """What an algorithm is given beside its settings."""

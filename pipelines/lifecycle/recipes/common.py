@@ -1,6 +1,6 @@
 """What every recipe shares: the data and settings of a training, and what comes out."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
 from jobcast.models.duration_booster import UNDER_COST
@@ -17,7 +16,6 @@ from jobcast.models.predictor import Model
 from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.predictor_plots import CurvePoints
-from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
@@ -121,11 +119,6 @@ class Trained:
     curves: CurvePoints = field(default_factory=CurvePoints)
     tables: Mapping[str, str] = field(default_factory=dict)
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-
-def histories_of(trace: Trace, pools: Collection[str]) -> dict[str, PoolHistory]:
-    """Events of some pools."""
-    return {name: history for name, history in pool_histories(trace).items() if name in pools}
 
 
 def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

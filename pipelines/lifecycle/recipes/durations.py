@@ -14,6 +14,8 @@ from jobcast.models.evaluation.queue_waits import fold_figures
 from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.models.queue_wait import BOUND, QueueWait
+from jobcast.pipelines.lifecycle.drift_verdict import ratio_of, settled
+from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Sample, duration_rows, joined
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
 from jobcast.traces.table import Trace
@@ -21,6 +23,10 @@ from jobcast.traces.table import Trace
 PAPER_RULE = "tag-pool-width"
 """Of the paper's own, where a scheduler is told the likeliest bin."""
 Table = Sequence[Mapping[str, Any]]
+Fit = Callable[[str, float], tuple[JobDuration, Table]]
+"""A model of an algorithm, from what was known before an instant."""
+PROMISED_PARTS = 3
+"""Of the training time, as long as the one that a version is validated on, which say what may be expected of it."""
 
 
 def train_durations(
@@ -40,9 +46,9 @@ def train_durations(
     if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
         # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.
         tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
-    fit = partial(_fitted, kind, jobs, algorithm, settings, tuned)
-    validation = _validation(data, jobs, fit)
-    model, table = fit(data.until_s)
+    fit = partial(_fitted, kind, jobs, settings, tuned)
+    validation = _validation(data, jobs, algorithm, fit)
+    model, table = fit(algorithm, data.until_s)
     # The registry names what was asked for, not the rule that stands in for it.
     concrete = asked if asked == PAPER else model.algorithm
     return Trained(model, concrete, validation, _parameters(model), **kept(table, trials))
@@ -51,9 +57,9 @@ def train_durations(
 def _fitted(
     kind: type[JobDuration],
     jobs: DurationData,
-    algorithm: str,
     settings: TrainSettings,
     tuned: DurationSettings | None,
+    algorithm: str,
     until_s: float,
 ) -> tuple[JobDuration, Table]:
     """A model, and the table that `auto` chose its algorithm by."""
@@ -67,9 +73,7 @@ def _fitted(
     return model.fit_data(jobs, until_s, calibration), table
 
 
-def _validation(
-    data: TrainingData, jobs: DurationData, fit: Callable[[float], tuple[JobDuration, Table]]
-) -> Mapping[str, Any]:
+def _validation(data: TrainingData, jobs: DurationData, algorithm: str, fit: Fit) -> Mapping[str, Any]:
     """What a twin that has not seen the end of the training time scores there; {} where that holds no ended job."""
     from_s, until_s = data.validation_from_s, data.until_s
     # Jobs of pools that are not learnt do not count in its figures either.
@@ -77,8 +81,32 @@ def _validation(
     if not (counts & (data.trace.known_s <= until_s)).any() or not (jobs.end_s < from_s).any():
         return {}
     known = data.twin
-    twin = known if isinstance(known, JobDuration) else fit(from_s)[0]
-    return evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
+    twin = known if isinstance(known, JobDuration) else fit(algorithm, from_s)[0]
+    figures = evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
+    return {**figures, "promise": _promise(data, jobs, twin, fit)}
+
+
+def _promise(data: TrainingData, jobs: DurationData, twin: JobDuration, fit: Fit) -> Mapping[str, Any]:
+    """What may be expected of the version, and how sure that is, by the last parts of the training time.
+
+    Each part is forecast by a model that has not seen it: the few days of one leave more in doubt than the weeks that
+    are held against them later. Figures of too few days are left out.
+    """
+    parts = list[Blocks]()
+    length_s = data.until_s - data.validation_from_s
+    for number in range(PROMISED_PARTS):
+        begin_s, end_s = data.validation_from_s - number * length_s, data.until_s - number * length_s
+        if begin_s <= data.from_s or not (jobs.end_s < begin_s).any():
+            break
+        # Of the algorithm that the twin has: it is not chosen anew.
+        model = twin if number == 0 else fit(twin.algorithm, begin_s)[0]
+        sample = Sample(trace=data.trace, from_s=begin_s, until_s=end_s, known_s=data.until_s, pools=data.pools)
+        parts.append({name: settled(rows, data.until_s) for name, rows in duration_rows(model, sample).items()})
+    if not parts:
+        return {}
+    rows = joined(parts)[ALL_JOBS]
+    told = {name: ratio_of(rows.time_s, *rows.parts()[name], rows.owner) for name in ("accuracy", "log_loss")}
+    return {name: asdict(ratio) for name, ratio in told.items() if ratio is not None}
 
 
 def _parameters(model: JobDuration) -> dict[str, Any]:

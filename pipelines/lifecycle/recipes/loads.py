@@ -14,8 +14,9 @@ from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
-from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, histories_of, kept
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
+from jobcast.traces.history import histories_of
 
 Table = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, PoolHistory]

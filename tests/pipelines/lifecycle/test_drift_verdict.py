@@ -10,12 +10,14 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     ROLL_BACK,
     WATCH,
     Found,
+    Ratio,
     Verdict,
     bare_findings,
     findings,
-    interval_of,
     lost_inputs,
+    ratio_of,
     settled,
+    shares_of,
     verdict_of,
 )
 from jobcast.pipelines.lifecycle.drift_words import advice
@@ -82,10 +84,55 @@ def test_a_verdict_does_not_look_ahead():
 
 def test_the_interval_of_day_totals_by_hand():
     """Days of 0, 1, 0, 1 of one row each: mean 1/2, squares 4 x 1/4, no positive covariance; t(3) at 97.5 % = 3.182."""
-    value, half = interval_of(DAY_S * np.arange(4), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4), 0.05)
-    assert value == 0.5
-    assert half == pytest.approx(3.1824 * np.sqrt(1.0 * 4 / 3) / 4, rel=1e-4)
-    assert interval_of(DAY_S * np.arange(3), np.ones(3), np.ones(3), 0.05) is None
+    told = ratio_of(DAY_S * np.arange(4), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
+    assert told.value == 0.5
+    assert told.half(0.05) == pytest.approx(3.1824 * np.sqrt(1.0 * 4 / 3) / 4, rel=1e-4)
+    assert ratio_of(DAY_S * np.arange(3), np.ones(3), np.ones(3)) is None
+
+
+def test_a_users_days_are_no_witnesses_of_one_another_by_hand():
+    """Four days of a job each of two users, one always 1, the other always 0: days' totals are all alike.
+
+    Users' totals less their days': 2 x (4 x 1/2)^2 times 2 of 1 - 8 x (1/2)^2 = 14, over 8 jobs.
+    """
+    times = np.repeat(DAY_S * np.arange(4), 2)
+    hits, owner = np.tile([1.0, 0.0], 4), np.tile(["a", "b"], 4)
+    assert ratio_of(times, hits, np.ones(8)).error == 0.0
+    assert ratio_of(times, hits, np.ones(8), owner).error == pytest.approx(np.sqrt(14.0) / 8)
+    # Of one user alone days are all that is known.
+    assert ratio_of(times, hits, np.ones(8), np.full(8, "a")).error == 0.0
+
+
+def test_what_was_promised_is_in_doubt_too_by_hand():
+    """Welch: errors of 3 and 4 make 5, of 625 / (81 / 6 + 256 / 16) = 21.2 degrees; t(21.2) at 97.5 % = 2.0786."""
+    ours, theirs = Ratio(0.5, 3.0, 6.0), Ratio(0.6, 4.0, 16.0)
+    assert ours.half(0.05, theirs) == pytest.approx(5.0 * 2.0786, rel=1e-4)
+    assert ours.half(0.05) == pytest.approx(3.0 * 2.4469, rel=1e-4)
+    assert Ratio(0.5, 0.0, 6.0).half(0.05) == 0.0
+
+
+def test_shares_of_all_weeks_are_one_and_the_whole_span_gets_most():
+    weeks = [shares_of(week) for week in range(1, 401)]
+    assert sum(map(sum, weeks)) == pytest.approx(1.0, abs=1 / 400)
+    assert all(len(shares) == week and shares[0] == max(shares) for week, shares in enumerate(weeks, 1))
+
+
+def test_a_sure_promise_is_granted_less_than_one_that_tells_no_error():
+    """Ten days of ten jobs, nine of them right where all were to be: off by .1, whose limit is .05."""
+    times = np.repeat(DAY_S * np.arange(10), 10)
+    right = np.arange(100) % 10 != 0
+    whole, names, chances = np.zeros(100, int), np.full(100, "a"), np.full((100, 2), 0.5)
+    truth = np.where(right, 0, 1)
+    rows = DurationRows(times, times, names, truth, whole, whole, chances, whole, times, times, names)
+    accuracy = judged("job-duration").limits[:1]
+
+    def said(promises):
+        (one,) = findings({"jobs": rows}, accuracy, {"accuracy": 1.0}, [0.0], 11 * DAY_S, promises)
+        return one.granted, one.off
+
+    assert said(None) == (0.05, True)
+    assert said({"accuracy": Ratio(1.0, 0.0, 9.0)}) == (0.0125, True)
+    assert said({"accuracy": Ratio(1.0, 1.0, 9.0)}) == (0.0125, False)
 
 
 def found(excess, half):
@@ -124,9 +171,8 @@ def test_jobs_that_have_not_ended_do_not_make_the_last_days_look_short():
     long = np.arange(len(times)) % 2 == 1
     known = times + np.where(long, 60.0, 1.0) * 3600.0
     whole = np.zeros(len(times), int)
-    rows = DurationRows(
-        times, known, np.full(len(times), "a"), whole, whole, whole, np.ones((len(times), 1)), whole, times, times
-    )
+    names = np.full(len(times), "a")
+    rows = DurationRows(times, known, names, whole, whole, whole, np.ones((len(times), 1)), whole, times, times, names)
     kept = settled(rows, 14 * DAY_S)
     assert kept.time_s.max() <= 14 * DAY_S - 60 * 3600.0
     assert np.diff(kept.time_s).max() == 3600.0
@@ -143,9 +189,8 @@ def test_expected_figures_of_windows_are_those_of_their_chances_and_running_jobs
     assert expected["accuracy"] == pytest.approx((0.9 + 0.6 + 0.7 + 0.8) / 4)
     assert expected["miss_rate"] == pytest.approx(0.2 / 2.0)
     bins, chances = np.array([2]), np.array([[0.5, 0.3, 0.2]])
-    job = DurationRows(
-        times[:1], times[:1], np.array(["a"]), bins, bins, bins, chances, np.array([1]), times[:1], times[:1]
-    )
+    at, name = times[:1], np.array(["a"])
+    job = DurationRows(at, at, name, bins, bins, bins, chances, np.array([1]), at, at, name)
     assert job.expected()["accuracy"] == pytest.approx(0.2 / 0.5)
 
 

@@ -7,8 +7,11 @@ import polars as pl
 import pytest
 
 from jobcast.models.job_duration import ALGORITHMS
+from jobcast.models.registry.cards import flatten_metrics
+from jobcast.pipelines.lifecycle.drift_verdict import Ratio
 from jobcast.pipelines.lifecycle.recipes.common import TrainingData, TrainSettings
 from jobcast.pipelines.lifecycle.recipes.durations import train_durations
+from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.traces.table import Trace
 
 DAY_S = 86400.0
@@ -66,3 +69,18 @@ def test_jobs_that_all_ended_too_late_to_validate_are_trained_on(data):
     short = TrainingData.of(data.trace.between(None, 2 * DAY_S), None, None, 5)
     trained = train_durations(short, "auto", TrainSettings(), None)
     assert trained.predictor.rows_ > 0
+    assert trained.validation["promise"] == {}
+
+
+def test_a_promise_is_of_the_last_three_fifths_and_tells_how_sure_it_is(data):
+    """Three parts of four days each; drift takes the promise for what is nominal."""
+    trained = train_durations(data, "last-n", TrainSettings(), None)
+    promise = trained.validation["promise"]["accuracy"]
+    assert promise["freedom"] in (11.0, 12.0)
+    assert 0.0 < promise["error"] < 0.1
+    life, metrics = judged("job-duration"), flatten_metrics({"validation": trained.validation})
+    assert life.promises(metrics)["accuracy"] == Ratio(**promise)
+    assert life.promised(trained.predictor, metrics)["accuracy"] == promise["value"]
+    # Versions of before told what they were validated by alone.
+    old = {"validation/accuracy": 0.5}
+    assert (life.promises(old), life.promised(trained.predictor, old)) == ({}, {"accuracy": 0.5})
