@@ -13,14 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import (
     ALL_ITERATIONS,
     GPU,
     MEMORY,
     QUEUED,
-    Floats,
-    Ints,
     TaskCluster,
     TaskJobs,
     TaskRule,

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.policy import Decision, Grant, Trigger, View
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ElasticJobs(NamedTuple):

@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError, TraceError, refuse_first
 from jobcast.domain.jobs import Job
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 POSTPONED = -1
 """In place of a node: the job waits."""

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numba
 
-from jobcast.domain.tasks import BANDWIDTH, GPU, QUEUED, Floats, Ints, TaskJobs
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.tasks import BANDWIDTH, GPU, QUEUED, TaskJobs
 
 
 class Places(NamedTuple):

@@ -7,13 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.policy import EMPTY, NOTHING, Decision, Trigger, View
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 RESOURCES = ("gpu", "cpu", "memory", "bandwidth")
 """Columns of demands and capacities: GPUs, cores, GB, MB/s."""

@@ -6,15 +6,12 @@ from math import floor, inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
 from jobcast.domain.scheduling_rules import ROOT, SchedulingRules
 from jobcast.schedulers.priority import Association, age_factor, decayed_use, fair_tree, points, relative, size_factor
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Whose(NamedTuple):

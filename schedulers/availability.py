@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 
-Floats = NDArray[np.float64]
 # Numba has no types that mypy could read.
 njit: Any = numba.njit
 types: Any = numba.types

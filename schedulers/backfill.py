@@ -12,9 +12,9 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
@@ -23,7 +23,6 @@ from jobcast.domain.scheduling_rules import NO_RULES, SchedulingRules
 from jobcast.schedulers.accounting import Accounting
 from jobcast.schedulers.availability import Availability, Reserving
 
-Floats = NDArray[np.float64]
 # Slurm's KillWait: what a job that is past its limit may still take.
 KILL_WAIT_S = 30.0
 
@@ -114,8 +113,6 @@ class PoolJobs:
         return np.where(ends_s <= now_s + tolerance.INSTANT_S, now_s + KILL_WAIT_S, ends_s), gpus
 
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 # Slurm takes a job without a limit, of a partition without one, for a year long.
 UNLIMITED_S = 365.0 * 86400.0
 CLUSTER, MULTIFACTOR = "cluster", "multifactor"

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.rounds import RoundState
 
-Floats = NDArray[np.float64]
 _FLOATS = types.Array(types.float64, 1, "C")
 CENTRE, WATER = "centre", "water"
 HALVINGS = 60  # of an interval: below the spacing of floats near 1

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jobcast.domain.arrays import Floats
+
 # One thread: with several, which of two equal optima is found depends on who comes first.
 QUIET: dict[str, Any] = {"output_flag": False, "threads": 1}
 

@@ -4,13 +4,11 @@ from functools import partial
 from math import ceil, inf
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, Trigger, View
 from jobcast.schedulers.tentative_allocation import Placed, TentativeAllocation
-
-Floats = NDArray[np.float64]
 
 ALPHA = 0.5  # of the example of the authors' code
 QUANTUM_S = 60.0  # ours

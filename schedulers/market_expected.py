@@ -9,8 +9,9 @@ from itertools import product
 from math import comb, prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.market import check_wants, checked_budgets, cvxpy, maximize_welfare
 
@@ -19,7 +20,6 @@ LARGEST_PROGRAMME = 50_000
 # Probabilities below are the solver's dust; given ones may miss a sum of 1 by this.
 SURE = 1e-6
 
-Floats = NDArray[np.float64]
 Joint = tuple[int, ...]
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.rounds import ActiveJob, RoundState
 
-Floats = NDArray[np.float64]
 EPOCHS, STEPS = "epochs", "steps"
 ALIKE = 1e-9  # relative difference below which two rates a GPU are taken to be equal
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.rounds import RoundState
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.run_times import RunTimes
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 # Nodes that HiGHS may open: a limit that, unlike one of time, gives the same answer on every machine.
 NODES = 50
 

@@ -5,16 +5,14 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounding_kernels import rounded as rounded_in
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 types: Any = numba.types
 _FLOATS, _INTS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
 _FLOATS_2D = types.Array(types.float64, 2, "C")

@@ -9,11 +9,9 @@ from itertools import groupby
 from math import inf, log
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.rounding import rounded, rounded_all
-
-Floats = NDArray[np.float64]
 
 
 def age_factor(waited_s: Floats, max_age_s: float) -> Floats:

@@ -27,17 +27,15 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
 from jobcast.domain.rounding import rounded
 from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switches
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 njit: Any = numba.njit
 
 # Columns of what is known of a job, before the chances of its duration bins: number of its pool, GPUs, submission, real

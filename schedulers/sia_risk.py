@@ -31,9 +31,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
@@ -42,7 +42,6 @@ from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
 FIRST_ROOM = 64
-Floats = NDArray[np.float64]
 
 
 class Candidates:
@@ -116,7 +115,6 @@ class Candidates:
 
 
 njit: Any = numba.njit
-Ints = NDArray[np.int64]
 _FLOATS = types.Array(types.float64, 1, "C")
 _FLOATS_2D = types.Array(types.float64, 2, "C")
 _FLOATS_3D = types.Array(types.float64, 3, "C")

@@ -13,21 +13,18 @@ to all of its leaves; node 1 is the root, nodes 2i and 2i + 1 are the children o
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from math import ceil, inf, log2
+from math import inf
 from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import JobForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, View
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # GPUs in use at the leaves of the plan that no job stands for: less than any job leaves.
 EMPTY = np.iinfo(np.int32).min
@@ -126,7 +123,7 @@ class ResourceTimePlan:
 
 def _tree(leaves: Ints) -> tuple[Ints, Ints]:
     """A plan's `peak` and `added`, both (2 x n_leaves,); see the module."""
-    size = 2 ** ceil(log2(len(leaves)))
+    size = 1 << (len(leaves) - 1).bit_length()  # the next power of two
     # Leaves beyond the jobs must never be the largest.
     peak = np.full(2 * size, EMPTY, dtype=np.int64)
     peak[size : size + len(leaves)] = leaves

@@ -11,9 +11,7 @@ from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
 
@@ -106,9 +104,6 @@ class ReadAggregates:
 
 def _unused(pool: PoolView) -> float:
     return pool.quota - pool.dedicated
-
-
-Floats = NDArray[np.float64]
 
 
 class Loads(dict[str, float]):

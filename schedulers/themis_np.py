@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, View
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.packing import most_valuable
 from jobcast.schedulers.tentative_allocation import Placed
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Share of the jobs that idle GPUs are offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020).
 FILTER = 0.2

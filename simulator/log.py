@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jobcast.domain.arrays import Bools, Ints
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import EPOCHS as EPOCHS
 from jobcast.domain.law import GOODPUT as GOODPUT
@@ -19,8 +18,6 @@ from jobcast.domain.law import RUNTIME
 from jobcast.domain.law import SPEEDUP as SPEEDUP
 from jobcast.domain.law import TASKS as TASKS
 from jobcast.domain.tasks import QUEUED
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

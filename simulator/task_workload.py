@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import TraceError, refuse_first
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
-from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, Bools, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, TaskCluster, TaskJobs
 from jobcast.simulator.workload import Workload
 
 

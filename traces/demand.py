@@ -3,11 +3,9 @@
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jobcast.domain.arrays import Floats
+from jobcast.domain.arrays import Floats, Ints
 
-Ints = NDArray[np.int64]
 RETRY_S = 900.0
 """Whoever found no room comes back after a quarter of an hour on average, and again."""
 

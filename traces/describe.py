@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
@@ -19,7 +20,7 @@ from jobcast.domain.memory import need_memory
 from jobcast.traces.column_types import wall_clock_s
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.outliers import SPANS, YEAR_S
-from jobcast.traces.table import Floats, Source, Trace
+from jobcast.traces.table import Source, Trace
 from jobcast.traces.trace_stats import (
     HOUR_S,
     QUIET_WEEKS,

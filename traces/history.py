@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.jobs import Job
-from jobcast.traces.table import Floats, Trace
+from jobcast.traces.table import Trace
 
 
 def pool_histories(trace: Trace) -> dict[str, PoolHistory]:

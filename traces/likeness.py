@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.stats import ks_2samp
 
+from jobcast.domain.arrays import Floats
 from jobcast.traces.columns import UTC_TIME
-from jobcast.traces.table import Floats, Trace
+from jobcast.traces.table import Trace
 from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S, hour_of_week
 
 Release = Callable[[Trace, int], Trace]

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError
-from jobcast.traces.table import Floats, Trace
+from jobcast.traces.table import Trace
 
 STAGES = "stages"
 Stage = tuple[float, int]

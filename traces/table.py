@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain.arrays import Bools
+from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Requirements
 from jobcast.traces.check import Place, check_jobs, node_names
@@ -57,7 +57,6 @@ NOT_ENDED = "no run time (running or waiting)"
 """Why jobs are left out, as they are counted in `dropped`."""
 ASKED = ("cores", "mem_gb", "account", "qos", "partition", "nodes", "time_limit_s", "priority")
 """Columns of `Requirements`, in its order."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,14 @@ from typing import IO
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import REMEDY, Place, require_columns
 from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import FileBytes, PathLike, hushed, read_file, reason, replacing
-from jobcast.traces.table import Floats, Trace
+from jobcast.traces.table import Trace
 
 PARQUET_MAGIC = b"PAR1"
 SEAL_BEGINS, SEAL_ENDS = b"\0jobcast sha256\0", b"\0jobcast sealed\0"

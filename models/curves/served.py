@@ -11,9 +11,10 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed, floats_of, shown
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.bad_answers import CURVES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.errors import RegistryError
-from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, Ints
+from jobcast.domain.tasks import AccuracyForecast
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.curves.finished import limits
 from jobcast.models.predictor import ServedModel

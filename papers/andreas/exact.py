@@ -8,7 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyView
 from jobcast.schedulers.energy.andreas import outlook_of, queue_of
 from jobcast.schedulers.energy.exact import nodes_to_use, solve
 from jobcast.schedulers.energy.greedy_to_go import OWN, fits_node, land, lift, new_plan, total_eur

@@ -5,7 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
-from jobcast.domain.energy import EnergyCluster, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.energy import EnergyCluster
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
 from jobcast.simulator.log import RunLog, Spans, by_job
 from jobcast.simulator.metrics import figures, tardiness_s

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Floats, Tariff
+from jobcast.domain.arrays import Floats
+from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
 from jobcast.domain.hardware import PRICE_EUR_KWH, PUE
 
 KIND_GPUS = np.array([1, 2, 4, 1, 2])

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 
-from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticJobs
 from jobcast.pipelines.report.look import WIDE
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.law import RUNTIME
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.simulator.workload import Beginning
-from jobcast.traces.table import OPEN_NOTE, Floats, Trace
+from jobcast.traces.table import OPEN_NOTE, Trace
 
 if TYPE_CHECKING:
     from jobcast.pipelines.experiments.experiment import Experiment

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from math import ceil, inf
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
@@ -24,8 +24,6 @@ from jobcast.schedulers.cells.placer import CellAllocation, CellPlacer, Held, in
 from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule
 from jobcast.schedulers.cells.quotas import Cells
 from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
-
-Floats = NDArray[np.float64]
 
 # GPUs of a cell, how many such there are, and how many of them turns have entered.
 Sizes = list[tuple[int, int, int]]

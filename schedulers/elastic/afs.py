@@ -3,7 +3,8 @@
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticView, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticView
 from jobcast.domain.elastic_kernels import FLOATS, RULE, VIEW, grant, njit, speed_on, types
 from jobcast.domain.rounding_kernels import rounded
 

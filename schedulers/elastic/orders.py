@@ -7,7 +7,8 @@ those whom sharing has delayed most take GPUs first, until the next lease. PCS, 
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticView, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.elastic import ElasticView
 from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
 from jobcast.domain.rounding_kernels import rounded
 

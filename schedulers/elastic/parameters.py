@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jobcast.domain.elastic import Floats
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.elastic.config import WfqConfig
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.elastic_kernels import (
     FLOATS,
     FLOATS_2D,

@@ -7,7 +7,8 @@ greater part of its width comes first. A job starts when it can get on for the f
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticPolicy, ElasticView, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.elastic import ElasticPolicy, ElasticView
 from jobcast.domain.policy import Decision, Grant, View
 
 

@@ -7,7 +7,8 @@ ahead, and what they can hold of the queue's guaranteed share, bound it.
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticView, Floats, Promises
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticView, Promises
 from jobcast.domain.elastic_kernels import FLOATS, VIEW, njit, speedup_at, types
 from jobcast.schedulers.elastic.wfq import HEAD, demand_cap, joined, of_turn, queue_at, turn_at, turn_of
 

@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from jobcast.domain.energy import DAY_S, POSTPONED, Deployment, EnergyView, Ints
+from jobcast.domain.arrays import Ints
+from jobcast.domain.energy import DAY_S, POSTPONED, Deployment, EnergyView
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.settings import QueueSettings
 

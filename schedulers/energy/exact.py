@@ -20,7 +20,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, Floats, Ints, stay_s
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, stay_s
 from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.energy.objective import (
     deployment_eur,

@@ -16,7 +16,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import POSTPONED, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.energy import POSTPONED
 
 # For what only compiled code calls: without the ways in from Python, which take longer to compile than it does.
 # `_nrt`: counting references to the arrays of a tuple takes ten times as long as the rest, and nothing is allocated

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.greedy import FIRST, LEAST_GAIN, make, name_nodes
 from jobcast.schedulers.energy.greedy_state import DRAFT, FLOATS_2D, INTS, QUEUE, Queue, inner, stamp, type_of
 

@@ -6,14 +6,13 @@ here they are instants, and the call's own instant, T_c, is added to the times.
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.energy import (
     HOUR_S,
     POSTPONED,
     Deployment,
     EnergyCluster,
     EnergyView,
-    Floats,
-    Ints,
     cost_eur_h,
     stay_s,
     times_left_s,

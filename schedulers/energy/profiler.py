@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Ints
 from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.energy import HOUR_S, POSTPONED, WATT_SECONDS, EnergyView, EpochTimes, Ints
+from jobcast.domain.energy import HOUR_S, POSTPONED, WATT_SECONDS, EnergyView, EpochTimes
 from jobcast.domain.policy import Grant, View
 from jobcast.domain.tolerance import INSTANT_S
 

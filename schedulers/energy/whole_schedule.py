@@ -4,18 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.energy import (
-    POSTPONED,
-    Deployment,
-    EnergyCluster,
-    EnergyJobs,
-    EnergyView,
-    EpochsDone,
-    EpochTimes,
-    Floats,
-    Ints,
-)
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyJobs, EnergyView, EpochsDone, EpochTimes
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.schedulers.energy.profiler import Profiler

@@ -6,14 +6,10 @@ from heapq import heappop, heappush
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # A time counts as one of the grid's when it is no farther off: dust of seconds from the epoch held as floats.
 OFF_GRID_S = 1e-6

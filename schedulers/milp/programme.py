@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.highs import model_of, solver_of
-from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints
+from jobcast.schedulers.milp.instance import Instance
 
 # Possible starts that an instance may have: about a gigabyte while they are priced.
 MOST_STARTS = 10_000_000

@@ -6,7 +6,8 @@ import numba
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.schedulers.milp.instance import Floats, Instance, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.schedulers.milp.instance import Instance
 from jobcast.schedulers.milp.programme import Steps
 
 

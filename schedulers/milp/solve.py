@@ -11,8 +11,9 @@ from time import perf_counter
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.jobs import Job, Pool
-from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints, make_instance
+from jobcast.schedulers.milp.instance import Instance, make_instance
 from jobcast.schedulers.milp.programme import (
     Columns,
     Programme,

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.rounding import ERROR, rounded_all
 from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 # Starts beyond the fewest possible that are told apart; more are charged as so many, so that the bound holds.
 PIECES = 3

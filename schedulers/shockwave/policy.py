@@ -11,6 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
@@ -19,7 +20,7 @@ from jobcast.schedulers.run_times import HEDGE, QUANTILE, RunTimes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.scaling import Numbers, best_columns, numbers_of, scaled
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints, work_of
+from jobcast.schedulers.shockwave.work import work_of
 
 
 class Budgets:

@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints, Work
+from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.schedulers.shockwave.work import Work
 
 
 @dataclass(frozen=True)

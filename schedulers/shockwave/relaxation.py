@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.work import Floats, Ints
 
 
 def majorant_slopes(values: Floats) -> Floats:

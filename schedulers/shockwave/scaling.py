@@ -10,12 +10,12 @@ from itertools import combinations
 
 import numpy as np
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
 from jobcast.schedulers.shockwave.solver import incumbent
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 # Improvements at most.
 STEPS = 20

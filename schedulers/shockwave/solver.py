@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
 from jobcast.schedulers.shockwave.timetable import timetable
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 # Repairs at most; each shortens the time left of one job.
 STEPS = 40

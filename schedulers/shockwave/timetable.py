@@ -9,8 +9,8 @@ import numba
 import numpy as np
 from numba import types
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 njit: Any = numba.njit
 _BOOLS, _BOOLS_2D = types.Array(types.bool_, 1, "C"), types.Array(types.bool_, 2, "C")

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from jobcast.domain.arrays import Floats
+
 # Epochs, seconds an epoch, batch size.
 Stretch = tuple[float, float, int]
 # Shorter epochs are taken to be as long: their number in a round would leave the range of numbers.

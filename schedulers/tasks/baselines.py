@@ -11,21 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import (
-    GPU,
-    MEMORY,
-    QUEUED,
-    Bools,
-    Floats,
-    Ints,
-    TaskCluster,
-    TaskJobs,
-    TaskRule,
-    TaskView,
-    decision,
-)
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
     BOOLS,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
-from jobcast.domain.tasks import GPU, MEMORY, RESOURCES, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.tasks import GPU, MEMORY, RESOURCES
 
 njit: Any = numba.njit
 types: Any = numba.types

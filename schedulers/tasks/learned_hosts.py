@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.tasks import GPU, QUEUED, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.tasks.features import HOST, VIEW, told_of
 from jobcast.schedulers.tasks.host_selection import (
     FLOATS,

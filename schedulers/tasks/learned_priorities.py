@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import Floats, TaskView
+from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.features import JOB_FEATURES, job_rows, jobs_with_queued_tasks, plain_view
 from jobcast.schedulers.tasks.host_selection import HOST_TERMS
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings

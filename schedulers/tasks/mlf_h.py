@@ -22,10 +22,11 @@ from math import ceil
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.policy import NOTHING, Decision
 from jobcast.domain.rounding import rounded, rounded_all
-from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
+from jobcast.domain.tasks import ALL_ITERATIONS, GPU, OPT_STOP, QUEUED, TaskRule, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
     FLOATS,

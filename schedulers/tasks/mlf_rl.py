@@ -19,10 +19,11 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import Floats, Ints, TaskRule, TaskView
+from jobcast.domain.tasks import TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
 from jobcast.schedulers.tasks.host_selection import Room
 from jobcast.schedulers.tasks.learned_hosts import fitting, move_tasks, place_in_order

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
-from jobcast.domain.tasks import Floats
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.host_selection import FLOATS, FLOATS_2D, njit, types
 

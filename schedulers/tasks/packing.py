@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.policy import Decision
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView, decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
     EVEN,

@@ -9,9 +9,10 @@ out.
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
+from jobcast.domain.tasks import GPU, QUEUED, TaskView
 from jobcast.schedulers.tasks.host_selection import (
     DECISION_S,
     FLOATS,

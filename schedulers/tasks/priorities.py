@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobcast.domain.tasks import Bools, Floats, Ints, TaskView
+from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.tasks import TaskView
 from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, plain, types
 
 # Weights. MLFS, section 4.1.

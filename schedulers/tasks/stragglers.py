@@ -16,9 +16,10 @@ import numba
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.iteration_kernels import Places, iteration
 from jobcast.domain.policy import Decision
-from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, QUEUED, Floats, Ints, TaskJobs, TaskRule, TaskView, by_sender
+from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, QUEUED, TaskJobs, TaskRule, TaskView, by_sender
 from jobcast.schedulers.tasks.host_selection import Limits, hosts
 from jobcast.schedulers.tasks.packing import nearness, put, release, room_of, shift, wants_of
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, ElasticView, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, ElasticView
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, World, empty_state, with_room

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.elastic import ElasticJobs, ElasticView
-from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
+from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import SPEEDUP
@@ -16,7 +17,6 @@ from jobcast.domain.policy import Grant, Service
 from jobcast.simulator.elastic.run import FLAT, ElasticCluster, alone_s
 from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.laws.separable import Contention, Separable
-from jobcast.simulator.log import Floats
 from jobcast.simulator.workload import Workload
 
 if TYPE_CHECKING:

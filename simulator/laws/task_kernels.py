@@ -11,8 +11,9 @@ import numba
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.iteration_kernels import Places, iteration
-from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, TaskCluster, TaskJobs
 from jobcast.simulator.laws.task_state import (
     ACTIVE,
     CULPRIT,

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.tasks import QUEUED, Bools, Floats, Ints, TaskCluster, TaskJobs, by_sender
+from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.tasks import QUEUED, TaskCluster, TaskJobs, by_sender
 from jobcast.simulator.task_workload import TaskWorkload, epochs_of
 
 OVERLOADED = 0.9

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import TASKS
 from jobcast.domain.optstop import stall_epochs
 from jobcast.domain.policy import Decision, Grant, Service
-from jobcast.domain.tasks import MEMORY, QUEUED, AccuracyForecast, Floats, Ints, TaskView
+from jobcast.domain.tasks import MEMORY, QUEUED, AccuracyForecast, TaskView
 from jobcast.simulator.cluster import Starts
 from jobcast.simulator.law import Milestone
 from jobcast.simulator.laws.task_state import (

@@ -15,12 +15,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, NoJobsError, TraceError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.check import LONGEST_NAME, Place
 from jobcast.traces.files import FileBytes, PathLike
 from jobcast.traces.table import NO_GPUS as NO_GPUS
-from jobcast.traces.table import Floats, Source, Trace
+from jobcast.traces.table import Source, Trace
 
 NO_DURATION = "duration missing or <= 0"
 WITHOUT_STRICT = "correct it or read without --strict"

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.clock import HOUR_S
-from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.completion_time import CompletionTime

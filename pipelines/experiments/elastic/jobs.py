@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import elastic_cluster

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain import tolerance
-from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.errors import DecisionError
 from jobcast.models.completion.job_completions import (
     SPREAD,

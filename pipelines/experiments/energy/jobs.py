@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import EnergyCluster, EpochTimes, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.energy import EnergyCluster, EpochTimes
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.pipelines.experiments.clusters import assumed_power, energy_cluster

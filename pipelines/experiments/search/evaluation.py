@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticPolicy, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticPolicy
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.clusters import preempting
 from jobcast.pipelines.experiments.executors import results

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jobcast.domain.arrays import Ints
 from jobcast.domain.errors import TraceError
-from jobcast.domain.tasks import Ints, TaskCluster, TaskJobs
+from jobcast.domain.tasks import TaskCluster, TaskJobs
 from jobcast.pipelines.experiments.clusters import task_cluster
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario, untold
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
-from jobcast.domain.tasks import AccuracyForecast, Floats, Ints, TaskRule
+from jobcast.domain.tasks import AccuracyForecast, TaskRule
 from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE, ForecastSpec
 from jobcast.pipelines.experiments.simulation import Simulated, timed
 from jobcast.pipelines.experiments.sources import Believed, count_missing, registered, trust

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, TaskRule, TaskView
+from jobcast.domain.arrays import Bools, Floats
+from jobcast.domain.tasks import AccuracyForecast, TaskRule, TaskView
 from jobcast.models.scheduling.policy import Measured
 from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import EpisodeSettings, draw_episode
 from jobcast.schedulers.tasks.learned_priorities import RANK_FEATURES, SHAPES, rank_rows

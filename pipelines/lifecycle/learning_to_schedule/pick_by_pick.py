@@ -5,8 +5,9 @@ from collections.abc import Generator, Mapping
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.rounding import rounded_all
-from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView
+from jobcast.domain.tasks import QUEUED, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Choice, Picks
 from jobcast.schedulers.tasks.features import (
     HOST_FEATURES,

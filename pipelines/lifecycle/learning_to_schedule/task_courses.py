@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain import tolerance
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.policy import Trigger, View
-from jobcast.domain.tasks import GPU, AccuracyForecast, Bools, Floats, Ints, TaskCluster, TaskJobs, TaskView
+from jobcast.domain.tasks import GPU, AccuracyForecast, TaskCluster, TaskJobs, TaskView
 from jobcast.pipelines.lifecycle.learning_to_schedule.courses import Course, Learning, Picks, Round
 from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import Picking
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings

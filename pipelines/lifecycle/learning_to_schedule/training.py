@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
+from jobcast.domain.tasks import AccuracyForecast, TaskRule
 from jobcast.models.scheduling.learner import BETAS, Explorer, Learner, need_torch, search_betas
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy, Training
 from jobcast.pipelines.lifecycle.learning_to_schedule.explorations import (

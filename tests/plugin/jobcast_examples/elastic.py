@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from jobcast.domain.elastic import ElasticPolicy, ElasticView, Floats
+from jobcast.domain.arrays import Floats
+from jobcast.domain.elastic import ElasticPolicy, ElasticView
 from jobcast.domain.elastic_kernels import RULE, grant
 from jobcast.schedulers.policies import ELASTIC, PolicySpec
 
