@@ -1,5 +1,6 @@
 """A run that stands where a cluster stands: what policies decide on beside a running cluster, and futures fork from."""
 
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from math import isnan, nan
 from typing import Any
@@ -28,8 +29,8 @@ def standing(
     """A run at an instant, before its policy is asked: `look()` tells the view, `fork()` gives futures.
 
     Left out are jobs that are known to have ended, and those that wait but may not start, or never can: held ones,
-    those of pools that have no quota or a smaller one than they are wide. The run has no history: its source looks at
-    one of its own, of all that is known.
+    those of pools that have no quota, or none of whose GPUs is up, or a smaller one than they are wide. The run has no
+    history: its source looks at one of its own, of all that is known.
 
     Parameters
     ----------
@@ -40,24 +41,24 @@ def standing(
     believed_s : how long a job runs in all, seconds
     without : ids of jobs that are left out, too
 
-    Raises
-    ------
-    DecisionError
-        Jobs hold more GPUs than there are, and nobody told how many there are. More than their pool's quota they may
-        hold: it may have been lowered.
+    Jobs may hold more GPUs than their pool's quota, which may have been lowered, and than there are: see `present`.
     """
     known = by_submission(active.values())
     jobs = [one.job(seq) for seq, one in enumerate(known)]
     quotas = {pool.name: pool.quota for pool in pools}
-    inside = [
+    there = [
         job
         for job, one in zip(jobs, known, strict=True)
         if _there(job, one, quotas, now_s) and job.job_id not in without
     ]
-    since_s = {name: _since_s(active[name], now_s) for name in (job.job_id for job in inside)}
+    since_s = {name: _since_s(active[name], now_s) for name in (job.job_id for job in there)}
+    held = [job for job in there if not isnan(since_s[job.job_id])]
+    up = present(pools, gpus, known, held)
+    # For a pool of which no GPU is up nobody can say anything.
+    empty = {pool.name for pool in up if not pool.quota}
+    inside = [job for job in there if job.pool not in empty]
     outcomes = [Outcome(_run_s(believed_s(job), now_s - since_s[job.job_id])) for job in inside]
-    held = [job for job in inside if not isnan(since_s[job.job_id])]
-    workload = Workload(inside, outcomes, present(pools, gpus, known, held))
+    workload = Workload(inside, outcomes, [pool for pool in up if pool.quota])
     seqs = {job.job_id: job.seq for job in workload.jobs}
     held.sort(key=lambda job: (since_s[job.job_id], job.job_id))
     stands = {
@@ -74,8 +75,7 @@ def present(pools: Sequence[Pool], gpus: int | None, known: Sequence[JobRecord],
     ----------
     gpus : of all nodes that are up, None where nobody told
     known : jobs that have not ended
-    held : those of the pools that hold GPUs; a pool keeps as many as its widest; where GPUs are told, all together as
-        many as they hold
+    held : those of the pools that hold GPUs; a pool keeps as many as its widest, all together as many as they hold
     """
     total, names = sum(pool.quota for pool in pools), {pool.name for pool in pools}
     strangers = (one.facts["gpus"] for one in known if one.runs and one.facts["pool"] not in names)
@@ -84,11 +84,32 @@ def present(pools: Sequence[Pool], gpus: int | None, known: Sequence[JobRecord],
     share = min(max(there, 0), total)
     # Rounded down: of what is not there nothing is lent.
     result = {one.name: max(one.quota * share // max(total, 1), least.get(one.name, 0)) for one in pools}
-    # Who was granted GPUs that an owner took before, or runs on a node that goes down, holds more than is there.
+    # Who was granted GPUs that an owner took before, runs on a node that goes down, or has ended unheard, holds more
+    # than is there: nothing is idle then, and the pools whose jobs do so have as many more.
     short = sum(job.gpus for job in held) - sum(result.values())
-    if short > 0 and gpus is not None:
-        result[held[0].pool] += short
+    holds = Counter[str]()
+    for job in held:
+        holds[job.pool] += job.gpus
+    for name, gpus_held in holds.items():
+        more = min(max(short, 0), max(gpus_held - result[name], 0))
+        result[name] += more
+        short -= more
     return [Pool(name, quota) for name, quota in result.items()]
+
+
+def too_wide(run: Simulation, active: Mapping[str, JobRecord]) -> dict[str, str]:
+    """By id of jobs that wait for more GPUs than are up of their pool's quota, why they do, in plain words.
+
+    In a run that stands where the cluster does they would wait for ever, which it refuses.
+    """
+    up, holds = run.cluster.pools, {one.job.job_id for one in run.cluster.running.values()}
+    result = {}
+    for name, one in active.items():
+        gpus, pool = one.facts["gpus"], one.facts["pool"]
+        quota = up[pool].quota if pool in up else 0
+        if name not in holds and gpus > quota:
+            result[name] = f"it asks for {gpus} GPUs, and of pool {pool}'s quota {quota} are up"
+    return result
 
 
 def _there(job: Job, known: JobRecord, quotas: Mapping[str, int], now_s: float) -> bool:

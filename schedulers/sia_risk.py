@@ -295,7 +295,7 @@ class SiaRisk(Sia):
             return
         overstay = self._overstay(draft, view)
         for lane in range(len(self._horizons_s)):
-            while (job := self._next_borrower(draft, lane, overstay)) is not None:
+            while (job := self._next_borrower(draft, view, lane, overstay)) is not None:
                 # On servers there may be GPUs enough and no cell: then the risks are of no use any more.
                 if not draft.lend(job, self._expected(lane, view.now_s)):
                     break
@@ -321,12 +321,15 @@ class SiaRisk(Sia):
             if (jobs := self._candidates.get(pool.name)) is not None
         )
 
-    def _next_borrower(self, draft: TentativeAllocation, lane: int, overstay: Floats) -> Job | None:
+    def _next_borrower(self, draft: TentativeAllocation, view: View, lane: int, overstay: Floats) -> Job | None:
         """First job within the budget, of the pool with the smallest share."""
         for _, name in sorted((draft.share(pool), pool.name) for pool in draft.waiting()):
             jobs = self._candidates.get(name)
-            if jobs is not None and (job := jobs.first(lane, overstay, self._budget_min)) is not None:
-                return job
+            while jobs is not None and (job := jobs.first(lane, overstay, self._budget_min)) is not None:
+                if job.seq in view.active and job.seq not in view.running:
+                    return job
+                # It held GPUs when the run began, and was started by nobody here.
+                jobs.take(job)
         return None
 
     def _overstay(self, draft: TentativeAllocation, view: View) -> Floats:

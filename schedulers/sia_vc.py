@@ -14,6 +14,7 @@ to all of its leaves; node 1 is the root, nodes 2i and 2i + 1 are the children o
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 import numba
@@ -28,9 +29,16 @@ from jobcast.domain.policy import NOTHING, Decision, Grant, View
 
 # GPUs in use at the leaves of the plan that no job stands for: less than any job leaves.
 EMPTY = np.iinfo(np.int32).min
+NOBODY: Mapping[int, float] = MappingProxyType({})
 
 
-def virtual_starts_s(jobs: Sequence[Job], durations_s: Sequence[float], quotas: Mapping[str, int]) -> Floats:
+def virtual_starts_s(
+    jobs: Sequence[Job],
+    durations_s: Sequence[float],
+    quotas: Mapping[str, int],
+    begin_s: float = -inf,
+    running_s: Mapping[int, float] = NOBODY,
+) -> Floats:
     """Starts of jobs if each pool runs its own in order of submission on its quota alone, (n_jobs,) seconds.
 
     Worked out once over the whole trace. If it were worked out anew at each event from the pools as they then are, jobs
@@ -41,12 +49,21 @@ def virtual_starts_s(jobs: Sequence[Job], durations_s: Sequence[float], quotas: 
     jobs : in order of `seq`, none wider than its pool's quota
     durations_s : (n_jobs,) run times
     quotas : GPUs by pool
+    begin_s : before which nobody else starts
+    running_s : by `seq`, starts of the jobs that run when the clock begins
     """
     free = dict(quotas)
-    earliest_s = dict.fromkeys(quotas, -inf)
+    earliest_s = dict.fromkeys(quotas, begin_s)
     running: dict[str, list[tuple[float, int]]] = {pool: [] for pool in quotas}  # heaps of (end, gpus)
     starts_s = np.empty(len(jobs))
+    for index, start_s in running_s.items():
+        job = jobs[index]
+        starts_s[index] = start_s
+        free[job.pool] -= job.gpus
+        heappush(running[job.pool], (start_s + durations_s[index], job.gpus))
     for index, (job, duration_s) in enumerate(zip(jobs, durations_s, strict=True)):
+        if index in running_s:
+            continue
         pool, heap = job.pool, running[job.pool]
         now_s = max(job.submit_s, earliest_s[pool])
         # Ends up to now are free of charge; later ones are waited for until the head fits.
@@ -88,7 +105,7 @@ class ResourceTimePlan:
         self._pending, self._count = np.empty(len(order), dtype=np.int64), 0
         self._started = np.empty(len(order), dtype=np.int64)
 
-    def start(self, arrived: range, now_s: float, free: int) -> list[int]:
+    def start(self, arrived: Sequence[int], now_s: float, free: int) -> list[int]:
         """Start what is schedulable now; `seq` of those jobs, in the order of the pass.
 
         Parameters
@@ -97,7 +114,7 @@ class ResourceTimePlan:
         now_s : the instant
         free : idle GPUs
         """
-        fresh = self._rank[arrived.start : arrived.stop]
+        fresh = self._rank[np.array(arrived, dtype=np.int64)]
         done = run_pass(
             self._starts_s, self._durations_s, self._gpus, self._kind, self._peak, self._added,
             self._pending, self._count, fresh, now_s, free, self._total, self._started,
@@ -351,7 +368,7 @@ class SiaVc:
         """One pass of Figure 6."""
         if self._plan is None:
             self._plan = self._make_plan(view)
-        arrived = self._arrivals(view.now_s)
+        arrived = self._arrivals(view)
         # Who was started by plan but found its GPUs not yet given back starts first now.
         owed = [seq for seq in self._owed if seq in view.active and seq not in view.running]
         free = int(view.free_gpus) - sum(view.active[seq].gpus for seq in owed)
@@ -367,13 +384,16 @@ class SiaVc:
         jobs = self._forecasts.jobs
         durations_s = [self._forecasts.duration_s(job) for job in jobs]
         quotas = {pool.name: pool.quota for pool in view.pools.values()}
-        starts_s = virtual_starts_s(jobs, durations_s, quotas)
+        # A run may begin amid things: later than its first submission.
+        running_s = {seq: run.start_s for seq, run in view.running.items()}
+        amid = view.now_s > jobs[0].submit_s + 2.0 * tolerance.INSTANT_S
+        starts_s = virtual_starts_s(jobs, durations_s, quotas, view.now_s if amid else -inf, running_s)
         gpus = np.array([job.gpus for job in jobs], dtype=np.int64)
         return ResourceTimePlan(starts_s, np.array(durations_s, dtype=np.float64), gpus, view.total_gpus)
 
-    def _arrivals(self, now_s: float) -> range:
-        """`seq` of the jobs that have arrived since the last decision."""
+    def _arrivals(self, view: View) -> list[int]:
+        """`seq` of the jobs that have arrived since the last decision, and wait."""
         jobs, begin = self._forecasts.jobs, self._arrived
-        while self._arrived < len(jobs) and jobs[self._arrived].submit_s <= now_s:
+        while self._arrived < len(jobs) and jobs[self._arrived].submit_s <= view.now_s:
             self._arrived += 1
-        return range(begin, self._arrived)
+        return [seq for seq in range(begin, self._arrived) if seq not in view.running]

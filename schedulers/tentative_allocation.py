@@ -283,23 +283,24 @@ class TentativeAllocation:
         return self.free
 
     def own_room(self, pool: PoolView) -> float:
-        """Width of the widest job that there is room for in a pool's quota."""
-        return self.unused_quota(pool)
+        """Width of the widest job that there is room for in a pool's quota: others may hold its GPUs on lease."""
+        unused, free = self.unused_quota(pool), self.free
+        return unused if unused < free else free
 
     def first_in_quota(self, pool: PoolView) -> Job | None:
-        """The first job that fits what is idle of its pool's quota: others may hold its GPUs on lease."""
-        return self.first(pool, min(self.own_room(pool), self.free), inf)
+        """The first job that fits what is idle of its pool's quota."""
+        return self.first(pool, self.own_room(pool), inf)
 
     def dedicate(self, job: Job) -> bool:
         """Start a pending job in its pool's quota if there is room; whether there was."""
-        there = job.gpus <= self.unused_quota(self._view.pools[job.pool])
+        there = job.gpus <= self.own_room(self._view.pools[job.pool])
         if there:
             self._begin(job, Grant(job.gpus))
         return there
 
     def dedicate_heads(self, pool: PoolView) -> None:
         """Start a pool's first jobs, one after the other, while there is room for them in its quota."""
-        room = self.unused_quota(pool)
+        room = self.own_room(pool)
         while (job := pool.pending.head(self._started)) is not None and job.gpus <= room:
             self._begin(job, Grant(job.gpus))
             room -= job.gpus

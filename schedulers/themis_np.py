@@ -76,6 +76,9 @@ class ThemisNp(Placed):
     def _forget_started(self, view: View) -> None:
         """Drop those who won the last auction, but for who found no place for all its GPUs."""
         pending, places = self._pending, np.array(self._chosen, dtype=np.int64)
+        # Where a run begins amid things some hold GPUs that won no auction.
+        if len(pending) - len(places) > len(view.active) - len(view.running):
+            places = np.arange(len(pending))
         started = [seq in view.running or seq not in view.active for seq in pending["seq"][places].tolist()]
         pending.remove(places[started].tolist())
         self._chosen = []

@@ -364,9 +364,14 @@ class ClusterState:
     def finish(self, job: Job) -> RunningJob | None:
         """Take a job out for good; what it held, None where it was pending."""
         del self._active[job.seq]
-        if job.seq in self._running:
-            return self._release(job)
         pool = self._pools[job.pool]
+        if job.seq in self._running:
+            over = pool.dedicated > pool.quota
+            run = self._release(job)
+            # What it held of others' quotas is theirs again.
+            if over or not run.grant.dedicated:
+                self._touched.update(self._pools)
+            return run
         pool._pending.remove(job)
         self._touched[job.pool] = pool
         return None

@@ -25,7 +25,7 @@ from jobcast.live.futures import FutureAnswer, Futures
 from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.job_record import JobRecord
 from jobcast.live.remembered_forecasts import Remembered
-from jobcast.live.standing import standing
+from jobcast.live.standing import standing, too_wide
 from jobcast.live.state import Known, State
 from jobcast.models.completion.job_completions import SizeForecaster
 from jobcast.schedulers import policies
@@ -156,6 +156,7 @@ class Etas:
     ----------
     pools : as given; others may take their place, which the next round goes by
     trouble : why the last refresh failed; empty where it did not
+    doubt : why what is known of the cluster cannot be; empty where it can
     rounds : how often futures were played
 
     Raises
@@ -181,10 +182,10 @@ class Etas:
         self._past, self._told_from = GrowingHistory(), tuple[Any, ...]()
         self._turns = threading.BoundedSemaphore(MOST_WAITING)
         self.futures = Futures(lambda run, seq: ())
-        self.basis, self.trouble, self.rounds = Basis.of(policy, champions()), "", 0
+        self.basis, self.trouble, self.doubt, self.rounds = Basis.of(policy, champions()), "", "", 0
         self._number, self._why = -1, dict[str, str]()
         self._asked: _Asked | None = None
-        self._imagined: dict[tuple[int, Question], FutureAnswer] = {}
+        self._imagined: dict[tuple[int, Question], tuple[FutureAnswer | None, str]] = {}
 
     def refresh(self) -> float:
         """Play the futures of all jobs; the CPU seconds that it took. What fails is told and logged."""
@@ -238,6 +239,15 @@ class Etas:
         self._asked = _Asked(basis, source, queue.draws.fitted)
         self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
         self.rounds += 1
+        self.doubt = self._doubt(queue.run, state)
+
+    def _doubt(self, run: Simulation, state: State) -> str:
+        held = sum(one.grant.gpus for one in run.cluster.running.values())
+        quota = sum(pool.quota for pool in self.pools)
+        # Where GPUs are told, nodes that go down with their jobs explain it.
+        if state.gpus is not None or held <= quota:
+            return ""
+        return f"jobs hold {held:g} GPUs of {quota}: an end was not heard, or a quota is too small"
 
     def _basis(self, state: State) -> Basis:
         return Basis.of(self._policy, self._champions(), state.lends)
@@ -269,26 +279,31 @@ class Etas:
         state, now_s = self._state(), self._clock()
         limits = Requirements(time_limit_s=question.time_limit_s)
         job = Job(0, "", question.pool, now_s, question.gpus, question.user, question.tag, requirements=limits)
-        why, answer = self._why_not(job), self._imagined.get((self.rounds, question))
-        if not why and answer is None:
+        why = self._why_not(job)
+        told = (None, why) if why else self._imagined.get((self.rounds, question))
+        if told is None:
             with self._turn(self._asking) as held:
                 if not held:
                     return None
                 try:
-                    answer = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
+                    told = self._imagined[self.rounds, question] = self._imagine(state, question, now_s)
                 except Exception as error:  # as in a round
-                    why = self._failed(error)
+                    told = None, self._failed(error)
+        answer, why = told
         return Eta(Known(job, nan, nan), answer, self.basis, why, now_s)
 
-    def _imagine(self, state: State, question: Question, now_s: float) -> FutureAnswer:
+    def _imagine(self, state: State, question: Question, now_s: float) -> tuple[FutureAnswer | None, str]:
+        """What futures say, or why they cannot."""
         facts = {name: one for name, one in question._asdict().items() if one != inf}
         basis, source, fitted = self._asked or self._not_asked(state, now_s)
-        run, draws, _ = self._queue(state, now_s, basis, source, JobRecord(ASKED, now_s, facts))
+        run, draws, left_out = self._queue(state, now_s, basis, source, JobRecord(ASKED, now_s, facts))
+        if ASKED in left_out:
+            return None, left_out[ASKED]
         draws.futures, draws.fitted = IMAGINED, fitted
         seq = next(job.seq for job in run.jobs if job.job_id == ASKED)
         played = [completions(run, [seq], future)[seq] for future in draws(run, seq)]
         start_s, end_s = (np.array([getattr(one, name) for one in played]) for name in ("start_s", "end_s"))
-        return self.futures.about(start_s, end_s, now_s)
+        return self.futures.about(start_s, end_s, now_s), ""
 
     def _failed(self, error: Exception) -> str:
         """What is told of an error to anybody; the log has its own words, which may name files and others' jobs."""
@@ -331,6 +346,11 @@ class Etas:
         spec = find_of_kind(basis.policy, policies.POOLS)
         policy = make_policy(basis.policy, source, spec.overtaking if self._backfill else {})
         run = standing(active, state.gpus, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
+        # Who waits for nodes that are down would wait for ever in a run, which would fail.
+        short = too_wide(run, active)
+        if short:
+            left_out |= short
+            run = standing(active, state.gpus, now_s, self.pools, policy, source, lambda job: BELIEVED_S, short)
         ran = state.ended(KEPT, now_s)
         if not len(ran.jobs) and sizes is None:
             raise NoneEndedError(NONE_ENDED)

@@ -137,7 +137,8 @@ class Service:
 
     def degraded(self, now_s: float) -> tuple[str, ...]:
         """Why answers about jobs are worse than they might be; empty where they are not."""
-        return tuple(one for one in (self._stale(now_s), self.watch.trouble, self._unread, self.etas.trouble) if one)
+        known = (self._stale(now_s), self.watch.trouble, self._unread, self.etas.trouble, self.etas.doubt)
+        return tuple(one for one in known if one)
 
     def sure(self, now_s: float) -> bool:
         """Whether champions answer, the cluster was just heard of and futures were played: what hooks tell unasked."""

@@ -7,6 +7,7 @@ its work takes, nothing before its submission, and the same bits twice.
 
 import itertools
 from collections import defaultdict
+from dataclasses import replace
 from math import ceil, nan
 
 import numpy as np
@@ -23,7 +24,7 @@ from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
-from jobcast.simulator.workload import Workload
+from jobcast.simulator.workload import Beginning, Workload
 from tests.contract.drawn import drawn
 from tests.contract.random_jobs import (
     GPUS,
@@ -137,6 +138,31 @@ def check_pools(name, seed):
     if forecasts in NOT_SLOWED.get(name, ()) and not case[1].get("backfill"):
         fcfs = replay(workload, make_policy("fcfs", None, {}))
         assert (log.start_s <= fcfs.start_s + dust_s(fcfs.start_s)).all(), "a job is slowed against fcfs"
+
+
+def check_begun(name, seed):
+    """As `check_pools`, but begun where fcfs stands once half of the jobs have started."""
+    workload, settings, forecasts, _ = pools_case(name, seed)
+    fcfs = replay(workload, make_policy("fcfs", None, {}))
+    now_s = float(np.median(fcfs.start_s))
+    left = [seq for seq in range(len(workload.jobs)) if fcfs.end_s[seq] > now_s]
+    held = {workload.jobs[seq].job_id: fcfs.start_s[seq] for seq in left if fcfs.start_s[seq] < now_s}
+    begun = replace(
+        workload,
+        jobs=[workload.jobs[seq] for seq in left],
+        outcomes=[workload.outcomes[seq] for seq in left],
+        begin=Beginning(now_s, {name: (start_s, now_s - start_s) for name, start_s in held.items()}),
+    )
+    source = sources(rng_of(name, seed), begun)[forecasts]()
+    log = replay(begun, make_policy(name, source, settings), source)
+    assert np.isfinite(log.end_s).all()
+    check_capacity(log, begun.jobs, begun.total_gpus, begun.quotas() if name in NOT_LENT else None)
+    for job, start_s, end_s in zip(begun.jobs, log.start_s, log.end_s, strict=True):
+        assert start_s == held.get(job.job_id, start_s)
+        assert end_s >= now_s
+    if name == "sia_vc":
+        again = replay(begun, make_policy("fcfs", None, {}))
+        assert (log.end_s <= again.end_s + dust_s(again.end_s)).all(), "a job is slowed against fcfs"
 
 
 def check_cells(log, workload, decisions):

@@ -78,6 +78,12 @@ def test_a_few_experiments(law, name):
     check_many(law, name, range(FEW))
 
 
+@pytest.mark.parametrize("name", [name for name in names_of(kinds.POOLS) if name != NO_GRID])
+def test_a_run_that_begins_amid_things(name):
+    for seed in range(12):
+        rigid.check_begun(name, seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "name"), CHECKS)
 def test_many_experiments(law, name):

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.live.event_log import EventLog
+from jobcast.live.event_log import GPUS, Event, EventLog
 from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
@@ -169,13 +169,41 @@ def test_a_job_that_is_not_submitted_before_futures_were_played(registry):
         assert told["futures_age_s"] is None
 
 
-def test_events_that_contradict_each_other_keep_the_last_futures_and_are_told(site):
+def test_an_end_that_was_not_heard_is_told_and_stops_no_answer(site):
     for name in ("x", "y", "z"):
         site.post(("submit", name, NOW_S, {"pool": "calm", "gpus": 16}), ("start", name, NOW_S, {}))
     site.service.refresh()
     told = site.told("/v1/jobs/next/eta")
-    assert told["start"] is not None
-    assert any("no futures could be played (DecisionError)" in line for line in told["degraded"])
+    assert (told["start"] is not None, told["futures_age_s"]) == (True, 0.0)
+    quota = sum(pool.quota for pool in POOLS)
+    doubt = f"jobs hold 64 GPUs of {quota}: an end was not heard, or a quota is too small"
+    assert doubt in told["degraded"]
+    site.post(*(("end", name, NOW_S, {}) for name in ("x", "y", "z")))
+    site.service.refresh()
+    assert doubt not in site.told("/v1/jobs/next/eta")["degraded"]
+
+
+def test_loans_stop_no_answer_where_nobody_forecasts(site):
+    """Of calm, whose GPUs others hold: what comes free is its own again."""
+    site.post(("end", "runs", NOW_S, {}), *lent())
+    site.service.refresh()
+    told = site.told("/v1/jobs/next/eta")
+    assert (told["policy"], told["start"] is not None, told["futures_age_s"]) == ("fcfs", True, 0.0)
+
+
+def test_who_is_wider_than_what_is_up_is_told_so_and_stops_no_answer(site):
+    """Two thirds of the GPUs are up, and of calm's quota, too."""
+    up = sum(pool.quota for pool in POOLS) * 2 // 3
+    site.post(("end", "runs", NOW_S, {}), ("submit", "narrow", NOW_S, {"pool": "calm", "gpus": 8}))
+    site.service.take([Event(NOW_S, GPUS, "", NOW_S, {"gpus": up})])
+    site.service.refresh()
+    why = "it asks for 16 GPUs, and of pool calm's quota 10 are up"
+    for name in ("next", "last"):
+        told = site.told(f"/v1/jobs/{name}/eta")
+        assert (told["start"], told["why"], told["degraded"]) == (None, why, [])
+    assert site.told("/v1/jobs/narrow/eta")["start"] is not None
+    answers = [site.told("/v1/eta", {"pool": "calm", "gpus": gpus})["answers"][0] for gpus in (16, 8)]
+    assert [(one["start"] is None, one["why"]) for one in answers] == [(True, why), (False, "")]
 
 
 def test_who_would_wait_too_long_is_told_so(site, monkeypatch):
