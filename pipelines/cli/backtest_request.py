@@ -111,20 +111,20 @@ class Replayed:
 
 def replayed(request: BacktestRequest, trace: Trace, home: Path, console: Console, label: str) -> Replayed:
     """Replay the matrix that was asked for. Raises as `run_backtest`."""
-    asked_by_name = set(request.policies)
+    asked_by_name, skipped = set(request.policies), list[dict[str, str]]()
     request = replace(request, policies=_named(request.policies))
-    # The baseline last: settings are not for it, see `_apart`.
-    rules = [find_policy(name) for name in (*request.policies, request.baseline)]
     local = asks_for_locality(request.settings)
+    request = replace(request, policies=_able(request, asked_by_name, local, skipped))
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
+    # The baseline last: settings are not for it, see `_apart`.
+    rules = [find_policy(name) for name in (*request.policies, request.baseline)]
     costs, settings = law_apart(request.settings, request.law)
     facts, own = _apart(settings, rules, local)
     # Before windows are cut, for policies that no loop can be closed around are a mistake of the line.
     if request.max_think_s is not None:
         check_loop(request.policies, request.forecasts, request.baseline, request.settings)
     experiments = _experiments(request, trace, {**facts, **costs})
-    skipped: list[dict[str, str]] = []
     # Slow ones are left out before forecasts are looked for.
     able = _quick(rules[:-1], asked_by_name, experiments, skipped)
     pairs = _pairs(request, able, experiments[0], skipped)
@@ -173,7 +173,8 @@ def run_backtest(
     skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in missed]
     # Baselines alone are no answer to what was asked.
     if asked_for.isdisjoint(one.cell.label for one in results):
-        raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
+        lacks = [one.why for one in missed] or [one["lacks"] for one in skipped]
+        raise ConfigError("; ".join(dict.fromkeys(lacks)))
     rests_on = assumptions_beside(trace.source.path)
     assumptions = sentences(rests_on) if rests_on else ()
     found = results_of(results, bases=bases, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped)
@@ -213,6 +214,23 @@ def run_backtest(
 def _named(policies: Sequence[str]) -> tuple[str, ...]:
     """The policies, in place of `all` every one that there is."""
     return tuple(dict.fromkeys(name for asked in policies for name in (POLICIES if asked == ALL else (asked,))))
+
+
+def _able(request: BacktestRequest, by_name: set[str], local: bool, skipped: list[dict[str, str]]) -> tuple[str, ...]:
+    """Policies that were asked for by name, and of the others those that can place jobs and close a loop where needed.
+
+    The rest is skipped.
+    """
+    rest, lacks = set(request.policies) - by_name, dict[str, str]()
+    for name in rest if local else ():
+        if find_policy(name).local is None:
+            lacks[name] = "knows no locality; leave it out, or --set locality=true"
+    for name in rest if request.max_think_s is not None else ():
+        spec = find_policy(name)
+        if spec.kind != POOLS or spec.needs_every_job:
+            lacks[name] = "no loop can be closed around it; leave it out, or --closed-loop"
+    skipped += [{"policy": name, "lacks": lacks[name]} for name in request.policies if name in lacks]
+    return tuple(name for name in request.policies if name not in lacks)
 
 
 def _apart(

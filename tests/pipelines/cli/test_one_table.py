@@ -85,3 +85,24 @@ def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(s
     lacks = "fewer jobs: it is for at most 13, of 14; --policies all,exact runs it all the same"
     assert told["skipped"] == [{"policy": "exact", "lacks": lacks}]
     assert "exact" in {row["policy"] for row in shell.json(*words, "all,exact")["rows"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "lacks"),
+    [
+        (("--set", "locality=true"), "knows no locality; leave it out, or --set locality=true"),
+        (("--closed-loop",), "no loop can be closed around it; leave it out, or --closed-loop"),
+    ],
+)
+def test_of_all_policies_those_that_an_option_is_not_for_are_listed_unless_they_are_named(
+    shell, folder, monkeypatch, more, lacks
+):
+    known = {name: find_policy(name) for name in ("fcfs", "mmfs", "sia_vc")}
+    monkeypatch.setattr(POLICIES, "_ours", known)
+    monkeypatch.setattr(POLICIES, "_own", known.__getitem__)
+    words = ("backtest", "--trace", folder / "plain.csv", "--gpus", 8, "--jobs", 1)
+    words += ("--forecasts", "conservative", *more, "--policies")
+    told = shell.json(*words, "all")
+    assert [row["policy"] for row in told["rows"]] == ["fcfs", "mmfs"]
+    assert told["skipped"] == [{"policy": "sia_vc", "lacks": lacks}]
+    assert "sia_vc" in shell.refuses(*words, "all,sia_vc")
