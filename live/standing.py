@@ -104,11 +104,14 @@ def too_wide(run: Simulation, active: Mapping[str, JobRecord]) -> dict[str, str]
     """
     up, holds = run.cluster.pools, {one.job.job_id for one in run.cluster.running.values()}
     result = {}
-    for name, one in active.items():
+    for one in active.values():
+        # Of one whose submission is not known nobody knows how wide it is, and no run has it.
+        if not one.came or one.name in holds:
+            continue
         gpus, pool = one.facts["gpus"], one.facts["pool"]
         quota = up[pool].quota if pool in up else 0
-        if name not in holds and gpus > quota:
-            result[name] = f"it asks for {gpus} GPUs, and of pool {pool}'s quota {quota} are up"
+        if gpus > quota:
+            result[one.name] = f"it asks for {gpus} GPUs, and of pool {pool}'s quota {quota} are up"
     return result
 
 

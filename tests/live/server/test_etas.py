@@ -195,6 +195,8 @@ def test_who_is_wider_than_what_is_up_is_told_so_and_stops_no_answer(site):
     """Two thirds of the GPUs are up, and of calm's quota, too."""
     up = sum(pool.quota for pool in POOLS) * 2 // 3
     site.post(("end", "runs", NOW_S, {}), ("submit", "narrow", NOW_S, {"pool": "calm", "gpus": 8}))
+    # Of one of them nobody heard the submission.
+    site.post(("start", "unknown", NOW_S, {}))
     site.service.take([Event(NOW_S, GPUS, "", NOW_S, {"gpus": up})])
     site.service.refresh()
     why = "it asks for 16 GPUs, and of pool calm's quota 10 are up"
