@@ -102,14 +102,11 @@ class Ledger:
 
 # Steps of waiting a GPU of width that windows hold at first: wide jobs are those that wait.
 REACH_PER_GPU = 40
-# A window that was too small becomes so many times larger.
-WIDER = 2
 
 
 def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
     """Starts that a better schedule may have, by their reduced costs, and those of the best one; (n_starts,)."""
-    most = ledger.cost - ledger.step - relaxation.bound + tolerance.COSTS
-    open_: Bools = relaxation.reduced <= most
+    open_: Bools = relaxation.reduced <= ledger.cost - ledger.step - relaxation.bound + tolerance.COSTS
     open_[steps.at(ledger.start, ledger.instance)] = True
     return open_
 
@@ -153,7 +150,8 @@ def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: f
         # No tail was used: the relaxation is the programme itself.
         if solved.proved and not len(late):
             ledger.raise_bound(ledger.cost)
-        reach[late] *= WIDER
+        # A window that was too small becomes twice as large.
+        reach[late] += reach[late]
 
 
 def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
@@ -167,7 +165,7 @@ def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
 
 def _offer(ledger: Ledger, columns: Columns, values: Floats) -> Ints:
     """Offer a solution, and what its order gives with jobs moved forward; the jobs that start beyond their windows."""
-    taken = values > 0.5
+    taken = np.round(values) == 1.0
     start = np.zeros(len(ledger.instance), dtype=np.int64)
     start[columns.job[taken]] = columns.start[taken]
     late: Ints = columns.job[taken & columns.tail]
@@ -282,5 +280,5 @@ def _offer_orders(ledger: Ledger, orders: Sequence[Ints]) -> list[Ints]:
 def _search(ledger: Ledger, orders: Sequence[Ints], settings: Settings) -> None:
     """Offer what all orders give, and what comes of changing the one that waits least."""
     waits = [ledger.instance.wait(schedule) for schedule in _offer_orders(ledger, orders)]
-    if settings.search_tries and not ledger.proved:
+    if not ledger.proved:
         ledger.offer(improved(ledger.instance, orders[int(np.argmin(waits))], settings.search_tries, settings.seed))

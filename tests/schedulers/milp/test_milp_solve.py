@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.milp.solve import Plan, Settings, plan
+from jobcast.schedulers.milp.instance import make_instance
+from jobcast.schedulers.milp.programme import Relaxation, every_step
+from jobcast.schedulers.milp.solve import Ledger, Plan, Settings, plan, worthwhile
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
@@ -47,7 +49,8 @@ def steps(found, instance):
 @pytest.mark.parametrize("seed", range(4))
 def test_as_good_as_the_best_of_all_schedules(name, beta, seed):
     workload, instance = tiny(name, seed)
-    found = plan(*known(workload), BARE.model_copy(update={"beta": beta}))
+    jobs, durations_s, pools = known(workload)
+    found = plan(jobs, durations_s, [*pools, Pool("without GPUs", 0)], BARE.model_copy(update={"beta": beta}))
     best = brute_force(instance, beta)
     assert found.objective_s == pytest.approx(GRID_S * best)
     assert found.bound_s == pytest.approx(GRID_S * best)
@@ -94,9 +97,18 @@ def test_fewer_starts_are_never_better_and_their_bound_holds_for_all(beta):
         few = plan(*known(workload), BARE.model_copy(update={"beta": beta, "exact": False, "starts_per_duration": 1}))
         assert best.gap == pytest.approx(0.0, abs=1e-6)
         assert few.objective_s >= best.objective_s - 1e-6
-        assert few.bound_s <= best.objective_s + 1e-6
+        assert 0.0 < few.bound_s <= best.objective_s + 1e-6
         worse += few.objective_s > best.objective_s + 1e-6
     assert worse
+
+
+def test_starts_that_a_better_schedule_may_have():
+    """Job b waits two steps for a. One would be better, which is what the bound leaves: nothing may cost more."""
+    jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("ab")]
+    instance = make_instance(jobs, [2 * GRID_S, GRID_S], [Pool("p", 1)], GRID_S)
+    ledger = Ledger(instance, 0.0, instance.cutoff)
+    found = worthwhile(ledger, every_step(instance), Relaxation(1.0, np.array([0.0, 0.0, 0.5, 3.0]), None))
+    assert found.tolist() == [True, True, False, True]  # a at 0, b at 0, 1 and, as it is, 2
 
 
 def test_time_that_ends_at_once_leaves_the_incumbent():
