@@ -102,13 +102,17 @@ def test_fewer_starts_are_never_better_and_their_bound_holds_for_all(beta):
     assert worse
 
 
-def test_starts_that_a_better_schedule_may_have():
-    """Job b waits two steps for a. One would be better, which is what the bound leaves: nothing may cost more."""
+@pytest.mark.parametrize(("beta", "bound", "half"), [(0.0, 1.0, False), (1.0, 4.0, True)])
+def test_starts_that_a_better_schedule_may_have(beta, bound, half):
+    """Job b waits two steps for a: 2, and 3 for the steps in which p is in use. The bound is 1 below.
+
+    Waits alone are better by a whole step, so that none is left to be lost; with fairness a half may be.
+    """
     jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("ab")]
     instance = make_instance(jobs, [2 * GRID_S, GRID_S], [Pool("p", 1)], GRID_S)
-    ledger = Ledger(instance, 0.0, instance.cutoff)
-    found = worthwhile(ledger, every_step(instance), Relaxation(1.0, np.array([0.0, 0.0, 0.5, 3.0]), None))
-    assert found.tolist() == [True, True, False, True]  # a at 0, b at 0, 1 and, as it is, 2
+    ledger = Ledger(instance, beta, instance.cutoff)
+    found = worthwhile(ledger, every_step(instance), Relaxation(bound, np.array([0.0, 0.0, 0.5, 3.0]), None))
+    assert found.tolist() == [True, True, half, True]  # a at 0, b at 0, 1 and, as it is, 2
 
 
 def test_time_that_ends_at_once_leaves_the_incumbent():
