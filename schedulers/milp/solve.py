@@ -81,9 +81,8 @@ class Ledger:
 
     def offer(self, start: Ints) -> None:
         """Keep a schedule if it is better."""
-        cost = cost_of(self.instance, start, self.beta)
-        if cost < self.cost:
-            self.start, self.cost = start.copy(), cost
+        known = (self.start, self.cost), (start, cost_of(self.instance, start, self.beta))
+        self.start, self.cost = min(known, key=lambda one: one[1])
 
     def raise_bound(self, bound: float) -> None:
         """Nothing costs less than this, unless it is the best schedule itself."""
@@ -93,8 +92,7 @@ class Ledger:
 
     def branch_and_bound(self, programme: Programme, incumbent: Floats, time_limit_s: float) -> Solved:
         """Have a programme solved, and note its size."""
-        if programme.starts > self.variables:
-            self.variables, self.rows = programme.starts, len(programme.high)
+        self.variables, self.rows = max((self.variables, self.rows), (programme.starts, len(programme.high)))
         solved = branch_and_bound(programme, incumbent, time_limit_s)
         self.accepted &= solved.accepted
         return solved
@@ -122,8 +120,7 @@ def solve_sized(ledger: Ledger, steps: Steps, relaxation: Relaxation, starts_per
     offered &= worthwhile(ledger, steps, relaxation)
     offered[steps.at(ledger.start, ledger.instance)] = True
     columns = steps.columns(ledger.instance, offered)
-    # One start a job: nothing is left to decide.
-    if len(columns) == len(ledger.instance) or (left_s := until - perf_counter()) <= 0:
+    if (left_s := until - perf_counter()) <= 0:
         return
     programme = build(ledger.instance, columns, ledger.beta)
     solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s)
