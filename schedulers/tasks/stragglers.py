@@ -113,7 +113,7 @@ def _expected_s(
     healthy_s = iteration(jobs, at, job, room[0], room[1])[0]
     span = rate * left * healthy_s
     present = -np.expm1(-span) / span if span > 0.0 else 1.0
-    total_s, most_s, worst = healthy_s, 0.0, -1
+    total_s, most_s, worst = healthy_s, 0.0, QUEUED
     looked_at = np.zeros(len(chance), dtype=np.bool_)
     for task in range(jobs.task_of[job], jobs.task_of[job + 1]):
         for gpu in (at.gpu_of[task], at.copy_of[task]):
@@ -137,13 +137,15 @@ expected_s: Any = numba.njit(cache=True)(_expected_s)
 def _losses(
     jobs: TaskJobs, at: Places, active: Ints, left: Floats, belief: Any, room: Any, lost_s: Floats, worst: Ints
 ) -> None:
-    """Fill for active jobs (n_active,) what slow servers are expected to cost each, seconds, and its worst server."""
+    """Fill for active jobs (n_active,) what slow servers are expected to cost each, seconds.
+
+    And the worst server of those that are on GPUs.
+    """
     for number in range(len(active)):
-        job, lost_s[number], worst[number] = active[number], 0.0, -1
-        whole = True
+        job, lost_s[number], whole = active[number], 0.0, True
         for task in range(jobs.task_of[job], jobs.task_of[job + 1]):
             whole = whole and at.gpu_of[task] != QUEUED
-        if whole and left[number] > 0.0:
+        if whole:
             healthy_s, total_s, worst[number] = expected_s(jobs, at, job, left[number], belief, room)
             lost_s[number] = (total_s - healthy_s) * left[number]
 
