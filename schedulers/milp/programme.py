@@ -328,8 +328,7 @@ def linear_relaxation(instance: Instance, steps: Steps, first: Bools, beta: floa
         share[chosen] = relaxed.values[: programme.starts]
         bound += float(cheapest.sum())
         # Any prices give a valid bound, and later ones need not be better.
-        if bound >= best.bound:
-            best = Relaxation(bound, price - cheapest[steps.job], share)
+        best = max(Relaxation(bound, price - cheapest[steps.job], share), best, key=lambda one: one.bound)
         gains = relaxed.prices[: len(instance)][steps.job] - price
         # Columns that are in have no gain but rounding.
         gains[chosen] = 0.0
