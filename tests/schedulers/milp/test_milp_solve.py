@@ -116,6 +116,8 @@ def test_starts_that_a_better_schedule_may_have(beta, bound, half):
     ledger = Ledger(instance, beta, instance.cutoff)
     found = worthwhile(ledger, every_step(instance), Relaxation(bound, np.array([0.0, 0.0, 0.5, 3.0]), None))
     assert found.tolist() == [True, True, half, True]  # a at 0, b at 0, 1 and, as it is, 2
+    ledger.raise_bound(0.5)
+    assert ledger.bound == (0.5 if half else 1.0)
 
 
 def test_time_that_ends_at_once_leaves_the_incumbent():
