@@ -96,7 +96,7 @@ class Candidates:
         row = first_within(
             self._begin, self._end, self._gpus, self._lanes, self._chances, max_lane, overstay, budget_min
         )
-        return None if row == NOBODY else self._jobs[row]
+        return None if row == self._end else self._jobs[row]
 
     def _make_room(self) -> None:
         """Close the gaps, and make room for as many again."""
@@ -119,7 +119,6 @@ _FLOATS = types.Array(types.float64, 1, "C")
 _FLOATS_2D = types.Array(types.float64, 2, "C")
 _FLOATS_3D = types.Array(types.float64, 3, "C")
 _INTS = types.Array(types.int64, 1, "C")
-NOBODY = -1
 
 
 @njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
@@ -199,7 +198,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
 def first_within(
     begin: int, end: int, gpus: Ints, lanes: Ints, chances: Floats, max_lane: int, overstay: Floats, budget: float
 ) -> int:
-    """Position in [begin, end) of the first job of the lanes whose expected overstay keeps to the budget, or NOBODY.
+    """Position in [begin, end) of the first job of the lanes whose expected overstay keeps to the budget, else the end.
 
     Parameters
     ----------
@@ -215,7 +214,7 @@ def first_within(
                 expected += chances[i, one] * overstay[gpus[i], one]
             if expected <= budget + tolerance.GPUS:
                 return i
-    return NOBODY
+    return end
 
 
 # Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,

@@ -1,5 +1,7 @@
 """The oracle's programme against every schedule of tiny instances, and against policies on larger ones."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,7 +65,9 @@ def test_as_good_as_the_best_of_all_schedules(name, beta, seed, monkeypatch):
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.5]), st.booleans())
 def test_every_plan_keeps_cut_offs_and_capacity(seed, beta, exact):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
+    began = perf_counter()
     found = plan(*known(workload), EXACT.model_copy(update={"beta": beta, "exact": exact, "time_limit_s": 1.0}))
+    assert found.solve_s <= perf_counter() - began
     start = steps(found, instance)
     assert all(s <= at <= m for s, at, m in zip(instance.submit, start, instance.cutoff, strict=True))
     assert usage(instance, start).sum(axis=0).max() <= instance.gpus
