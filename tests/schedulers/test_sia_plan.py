@@ -91,6 +91,7 @@ def test_it_begins_amid_a_run_with_who_holds_what():
 def test_survival_and_quantiles_of_log_uniform_bins():
     chances = np.array([0.5, 0.5])
     assert [survival(chances, EDGES, t) for t in (0.5, 10.0, 100.0)] == [1.0, 0.5, 0.0]
+    assert survival(np.array([0.12, 0.88]), EDGES, 10.0) == 0.88  # to the bit: all of the bin is still to come
     assert survival(chances, EDGES, 10.0**0.5) == pytest.approx(0.75)
     assert [run_time(chances, EDGES, 0.0, level) for level in (0.25, 0.75)] == pytest.approx([10.0**0.5, 10.0**1.5])
     assert run_time(np.array([0.0, 1.0, 0.0]), np.array([1.0, 10.0, 100.0, 1e3]), 0.0, 0.5) == pytest.approx(10.0**1.5)
