@@ -274,7 +274,7 @@ class SiaRisk(Sia):
         chances = self._uncertain.duration_probabilities(job)
         lane = median_bin(chances)
         # Jobs beyond the last horizon never borrow, so they are not kept.
-        if lane < len(self._horizons_s):
+        if lane in range(len(self._horizons_s)):
             if job.pool not in self._candidates:
                 self._candidates[job.pool] = Candidates(len(chances))
             self._candidates[job.pool].add(job, lane, chances)
@@ -400,9 +400,7 @@ def minutes_at_risk(horizons_min: Sequence[float], relief_min: float = RELIEF_MI
         end = low * (high / low) ** shares[:, None]
         reach = -np.expm1(-end / relief_min)  # the integral over t of the exponential alone, per relief
         at = np.maximum(0.0, end + relief_min * np.log1p(-reach * shares))  # instants of equal shares of it
-        weight = np.broadcast_to(relief_min * reach / STEPS**2, at.shape)
-        known = at <= knots[-1]
-        for i, hat in enumerate(np.eye(len(knots))):
-            made[number, i] = weight[known] @ np.interp(at[known], knots, hat)
-        made[number, -1] = weight[~known].sum()
+        weight = relief_min * reach / STEPS**2
+        for i, hat in enumerate(np.eye(len(knots) + 1)):
+            made[number, i] = (weight * np.interp(at, knots, hat[:-1], right=hat[-1])).sum()
     return made
