@@ -34,16 +34,20 @@ WORTH_S = 30.0
 class Spells:
     """What a run has shown so far of servers that become slow.
 
+    Parameters
+    ----------
+    servers : how many there are
+    now_s : when it is first looked at them
+
     Attributes
     ----------
     chance : (n_servers,) belief that each is slow now
     factor : how many times as long as on a healthy server tasks took on slow ones, in the mean
     """
 
-    def __init__(self, servers: int) -> None:
+    def __init__(self, servers: int, now_s: float) -> None:
         self.chance, self.factor = np.zeros(servers), 1.0
-        # As each was seen at the latest look: slow 1, healthy 0, not at all -1.
-        self._last, self._at_s = np.full(servers, -1), np.nan
+        self._last, self._at_s = np.full(servers, np.nan), now_s  # slowness at the latest look, and when that was
         self._begun, self._ended, self._healthy_s, self._slow_s, self._seen_slow = 0, 0, 0.0, 0.0, 0
 
     @property
@@ -60,21 +64,20 @@ class Spells:
     def look(self, view: TaskView) -> None:
         """Count what a view shows."""
         slowness, passed_s = seen_slowness(view), view.now_s - self._at_s
-        seen, slow, again = np.isfinite(slowness), slowness > SLOW_AT, np.isfinite(slowness) & (self._last >= 0)
-        if again.any():
-            before = self._last[again] == 1
-            self._healthy_s += passed_s * int(np.sum(~before))
-            self._slow_s += passed_s * int(np.sum(before))
-            self._begun += int(np.sum(~before & slow[again]))
-            self._ended += int(np.sum(before & ~slow[again]))
+        seen, slow = np.isfinite(slowness), slowness > SLOW_AT
+        again = seen & np.isfinite(self._last)
+        before = self._last[again] > SLOW_AT
+        self._healthy_s += passed_s * int(np.sum(~before))
+        self._slow_s += passed_s * int(np.sum(before))
+        self._begun += int(np.sum(~before & slow[again]))
+        self._ended += int(np.sum(before & ~slow[again]))
         if slow.any():
             count = int(np.sum(slow))
             self._seen_slow += count
             self.factor += (slowness[slow].sum() - count * self.factor) / self._seen_slow
-        if passed_s > 0.0:  # not at the first look
-            self.chance += (self.share - self.chance) * -np.expm1(-sum(self.rates) * passed_s)
+        self.chance += (self.share - self.chance) * -np.expm1(-sum(self.rates) * passed_s)
         self.chance[seen] = slow[seen]
-        self._last, self._at_s = np.where(seen, slow, -1), view.now_s
+        self._last, self._at_s = slowness, view.now_s
 
 
 def seen_slowness(view: TaskView) -> Floats:
@@ -303,7 +306,7 @@ class AgainstStragglers(TaskRule):
     def place(self, view: TaskView) -> Decision:
         """The policy's decision with copies and moves; alone while no server has been seen to be slow."""
         if self._spells is None:
-            self._spells = Spells(len(view.cluster.capacity))
+            self._spells = Spells(len(view.cluster.capacity), view.now_s)
         self._spells.look(view)
         decided = self.policy.place(without_copies(view))
         if self._spells.factor == 1.0:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import MEMORY, QUEUED
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.tasks.stragglers import PRIOR_S, Spells, seen_slowness, without_copies
+from jobcast.schedulers.tasks.stragglers import Spells, seen_slowness, without_copies
 from tests.simulator.laws.test_stragglers import SECOND
 from tests.simulator.tasks.task_cases import (
     TaskJob,
@@ -48,27 +48,27 @@ def test_a_copy_tells_of_its_own_server():
 
 
 def test_nothing_is_expected_before_a_server_was_seen_to_become_slow():
-    spells = Spells(2)
+    spells = Spells(2, 0.0)
     for minute in range(10):
-        spells.look(view_at(60.0 * minute, 1.0, 1.2))
+        spells.look(view_at(60.0 * minute, 1.0, 1.3))
     assert (spells.share, spells.factor, spells.chance.tolist()) == (0.0, 1.0, [0.0, 0.0])
 
 
 def test_spells_are_counted_and_shrunk():
     """The second server becomes slow in the second minute, stays so for two, and is healthy again."""
-    spells = Spells(2)
-    for minute, second_s in enumerate((1.0, 3.0, 3.0, 1.0)):
+    spells = Spells(2, 0.0)
+    for minute, second_s in enumerate((1.0, 2.0, 2.0, 1.0)):
         spells.look(view_at(60.0 * minute, 1.0, second_s))
-    assert spells.factor == 3.0
+    assert spells.factor == 2.0
     # Healthy: the first for three minutes, the second for one.
-    assert spells.rates == pytest.approx((1.0 / (240.0 + PRIOR_S), 2.0 / (120.0 + PRIOR_S)))
+    assert spells.rates == pytest.approx((1.0 / (240.0 + 3600.0), 2.0 / (120.0 + 3600.0)))
     begins, ends = spells.rates
     assert spells.share == pytest.approx(begins / (begins + ends))
     assert spells.chance.tolist() == [0.0, 0.0]
 
 
 def test_belief_in_a_server_that_is_not_seen_goes_to_its_share():
-    spells = Spells(2)
+    spells = Spells(2, 0.0)
     for minute, second_s in enumerate((1.0, 3.0, np.nan)):
         spells.look(view_at(60.0 * minute, 1.0, second_s))
     share, rate = spells.share, sum(spells.rates)
