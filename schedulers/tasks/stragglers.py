@@ -43,12 +43,13 @@ class Spells:
     ----------
     chance : (n_servers,) belief that each is slow now
     factor : how many times as long as on a healthy server tasks took on slow ones, in the mean
+    seen_slow : how many of these there were, each look counted
     """
 
     def __init__(self, servers: int, now_s: float) -> None:
         self.chance, self.factor = np.zeros(servers), 1.0
         self._last, self._at_s = np.full(servers, np.nan), now_s  # slowness at the latest look, and when that was
-        self._begun, self._ended, self._healthy_s, self._slow_s, self._seen_slow = 0, 0, 0.0, 0.0, 0
+        self._begun, self._ended, self._healthy_s, self._slow_s, self.seen_slow = 0, 0, 0.0, 0.0, 0
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -73,8 +74,8 @@ class Spells:
         self._ended += int(np.sum(before & ~slow[again]))
         if slow.any():
             count = int(np.sum(slow))
-            self._seen_slow += count
-            self.factor += (slowness[slow].sum() - count * self.factor) / self._seen_slow
+            self.seen_slow += count
+            self.factor += (slowness[slow].sum() - count * self.factor) / self.seen_slow
         self.chance += (self.share - self.chance) * -np.expm1(-sum(self.rates) * passed_s)
         self.chance[seen] = slow[seen]
         self._last, self._at_s = slowness, view.now_s
@@ -309,7 +310,7 @@ class AgainstStragglers(TaskRule):
             self._spells = Spells(len(view.cluster.capacity), view.now_s)
         self._spells.look(view)
         decided = self.policy.place(without_copies(view))
-        if self._spells.factor == 1.0:
+        if not self._spells.seen_slow:
             return decided
         plan = Plan(view, decided, self._spells, self._limits)
         plan.drop()
