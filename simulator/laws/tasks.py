@@ -203,8 +203,7 @@ class Tasks:
         self.world = world_of(workload, seed=seed, fluctuation=fluctuation, restart_s=restart_s, **slowness)
         self._epochs = workload.epochs
         self._stall = stall_epochs(self._epochs)
-        # Fmax passes over the NaN that pad short jobs.
-        self._best = np.fmax.accumulate(self.world.metric[:, 1:], axis=1)
+        self._best = _best_of(self.world.metric)
         self.decision_s = 0.0
 
     def bind(self, run: "Simulation") -> None:
@@ -526,7 +525,7 @@ class Tasks:
         iterations = self.world.jobs.iterations
         world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric)
         self.world = world._replace(fluctuation=0.0, stragglers=0.0)
-        self._best = np.fmax.accumulate(metric[:, 1:], axis=1)
+        self._best = _best_of(metric)
 
     def fork(self) -> Self:
         """A copy that goes its own way; neither's later decisions move the other's tasks."""
@@ -552,6 +551,12 @@ class Tasks:
         )
         found: Floats = world.metric[np.arange(len(done)), epoch]
         return found
+
+
+def _best_of(metric: Floats) -> Floats:
+    """(n_jobs, epochs) best metric by the end of each epoch."""
+    # Fmax passes over the NaN that pad short jobs.
+    return np.fmax.accumulate(metric[:, 1:], axis=1)
 
 
 def _ints(numbers: Any) -> Any:

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import MEMORY, QUEUED
+from jobcast.domain.iteration_kernels import Places
+from jobcast.domain.tasks import MEMORY, QUEUED, by_sender
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.tasks.stragglers import Spells, seen_slowness, without_copies
+from jobcast.schedulers.tasks.stragglers import Spells, expected_s, seen_slowness, without_copies
 from tests.simulator.laws.test_stragglers import SECOND
 from tests.simulator.tasks.task_cases import (
     TaskJob,
@@ -75,6 +76,28 @@ def test_belief_in_a_server_that_is_not_seen_goes_to_its_share():
     assert spells.chance[1] == pytest.approx(share + (1.0 - share) * np.exp(-60.0 * rate))
     spells.look(view_at(1e7, 1.0, np.nan))
     assert spells.chance[1] == pytest.approx(spells.share)
+
+
+@pytest.mark.parametrize(
+    ("chances", "left", "total_s", "worst"),
+    [
+        ([0.0, 1.0], 5.0, 1.0 + 2 * (0.5 + 0.5 * (1 - np.exp(-0.5)) / 0.5), 1),
+        ([0.0, 1.0], 0.0, 1.0 + 2 * 1.0, 1),
+        ([1.0, 1.0], 0.0, 1.0 + 2 * 2.0, 0),
+        ([0.0, 0.0], 0.0, 1.0, QUEUED),
+    ],
+)
+def test_what_slow_servers_are_expected_to_cost(chances, left, total_s, worst):
+    """Two workers of a second side by side, on a server each that makes it three; the first worst one counts.
+
+    A quarter of the time in the long run, from what they are now on at a tenth a second.
+    """
+    rows = jobs_of(TaskJob(workers=2))
+    view, ones = view_of(rows, TWO_SERVERS, gpu_of=[0, 2]), np.ones(2)
+    where = (by_sender(rows.edge_from), TWO_SERVERS.server_of, view.gpu_of, view.copy_of)
+    at = Places(*where, view.task_load, view.gpu_load, ones, ones, ones.copy())
+    found = expected_s(rows, at, 0, left, (np.array(chances), 0.25, 0.1, 3.0), np.empty((2, 2, 2)))
+    assert found == (1.0, pytest.approx(total_s), worst)
 
 
 LONG = [TaskJob(iterations=20_000.0, gpu=0.8), TaskJob(iterations=20_000.0, gpu=0.8)]
