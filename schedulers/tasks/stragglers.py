@@ -90,7 +90,7 @@ def seen_slowness(view: TaskView) -> Floats:
         tasks = np.flatnonzero((gpu_of != QUEUED) & np.isfinite(step_s) & (view.jobs.compute_s > 0.0))
         gpus = gpu_of[tasks]
         here = view.cluster.server_of[gpus]
-        crowded = np.where(view.jobs.demand[tasks, GPU] > 0.0, view.gpu_load[gpus], 0.0)
+        crowded = view.gpu_load[gpus] * (view.jobs.demand[tasks, GPU] > 0.0)
         servers.append(here)
         slowness.append(step_s[tasks] / (view.jobs.compute_s[tasks] * np.maximum(held_up[here], crowded)))
     where, much = np.concatenate(servers), np.concatenate(slowness)

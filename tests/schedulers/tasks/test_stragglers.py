@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.iteration_kernels import Places
+from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import MEMORY, QUEUED, by_sender
 from jobcast.schedulers.registry import make_policy
-from jobcast.schedulers.tasks.stragglers import Spells, expected_s, seen_slowness, without_copies
+from jobcast.schedulers.tasks.packing import limits_of
+from jobcast.schedulers.tasks.stragglers import MOVE, Plan, Spells, expected_s, seen_slowness, without_copies
 from tests.simulator.laws.test_stragglers import SECOND
 from tests.simulator.tasks.task_cases import (
     TaskJob,
@@ -39,6 +41,14 @@ def test_slowness_is_what_loads_do_not_explain():
     step_s = np.array([[3.0, np.nan], [3.0, np.nan], [np.nan, np.nan]])
     view = view_of(rows, TWO_SERVERS, gpu_of=[0, 0, 2], done=[1.0] * 3, step_s=step_s)
     assert np.array_equal(seen_slowness(view), [2.0, np.nan], equal_nan=True)
+
+
+def test_parameter_servers_tell_what_they_compute_whatever_the_gpu_beside_which_they_are():
+    """The second server's GPU is used twice; one of two parameter servers takes 4 s for its 2, one computes nothing."""
+    rows = jobs_of(*(TaskJob(gpu=1.0, server=True, server_compute_s=seconds) for seconds in (2.0, 0.0)))
+    step_s = np.array([[np.nan] * 2, [4.0, np.nan], [np.nan] * 2, [1.0, np.nan]])
+    view = view_of(rows, TWO_SERVERS, gpu_of=[2] * 4, done=[1.0] * 2, step_s=step_s)
+    assert np.array_equal(seen_slowness(view), [np.nan, 2.0], equal_nan=True)
 
 
 def test_a_copy_tells_of_its_own_server():
@@ -98,6 +108,35 @@ def test_what_slow_servers_are_expected_to_cost(chances, left, total_s, worst):
     at = Places(*where, view.task_load, view.gpu_load, ones, ones, ones.copy())
     found = expected_s(rows, at, 0, left, (np.array(chances), 0.25, 0.1, 3.0), np.empty((2, 2, 2)))
     assert found == (1.0, pytest.approx(total_s), worst)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "decided", "left", "moves"),
+    [
+        (2, Decision(), 14.9, False),
+        (2, Decision(), 15.3, True),
+        (QUEUED, Decision(tasks={0: 2}), 0.3, True),  # it starts anyway: nothing is lost
+        (2, Decision(change={0: None}, tasks={0: 2}), 0.3, True),
+    ],
+)
+def test_who_runs_moves_for_half_a_minute_or_more(gpu, decided, left, moves):
+    """Slow by 3: two seconds more an iteration that is left; spells of an hour hardly end in so few."""
+    view = view_of(jobs_of(TaskJob()), TWO_SERVERS, gpu_of=[gpu], done=[100.0 - left])
+    spells = Spells(2, 0.0)
+    spells.chance[1], spells.factor = 1.0, 3.0
+    plan = Plan(view, decided, spells, limits_of(0.9, 0.9))
+    plan.add((MOVE,))
+    assert plan.decision().tasks == ({0: 0} if moves else dict(decided.tasks))
+
+
+@pytest.mark.parametrize(("chance", "copies"), [(0.0, {0: QUEUED}), (1.0, {})])
+def test_copies_end_where_a_job_is_as_quick_without(chance, copies):
+    view = view_at(0.0, 1.0, 1.0)._replace(copy_of=np.array([3, QUEUED]))
+    spells = Spells(2, 0.0)
+    spells.chance[0], spells.factor = chance, 3.0
+    plan = Plan(view, Decision(), spells, limits_of(0.9, 0.9))
+    plan.drop()
+    assert plan.decision().copies == copies
 
 
 LONG = [TaskJob(iterations=20_000.0, gpu=0.8), TaskJob(iterations=20_000.0, gpu=0.8)]
