@@ -25,11 +25,11 @@ def _from(used: Ints, begin: int, end: int, room: int) -> int:
     return end
 
 
-@numba.njit("i8(i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])", cache=True)
+@numba.njit("void(i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])", cache=True)
 def insert(
     submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints, used: Ints, start: Ints
-) -> int:
-    """Move each job, in this order, to its earliest start beside all others; returns the total wait.
+) -> None:
+    """Move each job, in this order, to its earliest start beside all others.
 
     Those not moved yet stand at their cut-offs. `used` (steps,) and `start` (n_jobs,) are written.
     """
@@ -37,7 +37,6 @@ def insert(
     for job in range(len(submit)):
         start[job] = cutoff[job]
         _hold(used, cutoff[job], cutoff[job] + duration[job], width[job])
-    total = 0
     for job in order:
         _hold(used, cutoff[job], cutoff[job] + duration[job], -width[job])
         begin = submit[job]
@@ -48,9 +47,7 @@ def insert(
                 break
             begin = behind
         start[job] = begin
-        total += begin - submit[job]
         _hold(used, begin, begin + duration[job], width[job])
-    return total
 
 
 @numba.njit(cache=True)
@@ -73,18 +70,18 @@ def improve_order(
     """
     used = np.zeros((cutoff + duration).max(), np.int64)
     start = np.zeros(len(submit), np.int64)
-    least = insert(submit, duration, width, cutoff, gpus, order, used, start)
-    best = start.copy()
+    insert(submit, duration, width, cutoff, gpus, order, used, start)
+    least, best = start.sum(), start.copy()
     for attempt in range(len(picks)):
         place = picks[attempt]
         target = min(max(place + shifts[attempt], 0), len(order) - 1)
         _shift(order, place, target)
-        wait = insert(submit, duration, width, cutoff, gpus, order, used, start)
-        if wait < least:
+        insert(submit, duration, width, cutoff, gpus, order, used, start)
+        if start.sum() < least:
             best[:] = start
         # Equal ones are kept as well, so that the search can cross plateaus.
-        if wait <= least:
-            least = wait
+        if start.sum() <= least:
+            least = start.sum()
         else:
             _shift(order, target, place)
     return best

@@ -118,6 +118,17 @@ def test_a_run_that_begins_amid_things_sees_who_runs(name):
     assert run.log().start_s.tolist()[1:] == [100.0, 150.0]
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_what_somebody_holds_beyond_its_quota_is_not_given_twice(name):
+    """Of four GPUs one is free until 100, which both pools may take at 60."""
+    jobs = [Job(0, "a", "p", 0.0, 3), *(Job(0, pool, pool, 60.0, 1) for pool in "pq"), Job(0, "z", "q", 200.0, 1)]
+    run = Simulation(Workload(jobs, [Outcome(100.0)] * 4, [Pool("p", 3), Pool("q", 1)]), make_policy(name))
+    run.begin(50.0, {0: Stand(50.0, Grant(3, (), False), 0.0)}).run()
+    start_s = run.log().start_s.tolist()
+    assert start_s[1] == 60.0
+    assert start_s[2] >= 100.0
+
+
 ACCOUNTS = {"p": Account(limits=Limits(grp_jobs=1))}
 
 
