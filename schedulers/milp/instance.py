@@ -91,7 +91,7 @@ def make_instance(jobs: Sequence[Job], durations_s: Sequence[float], pools: Sequ
 
 
 def fcfs_starts(submit: Ints, duration: Ints, width: Ints, pool: Ints, quotas: Ints) -> Ints:
-    """Starts of each pool's strict FCFS on its own GPUs, (n_jobs,) steps; jobs as they were submitted, none too wide."""
+    """Starts of each pool's strict FCFS on its own GPUs, (n_jobs,) steps; jobs by submission, none too wide."""
     starts = np.zeros(len(submit), dtype=np.int64)
     for index, quota in enumerate(quotas.tolist()):
         ends: list[tuple[int, int]] = []

@@ -74,6 +74,19 @@ def test_who_is_virtually_started_goes_first_though_another_was_early():
     assert starts[3] > 60.0
 
 
+def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monkeypatch):
+    """Pool q idles and lends nothing to those of p that wait from 1 s on."""
+    made, renew = [], SiaPlan._renew
+    monkeypatch.setattr(SiaPlan, "_renew", lambda self, view: (made.append(view.now_s), renew(self, view)))
+    jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in zip("abcde", (0, 1, 60.5, 61, 121), (1, 3, 1, 1, 1))]
+    workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 3), Pool("q", 1)])
+    source = Conservative(workload, HORIZONS_MIN)
+    policy = SiaPlan(source, 0.0)
+    Simulation(workload, policy, source).run(121.0)
+    assert made == [1.0, 61.0, 121.0]
+    assert policy._width == pytest.approx(1.0 + 0.01 * 2.0 * 0.99**3)
+
+
 def test_steps_of_a_plan_grow_up_to_four_days():
     assert (STEPS_MIN[0], STEPS_MIN[-1]) == (0, 4 * 24 * 60)
     assert (np.diff(STEPS_MIN, 2) >= 0).all()

@@ -129,9 +129,15 @@ def test_who_runs_moves_for_half_a_minute_or_more(gpu, decided, left, moves):
     assert plan.decision().tasks == ({0: 0} if moves else dict(decided.tasks))
 
 
-@pytest.mark.parametrize(("chance", "copies"), [(0.0, {0: QUEUED}), (1.0, {})])
-def test_copies_end_where_a_job_is_as_quick_without(chance, copies):
-    view = view_at(0.0, 1.0, 1.0)._replace(copy_of=np.array([3, QUEUED]))
+@pytest.mark.parametrize(
+    ("chance", "gpu", "copies"), [(0.0, 0.5, {0: QUEUED}), (1.0, 0.5, {}), (1.0, 0.75, {0: QUEUED})]
+)
+def test_copies_end_where_a_job_is_as_quick_without_and_where_they_have_no_room(chance, gpu, copies):
+    """Beside a copy that uses half a GPU another half is all."""
+    rows, gpu_of, copy_of = jobs_of(TaskJob(), TaskJob(gpu=gpu)), np.array([0, 2]), np.array([2, QUEUED])
+    loads = zip(*(loads_of(TWO_SERVERS, rows.demand, where) for where in (gpu_of, copy_of)), strict=True)
+    load, gpu_load = (sum(both) for both in loads)
+    view = view_of(rows, TWO_SERVERS, gpu_of=gpu_of, copy_of=copy_of, load=load, gpu_load=gpu_load)
     spells = Spells(2, 0.0)
     spells.chance[0], spells.factor = chance, 3.0
     plan = Plan(view, Decision(), spells, limits_of(0.9, 0.9))
