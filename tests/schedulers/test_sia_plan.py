@@ -78,7 +78,8 @@ def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monk
     """Pool q idles and lends nothing to those of p that wait from 1 s on."""
     made, renew = [], SiaPlan._renew
     monkeypatch.setattr(SiaPlan, "_renew", lambda self, view: (made.append(view.now_s), renew(self, view)))
-    jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in zip("abcde", (0, 1, 60.5, 61, 121), (1, 3, 1, 1, 1))]
+    rows = [("a", 0.0, 1), ("b", 1.0, 3), ("c", 60.5, 1), ("d", 61.0, 1), ("e", 121.0, 1)]
+    jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in rows]
     workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 3), Pool("q", 1)])
     source = Conservative(workload, HORIZONS_MIN)
     policy = SiaPlan(source, 0.0)
