@@ -183,8 +183,8 @@ def build(instance: Instance, columns: Columns, beta: float = 0.0) -> Programme:
 def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count: int) -> Bools:
     """Segments whose capacity may be exceeded, without those whose neighbour runs all that they run, (count,)."""
     width = instance.width[columns.job]
-    same = np.concatenate([[False], columns.job[1:] == columns.job[:-1]])
-    before = np.where(same, np.concatenate([[0], high[:-1]]), 0)
+    same = columns.job[1:] == columns.job[:-1]
+    before = np.concatenate([[0], np.where(same, high[:-1], 0)])
     # A job's starts overlap: it counts once in a segment, however many of them run there.
     fresh = np.minimum(np.maximum(low, before), high)
     change = np.bincount(fresh, width, count + 1) - np.bincount(high, width, count + 1)

@@ -48,7 +48,8 @@ class Spells:
 
     def __init__(self, servers: int, now_s: float) -> None:
         self.chance, self.factor = np.zeros(servers), 1.0
-        self._last, self._at_s = np.full(servers, np.nan), now_s  # slowness at the latest look, and when that was
+        # As of the latest look: when that was, which were seen, and which were slow.
+        self._at_s, self._seen, self._slow = now_s, np.zeros(servers, np.bool_), np.zeros(servers, np.bool_)
         self._begun, self._ended, self._healthy_s, self._slow_s, self.seen_slow = 0, 0, 0.0, 0.0, 0
 
     @property
@@ -66,8 +67,8 @@ class Spells:
         """Count what a view shows."""
         slowness, passed_s = seen_slowness(view), view.now_s - self._at_s
         seen, slow = np.isfinite(slowness), slowness > SLOW_AT
-        again = seen & np.isfinite(self._last)
-        before = self._last[again] > SLOW_AT
+        again = seen & self._seen
+        before = self._slow[again]
         self._healthy_s += passed_s * int(np.sum(~before))
         self._slow_s += passed_s * int(np.sum(before))
         self._begun += int(np.sum(~before & slow[again]))
@@ -78,7 +79,7 @@ class Spells:
             self.factor += (slowness[slow].sum() - count * self.factor) / self.seen_slow
         self.chance += (self.share - self.chance) * -np.expm1(-sum(self.rates) * passed_s)
         self.chance[seen] = slow[seen]
-        self._last, self._at_s = slowness, view.now_s
+        self._at_s, self._seen, self._slow = view.now_s, seen, slow
 
 
 def seen_slowness(view: TaskView) -> Floats:

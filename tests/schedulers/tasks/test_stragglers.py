@@ -143,6 +143,7 @@ def test_copies_end_where_a_job_is_as_quick_without_and_where_they_have_no_room(
     plan = Plan(view, Decision(), spells, limits_of(0.9, 0.9))
     plan.drop()
     assert plan.decision().copies == copies
+    assert plan._room.gpu_load.tolist() == (without_copies(view) if copies else view).gpu_load.tolist()
 
 
 LONG = [TaskJob(iterations=20_000.0, gpu=0.8), TaskJob(iterations=20_000.0, gpu=0.8)]
