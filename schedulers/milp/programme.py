@@ -184,9 +184,9 @@ def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count:
     """Segments whose capacity may be exceeded, without those whose neighbour runs all that they run, (count,)."""
     width = instance.width[columns.job]
     same = columns.job[1:] == columns.job[:-1]
-    before = np.concatenate([[0], np.where(same, high[:-1], 0)])
     # A job's starts overlap: it counts once in a segment, however many of them run there.
-    fresh = np.minimum(np.maximum(low, before), high)
+    fresh = low.copy()
+    fresh[1:][same] = np.clip(high[:-1], low[1:], high[1:])[same]
     change = np.bincount(fresh, width, count + 1) - np.bincount(high, width, count + 1)
     over = np.cumsum(change)[:count] > instance.gpus
     some = high > low
