@@ -165,7 +165,7 @@ def build(instance: Instance, columns: Columns, beta: float = 0.0) -> Programme:
         shares: Ints = np.zeros((0, 2), dtype=np.int64)
         cost = wait
     else:
-        pools = np.flatnonzero(instance.quotas > 0)
+        pools = np.flatnonzero(instance.quotas)
         shares = np.stack([np.tile(np.arange(len(at)), len(pools)), np.repeat(pools, len(at))], axis=1)
         rank = np.searchsorted(pools, instance.pool[columns.job])
         held = coo_array((width[column], (rank[column] * len(at) + segment, column)), shape=(len(shares), len(columns)))
