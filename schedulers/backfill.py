@@ -63,7 +63,7 @@ class PoolJobs:
         self.arrived: list[Job] = []
         self.jobs: list[Job] = []
         self.rows = np.empty(0, dtype=ROW)
-        self.ended = False
+        self.ended: bool
         self._running: dict[int, tuple[float, float]] = {}  # GPUs, and when the limit is over
 
     def catch_up(self, view: View, pool: PoolView, row_of: Callable[[Job], Row]) -> None:
@@ -84,7 +84,6 @@ class PoolJobs:
                 for seq, held in view.running.items()
                 if held.job.pool == pool.name
             }
-            self.ended = True
 
     def _append(self, jobs: list[Job], row_of: Callable[[Job], Row]) -> None:
         if jobs:
@@ -145,7 +144,7 @@ class Backfill:
     def key(self, job: Job) -> float:
         """Queues are kept here: a job's place in them may change while it waits."""
         self._pools[job.pool].arrived.append(job)
-        return 0.0
+        return job.submit_s
 
     def run_s(self, job: Job) -> float:
         """Longest run time that is reckoned with, seconds."""
@@ -185,7 +184,7 @@ class Backfill:
         return Accounting(rules, is_ranked(self._priority, rules))
 
     def _row(self, job: Job, books: Accounting, view: View) -> Row:
-        own = books.own_points(job, view.total_gpus) if books.ranked else 0.0
+        own = books.own_points(job, view.total_gpus) if books.ranked else np.nan
         return Row(job.gpus, job.submit_s, self.run_s(job), own, books.number(job))
 
 
@@ -268,7 +267,7 @@ class Easy(Backfill):
         while head is not None and queue.gpus[head] <= queue.free:
             queue.start(head)
             head = queue.first(queue.gpus <= queue.rooms, head + 1)
-        if head is None or queue.free <= 0:
+        if head is None or not queue.free:
             return queue.started
         shadow_s, extra = queue.shadow(head)
         short = queue.now_s + queue.run_s <= shadow_s + tolerance.INSTANT_S
@@ -324,7 +323,7 @@ class Conservative(Backfill):
             reserved_s[:] = np.nan
         profile, asked, place = self._profile(queue, reserved_s), reserved_s[: self.depth], 0
         # Nobody asks where reservations would be that are not kept, and nobody can start any more.
-        while place < len(asked) and (self._kept or queue.free > 0):
+        while place < len(asked) and (self._kept or queue.free):
             gpus, run_s, rooms = (one[: self.depth] for one in (queue.gpus, queue.run_s, queue.rooms))
             # Those that have one look for an earlier one only once somebody has ended.
             place = profile.reserve(Reserving(gpus, run_s, rooms, asked), place, queue.free, jobs.ended)

@@ -52,15 +52,15 @@ class Candidates:
     bins : duration bins that a job has probabilities of
     """
 
-    __slots__ = ("_begin", "_chances", "_end", "_gpus", "_jobs", "_lanes", "_rows", "_widths")
+    __slots__ = ("_begin", "_chances", "_gpus", "_jobs", "_lanes", "_rows", "_widths")
 
     def __init__(self, bins: int) -> None:
         self._gpus, self._lanes = np.zeros(FIRST_ROOM, np.int64), np.zeros(FIRST_ROOM, np.int64)
         self._chances = np.zeros((FIRST_ROOM, bins))
-        self._jobs: list[Job | None] = [None] * FIRST_ROOM
+        self._jobs: list[Job | None] = []  # by row; columns have room for more
         self._rows: dict[int, int] = {}  # seq -> row
         self._widths: dict[int, int] = {}  # width -> jobs
-        self._begin = self._end = 0
+        self._begin = 0
 
     @property
     def narrowest(self) -> float:
@@ -69,13 +69,12 @@ class Candidates:
 
     def add(self, job: Job, lane: int, chances: Sequence[float]) -> None:
         """File a job behind all others."""
-        if self._end == len(self._jobs):
+        if len(self._jobs) == len(self._gpus):
             self._make_room()
-        row = self._end
-        self._gpus[row], self._lanes[row], self._chances[row], self._jobs[row] = job.gpus, lane, chances, job
-        self._rows[job.seq] = row
+        row = self._rows[job.seq] = len(self._jobs)
+        self._jobs.append(job)
+        self._gpus[row], self._lanes[row], self._chances[row] = job.gpus, lane, chances
         self._widths[job.gpus] = self._widths.get(job.gpus, 0) + 1
-        self._end += 1
 
     def take(self, job: Job) -> None:
         """Take out a job, if it is in."""
@@ -87,31 +86,28 @@ class Candidates:
         if not self._widths[job.gpus]:
             del self._widths[job.gpus]
         # Jobs leave mostly from the front: skipping the gap there keeps the search short.
-        while self._begin < self._end and self._jobs[self._begin] is None:
+        while self._begin < len(self._jobs) and self._jobs[self._begin] is None:
             self._begin += 1
 
     def first(self, max_lane: int, overstay: Floats, budget_min: float) -> Job | None:
         """First job in lanes up to `max_lane` whose expected overstay keeps to the budget; see the kernel."""
-
-        row = first_within(
-            self._begin, self._end, self._gpus, self._lanes, self._chances, max_lane, overstay, budget_min
-        )
-        return None if row == NOBODY else self._jobs[row]
+        end = len(self._jobs)
+        row = first_within(self._begin, end, self._gpus, self._lanes, self._chances, max_lane, overstay, budget_min)
+        return None if row == end else self._jobs[row]
 
     def _make_room(self) -> None:
         """Close the gaps, and make room for as many again."""
         # A width of 0 marks who is gone.
-        kept = np.flatnonzero(self._gpus[: self._end])
+        kept = np.flatnonzero(self._gpus)
         room = FIRST_ROOM + 2 * len(kept)
-        jobs = [self._jobs[row] for row in kept.tolist()]
         for name in ("_gpus", "_lanes", "_chances"):
             old = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), old.dtype)
             new[: len(kept)] = old[kept]
             setattr(self, name, new)
-        self._jobs = [*jobs, *([None] * (room - len(jobs)))]
-        self._rows = {job.seq: row for row, job in enumerate(jobs) if job is not None}
-        self._begin, self._end = 0, len(jobs)
+        self._jobs = [self._jobs[row] for row in kept.tolist()]
+        self._rows = {job.seq: row for row, job in enumerate(self._jobs) if job is not None}
+        self._begin = 0
 
 
 njit: Any = numba.njit
@@ -119,7 +115,6 @@ _FLOATS = types.Array(types.float64, 1, "C")
 _FLOATS_2D = types.Array(types.float64, 2, "C")
 _FLOATS_3D = types.Array(types.float64, 3, "C")
 _INTS = types.Array(types.int64, 1, "C")
-NOBODY = -1
 
 
 @njit([_FLOATS(_FLOATS, types.float64, types.float64, _FLOATS, _FLOATS)], cache=True)
@@ -199,7 +194,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
 def first_within(
     begin: int, end: int, gpus: Ints, lanes: Ints, chances: Floats, max_lane: int, overstay: Floats, budget: float
 ) -> int:
-    """Position in [begin, end) of the first job of the lanes whose expected overstay keeps to the budget, or NOBODY.
+    """Position in [begin, end) of the first job of the lanes whose expected overstay keeps to the budget, else the end.
 
     Parameters
     ----------
@@ -215,7 +210,7 @@ def first_within(
                 expected += chances[i, one] * overstay[gpus[i], one]
             if expected <= budget + tolerance.GPUS:
                 return i
-    return NOBODY
+    return end
 
 
 # Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
@@ -279,7 +274,7 @@ class SiaRisk(Sia):
         chances = self._uncertain.duration_probabilities(job)
         lane = median_bin(chances)
         # Jobs beyond the last horizon never borrow, so they are not kept.
-        if lane < len(self._horizons_s):
+        if lane in range(len(self._horizons_s)):
             if job.pool not in self._candidates:
                 self._candidates[job.pool] = Candidates(len(chances))
             self._candidates[job.pool].add(job, lane, chances)
@@ -408,9 +403,7 @@ def minutes_at_risk(horizons_min: Sequence[float], relief_min: float = RELIEF_MI
         end = low * (high / low) ** shares[:, None]
         reach = -np.expm1(-end / relief_min)  # the integral over t of the exponential alone, per relief
         at = np.maximum(0.0, end + relief_min * np.log1p(-reach * shares))  # instants of equal shares of it
-        weight = np.broadcast_to(relief_min * reach / STEPS**2, at.shape)
-        known = at <= knots[-1]
-        for i, hat in enumerate(np.eye(len(knots))):
-            made[number, i] = weight[known] @ np.interp(at[known], knots, hat)
-        made[number, -1] = weight[~known].sum()
+        weight = relief_min * reach / STEPS**2
+        for i, hat in enumerate(np.eye(len(knots) + 1)):
+            made[number, i] = (weight * np.interp(at, knots, hat[:-1], right=hat[-1])).sum()
     return made

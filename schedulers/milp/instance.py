@@ -91,15 +91,15 @@ def make_instance(jobs: Sequence[Job], durations_s: Sequence[float], pools: Sequ
 
 
 def fcfs_starts(submit: Ints, duration: Ints, width: Ints, pool: Ints, quotas: Ints) -> Ints:
-    """Starts of each pool's strict FCFS on its own GPUs, (n_jobs,) steps; jobs in order of submission."""
+    """Starts of each pool's strict FCFS on its own GPUs, (n_jobs,) steps; jobs by submission, none too wide."""
     starts = np.zeros(len(submit), dtype=np.int64)
     for index, quota in enumerate(quotas.tolist()):
         ends: list[tuple[int, int]] = []
         free, now = quota, 0
         for job in np.flatnonzero(pool == index).tolist():
             now = max(now, int(submit[job]))
-            # Ends up to now give their GPUs back, later ones are waited for until the job fits.
-            while ends and (ends[0][0] <= now or free < width[job]):
+            # The earliest ends, past or to come, until the job fits.
+            while free < width[job]:
                 end, gpus = heappop(ends)
                 now, free = max(now, end), free + gpus
             starts[job] = now

@@ -165,7 +165,7 @@ def build(instance: Instance, columns: Columns, beta: float = 0.0) -> Programme:
         shares: Ints = np.zeros((0, 2), dtype=np.int64)
         cost = wait
     else:
-        pools = np.flatnonzero(instance.quotas > 0)
+        pools = np.flatnonzero(instance.quotas)
         shares = np.stack([np.tile(np.arange(len(at)), len(pools)), np.repeat(pools, len(at))], axis=1)
         rank = np.searchsorted(pools, instance.pool[columns.job])
         held = coo_array((width[column], (rank[column] * len(at) + segment, column)), shape=(len(shares), len(columns)))
@@ -183,10 +183,10 @@ def build(instance: Instance, columns: Columns, beta: float = 0.0) -> Programme:
 def _binding(instance: Instance, columns: Columns, low: Ints, high: Ints, count: int) -> Bools:
     """Segments whose capacity may be exceeded, without those whose neighbour runs all that they run, (count,)."""
     width = instance.width[columns.job]
-    same = np.concatenate([[False], columns.job[1:] == columns.job[:-1]])
-    before = np.where(same, np.concatenate([[0], high[:-1]]), 0)
+    same = columns.job[1:] == columns.job[:-1]
     # A job's starts overlap: it counts once in a segment, however many of them run there.
-    fresh = np.minimum(np.maximum(low, before), high)
+    fresh = low.copy()
+    fresh[1:][same] = np.clip(high[:-1], low[1:], high[1:])[same]
     change = np.bincount(fresh, width, count + 1) - np.bincount(high, width, count + 1)
     over = np.cumsum(change)[:count] > instance.gpus
     some = high > low
@@ -328,8 +328,7 @@ def linear_relaxation(instance: Instance, steps: Steps, first: Bools, beta: floa
         share[chosen] = relaxed.values[: programme.starts]
         bound += float(cheapest.sum())
         # Any prices give a valid bound, and later ones need not be better.
-        if bound >= best.bound:
-            best = Relaxation(bound, price - cheapest[steps.job], share)
+        best = max(Relaxation(bound, price - cheapest[steps.job], share), best, key=lambda one: one.bound)
         gains = relaxed.prices[: len(instance)][steps.job] - price
         # Columns that are in have no gain but rounding.
         gains[chosen] = 0.0

@@ -18,19 +18,18 @@ def _hold(used: Ints, begin: int, end: int, gpus: int) -> None:
 
 
 @numba.njit(cache=True)
-def _fits(used: Ints, begin: int, end: int, room: int) -> int:
-    """-1 where at most `room` GPUs are used in all of [begin, end), else the last step there where more are."""
-    for step in range(end - 1, begin - 1, -1):
-        if used[step] > room:
-            return step
-    return -1
+def _from(used: Ints, begin: int, end: int, room: int) -> int:
+    """The step of [begin, end) from which on at most `room` GPUs are used in all of it."""
+    while end > begin and used[end - 1] <= room:
+        end -= 1
+    return end
 
 
-@numba.njit("i8(i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])", cache=True)
+@numba.njit("void(i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1])", cache=True)
 def insert(
     submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints, used: Ints, start: Ints
-) -> int:
-    """Move each job, in this order, to its earliest start beside all others; returns the total wait.
+) -> None:
+    """Move each job, in this order, to its earliest start beside all others.
 
     Those not moved yet stand at their cut-offs. `used` (steps,) and `start` (n_jobs,) are written.
     """
@@ -38,31 +37,26 @@ def insert(
     for job in range(len(submit)):
         start[job] = cutoff[job]
         _hold(used, cutoff[job], cutoff[job] + duration[job], width[job])
-    total = 0
     for job in order:
-        # It cannot be moved.
-        if cutoff[job] == submit[job]:
-            continue
         _hold(used, cutoff[job], cutoff[job] + duration[job], -width[job])
         begin = submit[job]
-        while begin < cutoff[job]:
-            clash = _fits(used, begin, begin + duration[job], gpus - width[job])
-            if clash < 0:
+        # All starts until behind the last step in the way would meet it too; at its cut-off it fits.
+        while True:
+            behind = _from(used, begin, begin + duration[job], gpus - width[job])
+            if behind == begin:
                 break
-            # Behind the last step in the way: all starts between would meet it too.
-            begin = min(clash + 1, cutoff[job])
+            begin = behind
         start[job] = begin
-        total += begin - submit[job]
         _hold(used, begin, begin + duration[job], width[job])
-    return total
 
 
 @numba.njit(cache=True)
 def _shift(order: Ints, place: int, target: int) -> None:
     job = order[place]
-    step = 1 if target > place else -1
-    for at in range(place, target, step):
-        order[at] = order[at + step]
+    for at in range(place, target):
+        order[at] = order[at + 1]
+    for at in range(place, target, -1):
+        order[at] = order[at - 1]
     order[target] = job
 
 
@@ -76,18 +70,18 @@ def improve_order(
     """
     used = np.zeros((cutoff + duration).max(), np.int64)
     start = np.zeros(len(submit), np.int64)
-    least = insert(submit, duration, width, cutoff, gpus, order, used, start)
-    best = start.copy()
+    insert(submit, duration, width, cutoff, gpus, order, used, start)
+    least, best = start.sum(), start.copy()
     for attempt in range(len(picks)):
         place = picks[attempt]
         target = min(max(place + shifts[attempt], 0), len(order) - 1)
         _shift(order, place, target)
-        wait = insert(submit, duration, width, cutoff, gpus, order, used, start)
-        if wait < least:
+        insert(submit, duration, width, cutoff, gpus, order, used, start)
+        if start.sum() < least:
             best[:] = start
         # Equal ones are kept as well, so that the search can cross plateaus.
-        if wait <= least:
-            least = wait
+        if start.sum() <= least:
+            least = start.sum()
         else:
             _shift(order, target, place)
     return best
@@ -96,21 +90,19 @@ def improve_order(
 @numba.njit("i8[::1](i8[::1], i8[::1], i8[::1], i8[::1], i8, i8[::1])", cache=True)
 def virtual_clock(submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus: int, order: Ints) -> Ints:
     """Starts under SIA_VC, (n_jobs,); `order` sorts jobs by virtual start, which is the cut-off. SIA, Figure 6."""
-    start = np.full(len(submit), -1, np.int64)
+    end = np.zeros(len(submit), np.int64)  # until a job starts
     used = np.zeros((cutoff + duration).max(), np.int64)
-    now, left = submit.min(), len(submit)
-    while left > 0:
+    now = submit.min()
+    while not end.all():
         used[:] = 0
         for job in range(len(submit)):
-            if start[job] >= 0 and start[job] + duration[job] > now:
-                _hold(used, now, start[job] + duration[job], width[job])
+            _hold(used, now, end[job], width[job])
         for job in order:
-            if start[job] >= 0:
+            if end[job]:
                 continue
-            if submit[job] <= now and _fits(used, now, now + duration[job], gpus - width[job]) < 0:
-                start[job] = now
-                left -= 1
-                _hold(used, now, now + duration[job], width[job])
+            if submit[job] <= now and _from(used, now, now + duration[job], gpus - width[job]) == now:
+                end[job] = now + duration[job]
+                _hold(used, now, end[job], width[job])
             # Who cannot start yet keeps its reservation, as in Figure 6.
             else:
                 _hold(used, cutoff[job], cutoff[job] + duration[job], width[job])
@@ -118,10 +110,10 @@ def virtual_clock(submit: Ints, duration: Ints, width: Ints, cutoff: Ints, gpus:
         for job in range(len(submit)):
             if submit[job] > now:
                 later = min(later, submit[job])
-            if start[job] >= 0 and start[job] + duration[job] > now:
-                later = min(later, start[job] + duration[job])
+            if end[job] > now:
+                later = min(later, end[job])
         now = later
-    return start
+    return end - duration
 
 
 # Shares of a job after which the relaxation's start counts as its place in an order.

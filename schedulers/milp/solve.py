@@ -81,9 +81,8 @@ class Ledger:
 
     def offer(self, start: Ints) -> None:
         """Keep a schedule if it is better."""
-        cost = cost_of(self.instance, start, self.beta)
-        if cost < self.cost:
-            self.start, self.cost = start.copy(), cost
+        known = (self.start, self.cost), (start, cost_of(self.instance, start, self.beta))
+        self.start, self.cost = min(known, key=lambda one: one[1])
 
     def raise_bound(self, bound: float) -> None:
         """Nothing costs less than this, unless it is the best schedule itself."""
@@ -93,8 +92,7 @@ class Ledger:
 
     def branch_and_bound(self, programme: Programme, incumbent: Floats, time_limit_s: float) -> Solved:
         """Have a programme solved, and note its size."""
-        if programme.starts > self.variables:
-            self.variables, self.rows = programme.starts, len(programme.high)
+        self.variables, self.rows = max((self.variables, self.rows), (programme.starts, len(programme.high)))
         solved = branch_and_bound(programme, incumbent, time_limit_s)
         self.accepted &= solved.accepted
         return solved
@@ -102,14 +100,11 @@ class Ledger:
 
 # Steps of waiting a GPU of width that windows hold at first: wide jobs are those that wait.
 REACH_PER_GPU = 40
-# A window that was too small becomes so many times larger.
-WIDER = 2
 
 
 def worthwhile(ledger: Ledger, steps: Steps, relaxation: Relaxation) -> Bools:
     """Starts that a better schedule may have, by their reduced costs, and those of the best one; (n_starts,)."""
-    most = ledger.cost - ledger.step - relaxation.bound + tolerance.COSTS
-    open_: Bools = relaxation.reduced <= most
+    open_: Bools = relaxation.reduced <= ledger.cost - ledger.step - relaxation.bound + tolerance.COSTS
     open_[steps.at(ledger.start, ledger.instance)] = True
     return open_
 
@@ -125,8 +120,7 @@ def solve_sized(ledger: Ledger, steps: Steps, relaxation: Relaxation, starts_per
     offered &= worthwhile(ledger, steps, relaxation)
     offered[steps.at(ledger.start, ledger.instance)] = True
     columns = steps.columns(ledger.instance, offered)
-    # One start a job: nothing is left to decide.
-    if len(columns) == len(ledger.instance) or (left_s := until - perf_counter()) <= 0:
+    if (left_s := until - perf_counter()) <= 0:
         return
     programme = build(ledger.instance, columns, ledger.beta)
     solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s)
@@ -153,7 +147,8 @@ def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: f
         # No tail was used: the relaxation is the programme itself.
         if solved.proved and not len(late):
             ledger.raise_bound(ledger.cost)
-        reach[late] *= WIDER
+        # A window that was too small becomes twice as large.
+        reach[late] += reach[late]
 
 
 def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
@@ -167,7 +162,7 @@ def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
 
 def _offer(ledger: Ledger, columns: Columns, values: Floats) -> Ints:
     """Offer a solution, and what its order gives with jobs moved forward; the jobs that start beyond their windows."""
-    taken = values > 0.5
+    taken = np.round(values) == 1.0
     start = np.zeros(len(ledger.instance), dtype=np.int64)
     start[columns.job[taken]] = columns.start[taken]
     late: Ints = columns.job[taken & columns.tail]
@@ -282,5 +277,5 @@ def _offer_orders(ledger: Ledger, orders: Sequence[Ints]) -> list[Ints]:
 def _search(ledger: Ledger, orders: Sequence[Ints], settings: Settings) -> None:
     """Offer what all orders give, and what comes of changing the one that waits least."""
     waits = [ledger.instance.wait(schedule) for schedule in _offer_orders(ledger, orders)]
-    if settings.search_tries and not ledger.proved:
+    if not ledger.proved:
         ledger.offer(improved(ledger.instance, orders[int(np.argmin(waits))], settings.search_tries, settings.seed))

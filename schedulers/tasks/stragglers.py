@@ -34,17 +34,23 @@ WORTH_S = 30.0
 class Spells:
     """What a run has shown so far of servers that become slow.
 
+    Parameters
+    ----------
+    servers : how many there are
+    now_s : when it is first looked at them
+
     Attributes
     ----------
     chance : (n_servers,) belief that each is slow now
     factor : how many times as long as on a healthy server tasks took on slow ones, in the mean
+    seen_slow : how many of these there were, each look counted
     """
 
-    def __init__(self, servers: int) -> None:
+    def __init__(self, servers: int, now_s: float) -> None:
         self.chance, self.factor = np.zeros(servers), 1.0
-        # As each was seen at the latest look: slow 1, healthy 0, not at all -1.
-        self._last, self._at_s = np.full(servers, -1), np.nan
-        self._begun, self._ended, self._healthy_s, self._slow_s, self._seen_slow = 0, 0, 0.0, 0.0, 0
+        # As of the latest look: when that was, which were seen, and which were slow.
+        self._at_s, self._seen, self._slow = now_s, np.zeros(servers, np.bool_), np.zeros(servers, np.bool_)
+        self._begun, self._ended, self._healthy_s, self._slow_s, self.seen_slow = 0, 0, 0.0, 0.0, 0
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -60,21 +66,20 @@ class Spells:
     def look(self, view: TaskView) -> None:
         """Count what a view shows."""
         slowness, passed_s = seen_slowness(view), view.now_s - self._at_s
-        seen, slow, again = np.isfinite(slowness), slowness > SLOW_AT, np.isfinite(slowness) & (self._last >= 0)
-        if again.any():
-            before = self._last[again] == 1
-            self._healthy_s += passed_s * int(np.sum(~before))
-            self._slow_s += passed_s * int(np.sum(before))
-            self._begun += int(np.sum(~before & slow[again]))
-            self._ended += int(np.sum(before & ~slow[again]))
+        seen, slow = np.isfinite(slowness), slowness > SLOW_AT
+        again = seen & self._seen
+        before = self._slow[again]
+        self._healthy_s += passed_s * int(np.sum(~before))
+        self._slow_s += passed_s * int(np.sum(before))
+        self._begun += int(np.sum(~before & slow[again]))
+        self._ended += int(np.sum(before & ~slow[again]))
         if slow.any():
             count = int(np.sum(slow))
-            self._seen_slow += count
-            self.factor += (slowness[slow].sum() - count * self.factor) / self._seen_slow
-        if passed_s > 0.0:  # not at the first look
-            self.chance += (self.share - self.chance) * -np.expm1(-sum(self.rates) * passed_s)
+            self.seen_slow += count
+            self.factor += (slowness[slow].sum() - count * self.factor) / self.seen_slow
+        self.chance += (self.share - self.chance) * -np.expm1(-sum(self.rates) * passed_s)
         self.chance[seen] = slow[seen]
-        self._last, self._at_s = np.where(seen, slow, -1), view.now_s
+        self._at_s, self._seen, self._slow = view.now_s, seen, slow
 
 
 def seen_slowness(view: TaskView) -> Floats:
@@ -86,7 +91,7 @@ def seen_slowness(view: TaskView) -> Floats:
         tasks = np.flatnonzero((gpu_of != QUEUED) & np.isfinite(step_s) & (view.jobs.compute_s > 0.0))
         gpus = gpu_of[tasks]
         here = view.cluster.server_of[gpus]
-        crowded = np.where(view.jobs.demand[tasks, GPU] > 0.0, view.gpu_load[gpus], 0.0)
+        crowded = view.gpu_load[gpus] * (view.jobs.demand[tasks, GPU] > 0.0)
         servers.append(here)
         slowness.append(step_s[tasks] / (view.jobs.compute_s[tasks] * np.maximum(held_up[here], crowded)))
     where, much = np.concatenate(servers), np.concatenate(slowness)
@@ -113,7 +118,7 @@ def _expected_s(
     healthy_s = iteration(jobs, at, job, room[0], room[1])[0]
     span = rate * left * healthy_s
     present = -np.expm1(-span) / span if span > 0.0 else 1.0
-    total_s, most_s, worst = healthy_s, 0.0, -1
+    total_s, most_s, worst = healthy_s, 0.0, QUEUED
     looked_at = np.zeros(len(chance), dtype=np.bool_)
     for task in range(jobs.task_of[job], jobs.task_of[job + 1]):
         for gpu in (at.gpu_of[task], at.copy_of[task]):
@@ -137,13 +142,15 @@ expected_s: Any = numba.njit(cache=True)(_expected_s)
 def _losses(
     jobs: TaskJobs, at: Places, active: Ints, left: Floats, belief: Any, room: Any, lost_s: Floats, worst: Ints
 ) -> None:
-    """Fill for active jobs (n_active,) what slow servers are expected to cost each, seconds, and its worst server."""
+    """Fill for active jobs (n_active,) what slow servers are expected to cost each, seconds.
+
+    And the worst server of those that are on GPUs.
+    """
     for number in range(len(active)):
-        job, lost_s[number], worst[number] = active[number], 0.0, -1
-        whole = True
+        job, lost_s[number], whole = active[number], 0.0, True
         for task in range(jobs.task_of[job], jobs.task_of[job + 1]):
             whole = whole and at.gpu_of[task] != QUEUED
-        if whole and left[number] > 0.0:
+        if whole:
             healthy_s, total_s, worst[number] = expected_s(jobs, at, job, left[number], belief, room)
             lost_s[number] = (total_s - healthy_s) * left[number]
 
@@ -301,10 +308,10 @@ class AgainstStragglers(TaskRule):
     def place(self, view: TaskView) -> Decision:
         """The policy's decision with copies and moves; alone while no server has been seen to be slow."""
         if self._spells is None:
-            self._spells = Spells(len(view.cluster.capacity))
+            self._spells = Spells(len(view.cluster.capacity), view.now_s)
         self._spells.look(view)
         decided = self.policy.place(without_copies(view))
-        if self._spells.factor == 1.0:
+        if not self._spells.seen_slow:
             return decided
         plan = Plan(view, decided, self._spells, self._limits)
         plan.drop()

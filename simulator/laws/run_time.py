@@ -96,14 +96,6 @@ class Regimed(Separable):
         """What a training job reports after so much work."""
         return None if job.training is None else self.regimes[job.seq].progress(job.training, done)
 
-    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Run times as believed; training jobs go on at the batch sizes that they have."""
-        for seq, job in run.cluster.active.items():
-            if job.training is None:
-                self.overdue(run, seq, believed_s(job))
-            else:
-                self.end_at(run, seq, believed_s(job) / self.regimes[seq].unit_s)
-
     def end_at(self, run: "Simulation", seq: int, work: float) -> None:
         """So much work is believed to be all of a training job's, and no other batch size to come."""
         self.overdue(run, seq, work)
@@ -161,3 +153,11 @@ class RunTime(Regimed):
             # Resuming costs more than a start, for a checkpoint is loaded.
             lost_s = self.restart_s + self.resume_s if self.stops[seq] else self.restart_s
             self.go_on(seq, now_s, 1.0, lost_s)
+
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Run times as believed; training jobs go on at the batch sizes that they have."""
+        for seq, job in run.cluster.active.items():
+            if job.training is None:
+                self.overdue(run, seq, believed_s(job))
+            else:
+                self.end_at(run, seq, believed_s(job))

@@ -203,8 +203,7 @@ class Tasks:
         self.world = world_of(workload, seed=seed, fluctuation=fluctuation, restart_s=restart_s, **slowness)
         self._epochs = workload.epochs
         self._stall = stall_epochs(self._epochs)
-        # Fmax passes over the NaN that pad short jobs.
-        self._best = np.fmax.accumulate(self.world.metric[:, 1:], axis=1)
+        self._best = _best_of(self.world.metric)
         self.decision_s = 0.0
 
     def bind(self, run: "Simulation") -> None:
@@ -459,8 +458,8 @@ class Tasks:
         jobs, seen = active[due], seen[due]
         if not len(jobs):
             return
-        columns = np.arange(1, int(seen.max()) + 1)
-        shown = np.where(columns <= seen[:, None], self.world.metric[jobs, 1 : int(seen.max()) + 1], np.nan)
+        columns = np.arange(seen.max())
+        shown = np.where(columns < seen[:, None], self.world.metric[jobs, 1 : len(columns) + 1], np.nan)
         state.final_mean[jobs], state.final_sd[jobs] = forecast(jobs.copy(), shown, seen, epochs[jobs])
         state.asked[jobs] = seen
 
@@ -514,18 +513,19 @@ class Tasks:
         """
         self._catch_up(run)
         state, epochs, active = self.state, self._epochs, np.fromiter(run.cluster.active, dtype=np.int64)
-        short = max(0, int(epochs[active].max(initial=0)) + 1 - self.world.metric.shape[1])
-        metric = np.pad(self.world.metric, ((0, 0), (0, short)), constant_values=np.nan)
+        # Jobs may declare more epochs than any has in truth.
+        metric = np.hstack([self.world.metric, np.full((len(epochs), epochs.max()), np.nan)])
         for job in active.tolist():
             seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
             final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last
-            metric[job, seen : epochs[job] + 1] = np.linspace(last, final, epochs[job] + 1 - seen)
+            to_come = metric[job, seen : epochs[job] + 1]
+            to_come[:] = np.linspace(last, final, len(to_come))
         # Asking would change what a policy in the fork believes of jobs.
         self._forecast = None  # forecasts stand as they are
         iterations = self.world.jobs.iterations
         world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric)
         self.world = world._replace(fluctuation=0.0, stragglers=0.0)
-        self._best = np.fmax.accumulate(metric[:, 1:], axis=1)
+        self._best = _best_of(metric)
 
     def fork(self) -> Self:
         """A copy that goes its own way; neither's later decisions move the other's tasks."""
@@ -551,6 +551,12 @@ class Tasks:
         )
         found: Floats = world.metric[np.arange(len(done)), epoch]
         return found
+
+
+def _best_of(metric: Floats) -> Floats:
+    """(n_jobs, epochs) best metric by the end of each epoch."""
+    # Fmax passes over the NaN that pad short jobs.
+    return np.fmax.accumulate(metric[:, 1:], axis=1)
 
 
 def _ints(numbers: Any) -> Any:

@@ -76,8 +76,8 @@ def test_a_job_that_outlives_its_limit_is_waited_for(name):
 
 
 def test_no_limit_counts_as_a_year():
-    rows = [(0, 3, 100, inf), (1, 4, 50), (2, 1, 30 * 86400), (3, 1, 364 * 86400)]
-    assert starts(workload_of(rows), "easy")[2] == 2
+    rows = [(0, 3, 100, inf), (1, 4, 50), (2, 1, 10, 365 * 86400 - 1), (3, 1, 10, 365 * 86400 - 3)]
+    assert starts(workload_of(rows), "easy")[2:] == [150, 3]  # a second too long to end by then, just in time
 
 
 def test_only_so_many_are_looked_at():
@@ -116,6 +116,17 @@ def test_a_run_that_begins_amid_things_sees_who_runs(name):
     run = Simulation(workload_of([(0, 3, 100), (1, 4, 50), (2, 1, 98)]), make_policy(name))
     run.begin(50.0, {0: Stand(50.0, Grant(3), 0.0)}).run()
     assert run.log().start_s.tolist()[1:] == [100.0, 150.0]
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_somebody_holds_beyond_its_quota_is_not_given_twice(name):
+    """Of four GPUs one is free until 100, which both pools may take at 60."""
+    jobs = [Job(0, "a", "p", 0.0, 3), *(Job(0, pool, pool, 60.0, 1) for pool in "pq"), Job(0, "z", "q", 200.0, 1)]
+    run = Simulation(Workload(jobs, [Outcome(100.0)] * 4, [Pool("p", 3), Pool("q", 1)]), make_policy(name))
+    run.begin(50.0, {0: Stand(50.0, Grant(3, (), False), 0.0)}).run()
+    start_s = run.log().start_s.tolist()
+    assert start_s[1] == 60.0
+    assert start_s[2] >= 100.0
 
 
 ACCOUNTS = {"p": Account(limits=Limits(grp_jobs=1))}

@@ -74,6 +74,20 @@ def test_who_is_virtually_started_goes_first_though_another_was_early():
     assert starts[3] > 60.0
 
 
+def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monkeypatch):
+    """Pool q idles and lends nothing to those of p that wait from 1 s on."""
+    made, renew = [], SiaPlan._renew
+    monkeypatch.setattr(SiaPlan, "_renew", lambda self, view: (made.append(view.now_s), renew(self, view)))
+    rows = [("a", 0.0, 1), ("b", 1.0, 3), ("c", 60.5, 1), ("d", 61.0, 1), ("e", 121.0, 1)]
+    jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in rows]
+    workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 3), Pool("q", 1)])
+    source = Conservative(workload, HORIZONS_MIN)
+    policy = SiaPlan(source, 0.0)
+    Simulation(workload, policy, source).run(121.0)
+    assert made == [1.0, 61.0, 121.0]
+    assert policy._width == pytest.approx(1.0 + 0.01 * 2.0 * 0.99**3)
+
+
 def test_steps_of_a_plan_grow_up_to_four_days():
     assert (STEPS_MIN[0], STEPS_MIN[-1]) == (0, 4 * 24 * 60)
     assert (np.diff(STEPS_MIN, 2) >= 0).all()
@@ -91,6 +105,7 @@ def test_it_begins_amid_a_run_with_who_holds_what():
 def test_survival_and_quantiles_of_log_uniform_bins():
     chances = np.array([0.5, 0.5])
     assert [survival(chances, EDGES, t) for t in (0.5, 10.0, 100.0)] == [1.0, 0.5, 0.0]
+    assert survival(np.array([0.12, 0.88]), EDGES, 10.0) == 0.88  # to the bit: all of the bin is still to come
     assert survival(chances, EDGES, 10.0**0.5) == pytest.approx(0.75)
     assert [run_time(chances, EDGES, 0.0, level) for level in (0.25, 0.75)] == pytest.approx([10.0**0.5, 10.0**1.5])
     assert run_time(np.array([0.0, 1.0, 0.0]), np.array([1.0, 10.0, 100.0, 1e3]), 0.0, 0.5) == pytest.approx(10.0**1.5)

@@ -152,7 +152,7 @@ def test_the_chance_of_being_missed_is_that_of_all_combinations(data):
     weights, free = np.array([0.5, 0.3, 0.2]), data.draw(st.integers(1, 6))
     found = overstays(pending, unused, loads, weights, free, np.eye(horizons + 2))
     assert found.shape == (free + 1, horizons + 2)
-    for gpus in range(1, free + 1):
+    for gpus in range(free + 1):
         left = free - gpus
         missed = [float(np.minimum(pending, unused).sum() > left)]
         for horizon in range(horizons):

@@ -215,6 +215,7 @@ def test_believed_metrics_go_straight_to_what_is_forecast_of_their_ends():
     fork = run.fork(lambda job: 0.0)
     seen, believed = int(state.epoch[seq]), fork.law.world.metric[seq]
     count = int(fork.law.world.epochs[seq])
+    assert fork.law.world.fluctuation == fork.law.world.stragglers == 0.0  # at rest, and no server is slow
     assert believed[seen] == told[seq, seen]
     assert believed[count] == 2.0
     assert np.diff(believed[seen : count + 1]) == pytest.approx(np.diff(believed[seen : count + 1])[0])

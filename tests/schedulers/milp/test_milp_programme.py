@@ -52,6 +52,7 @@ def test_rows_refuse_exactly_what_exceeds_capacity(seed, reach):
     columns = steps.columns(instance, np.ones(len(steps.job), dtype=bool))
     programme = build(instance, columns)
     relaxed = with_tails(instance, steps, np.ones(len(steps.job), dtype=bool), np.full(len(instance), reach))
+    assert np.array_equal(relaxed.tail, relaxed.start - instance.submit[relaxed.job] > reach)
     loose = build(instance, relaxed)
     rng = np.random.default_rng(seed)
     choices = [[int(rng.integers(s, m + 1)) for s, m in zip(instance.submit, instance.cutoff, strict=True)]]

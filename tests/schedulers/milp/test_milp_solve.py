@@ -1,12 +1,16 @@
 """The oracle's programme against every schedule of tiny instances, and against policies on larger ones."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.milp.solve import Plan, Settings, plan
+from jobcast.schedulers.milp.instance import make_instance
+from jobcast.schedulers.milp.programme import Relaxation, every_step
+from jobcast.schedulers.milp.solve import Ledger, Plan, Settings, plan, worthwhile
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
@@ -45,9 +49,11 @@ def steps(found, instance):
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("beta", [0.0, 0.3, 2.5])
 @pytest.mark.parametrize("seed", range(4))
-def test_as_good_as_the_best_of_all_schedules(name, beta, seed):
+def test_as_good_as_the_best_of_all_schedules(name, beta, seed, monkeypatch):
+    monkeypatch.setattr("jobcast.schedulers.milp.solve.REACH_PER_GPU", 1)  # so that windows must grow
     workload, instance = tiny(name, seed)
-    found = plan(*known(workload), BARE.model_copy(update={"beta": beta}))
+    jobs, durations_s, pools = known(workload)
+    found = plan(jobs, durations_s, [*pools, Pool("without GPUs", 0)], BARE.model_copy(update={"beta": beta}))
     best = brute_force(instance, beta)
     assert found.objective_s == pytest.approx(GRID_S * best)
     assert found.bound_s == pytest.approx(GRID_S * best)
@@ -59,7 +65,9 @@ def test_as_good_as_the_best_of_all_schedules(name, beta, seed):
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.5]), st.booleans())
 def test_every_plan_keeps_cut_offs_and_capacity(seed, beta, exact):
     workload, instance = draw(seed, jobs=14, quotas=(4, 3, 2), span=12, longest=8)
+    began = perf_counter()
     found = plan(*known(workload), EXACT.model_copy(update={"beta": beta, "exact": exact, "time_limit_s": 1.0}))
+    assert found.solve_s <= perf_counter() - began
     start = steps(found, instance)
     assert all(s <= at <= m for s, at, m in zip(instance.submit, start, instance.cutoff, strict=True))
     assert usage(instance, start).sum(axis=0).max() <= instance.gpus
@@ -87,16 +95,33 @@ def test_a_lower_bound_on_the_wait_under_every_policy_that_slows_nobody(seed):
 
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_fewer_starts_are_never_better_and_their_bound_holds_for_all(beta):
-    worse = 0
+    worse = better = 0
     for seed in range(8):
         workload, _ = draw(seed, jobs=14, quotas=(4, 4), span=10, longest=12)
         best = plan(*known(workload), BARE.model_copy(update={"beta": beta}))
         few = plan(*known(workload), BARE.model_copy(update={"beta": beta, "exact": False, "starts_per_duration": 1}))
         assert best.gap == pytest.approx(0.0, abs=1e-6)
         assert few.objective_s >= best.objective_s - 1e-6
-        assert few.bound_s <= best.objective_s + 1e-6
+        assert 0.0 < few.bound_s <= best.objective_s + 1e-6
         worse += few.objective_s > best.objective_s + 1e-6
+        better += few.objective_s < few.incumbent_s - 1e-6
     assert worse
+    assert better
+
+
+@pytest.mark.parametrize(("beta", "bound", "half"), [(0.0, 1.0, False), (1.0, 4.0, True)])
+def test_starts_that_a_better_schedule_may_have(beta, bound, half):
+    """Job b waits two steps for a: 2, and 3 for the steps in which p is in use. The bound is 1 below.
+
+    Waits alone are better by a whole step, so that none is left to be lost; with fairness a half may be.
+    """
+    jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("ab")]
+    instance = make_instance(jobs, [2 * GRID_S, GRID_S], [Pool("p", 1)], GRID_S)
+    ledger = Ledger(instance, beta, instance.cutoff)
+    found = worthwhile(ledger, every_step(instance), Relaxation(bound, np.array([0.0, 0.0, 0.5, 3.0]), None))
+    assert found.tolist() == [True, True, half, True]  # a at 0, b at 0, 1 and, as it is, 2
+    ledger.raise_bound(0.5)
+    assert ledger.bound == (0.5 if half else 1.0)
 
 
 def test_time_that_ends_at_once_leaves_the_incumbent():

@@ -74,8 +74,9 @@ class InTurns:
 def test_starts_that_are_always_cut_short_are_found_out(monkeypatch):
     monkeypatch.setattr(RunTime, "patience", 20)
     jobs = [Job(seq, name, "p", 0.0, 1, preemptible=True) for seq, name in enumerate("ab")]
-    made = Workload(jobs, [Outcome(30.0), Outcome(30.0)], [Pool("p", 1)], restart_s=12.0)
-    with pytest.raises(DecisionError, match="2 jobs are pending, job a first, while none gets on"):
+    made = Workload(jobs, [Outcome(30.0), Outcome(30.0)], [Pool("p", 1)], restart_s=10.0)
+    # Patient for ten starts, of a round each, then for 20 decisions.
+    with pytest.raises(DecisionError, match=r"at 310\.000000 s: 2 jobs are pending, job a first, while none gets on"):
         replay(made, InTurns())
     # A start of many rounds is none that is cut short.
     made = replace(made, restart_s=5000.0)
