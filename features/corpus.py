@@ -173,7 +173,11 @@ def grid(from_s: float, until_s: float, step_s: float = STEP_S) -> NDArray[np.fl
 
 
 def active_grid(
-    histories: Mapping[str, PoolHistory], from_s: float, until_s: float, step_s: float = STEP_S, horizon_s: float = QUIET_S
+    histories: Mapping[str, PoolHistory],
+    from_s: float,
+    until_s: float,
+    step_s: float = STEP_S,
+    horizon_s: float = QUIET_S,
 ) -> NDArray[np.float64]:
     """The instants of `grid` that lie within `QUIET_S` of an event of any pool, or within a horizon if that is longer.
 

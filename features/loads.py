@@ -68,5 +68,6 @@ def sliding_max(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, coun
     Parameters and errors as `window_loads`.
     """
     ticks = np.asarray(ticks_s, np.float64)
-    parts = np.split(ticks, range(ROOM_FOR_INSTANTS, len(ticks), ROOM_FOR_INSTANTS))  # of 5-minute windows a week has 2,016
+    # Of 5-minute windows a week has 2,016.
+    parts = np.split(ticks, range(ROOM_FOR_INSTANTS, len(ticks), ROOM_FOR_INSTANTS))
     return np.concatenate([window_loads(history, part, horizon_s, count).max(axis=1) for part in parts])
