@@ -291,6 +291,7 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
         return
     state.contention[job] = _mean_seen(state, job)
     state.end_s[job] = state.clock[NOW]
+    state.gpus[job, :] = 0.0
     state.on_node[job, :] = 0.0
     _record(state, job, 0.0)
     count = state.count[ACTIVE]

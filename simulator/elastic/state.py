@@ -46,7 +46,7 @@ class State(NamedTuple):
     done_s : (n_jobs,) work done, seconds on one GPU
     stage : (n_jobs,) the stage that each is in, an index of `ElasticJobs.stage_end`
     most : (n_jobs,) GPUs that each can use in its stage
-    gpus : (n_jobs, n_types) held now, or at the end of finished jobs
+    gpus : (n_jobs, n_types) held now
     rate : (n_jobs,) work done a second, until the end
     stalled_until_s : (n_jobs,) no progress before this instant
     start_s, end_s : (n_jobs,) first GPUs and completion, NaN before
