@@ -17,6 +17,7 @@ from jobcast.features.durations import (
     START_DEPTHS,
     STARTED,
     burst_key,
+    burst_numbers,
     duration_columns,
     duration_rows,
     group_counts,
@@ -71,6 +72,13 @@ def test_columns_by_hand():
 def test_a_burst_is_of_one_hour():
     first, last, after = (burst_key("a", 1, "u", at_s) for at_s in (3600.0, 7199.0, 7200.0))
     assert first == last != after
+
+
+def test_bursts_are_of_a_user_else_of_the_account():
+    made = trace([row(0, 60, user=user) for user in ("u", "v", "", "u")])
+    told = Trace.from_frame(made.jobs.with_columns(account=pl.lit("x")), name="test")
+    assert burst_numbers(told).tolist() == [0, 1, 2, 0]
+    assert burst_numbers(made).tolist() == [0, 1, 2, 0]
 
 
 def test_groups_by_hand():
