@@ -325,7 +325,7 @@ def _counted(codes: Ints, jobs: Ints, weight: Floats | float = 1.0) -> Floats:
     """(n,) weight of some jobs of each job's group."""
     weights = np.zeros(len(codes))
     weights[jobs] = weight
-    return np.bincount(codes, weights)[codes]
+    return np.bincount(codes, weights)[codes].astype(np.float64)
 
 
 def _largest(codes: Ints, jobs: Ints, values: Floats) -> Floats:
