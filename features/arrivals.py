@@ -87,7 +87,7 @@ def arrival_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: Array
     ticks = np.ascontiguousarray(ticks_s, np.float64)
     horizons = np.ascontiguousarray(horizons_s, np.float64)
     # The kernels move pointers forward only: an earlier instant would silently see later events.
-    if ticks.size > 1 and not np.all(ticks[1:] >= ticks[:-1]):
+    if not np.all(ticks[1:] >= ticks[:-1]):
         raise ValueError("ticks_s must be ascending; sort the instants")
     if not all(horizon_s > 0.0 for horizon_s in horizons.tolist()):
         raise ValueError(f"horizons_s must be positive, got {horizons.tolist()}; give seconds > 0")

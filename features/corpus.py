@@ -111,12 +111,11 @@ class Corpus:
         missing = sorted(set(names) - set(self.pools))
         if missing:
             raise ValueError(f"pools {missing} are not in the corpus; it holds {list(self.pools)}")
-        kept = tuple(name for name in self.pools if name in set(names))
+        kept = [number for number, name in enumerate(self.pools) if name in set(names)]
+        rows = self.of_rows(np.isin(self.pool_index, kept))
         # Pools are numbered anew, in the order of the names.
-        position = np.array([kept.index(name) if name in kept else -1 for name in self.pools], np.int32)
-        index = position[self.pool_index]
-        rows = self.of_rows(index >= 0)
-        return replace(rows, pools=kept, pool_index=index[index >= 0])
+        index = np.searchsorted(kept, rows.pool_index).astype(np.int32)
+        return replace(rows, pools=tuple(self.pools[number] for number in kept), pool_index=index)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as Parquet: `pool`, `tick_s`, then for every horizon `arrives@5min`, `load@5min`, `<feature>@5min`.
@@ -174,7 +173,11 @@ def grid(from_s: float, until_s: float, step_s: float = STEP_S) -> NDArray[np.fl
 
 
 def active_grid(
-    histories: Mapping[str, PoolHistory], from_s: float, until_s: float, step_s: float = STEP_S, horizon_s: float = 0.0
+    histories: Mapping[str, PoolHistory],
+    from_s: float,
+    until_s: float,
+    step_s: float = STEP_S,
+    horizon_s: float = QUIET_S,
 ) -> NDArray[np.float64]:
     """The instants of `grid` that lie within `QUIET_S` of an event of any pool, or within a horizon if that is longer.
 
@@ -229,7 +232,7 @@ def build_corpus(
     """
     pools = tuple(sorted(histories))
     horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
-    ticks = active_grid(histories, from_s, until_s, step_s, horizons_s.max(initial=0.0))
+    ticks = active_grid(histories, from_s, until_s, step_s, horizons_s.max(initial=QUIET_S))
     shape = (len(pools), ticks.size, horizons_s.size)
     # Four bytes a feature and for the load, one for the truth.
     row_bytes = horizons_s.size * (4 * len(feature_names()) + 5)

@@ -27,7 +27,7 @@ ROOM_FOR_JOBS = 1024
 FINISHED, STARTED = slice(0, 4), slice(5, 8)
 """Columns of the state that grow with the jobs that have finished, and that have started."""
 LAST_FINISHED, LAST_STARTED = 4, 8
-_NOTHING = np.empty(0)
+_NOTHING = np.array([])
 _ASKS_NOTHING = Requirements()
 
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 
-PART = 4096
+ROOM_FOR_INSTANTS = 4096
 """Instants whose windows are held at once."""
 
 
@@ -52,13 +52,13 @@ def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, cou
 
 def _counts(arrival_s: Floats, edges_s: Floats, ticks: Floats, horizon_s: float) -> NDArray[np.int64]:
     """Arrivals by each edge."""
-    low = edges_s.min()
+    low, given = edges_s.min(), np.append(ticks, horizon_s)
     offsets = np.append(ticks - low, horizon_s).astype(np.int64)
     step = int(np.gcd.reduce(offsets))
-    if (ticks % 1.0).any() or horizon_s % 1.0 or offsets.max() >= step * edges_s.size:
+    if not np.array_equal(given, np.floor(given)) or offsets.max() >= step * edges_s.size:
         return np.asarray(np.searchsorted(arrival_s, edges_s, side="right"))
     # Windows of whole seconds on a grid share their edges with those of other instants: each is looked up once.
-    counts = np.searchsorted(arrival_s, low + step * np.arange(offsets.max() // step + 1), side="right")
+    counts = np.searchsorted(arrival_s, np.arange(low, edges_s.max() + step, step), side="right")
     return np.asarray(counts[((edges_s - low) / step).astype(np.int64)])
 
 
@@ -68,5 +68,6 @@ def sliding_max(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, coun
     Parameters and errors as `window_loads`.
     """
     ticks = np.asarray(ticks_s, np.float64)
-    parts = np.split(ticks, range(PART, len(ticks), PART))  # of 5-minute windows a week has 2,016
+    # Of 5-minute windows a week has 2,016.
+    parts = np.split(ticks, range(ROOM_FOR_INSTANTS, len(ticks), ROOM_FOR_INSTANTS))
     return np.concatenate([window_loads(history, part, horizon_s, count).max(axis=1) for part in parts])

@@ -144,9 +144,7 @@ def _groups(trace: Trace, asked: Sequence[Floats]) -> Ints:
     pool, account = trace.jobs["pool"], who[0].zip_with(who[0].is_not_null(), who[1]).fill_null("")
     like = [pl.Series(str(place), values) for place, values in enumerate(asked)]
     keys = [[pool], [account], [pool, account.alias("account")], [pool, account.alias("account"), *like]]
-    return np.column_stack([pl.DataFrame(one).to_struct().rank("dense").to_numpy() - 1 for one in keys]).astype(
-        np.int64
-    )
+    return np.column_stack([pl.DataFrame(one).to_struct().rank("dense").to_numpy() for one in keys]).astype(np.int64)
 
 
 def _told(trace: Trace, names: Sequence[str]) -> Floats:
@@ -263,19 +261,18 @@ class Moment:
 
     def _of_waiting(self, values: Floats) -> Floats:
         """Values of pending jobs in their order, at their places among all jobs."""
-        result = np.full((len(self.queue), values.shape[1]), np.nan)
+        result = np.full((len(self.queue), *values.shape[1:]), np.nan)
         result[self.waiting] = values
         return result
 
-    def _mean_of(self, codes: Ints, jobs: Ints, values: Floats, weight: Floats | None = None) -> Floats:
+    def _mean_of(self, codes: Ints, jobs: Ints, values: Floats, weight: Floats | float = 1.0) -> Floats:
         """(n,) mean over some jobs of each job's group."""
-        weight = np.ones(len(jobs)) if weight is None else weight
         return _counted(codes, jobs, weight * values) / _counted(codes, jobs, weight)
 
     def of_group(self, group: int) -> Floats:
         """Columns of `OF_GROUP`, of all jobs."""
         queue, codes, waiting = self.queue, self.queue.groups[:, group], self.waiting
-        before = self._of_waiting(sums_before(codes[waiting], np.ones((len(waiting), 1))))[:, 0]
+        before = self._of_waiting(sums_before(codes[waiting], np.ones(len(waiting))))
         oldest_s = _largest(codes, waiting, self.at_s - queue.submit_s[waiting])
         share = np.fmin(queue.run_s / queue.limit_s, 1.0)[self.ended]
         ran = self._mean_of(codes, self.ended, self._run_log), self._mean_of(codes, self.ended, share)
@@ -302,7 +299,7 @@ class Moment:
             since_s = np.minimum(queue.start_s[waited], self.at_s) - then_s
             waits = (queue.start_s[waited] > self.at_s).astype(np.float64)
             starts, seconds = _counted(codes, waited, 1.0 - waits), _counted(codes, waited, since_s)
-            hazards.append(np.where(seconds > 0.0, np.log10((seconds + HOUR_S) / (starts + HALF)), np.nan))
+            hazards.append(np.where(seconds, np.log10((seconds + HOUR_S) / (starts + HALF)), np.nan))
             # Kept of the first lag alone.
             more = more or [
                 self._mean_of(codes, waited, described) for described in (np.log10(np.maximum(since_s, LEAST_S)), waits)
@@ -311,7 +308,7 @@ class Moment:
 
 
 def sums_before(codes: Ints, values: Floats) -> Floats:
-    """Sums over the earlier rows of the same group, (n, k).
+    """Sums over the earlier rows of the same group, as `values`: (n,) or (n, k).
 
     >>> sums_before(np.array([0, 1, 0]), np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
     [0.0, 0.0, 1.0]
@@ -324,13 +321,15 @@ def sums_before(codes: Ints, values: Floats) -> Floats:
     return result
 
 
-def _counted(codes: Ints, jobs: Ints, weight: Floats | None = None) -> Floats:
+def _counted(codes: Ints, jobs: Ints, weight: Floats | float = 1.0) -> Floats:
     """(n,) weight of some jobs of each job's group."""
-    return np.bincount(codes[jobs], weight, int(codes.max(initial=-1)) + 1)[codes].astype(np.float64)
+    weights = np.zeros(len(codes))
+    weights[jobs] = weight
+    return np.bincount(codes, weights)[codes].astype(np.float64)
 
 
 def _largest(codes: Ints, jobs: Ints, values: Floats) -> Floats:
     """(n,) largest value of some jobs of each job's group; NaN where none of it is among them."""
-    most = np.full(int(codes.max(initial=-1)) + 1, -np.inf)
+    most = np.full(len(np.bincount(codes)), -np.inf)
     np.maximum.at(most, codes[jobs], values)
     return np.where(np.isfinite(most), most, np.nan)[codes]

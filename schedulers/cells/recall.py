@@ -45,7 +45,6 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
     def __init__(self, view: View, placer: RecallPlacer) -> None:
         super().__init__(view, placer)
         self._recallable = {run.job.seq: placer.held[run.job.seq] for run in recallable_of(view)}
-        self._aside = False
         self._step_aside()
 
     def due(self) -> Iterable[tuple[PoolView, Job]]:
@@ -71,7 +70,7 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
 
         loads = Loads(horizon_s, load)
         rigid = self.usable(loads)
-        kept = sum(gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)) if lost > 0 else 0
+        kept = sum(gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)) if lost else 0
         return rigid, min(self.room, self.free - floor(kept * lost))
 
     def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:

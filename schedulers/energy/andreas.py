@@ -289,6 +289,8 @@ def relative_speed(epoch_s: Floats) -> Floats:
 
     >>> relative_speed(np.array([[[10.0, 6.0], [20.0, np.inf]], [[10.0, 6.0], [40.0, np.inf]]])).tolist()
     [1.0, 0.375]
+    >>> relative_speed(np.array([[[10.0], [20.0]]])).tolist()
+    [1.0, 0.5]
     """
     # GPU-seconds an epoch, least over numbers of GPUs.
     work = (epoch_s * np.arange(1, epoch_s.shape[2] + 1)).min(axis=2)

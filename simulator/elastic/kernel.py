@@ -15,7 +15,7 @@ from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.elastic_kernels import FLOATS, FLOATS_2D, INTS, JOBS, RULE_TYPE, njit, speedup_at, types
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, SQUARES, STATE_INTS, State, World
 
-NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
+NOW, LEASE_AT, SEEN = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
 DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED, FULL = range(6)
 """How a run may end: well, by what the rule did wrong, or, to be gone on with, for lack of room for changes."""
@@ -87,7 +87,7 @@ def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node:
         if gpus[job, kind] > tolerance.GPUS:
             # As many nodes as it needs were they all as wide as the widest.
             needed += np.ceil((gpus[job, kind] - tolerance.GPUS) / widest)
-    return 1 if used > needed + tolerance.GPUS else 0
+    return int(used > needed)
 
 
 @njit(types.void(INTS, types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D, INTS), cache=True)
@@ -135,7 +135,7 @@ def _mean_seen(state: State, job: int) -> float:
 def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -> int:
     """Check what the rule gave to whom, count what it took away, and let changes cost what they cost; a status.
 
-    `held` : (n_active, n_types + 1) GPUs before, and their sum.
+    `held` : (n_active, n_types) GPUs before.
     """
     kinds, now_s = len(capacity), state.clock[NOW]
     used = np.zeros(kinds)
@@ -158,7 +158,7 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
         if total > state.most[job] * (1.0 + tolerance.GPUS):
             state.count[CULPRIT] = job
             return OVER_MOST
-        less &= held[i, kinds] <= state.most[job]  # else a stage ended, in which it could use more
+        less &= held[i].sum() <= state.most[job]  # else a stage ended, in which it could use more
         if less:
             state.preemptions[job] += 1
         if total > 0.0:
@@ -176,9 +176,8 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
 @njit(types.void(STATE, types.int64, types.float64), cache=True)
 def _record(state: State, job: int, total: float) -> None:
     """Note what a job, which holds `total` GPUs, holds from now on wherever it is another number than before."""
-    placed = state.on_node.shape[1] > 0
     for place_of in range(state.recorded.shape[1]):
-        holds = state.on_node[job, place_of] if placed else total
+        holds = state.on_node[job, place_of] if state.on_node.size else total
         if abs(holds - state.recorded[job, place_of]) > tolerance.GPUS:
             row = state.changes[state.count[CHANGES]]
             row[0], row[1], row[2], row[3] = state.clock[NOW], job, place_of, holds
@@ -191,7 +190,7 @@ def _share(rule: Any, world: World, state: State) -> int:
     """Ask the rule and carry out what it says; a status."""
     jobs, capacity, left_s = world.jobs, world.capacity, world.left_s
     count, now_s = state.count[ACTIVE], state.clock[NOW]
-    held = np.zeros((count, len(capacity) + 1))
+    held = np.zeros((count, len(capacity)))
     for i in range(count):
         job = state.active[i]
         # By what is declared: the rule must not see true sizes.
@@ -200,7 +199,6 @@ def _share(rule: Any, world: World, state: State) -> int:
         state.contention[job] = _mean_seen(state, job)
         for kind in range(len(capacity)):
             held[i, kind] = state.gpus[job, kind]
-            held[i, len(capacity)] += state.gpus[job, kind]
             # Rules add to what is there, so all begins at nothing.
             state.gpus[job, kind] = 0.0
     rule(
@@ -211,7 +209,7 @@ def _share(rule: Any, world: World, state: State) -> int:
     status = _carry_out(capacity, world.preempt_s, state, held)
     if status != DONE:
         return int(status)
-    if len(world.node_type) > 0:
+    if len(world.node_type):
         place(state.active, count, state.gpus, world.node_type, world.node_gpus, state.on_node, state.locality)
     for i in range(count):
         job = state.active[i]
@@ -251,7 +249,6 @@ def _progress(state: State, until_s: float) -> None:
     """Let all active jobs run to an instant."""
     now_s = state.clock[NOW]
     passed_s = until_s - now_s
-    state.clock[ACTIVE_S] += passed_s * state.count[ACTIVE]
     state.clock[NOW] = until_s
     for i in range(state.count[ACTIVE]):
         job = state.active[i]
@@ -281,7 +278,6 @@ def _submit(jobs: ElasticJobs, state: State) -> None:
     state.seen_first[job] = state.count[ACTIVE]
     state.seen_before[job] = state.clock[SEEN]
     state.events_before[job] = state.count[EVENTS]
-    state.active_s_before[job] = state.clock[ACTIVE_S]
 
 
 @njit(types.void(JOBS, FLOATS, STATE, types.int64), cache=True)
@@ -295,16 +291,15 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
         return
     state.contention[job] = _mean_seen(state, job)
     state.end_s[job] = state.clock[NOW]
-    state.rate[job] = 0.0
     state.gpus[job, :] = 0.0
     state.on_node[job, :] = 0.0
     _record(state, job, 0.0)
     count = state.count[ACTIVE]
     # Closes the gap in place: active jobs stay in order of submission.
-    gap = 0
+    gap = False
     for i in range(count):
         if state.active[i] == job:
-            gap = 1
+            gap = True
         elif gap:
             state.active[i - 1] = state.active[i]
     state.count[ACTIVE] = count - 1
@@ -342,12 +337,12 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
                 if at_s < milestone_s - tolerance.EVENT_S:  # those that coincide go by submission
                     milestone_s, first = at_s, job
         submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
-        next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
+        next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] else np.inf)
         if next_s > stop_s:
             _progress(state, max(stop_s, state.clock[NOW]))
             return DONE
         if next_s == np.inf:
-            if state.count[ACTIVE] > 0:
+            if state.count[ACTIVE]:
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
             return DONE
@@ -355,7 +350,6 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
         if milestone_s <= next_s + tolerance.EVENT_S:
             next_s = milestone_s
         _progress(state, max(next_s, state.clock[NOW]))
-        arrived = False
         if milestone_s <= next_s + tolerance.EVENT_S:
             _count_event(state, world.lease_s)
             _reach(jobs, size_s, state, first)
@@ -367,17 +361,16 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
         elif submit_s <= next_s:
             _count_event(state, world.lease_s)
             _submit(jobs, state)
-            arrived = True
         else:
             # A lease alone would wind itself up for ever.
-            if milestone_s == np.inf and submit_s == np.inf and state.rate[state.active[0]] <= 0.0:
+            if milestone_s == np.inf and submit_s == np.inf:
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
             _count_event(state, world.lease_s)
         status = _share(rule, world, state)
         if status != DONE:
             return int(status)
-        if arrived and state.count[ARRIVED] >= arrivals and awaited == NOBODY and not through:
+        if state.count[ARRIVED] >= arrivals and awaited == NOBODY and not through:
             return DONE
 
 
@@ -401,7 +394,6 @@ def copy_active(state: State, into: State) -> None:
         into.seen_first[job] = state.seen_first[job]
         into.seen_before[job] = state.seen_before[job]
         into.events_before[job] = state.events_before[job]
-        into.active_s_before[job] = state.active_s_before[job]
         into.on_node[job] = state.on_node[job]
         into.locality[job] = state.locality[job]
 

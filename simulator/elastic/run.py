@@ -182,7 +182,7 @@ class ElasticReplay:
         left_s = np.maximum(self.jobs.size_s - state.done_s, OVERDUE_S)
         held = (state.most, state.gpu_s, state.contention)
         view = ElasticView(now_s, self._world.capacity, state.active, count, self.jobs, left_s, *held)
-        position, spread = int(np.flatnonzero(state.active[:count] == job)[0]), len(self._world.node_type) > 0
+        position, spread = int(np.flatnonzero(state.active[:count] == job)[0]), bool(len(self._world.node_type))
         how = (self._world.numbers, position, self.cluster.preempt_s, spread, told_s)
         reason = promises.reasons[promises.worst_case(view, *how)]
         return WorstCase(now_s + float(told_s[0]), reason)
@@ -258,7 +258,7 @@ class ElasticReplay:
     def _spans(self, count: int) -> Spans:
         """What jobs held, GPUs of all types together; without a record a job's mean between its start and its end."""
         state, origin_s = self.state, self._origin_s
-        if not len(state.recorded):
+        if not state.recorded.size:
             start_s, end_s = state.start_s[:count], state.end_s[:count]
             gpus = state.gpu_s[:count] / np.maximum(end_s - start_s, 1e-12)
             return flat_spans(np.arange(count), start_s + origin_s, end_s + origin_s, gpus)

@@ -19,7 +19,6 @@ class Clock(NamedTuple):
     now: int
     lease_at: int
     seen: int  # sum over events of the number of active jobs before each
-    active_s: int  # integral of the number of active jobs over time
 
 
 class Count(NamedTuple):
@@ -41,27 +40,26 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    clock : (4,) see `Clock`
+    clock : (3,) see `Clock`
     count : (5,) see `Count`
     active : (n_jobs,) ids of active jobs in order of submission, the first count[active] hold
     done_s : (n_jobs,) work done, seconds on one GPU
     stage : (n_jobs,) the stage that each is in, an index of `ElasticJobs.stage_end`
     most : (n_jobs,) GPUs that each can use in its stage
     gpus : (n_jobs, n_types) held now
-    rate : (n_jobs,) work done a second
+    rate : (n_jobs,) work done a second, until the end
     stalled_until_s : (n_jobs,) no progress before this instant
     start_s, end_s : (n_jobs,) first GPUs and completion, NaN before
     gpu_s : (n_jobs,) GPU-seconds held
     preemptions : (n_jobs,) times that GPUs were taken away from a job that had not finished
     seen_first : (n_jobs,) active jobs at submission, itself included
     seen_before, events_before : (n_jobs,) clock[seen] and count[events] right after its submission
-    active_s_before : (n_jobs,) clock[active_s] at its submission
     contention : (n_jobs,) mean of active jobs over events since submission; up to the end for finished jobs
     on_node : (n_jobs, n_nodes) GPUs held by node, no column without nodes
     locality : (n_jobs,) 1 where a job lies on more nodes than it needs
     changes : (n_rows, 4) whenever a job held another number of GPUs: instant, job, place, GPUs from then on; places are
         nodes, or the only one where jobs are not placed. No row where changes are not recorded, so never in forecasts
-    recorded : (n_jobs, n_places) GPUs as `changes` has them, (0, 0) where it has no row
+    recorded : (n_jobs, n_places) GPUs as `changes` has them, no column where it has no row
     """
 
     clock: Floats
@@ -80,7 +78,6 @@ class State(NamedTuple):
     seen_first: Floats
     seen_before: Floats
     events_before: Ints
-    active_s_before: Floats
     contention: Floats
     on_node: Floats
     locality: Ints
@@ -118,7 +115,7 @@ class World(NamedTuple):
     left_s: Floats
 
 
-def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0, *, record: bool = False) -> State:
+def empty_state(jobs: ElasticJobs, types: int, nodes: int, *, record: bool = False) -> State:
     """An empty cluster at second 0, before the first of `jobs` is submitted; with `types` of GPUs on `nodes`.
 
     `record` : whether changes of what jobs hold are
@@ -135,7 +132,7 @@ def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0, *, record: bool =
         "end_s": np.full(n, np.nan),
         "on_node": np.zeros((n, nodes)),
         "changes": np.zeros((ROOM * n * places, 4)),
-        "recorded": np.zeros((n if record else 0, places)),
+        "recorded": np.zeros((n, places)),
     }
     ints = {name: np.zeros(len(COUNT) if name == "count" else n, dtype=np.int64) for name in STATE_INTS}
     return State(**{**columns, **ints})  # type: ignore[arg-type]

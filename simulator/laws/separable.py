@@ -213,7 +213,7 @@ class Contention:
     """
 
     def __init__(self, count: int) -> None:
-        self.events, self.active = 0, 0.0  # events so far, and the sum over them of the jobs active before each
+        self.events = self.active = 0  # events so far, and the sum over them of the jobs active before each
         for name in CONTENTION:
             setattr(self, name, column(count))
 

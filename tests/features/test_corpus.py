@@ -143,10 +143,10 @@ def test_says_what_is_no_corpus(tmp_path):
 
 
 def test_instants_far_from_every_event_are_left_out():
-    pools = {"a": arrived([0.0, DAY]), "b": arrived([400 * DAY])}
+    pools = {"a": arrived([0.0, DAY]), "b": arrived([60 * DAY, 400 * DAY])}
     ticks = active_grid(pools, -100 * DAY, 800 * DAY)
     whole = grid(-100 * DAY, 800 * DAY)
-    near = [(-28, 29), (372, 428)]
+    near = [(-28, 29), (32, 88), (372, 428)]
     expected = np.concatenate([whole[(whole >= a * DAY) & (whole < b * DAY)] for a, b in near])
     assert np.array_equal(ticks, expected)
     assert np.array_equal(

@@ -16,9 +16,13 @@ from jobcast.features.durations import (
     GROUPS,
     START_DEPTHS,
     STARTED,
+    burst_key,
+    burst_numbers,
     duration_columns,
     duration_rows,
     group_counts,
+    group_width,
+    started_width,
 )
 from jobcast.features.finished import ROOM_FOR_GROUPS, ROOM_FOR_JOBS, DurationTracker
 from jobcast.simulator.history import EarlierJobs, RunHistory
@@ -61,7 +65,20 @@ def test_depths_are_those_of_the_kernels():
 def test_columns_by_hand():
     """Three bins: 7 groups x (3 depths x 3 bins + 3), 4 x (2 depths x 2 x 3 bins + 2), what is asked, the pool."""
     assert len(COLUMNS) == len(set(COLUMNS)) == 7 * 12 + 4 * (2 * 6 + 2) + 3 + 1 + 6 + 5
+    assert (group_width(3), started_width(3)) == (12, 2 * 6 + 2)
     assert GROUPS == ("tag", "user", "user_width", "request", "pool_width", "pool", "all")
+
+
+def test_a_burst_is_of_one_hour():
+    first, last, after = (burst_key("a", 1, "u", at_s) for at_s in (3600.0, 7199.0, 7200.0))
+    assert first == last != after
+
+
+def test_bursts_are_of_a_user_else_of_the_account():
+    made = trace([row(0, 60, user=user) for user in ("u", "v", "", "u")])
+    told = Trace.from_frame(made.jobs.with_columns(account=pl.lit("x")), name="test")
+    assert burst_numbers(told).tolist() == [0, 1, 2, 0]
+    assert burst_numbers(made).tolist() == [0, 1, 2, 0]
 
 
 def test_groups_by_hand():

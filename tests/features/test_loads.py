@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.features.arrivals import feature_names
 from jobcast.features.load_features import MAXIMA, MEANS, load_feature_names, load_features
-from jobcast.features.loads import PART, sliding_max, window_loads
+from jobcast.features.loads import ROOM_FOR_INSTANTS, sliding_max, window_loads
 from jobcast.features.targets import arrivals_within, load_within
 from tests.features.pools import arrived, pool_of, random_pool
 
@@ -16,6 +16,8 @@ def test_windows_are_open_at_their_left_and_closed_at_their_right():
     jobs = [(0.0, 1), (60.0, 2), (60.5, 4), (120.0, 8), (120.5, 16)]
     pool = pool_of([(time, time, time + 1, gpus) for time, gpus in jobs])
     assert window_loads(pool, [120.0, 120.5, 180.0], 60.0, 3).tolist() == [[12, 2, 1], [24, 6, 1], [16, 12, 2]]
+    assert window_loads(pool, [60.5], 0.5, 1).tolist() == [[4]]
+    assert window_loads(pool, [], 60.0, 3).shape == (0, 3)
 
 
 def test_sliding_max_is_the_largest_of_the_last_windows():
@@ -44,7 +46,7 @@ def test_instants_of_a_grid_are_told_what_each_is_told_alone(apart_s, horizon_s)
 
 def test_instants_are_taken_in_parts_and_give_the_same():
     pool = random_pool(3, 400, "minutes")
-    ticks = np.arange(3 * PART + 7) * 20.0
+    ticks = np.arange(3 * ROOM_FOR_INSTANTS + 7) * 20.0
     whole = window_loads(pool, ticks, 300.0, 12).max(axis=1)
     assert np.array_equal(sliding_max(pool, ticks, 300.0, 12), whole)
 

@@ -67,6 +67,12 @@ def test_jobs_without_limits_are_taken_to_run_for_thirty_days_where_nothing_tell
     assert (row["r_core_hours_above"], row["pool started core s"]) == (pytest.approx(8 * (30 * 24 - 8 / 3600)), 0.0)
 
 
+def test_where_none_of_both_ended_the_account_tells_more_than_the_pool():
+    rows = [(0.0, 0.0, 40.0), (0.0, 0.0, 400.0), (5.0, None, None), (6.0, None, None)]
+    trace = queued_trace(rows, cores=[1, 1, 8, 1], pool=["q", "p", "p", "p"], account=["a", "b", "a", "b"])
+    assert told(trace, 500.0)[1]["expected core_hours"] == pytest.approx(8 * 40 / 3600)
+
+
 def test_what_came_of_yesterdays_queue():
     now = 2 * DAY_S
     # Of two that waited a day ago one started after an hour, the other waits still.

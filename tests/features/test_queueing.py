@@ -35,6 +35,12 @@ def test_a_pool_has_as_many_gpus_as_its_load_until_then_asks_for():
     assert queued(trace, load=1.0).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
 
 
+def test_a_mean_counts_from_a_second_on():
+    # Two GPUs were asked for in the first second: the pool has two, so that the third job starts with the second one.
+    trace = trace_of([0.0, 0.0, 1.0], [1, 1, 1], [60.0, 60.0, 10.0])
+    assert queued(trace, load=1.0).start_s.tolist() == [0.0, 60.0, 60.0]
+
+
 def test_without_a_load_that_is_named_pools_have_a_ninth_more_than_they_use():
     # By 100 s one GPU was used all the time: 1 / .9 are two whole GPUs.
     trace = trace_of([0.0, 0.0, 100.0, 100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])

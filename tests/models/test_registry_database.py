@@ -8,6 +8,7 @@ import pytest
 from mlflow import MlflowClient
 
 from jobcast.domain.errors import RegistryError
+from jobcast.models.registry.artifacts import JobcastArtifactRepository
 from jobcast.models.registry.home import database_file, database_uri
 from jobcast.models.registry.mlflow_door import mlflow_errors
 
@@ -65,6 +66,12 @@ def test_a_deleted_version_is_gone(registry, variant, card):
 def test_what_the_system_refuses_is_one_line(error, line):
     with pytest.raises(RegistryError, match=f"^{re.escape(line)}"), mlflow_errors("the store", None):
         raise error
+
+
+@pytest.mark.parametrize("told", ["tracking_uri", "registry_uri"])
+def test_artifacts_lie_beside_the_database_that_is_named(told):
+    repository = JobcastArtifactRepository("jobcast:/artifacts/a", **{told: "sqlite:////srv/mlruns/mlflow.db"})
+    assert repository.artifact_dir == "/srv/mlruns/artifacts/a"
 
 
 def test_reading_imports_no_mlflow(registry):

@@ -111,6 +111,9 @@ def test_highs_is_asked_where_the_gap_is_wide_and_what_it_finds_is_taken(monkeyp
     assert found.value > begin.value
     assert found.gap < 0.005 < begin.gap
     assert solve(problem, Limits(60.0, gap=begin.gap)).asked is False
+    cells = problem.jobs * problem.rounds
+    assert [solve(problem, Limits(60.0, cells=most)).asked for most in (cells - 1, cells)] == [False, True]
+    assert Limits(60.0) == Limits(60.0, gap=0.005, cells=400, nodes=20)
     monkeypatch.setattr(solver, "improve", lambda *_: (np.zeros_like(begin.runs), begin.bound))
     assert (solve(problem, Limits(60.0)).runs == begin.runs).all()
     monkeypatch.setattr(solver, "improve", lambda *_: None)

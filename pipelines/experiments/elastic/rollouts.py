@@ -366,6 +366,6 @@ def _state(run: ElasticReplay, jobs: ElasticJobs, active: Ints) -> State:
 
 COPIED = (
     *("done_s", "most", "gpus", "rate", "stalled_until_s", "start_s", "gpu_s", "seen_first"),
-    *("seen_before", "events_before", "active_s_before", "on_node", "locality"),
+    *("seen_before", "events_before", "on_node", "locality"),
 )
 """Rows of a state that a job takes along."""

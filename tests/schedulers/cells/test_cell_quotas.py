@@ -8,7 +8,9 @@ from jobcast.schedulers.cells.quotas import cells_of, check_jobs, default_cells,
 def test_quotas_are_whole_servers_and_powers_of_two():
     assert [default_cells(quota, 8) for quota in (1, 7, 8, 12, 21)] == [(1,), (4, 2, 1), (8,), (8, 4), (8, 8, 4, 1)]
     assert default_cells(7, 4) == (4, 2, 1)
-    assert cells_of([Pool("a", 12), Pool("b", 4)], (8, 8), {"a": (4, 4, 4)}) == {"a": (4, 4, 4), "b": (4,)}
+    pools = [Pool("a", 12), Pool("b", 4), Pool("c", 4)]
+    cells = {"a": (4, 4, 4), "b": (4,), "c": (2, 1, 1)}
+    assert cells_of(pools, (8, 8, 8), {"a": (4, 4, 4), "c": (1, 2, 1)}) == cells
     assert servers_for([Pool("a", 12), Pool("b", 5)]) == (8, 8, 8)
 
 
@@ -18,6 +20,7 @@ def test_quotas_are_whole_servers_and_powers_of_two():
         ((8,), {}, "the pools' cells have 12 GPUs, 1 servers of 8 have 8"),
         ((8, 8), {"a": (8, 8)}, "pool a: its cells have 16 GPUs, its quota is 12"),
         ((8, 8), {"a": (12,)}, "pool a: servers of 8 GPUs have no cells of 12"),
+        ((8, 8), {"a": (8, 4, 0)}, "pool a: servers of 8 GPUs have no cells of 0"),
         ((4, 4, 4), {"a": (8, 4)}, "pool a: servers of 4 GPUs have no cells of 8"),
         ((8, 4), {}, "locality needs servers of one size, a power of two; these have 4, 8 GPUs"),
         ((6, 6), {}, "locality needs servers of one size, a power of two; these have 6 GPUs"),

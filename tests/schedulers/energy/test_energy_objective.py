@@ -70,6 +70,7 @@ def test_a_job_where_it_cannot_run_costs_without_end():
     here = view(NODE, [([[3600.0, INF, INF]], 2, INF, 1), (HOURLY, 1, INF, 1)])
     assert objective(here, (0, 2), (0, 1)) == INF
     assert objective(here, (0, 1), (0, 1)) < INF
+    assert longest_s(view(NODE, [([[INF] * 3], 2, INF, 1)])).tolist() == [0.0]
 
 
 def test_gpus_that_a_node_does_not_have_are_no_configuration():

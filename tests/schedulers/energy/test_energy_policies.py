@@ -20,3 +20,11 @@ def test_settings_are_read_from_text():
     strict = make_rule("edf", None, {"strict": "true"})
     assert isinstance(strict, QueuePolicy)
     assert strict.settings.strict
+
+
+def test_what_stands_for_what_is_not_set():
+    equation, thorough = (AndreasSettings(objective="equation_1", thorough=thorough) for thorough in (False, True))
+    told = [(one.made, one.held) for one in (AndreasSettings(), equation, thorough)]
+    assert told == [(30, 0.0), (1000, 0.1), (1000, 0.0)]
+    own = AndreasSettings(max_iterations=7, hold=0.2)
+    assert (own.made, own.held) == (7, 0.2)

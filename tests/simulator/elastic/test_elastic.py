@@ -12,7 +12,8 @@ from jobcast.domain.elastic import ElasticPolicy
 from jobcast.domain.elastic_kernels import RULE, njit
 from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from jobcast.simulator.elastic.kernel import place
+from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, alone_s, replay_elastic
 from jobcast.simulator.metrics import figures, mean_active, queued_s
 from tests.contract.random_jobs import check_same
 from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
@@ -49,6 +50,8 @@ def test_a_change_stops_a_running_job_for_a_while():
     assert log.end_s.tolist() == [13.5, 9.0]
     assert log.columns["predicted_end_s"].tolist() == [10.0, 9.0]
     assert log.preemptions.tolist() == [1, 0]
+    free = Case(case.jobs, ElasticCluster(np.array([2.0])))  # as changes are where nothing is said
+    assert free.log(FAIR).end_s.tolist() == [12.0, 9.0]
 
 
 def test_an_end_precedes_a_submission_at_the_same_time():
@@ -71,12 +74,12 @@ def test_contention_is_counted_over_events_and_over_time():
 
 
 def test_a_wrong_size_is_believed_until_it_is_seen_through():
-    """Declared 10 s, really 30: the next, at 20 s, is forecast to start at once, for the first may end any time."""
-    jobs = jobs_of([(0.0, 10.0, 1), (5.0, 10.0, 1), (20.0, 10.0, 1)])
-    run = ElasticReplay(jobs, np.array([30.0, 10.0, 10.0]), cluster_of(1), FIFO)
+    """Declared 10 s, really 30: from 10 s on it is forecast to end a millisecond later, whenever another one comes."""
+    jobs = jobs_of([(0.0, 10.0, 1), (5.0, 10.0, 1), (10.0, 10.0, 1), (20.0, 10.0, 1)])
+    run = ElasticReplay(jobs, np.array([30.0, 10.0, 10.0, 10.0]), cluster_of(1), FIFO)
     log = replay_elastic(run, predict=True)
-    assert log.end_s.tolist() == [30.0, 40.0, 50.0]
-    assert log.columns["predicted_end_s"] == pytest.approx([10.0, 20.0, 40.0], abs=0.01)
+    assert log.end_s.tolist() == [30.0, 40.0, 50.0, 60.0]
+    assert log.columns["predicted_end_s"] == pytest.approx([10.0, 20.0, 30.001, 50.001], abs=1e-9)
 
 
 @njit(RULE)
@@ -151,6 +154,29 @@ def test_who_shrinks_leaves_the_node_on_which_it_holds_least():
     case = Case(jobs_of([(0.0, 600.0, 6), (1.0, 4.0, 4)]), cluster_of(8, nodes=TWO_NODES))
     assert nodes_of(case, SRSF, 1) == ([[4.0, 2.0]], [0])
     assert nodes_of(case, SRSF, 2) == ([[4.0, 0.0], [0.0, 4.0]], [0, 0])
+    case = Case(jobs_of([(0.0, 800.0, 8), (1.0, 4.0, 4)]), cluster_of(8, nodes=TWO_NODES))
+    assert nodes_of(case, SRSF, 2) == ([[0.0, 4.0], [4.0, 0.0]], [0, 0])  # of equals the first
+
+
+@pytest.mark.parametrize(
+    ("node_gpus", "before", "gpus", "after"),
+    [
+        ([4.0, 4.0], [[1.0, 0.0], [0.0, 2.0]], [3.0, 2.0], [[3.0, 0.0], [0.0, 2.0]]),  # a node that it is on
+        ([1.0, 1.0, 2.0], [[0.0] * 3], [3.0], [[1.0, 0.0, 2.0]]),  # else the emptiest, for the fewest pieces
+    ],
+)
+def test_who_grows(node_gpus, before, gpus, after):
+    on_node, count = np.array(before), len(gpus)
+    node_type, locality = np.zeros(len(node_gpus), np.int64), np.zeros(count, np.int64)
+    place(np.arange(count), count, np.array(gpus)[:, None], node_type, np.array(node_gpus), on_node, locality)
+    assert on_node.tolist() == after
+
+
+def test_run_times_alone_are_of_stages_on_the_most_gpus_of_the_first_type():
+    """Half as fast as a GPU of the tables: 32 s on 16 GPUs, beyond which no speed is known; 5 s on 4 and 5 s on 2."""
+    rows, stages = [(0.0, 32.0, 20), (0.0, 10.0, 4)], {1: [(0.5, 4), (1.0, 2)]}
+    jobs = jobs_of(rows, stages=stages, speed=np.tile([0.5, 1.0], (4, 1)))
+    assert alone_s(jobs, jobs.size_s).tolist() == [4.0, 7.5]
 
 
 def test_types_lie_on_their_own_nodes():
@@ -245,23 +271,24 @@ def test_figure_1_delays_of_the_first_job():
 
 
 def test_the_log_tells_who_held_what_by_hand():
-    """20 s on 2 GPUs from 0 on, 6 s on 2 of the same from 3 on; shortest first: the first is stopped from 3 to 6."""
-    case = Case(jobs_of([(0.0, 20.0, 2), (3.0, 6.0, 2)]), cluster_of(2))
+    """20 s on 2 GPUs from 0 on, 6 s and 2 s on 2 of the same from 3 on; shortest first: the first is stopped till 7."""
+    case = Case(jobs_of([(0.0, 20.0, 2), (3.0, 6.0, 2), (3.0, 2.0, 2)]), cluster_of(2))
     log = replay_elastic(case.run(SRSF, origin_s=100.0))
     spans = log.spans
     assert list(zip(spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node, strict=True)) == [
         (0, 100.0, 103.0, 2.0, -1),
-        (1, 103.0, 106.0, 2.0, -1),
-        (0, 106.0, 113.0, 2.0, -1),
+        (2, 103.0, 104.0, 2.0, -1),
+        (1, 104.0, 107.0, 2.0, -1),
+        (0, 107.0, 114.0, 2.0, -1),
     ]
-    assert queued_s(log).tolist() == [3.0, 0.0]
-    assert figures(log, 101.0)["mean_jct_s"] == 3.0
+    assert queued_s(log).tolist() == [4.0, 1.0, 0.0]
+    assert figures(log, 101.0)["mean_jct_s"] == (4.0 + 1.0) / 2
 
 
 def test_placed_jobs_are_told_by_node():
     case = Case(jobs_of([(0.0, 60.0, 6)]), cluster_of(8, nodes=[(0, 4), (0, 4)]))
     spans = case.log(FIFO).spans
-    assert sorted(zip(spans.node.tolist(), spans.gpus.tolist(), strict=True)) == [(0, 4.0), (1, 2.0)]
+    assert list(zip(spans.node.tolist(), spans.gpus.tolist(), strict=True)) == [(0, 4.0), (1, 2.0)]
 
 
 def test_room_for_changes_grows_without_a_trace(monkeypatch):
@@ -274,7 +301,7 @@ def test_room_for_changes_grows_without_a_trace(monkeypatch):
 
 
 def test_without_a_record_a_job_is_told_to_hold_its_mean():
-    case = Case(jobs_of([(0.0, 20.0, 2), (3.0, 6.0, 2)]), cluster_of(2))
+    case = Case(jobs_of([(0.0, 0.2, 2), (0.03, 0.06, 2)]), cluster_of(2))
     told, mean = (replay_elastic(case.run(SRSF, record=record)) for record in (True, False))
     assert mean.spans.gpu_s == pytest.approx(told.columns["gpu_s"])
     assert len(mean.spans) == 2
