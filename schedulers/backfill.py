@@ -84,6 +84,7 @@ class PoolJobs:
                 for seq, held in view.running.items()
                 if held.job.pool == pool.name
             }
+            self.ended = True
 
     def _append(self, jobs: list[Job], row_of: Callable[[Job], Row]) -> None:
         if jobs:
