@@ -3,8 +3,8 @@
 Operators, constants and conditions are drawn over the areas where a fault would cost a user most, as many of each; one
 at a time is changed in a copy of the checkout, and the tests run that are relevant: the doctests of the file and
 those that mirror it, those that import it, those of its folder, the goldens and the contract, then the others of its
-room. A mutant is caught by the first that fails, though it passes on an unchanged copy, or by running far longer than
-they do.
+room. A mutant is caught by the first that fails, though it passes on an unchanged copy, or by running far longer or asking
+for far more memory than they do.
 
 Left alone is what no test of behaviour can tell, by rule (`untouched`): wordings, types, options of decorators and
 of compilation, default seeds, how long is waited for what hangs, how much room is kept beyond what is needed, what
@@ -53,6 +53,8 @@ ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "l
 COPIED = (*ROOMS, "tests", "benchmarks", "docs", "notebooks", "data", "pyproject.toml", "params.yaml", "dvc.yaml")
 PATIENCE_S = 600
 """Of CPU for the tests of a stage, so that a busy machine catches nothing."""
+MOST_BYTES = 8 << 30
+"""Of data in memory: what grows without end fails, before it takes the machine's."""
 NAMED = (ast.Name, ast.Attribute)
 TOLERANCES = frozenset({"tolerance", "same_s"})
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
@@ -269,6 +271,7 @@ def _run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE_S, PATIENCE_S + 60))
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
 
     # The clock ends what waits for ever; it may run far ahead of the CPU.
     options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10 * PATIENCE_S}

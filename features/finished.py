@@ -133,12 +133,13 @@ class DurationTracker:
         """Rows of several jobs, (n_jobs, F)."""
         return np.array([self.row(job) for job in jobs]).reshape(len(jobs), self._n_columns)
 
-    def settled(self, number: int) -> tuple[float, int]:
+    def settled(self, number: int, lag_s: float = 0.0) -> tuple[float, int]:
         """When at the latest the bin of a job of `started` is known, seconds from the epoch, and the bin.
 
-        That is when the last bin begins, from its start on: one that still runs then belongs to it.
+        That is when the last bin begins, from its start on, and its end would have been told, `lag_s` seconds after
+        it at the latest: one that still runs then belongs to it.
         """
-        known_s = float(self._state[5][number] + self._edges_s[-1])
+        known_s = float(self._state[5][number] + self._edges_s[-1] + lag_s)
         ended = self._state[6][number] <= known_s
         return known_s, self._bins[number] if ended else len(self._edges_s)
 

@@ -67,6 +67,7 @@ class DurationData:
     pool : (n_jobs,) names
     burst : (n_jobs,) numbers of their bursts; see `features.durations.burst_key`
     position : (n_jobs,) which of the jobs that the data was made of they are
+    lag_s : seconds after which the trace tells an end at the latest: a job of which nothing is heard may have ended
     queues : rows of all of those as queues would have shown them, where the trace has no starts and so shows none
     """
 
@@ -81,6 +82,7 @@ class DurationData:
     pool: NDArray[Any]
     burst: Ints
     position: Ints
+    lag_s: float = 0.0
     queues: QueuedRows | None = None
 
     @classmethod
@@ -92,11 +94,12 @@ class DurationData:
         submit_s, start_s, end_s, duration_s = (
             part[wanted] for part in (trace.submit_s, trace.start_s, trace.known_s, trace.duration_s)
         )
+        lag_s = trace.lag_s
         return cls(
             trace.name,
             tuple(horizons_min),
             duration_rows(trace, horizons_min, wanted),
-            _bins(start_s, end_s, duration_s, horizons_min),
+            _bins(start_s, end_s, duration_s, horizons_min, lag_s),
             submit_s,
             start_s,
             end_s,
@@ -104,6 +107,7 @@ class DurationData:
             trace.jobs["pool"].to_numpy()[wanted],
             burst_numbers(trace)[wanted],
             np.arange(int(wanted.sum())),
+            lag_s,
             # Made lazily: only boosters read these rows, and they cost as much as the others.
             None if shows_queues(trace) else QueuedRows(trace, horizons_min, wanted),
         )
@@ -130,14 +134,12 @@ class DurationData:
 
     @property
     def settled_s(self) -> Floats:
-        """When the bins of jobs are known at the latest, (n_jobs,): when the last bin begins."""
-        settled_s: Floats = self.start_s + edges_s(self.horizons_min)[-1]
-        return settled_s
+        """When the bins of jobs are known at the latest, (n_jobs,); see `last_bin_told_s`."""
+        return last_bin_told_s(self.start_s, self.horizons_min, self.lag_s)
 
     @property
     def known_s(self) -> Floats:
         """When the bins of jobs are known, (n_jobs,): when they end, or when the last bin begins, if they run then."""
-        # A job that still runs when the last bin begins is known to fall into it.
         return np.minimum(self.end_s, self.settled_s)
 
     def known(self, until_s: float) -> "DurationData":
@@ -168,9 +170,16 @@ class DurationData:
                 yield known, scored, from_s
 
 
-def _bins(start_s: Floats, end_s: Floats, duration_s: Floats, horizons_min: Sequence[float]) -> Ints:
+def last_bin_told_s(start_s: Floats, horizons_min: Sequence[float], lag_s: float) -> Floats:
+    """When jobs that still run are known to be of the last bin, (n_jobs,), if ends are told up to `lag_s` s late."""
+    # Any sooner, a job of which nothing is heard may have ended long ago.
+    found: Floats = start_s + edges_s(horizons_min)[-1] + lag_s
+    return found
+
+
+def _bins(start_s: Floats, end_s: Floats, duration_s: Floats, horizons_min: Sequence[float], lag_s: float) -> Ints:
     """Bins as they are known when jobs end, or when the last one begins and they have not."""
-    longest = end_s > start_s + edges_s(horizons_min)[-1]
+    longest = end_s > last_bin_told_s(start_s, horizons_min, lag_s)
     return np.where(longest, len(horizons_min), bins_of(duration_s, horizons_min))
 
 

@@ -23,7 +23,6 @@ from jobcast.features.durations import (
     burst_numbers,
     duration_columns,
     duration_rows,
-    edges_s,
 )
 from jobcast.features.finished import DurationTracker
 from jobcast.features.queueing import in_queues
@@ -45,7 +44,7 @@ from jobcast.models.duration_booster import (
     shares,
 )
 from jobcast.models.duration_calibration import Calibration, calibrated_proba
-from jobcast.models.duration_data import DurationData, bins_of, out_of_fold, shares_of_bins
+from jobcast.models.duration_data import DurationData, bins_of, last_bin_told_s, out_of_fold, shares_of_bins
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import kept, read_metadata, read_text, take_up, write_metadata
 from jobcast.models.scores import likeliest_bin
@@ -106,6 +105,7 @@ class JobDuration:
         `features.queueing`
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
+    lag_s_ : seconds after which their trace told an end at the latest; see `DurationData`
     feature_spans_ : column -> least and largest value of the training rows; {} for a rule; see `feature_spans`
     """
 
@@ -146,7 +146,8 @@ class JobDuration:
         TrainingError
             No job ended before `until_s`.
         """
-        return self.fit_data(DurationData.of(trace.between(None, until_s), self.horizons_min, from_s), until_s)
+        known = trace.between(None, until_s).ends_known(until_s)
+        return self.fit_data(DurationData.of(known, self.horizons_min, from_s), until_s)
 
     def fit_data(self, data: DurationData, until_s: float, calibration: Calibration | None = None) -> Self:
         """As `fit`, from jobs whose rows are known; what was not known before `until_s` is not read.
@@ -157,7 +158,7 @@ class JobDuration:
         # The first job that taught anything, not the window that was asked for.
         self.trained_from_s_ = float(known.submit_s[0])
         self.trained_until_s_ = float(until_s)
-        self.rows_ = len(known)
+        self.rows_, self.lag_s_ = len(known), known.lag_s
         self.pools_ = tuple(map(str, np.unique(known.pool)))
         self.prior_ = shares_of_bins(known.bins, data.n_bins)
         self.bin_duration_s_ = _bin_durations_s(known, until_s)
@@ -303,7 +304,7 @@ class JobDuration:
             return duration_rows(trace, self.horizons_min, wanted)
         wanted = np.ones(len(trace), np.bool_) if wanted is None else wanted
         submit_s, start_s = trace.submit_s, trace.start_s
-        settled_s = start_s + edges_s(self.horizons_min)[-1]
+        settled_s = last_bin_told_s(start_s, self.horizons_min, self.lag_s_)
         # Jobs that settle later teach nobody who is asked about.
         last_s = submit_s[wanted].max() if wanted.any() else -np.inf
         teaches = self.teaches(trace.jobs["pool"].to_numpy(), settled_s) & (settled_s <= last_s)
@@ -363,6 +364,8 @@ class JobDuration:
             "feature_spans": self.feature_spans_,
             "learnt_in_queues": self.queue_booster_ is not None,
             **kept(self, (*KEPT, *KEPT_ARRAYS)),
+            # Where ends are told at once a version is what it was before there was such a key.
+            **({"lag_s": self.lag_s_} if self.lag_s_ else {}),
         }
         write_metadata(folder, self.name, result)
         for file, booster in ((MODEL, self.booster_), (QUEUE_MODEL, self.queue_booster_)):
@@ -384,6 +387,7 @@ class JobDuration:
         shifts = {pool: np.array(values) for pool, values in saved["shifts"].items()}
         model.calibration_ = Calibration(np.array(saved["calibration"]), shifts)
         model.feature_spans_ = saved.get("feature_spans", {})  # versions of before have none
+        model.lag_s_ = saved.get("lag_s", 0.0)
         if model.algorithm in LEARNT:
             model.booster_ = model._read_booster(folder / MODEL)
         if saved.get("learnt_in_queues", (folder / QUEUE_MODEL).is_file()):  # some versions of before do not say so
@@ -433,7 +437,7 @@ class CalibratedTracker(DurationTracker):
     def _learn(self, now_s: float) -> None:
         due: list[tuple[Job, int]] = []
         while self._taught < len(self.started):
-            known_s, which = self.settled(self._taught)
+            known_s, which = self.settled(self._taught, self._model.lag_s_)
             # Jobs settle in the order of their starts, so all later ones are not settled either.
             if known_s > now_s:
                 break

@@ -233,6 +233,12 @@ class Trace:
         return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
 
     @property
+    def lag_s(self) -> float:
+        """Seconds after which an end was known at the latest, of all that were; 0 where all are shown at once."""
+        late_s = self.known_s[self.ended] - self.end_s[self.ended]
+        return float(late_s.max(initial=0.0))
+
+    @property
     def last_known_s(self) -> float:
         """The last instant that the trace tells of, seconds from the epoch: a submission, a start, a known end."""
         result = np.concatenate([self.submit_s, self.start_s, self.known_s])

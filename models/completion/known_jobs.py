@@ -35,7 +35,7 @@ class KnownJobs:
     ----------
     submit_s : seconds from the end of training, less than 0
     known_s : when the end was known, alike; infinite of those that had not ended
-    run_s : seconds, of those that had not ended as far as they ran
+    run_s : seconds, of those that had not ended as far as they ran for sure
     least, most : GPUs that a job needs and can use
     run_gpus : that its run time holds for
     keys : whom it is alike
@@ -58,7 +58,8 @@ class KnownJobs:
         # The window's end is exclusive: what becomes known at that instant is not.
         known = trace.as_of(float(np.nextafter(until_s, -np.inf))).between(from_s, until_s)
         known = known.between(float(known.submit_s[-MOST]) if len(known) > MOST else None, None)
-        so_far_s = np.clip(until_s - known.start_s, 0.0, None)
+        # One of which nothing is heard may have ended as long ago as ends take to be told.
+        so_far_s = np.clip(until_s - known.lag_s - known.start_s, 0.0, None)
         # 0 where the trace does not say: the job then needs what it has asked for.
         least = known.numbers("min_gpus", 0.0).astype(np.int64)
         return cls(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from jobcast.models.regimes.numbers import Numbers, numbers_for, numbers_of
 from jobcast.models.regimes.trajectories import ADAPTATIONS, UNKNOWN, Adaptation, sizes_ahead, training_of, whole
 
 LEVEL = 0.9
+BAR = "|"
+"""Between the parts of a key, as it is saved."""
 MOST_REMEMBERED = 4096
 """Jobs whose priors are kept at hand."""
 
@@ -196,14 +199,20 @@ class RegimePrior(JsonModel):
             "calibration": self.calibration,
             "jobs": self.jobs_,
             "levels": {str(level): used for level, used in self.levels_.items()},
-            "numbers": {"|".join(key): numbers.as_dict() for key, numbers in self.numbers_.items()},
+            "numbers": {_joined(key): numbers.as_dict() for key, numbers in self.numbers_.items()},
         }
 
     @classmethod
     def read(cls, saved: Mapping[str, Any]) -> Self:
         """See `JsonModel`."""
         model = cls(saved["seed"], saved["steps"], saved["calibration"])
-        model.numbers_ = {tuple(key.split("|")): Numbers.read(numbers) for key, numbers in saved["numbers"].items()}
+        known = saved["numbers"].items()
+        model.numbers_ = {tuple(map(unquote, key.split(BAR))): Numbers.read(numbers) for key, numbers in known}
         model.jobs_ = saved["jobs"]
         model.levels_ = {float(level): used for level, used in saved["levels"].items()}
         return model
+
+
+def _joined(key: Key) -> str:
+    # A model's name is free text; a bar in it would make another key of it.
+    return BAR.join(part.replace("%", "%25").replace(BAR, "%7C") for part in key)

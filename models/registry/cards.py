@@ -71,6 +71,7 @@ class ModelVersion:
     created_s : seconds from the epoch
     tags : what was recorded with it
     is_new : whether whoever answers has registered it just now; else an equal model was found
+    instead_of : number of the version of the same files whose place it has just taken, since they are gone or damaged
     """
 
     name: str
@@ -81,6 +82,7 @@ class ModelVersion:
     created_s: float
     tags: Mapping[str, str]
     is_new: bool = field(default=False, compare=False)
+    instead_of: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.version}"

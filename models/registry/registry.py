@@ -90,7 +90,11 @@ class Registry:
         if file.is_file():
             saved: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
             return saved
-        return dict(self.store.run(version.run_id).metrics)  # versions of before have all of them there
+        return self.run_metrics(version)  # versions of before have all of them there
+
+    def run_metrics(self, version: ModelVersion) -> dict[str, float]:
+        """The scores that a version's run shows, by name; some of them, whatever became of its files."""
+        return dict(self.store.run(version.run_id).metrics)
 
     def parameters(self, version: ModelVersion) -> dict[str, str]:
         """Parameters that a version was fitted with, as text by name."""
@@ -135,7 +139,8 @@ class Registry:
         """The version of exactly these files, registered unless there is one; whether it was registered just now.
 
         Of several processes that ask at once, one registers. Where a gate is to say who becomes champion, the first
-        version of a name does not.
+        version of a name does not. A version whose own files are gone or damaged gets a successor, which takes its
+        aliases.
         """
         from jobcast.models.registry.writer import write_version
 
@@ -144,12 +149,22 @@ class Registry:
         with self.store.client() as client, locked(self.home):
             sweep_locked(self.store)  # a version whose process died before it had its aliases gets them
             found = self.find_by_content(card.name, content_sha256(folder))
-            if found is not None:
+            if found is not None and self._is_whole(found):
                 return found, False
             before = {version.version for version in self._versions(card.name)}
-            number = write_version(client, self.store, folder, card, aliases)
-            version = replace(self.resolve(card.name, number), is_new=number not in before)
+            number = write_version(client, self.store, folder, card, aliases, found)
+            lost = found.version if found else None
+            version = replace(self.resolve(card.name, number), is_new=number not in before, instead_of=lost)
         return version, version.is_new
+
+    def _is_whole(self, version: ModelVersion) -> bool:
+        from jobcast.models.registry.folders import checked_card
+
+        try:
+            checked_card(self.folder(version), version)
+        except (RegistryError, OSError):
+            return False
+        return True
 
     def _versions(self, name: str) -> tuple[ModelVersion, ...]:
         model = self.store.model(name)

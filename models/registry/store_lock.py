@@ -1,5 +1,6 @@
 """One process at a time finds and registers, or sweeps; whatever else goes on in a home goes on at once."""
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from jobcast.traces.owners import Owner
 
 PATIENCE_S = 300.0  # registering takes seconds: who waits so long waits for a process that hangs
 LOOK_EVERY_S = 0.05
+TOLD_AFTER_S = 2.0  # a shorter wait needs no reason
+LOGGER = logging.getLogger("jobcast.registry")
 
 
 def lock_file(home: Path) -> Path:
@@ -45,7 +48,7 @@ def locked(home: Path) -> Iterator[None]:
 
 def _acquire(file: Path) -> int:
     """An open, locked file; waits its turn."""
-    for _ in range(round(PATIENCE_S / LOOK_EVERY_S)):
+    for tries in range(round(PATIENCE_S / LOOK_EVERY_S)):
         number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             # The file may have been removed between opening and locking: then it locks nothing.
@@ -57,6 +60,8 @@ def _acquire(file: Path) -> int:
             os.close(number)
             raise
         os.close(number)
+        if tries == round(TOLD_AFTER_S / LOOK_EVERY_S):
+            LOGGER.warning("note: %s: held by %s; waiting for it, %.0f s at most", file, _holder(file), PATIENCE_S)
         time.sleep(LOOK_EVERY_S)
     raise RegistryError(f"{file}: held for {PATIENCE_S:.0f} s by {_holder(file)}; wait for that command or end it")
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from jobcast import __version__
 from jobcast.models.predictors import load_predictor
-from jobcast.models.registry.cards import DRAWINGS, ModelCard, content_sha256, flatten_metrics, headlines
+from jobcast.models.registry.cards import (
+    DRAWINGS,
+    ModelCard,
+    ModelVersion,
+    content_sha256,
+    flatten_metrics,
+    headlines,
+)
 from jobcast.models.registry.code_archive import PACKAGE, keep_code
 from jobcast.models.registry.folders import FIGURES, write_card
 from jobcast.models.registry.model_card import CARD_MARKDOWN, model_card, summary_of
@@ -116,10 +123,18 @@ def _signature(model: "Served") -> "ModelSignature":
 DIGEST_LENGTH = 36  # of a data set, MLflow's column
 
 
-def write_version(client: "MlflowClient", store: Store, folder: Path, card: ModelCard, aliases: tuple[str, ...]) -> int:
+def write_version(
+    client: "MlflowClient",
+    store: Store,
+    folder: Path,
+    card: ModelCard,
+    aliases: tuple[str, ...],
+    broken: ModelVersion | None = None,
+) -> int:
     """Log a run for a fitted predictor and register its model; the number of the new version.
 
-    The version gets those of the aliases that are free to have; see `point_aliases`.
+    The version gets those of the aliases that are free to have, see `point_aliases`, and those of `broken`: the version
+    of the same files that has lost them.
     """
     tags = version_tags(folder, card)
     experiment_id = store.experiment(client, card.name)
@@ -143,17 +158,20 @@ def write_version(client: "MlflowClient", store: Store, folder: Path, card: Mode
         )
         number = int(made.version)
         # Locks hold on one machine; of clients elsewhere the lowest number wins.
-        if (equal := _oldest_equal(store, card.name, tags["content_sha256"])) < number:
+        if (equal := _oldest_equal(store, card.name, tags["content_sha256"], broken)) < number:
             client.delete_model_version(card.name, made.version)  # a client elsewhere was first
             number = equal
         point_aliases(client, store, card.name, number, aliases)
+        for alias in broken.aliases if broken else ():
+            client.set_registered_model_alias(card.name, alias, str(number))
     return number
 
 
-def _oldest_equal(store: Store, name: str, sha256: str) -> int:
-    """Number of the first version of these files."""
-    model = store.model(name)
-    return min(one.version for one in (model.versions if model else ()) if one.tags.get("content_sha256") == sha256)
+def _oldest_equal(store: Store, name: str, sha256: str, broken: ModelVersion | None) -> int:
+    """Number of the first version of these files, of those since `broken`."""
+    model, last = store.model(name), broken.version if broken else 0
+    equal = (one.version for one in (model.versions if model else ()) if one.tags.get("content_sha256") == sha256)
+    return min(number for number in equal if number > last)
 
 
 def version_tags(folder: Path, card: ModelCard) -> dict[str, str]:

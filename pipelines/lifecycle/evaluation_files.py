@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 
 from jobcast.pipelines.lifecycle.evaluation import Evaluated
 from jobcast.pipelines.report.files import write_json, write_text
-from jobcast.pipelines.report.formatting import UNKNOWN, brief, number
+from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
 from jobcast.pipelines.report.layout import Table
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables, regime_lines
 from jobcast.traces.owners import scratch_room
+from jobcast.traces.splits import MIN_TRAIN_JOBS
 
 ARRIVALS = ("n", "base_rate", "precision", "recall", "f1", "pr_auc", "roc_auc", "ece", "threshold", "idle_f1")
 LOADS = ("n", "coverage", "coverage_nonzero", "over", "missed", "worst_pool")
@@ -28,6 +29,8 @@ GAIN = "95 % of the gain"
 LEAST_NAME = 18
 LEAST_COLUMNS = 6
 BETWEEN = 2
+NAMED = 3
+"""Pools that are not scored and are named: those of most jobs."""
 IDLE_NOTE = (
     "idle_f1: windows without arrivals, told by the threshold that is best for arrivals. At long horizons persistence\n"
     "is hard to beat there: idle spells of quiet pools outlast a window, so that empty follows empty,\n"
@@ -59,7 +62,17 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     if result.get("overlap_allowed"):
         lines.append("warning: training data reach into this window (--allow-overlap)")
     lines += [f"warning: {line}" for line in result.get("another_cluster") or ()]
+    if "unscored" in result:
+        lines.append(_unscored(result["unscored"]))
     return "\n".join(lines)
+
+
+def _unscored(told: Mapping[str, Any]) -> str:
+    jobs = told["jobs"]
+    others = [f"{len(jobs) - NAMED} more"] if len(jobs) > NAMED else []
+    most = listed([*(f"{pool} {number(count)}" for pool, count in list(jobs.items())[:NAMED]), *others])
+    pools = f"{counted(len(jobs), 'pool')} with fewer than {MIN_TRAIN_JOBS} jobs in the training time"
+    return f"note: {share(told['share'])} of the window's jobs are not scored, those of {pools}: {most}"
 
 
 def _is_arrivals(result: Mapping[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from jobcast.features.corpus import SCORED, STEP_S, active_grid, build_corpus
 from jobcast.features.durations import edges_s
 from jobcast.features.targets import load_within
 from jobcast.models import scores
-from jobcast.models.duration_data import bins_of
+from jobcast.models.duration_data import bins_of, last_bin_told_s
 from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
@@ -388,11 +388,13 @@ def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
     begins_s = np.concatenate([[0.0], edges_s(model.horizons_min)])
     known_s = trace.known_s[wanted]
     runs, chosen = ~(known_s <= sample.known_s), model.choose(features)
-    so_far_s = np.maximum(sample.known_s - start_s, 0.0)
+    # One of which nothing is heard may have ended as long ago as ends take to be told.
+    so_far_s = np.maximum(sample.known_s - model.lag_s_ - start_s, 0.0)
     ends_s, gpu_h = np.append(begins_s[1:], np.inf), trace.gpus[wanted] / HOUR_S
     lasted_s = np.where(runs, so_far_s, duration_s)
     # The bin of a job that outlives the last edge is known then, however long it goes on.
-    known_s = np.where(lasted_s > begins_s[-1], np.fmin(known_s, start_s + begins_s[-1]), known_s)
+    told_s = np.fmin(known_s, last_bin_told_s(start_s, model.horizons_min, model.lag_s_))
+    known_s = np.where(lasted_s > begins_s[-1], told_s, known_s)
     return {
         ALL_JOBS: DurationRows(
             trace.submit_s[wanted],

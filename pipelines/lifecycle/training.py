@@ -30,7 +30,8 @@ def train_version(predictor: Life[Any], known: Known, *, home: Path, progress: S
     if fitted.draft is not None:
         shutil.rmtree(fitted.draft)
     # The first version of a name is champion without anything to compare it with; that is said.
-    gated = {"gated": False} if version.is_new and CHAMPION in version.aliases else {}
+    first = version.is_new and version.instead_of is None
+    gated = {"gated": False} if first and CHAMPION in version.aliases else {}
     return {**of_training(version, home, predictor.settings.seed), **gated, **fitted.figures}
 
 

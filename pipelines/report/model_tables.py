@@ -41,12 +41,19 @@ def version_row(version: ModelVersion) -> dict[str, Any]:
 
 
 def version_details(registry: Registry, version: ModelVersion) -> dict[str, Any]:
-    """All that there is to say of a version, JSON-ready: where it comes from, figures, its last backtests."""
+    """All that there is to say of a version, JSON-ready: where it comes from, figures, its last backtests.
+
+    Of one whose files are gone, which `missing` says, the figures are those that its run shows.
+    """
+    try:
+        figures: dict[str, Any] = {"metrics": registry.metrics(version)}
+    except RegistryError as error:
+        figures = {"metrics": registry.run_metrics(version), "missing": str(error)}
     return {
         **version_row(version),
         "origin": registry.origin(version),
         "parameters": registry.parameters(version),
-        "metrics": registry.metrics(version),
+        **figures,
         "backtests": last_backtests(version),
         **registry.staleness(),
     }
@@ -136,6 +143,8 @@ def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:
     """What every training tells of its version."""
     result = {"run_id": version.run_id, "algorithm": version.algorithm, "seed": seed, "home": str(home)}
     result |= {"new": version.is_new}
+    if version.instead_of is not None:
+        result["instead_of"] = version.instead_of
     return {**of_version(version), **result}
 
 
@@ -177,6 +186,10 @@ def version_lines(result: Mapping[str, Any]) -> list[str]:
     lines = [f"{result['predictor']} version {result['version']} ({aliases or 'no alias'}), {result['algorithm']}"]
     if not result.get("new", True):
         lines.append("the same model was registered before: no new version, aliases stay")
+    elif "instead_of" in result:
+        lines.append(
+            f"the same model as version {result['instead_of']}, whose files are gone or damaged: has its aliases"
+        )
     elif CHAMPION in result["aliases"]:
         lines.append("champion as the first version of its name: not gated (`jobcast run` gates)")
     return lines

@@ -158,13 +158,14 @@ def test_run_time_stands_for_the_forecast_bin(model):
     assert model.predict_duration_s(row(pool_width=(0, 5, 0, 0))).tolist() == pytest.approx([1000.0])
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_live_and_batch_ways_give_the_same_forecasts(campus, algorithm):
+@pytest.mark.parametrize(("algorithm", "told_after_s"), [*((name, 0.0) for name in ALGORITHMS), ("blended", DAY_S)])
+def test_live_and_batch_ways_give_the_same_forecasts(campus, algorithm, told_after_s):
+    campus = replace(campus, known_after_s=told_after_s)
     model = JobDuration(algorithm=algorithm).fit(campus, 14 * DAY_S)
     batch = model.rows(campus)
     proba, chosen = model.predict_proba(batch), model.choose(batch)
     jobs, duration_s = campus.to_jobs()
-    history = RunHistory(campus.pools, EarlierJobs(jobs, campus.start_s, campus.end_s, duration_s))
+    history = RunHistory(campus.pools, EarlierJobs(jobs, campus.start_s, campus.known_s, duration_s))
     tracker = model.tracker()
     for job in jobs[::20]:
         history.advance(job.submit_s + 60.0)
@@ -207,6 +208,17 @@ def test_a_job_that_runs_on_is_learnt_from_when_the_last_bin_begins():
     model = JobDuration(algorithm="last-n").fit(trace(rows), 50_000.0)
     assert model.prior_.tolist() == [0.5, 0.0, 0.0, 0.5]
     assert model.bin_duration_s_[3] == pytest.approx(24 * 3600.0)  # how long it ran was not known
+
+
+def test_ends_that_are_told_a_day_late_make_no_job_long(campus, tmp_path):
+    """What is known a day later is the same: a job of which nothing is heard for 12 hours may have ended long ago."""
+    late = replace(campus, known_after_s=DAY_S)
+    model = JobDuration(algorithm="last-n").fit(late, 21 * DAY_S)
+    at_once = JobDuration(algorithm="last-n").fit(campus, 20 * DAY_S)
+    assert (model.rows_, model.prior_.tolist()) == (at_once.rows_, at_once.prior_.tolist())
+    assert (model.lag_s_, at_once.lag_s_) == (pytest.approx(DAY_S), 0.0)
+    model.save(tmp_path)
+    assert JobDuration.load(tmp_path).lag_s_ == model.lag_s_
 
 
 def test_learning_beats_the_rule_on_later_jobs(campus, learnt):

@@ -91,6 +91,14 @@ def test_same_seed_same_bytes_and_same_answers(prior, tmp_path):
     assert (read.trained_from_s_, read.trained_until_s_, read.jobs_) == (5.0, 9.0, 120)
 
 
+def test_a_bar_in_a_models_name_is_kept(prior, tmp_path):
+    named = RegimePrior.read(prior.as_dict())
+    named.numbers_ = {(*key[:1], *(f"{part}|7%7C" for part in key[1:])): one for key, one in prior.numbers_.items()}
+    named.trained_from_s_ = named.trained_until_s_ = 0.0
+    named.save(tmp_path)
+    assert RegimePrior.load(tmp_path).numbers_ == named.numbers_
+
+
 def test_intervals_widen_with_the_level_and_hold_the_mean(prior):
     job, progress = job_of(Training("A", 16, 200, "accordion", EPOCH_S)), Progress(20.0, (Regime(16, 20.0),))
     half, most = (prior.remaining_time(job, progress, level) for level in (0.5, 0.9))

@@ -302,6 +302,20 @@ def test_files_that_changed_or_went_away(registry):
         registry.load(version)
 
 
+@pytest.mark.parametrize("damage", [shutil.rmtree, lambda folder: (folder / CARD_FILE).write_text("{}")])
+def test_training_again_replaces_a_version_whose_files_went_away(registry, saved, card, variant, damage):
+    name = "new-load"
+    registry.register(variant(name, 4), card(seed=4))
+    damage(registry.folder(registry.resolve(name, 1)))
+    again, made = registry.register_once(saved[name], card())
+    assert (made, again.version, again.instead_of, again.aliases) == (True, 3, 1, ("champion",))
+    registry.load(registry.resolve(name))
+    assert [version.aliases for version in registry.show(name).versions] == [("champion",), ("challenger",), ()]
+    # Whole now: found as any other is.
+    found, made = registry.register_once(saved[name], card())
+    assert (found.version, made, found.instead_of) == (3, False, None)
+
+
 def test_other_features_than_the_code_builds(registry, saved, card, tmp_path):
     other = shutil.copytree(saved["will-jobs-arrive"], tmp_path / "will-jobs-arrive")
     metadata = other / "metadata.json"

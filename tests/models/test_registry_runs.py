@@ -195,6 +195,17 @@ def test_a_lock_that_is_held_for_long_names_who_holds_it(registry, monkeypatch):
         pass
 
 
+def test_a_lock_that_is_waited_for_is_told_of_once(registry, monkeypatch, caplog):
+    from jobcast.models.registry import store_lock
+
+    monkeypatch.setattr(store_lock, "PATIENCE_S", 4.0)
+    monkeypatch.setattr(store_lock.time, "sleep", lambda _: None)
+    with locked(registry.home), pytest.raises(RegistryError), locked(registry.home):
+        pass
+    place = f"{lock_file(registry.home)}: held by process {os.getpid()}"
+    assert caplog.messages == [f"note: {place}; waiting for it, 4 s at most"]
+
+
 def _knows_no_locks(*_args):
     raise OSError("no locks available")
 

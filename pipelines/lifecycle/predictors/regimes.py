@@ -33,6 +33,7 @@ class Regimes(TraceLife[RegimePrior]):
     tables: TrainingTables | None = None
     reads_settings: ClassVar[bool] = True
     walks: ClassVar[bool] = False
+    by_pools: ClassVar[bool] = False
     why: ClassVar[Mapping[str, str]] = {"retrain": "it does not walk through a trace"}
 
     def data(self, known: Known) -> TrainingData:

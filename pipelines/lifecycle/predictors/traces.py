@@ -106,6 +106,8 @@ class TraceLife(Life[M]):
     untuned: ClassVar[Collection[str]] = UNTUNED
     ablates: ClassVar[bool] = False
     walks: ClassVar[bool] = True
+    by_pools: ClassVar[bool] = True
+    """Whether only jobs of some pools are scored, see `scored_pools`."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -172,7 +174,8 @@ class TraceLife(Life[M]):
         data = Scoring(known, version, begin, end, pools, case.wishes, step_s, case.progress, registry)
         data.check(self.ablates)
         figures, curves = self.figures(data)
-        return {**_told(figures, data, trace, overlap), **self._elsewhere(case, known)}, curves
+        left_out = unscored(known.between(begin, end), pools) if self.by_pools else {}
+        return {**_told(figures, data, trace, overlap), **left_out, **self._elsewhere(case, known)}, curves
 
     def evaluate(self, known: Known) -> Told:
         """Of jobs and windows of [from, until), in all pools."""
@@ -246,6 +249,14 @@ def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tup
         return pools_to_learn_from(training, MIN_TRAIN_JOBS)
     except TrainingError:
         return tuple(trace.pools)
+
+
+def unscored(window: Trace, pools: Collection[str]) -> Told:
+    """`unscored`: jobs of a window by the pools that do not count, and their share of all of it; {} where all count."""
+    counts = window.jobs["pool"].value_counts().filter(~pl.col("pool").is_in(list(pools)))
+    # Most jobs first; by name where as many, so that equal data give equal files.
+    jobs: dict[str, int] = dict(counts.sort("count", "pool", descending=[True, False]).iter_rows())
+    return {"unscored": {"jobs": jobs, "share": sum(jobs.values()) / len(window)}} if jobs else {}
 
 
 def stretch_of(

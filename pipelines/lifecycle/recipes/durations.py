@@ -41,7 +41,8 @@ def train_durations(
     if asked == PAPER:
         # The likeliest bin is that of least cost where too short costs nothing more.
         algorithm, settings = PAPER_RULE, replace(settings, under_cost=0.0)
-    jobs = DurationData.of(data.trace, settings.horizons_min, data.from_s)
+    # How late ends are told is a lesson, too: not from those that were told after the training.
+    jobs = DurationData.of(data.trace.ends_known(data.until_s), settings.horizons_min, data.from_s)
     tuned, trials = None, list[dict[str, Any]]()
     if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
         # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.

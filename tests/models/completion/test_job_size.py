@@ -1,5 +1,7 @@
 """Sizes of jobs alike and as declared: by hand, censored, as others erred, towards what neighbours declared."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -32,6 +34,14 @@ def test_what_is_known_at_an_instant():
     again = KnownJobs.read(known.as_dict())
     assert again.as_dict() == known.as_dict()
     assert again.keys == known.keys
+
+
+def test_who_is_not_heard_of_may_have_ended_as_long_ago_as_ends_take_to_be_told():
+    late = replace(trace_of([5.0, 100.0, 5.0], gpus=[1, 2, 1]), known_after_s=15.0)
+    known = KnownJobs.of(late, 0.0, 39.0)
+    assert known.ended.tolist() == [True, False, False]
+    # The third one started 19 s ago, and has ended.
+    assert known.run_s.tolist() == [5.0, 14.0, 4.0]
 
 
 def test_nothing_later_is_read():

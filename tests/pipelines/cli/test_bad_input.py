@@ -150,6 +150,9 @@ def test_a_model_whose_files_were_changed_or_lost(shell, run, store):
     shutil.rmtree(store.folder(version))
     assert "will-jobs-arrive:1: its files are missing" in shell.refuses(*words)
     assert "its files are missing" in shell.refuses("models", "export", "will-jobs-arrive", "exported")
+    told = shell.json("models", "show", "will-jobs-arrive")
+    assert "its files are missing" in told["missing"]
+    assert told["metrics"] == store.run_metrics(version) != {}
 
 
 @pytest.mark.parametrize("content", [b"no database" * 1000, None], ids=["garbage", "half"])

@@ -15,7 +15,7 @@ from jobcast.pipelines.lifecycle.evaluation import evaluate_known
 from jobcast.pipelines.lifecycle.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
-from jobcast.pipelines.lifecycle.predictors.traces import Scoring, scored_pools
+from jobcast.pipelines.lifecycle.predictors.traces import Scoring, scored_pools, unscored
 from jobcast.pipelines.report.formatting import number
 from jobcast.traces.readers import read_trace
 
@@ -187,6 +187,21 @@ def test_only_pools_with_a_hundred_training_jobs_are_scored(trace):
     big = sorted(counts.filter(counts["count"] >= 100)["pool"])
     assert list(scored_pools(trace, trace.submit_s[0], trace.submit_s[599])) == big
     assert scored_pools(trace, 0.0, 1.0) == tuple(trace.pools)  # a trace without the training time
+
+
+def test_what_is_not_scored_is_told(trace):
+    assert unscored(trace, trace.pools) == {}
+    told = unscored(trace, trace.pools[1:])["unscored"]
+    jobs = int((trace.jobs["pool"] == trace.pools[0]).sum())
+    assert told == {"jobs": {trace.pools[0]: jobs}, "share": jobs / len(trace)}
+    table = evaluation_table(
+        {"predictor": "job-duration", "version": 1, "window": {"from": "a", "until": "b"}, "pools": [], "n": 0}
+        | {"baselines": {}, "unscored": {"jobs": {"c": 30, "d": 20, "e": 10, "f": 1}, "share": 0.25}}
+    )
+    assert table.endswith(
+        "\nnote: 25.0 % of the window's jobs are not scored, those of 4 pools with fewer than 100 jobs in the training "
+        "time: c 30, d 20, e 10 and 1 more"
+    )
 
 
 def test_the_table_shows_the_model_beside_its_baselines(told, shell, run):
