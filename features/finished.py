@@ -136,8 +136,8 @@ class DurationTracker:
     def settled(self, number: int, lag_s: float = 0.0) -> tuple[float, int]:
         """When at the latest the bin of a job of `started` is known, seconds from the epoch, and the bin.
 
-        That is when the last bin begins, from its start on, and its end would have been told, `lag_s` seconds after
-        it at the latest: one that still runs then belongs to it.
+        That is when the last bin begins, from its start on, and an end before would have been told, within `lag_s`
+        seconds: one that still runs then belongs to it.
         """
         known_s = float(self._state[5][number] + self._edges_s[-1] + lag_s)
         ended = self._state[6][number] <= known_s

@@ -67,7 +67,7 @@ class DurationData:
     pool : (n_jobs,) names
     burst : (n_jobs,) numbers of their bursts; see `features.durations.burst_key`
     position : (n_jobs,) which of the jobs that the data was made of they are
-    lag_s : seconds after which the trace tells an end at the latest: a job of which nothing is heard may have ended
+    lag_s : seconds within which the trace tells ends, see `Trace.lag_s`: who is not heard of may have ended before
     queues : rows of all of those as queues would have shown them, where the trace has no starts and so shows none
     """
 

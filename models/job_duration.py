@@ -105,7 +105,7 @@ class JobDuration:
         `features.queueing`
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
-    lag_s_ : seconds after which their trace told an end at the latest; see `DurationData`
+    lag_s_ : seconds within which their trace told ends; see `DurationData`
     feature_spans_ : column -> least and largest value of the training rows; {} for a rule; see `feature_spans`
     """
 
