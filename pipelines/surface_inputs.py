@@ -90,7 +90,7 @@ def cluster_meant(cluster: Place, trace: Trace, from_s: float | None = None) -> 
     # A single pool is taken for a list of one.
     pools: Sequence[Any] = cluster if isinstance(cluster, Sequence) else [cluster]
     if not pools or not all(isinstance(pool, Pool) for pool in pools):
-        raise ConfigError(f"cluster: give a Cluster, pools, a number of GPUs or a file, not {cluster!r}")
+        raise ConfigError(f"cluster: give a Cluster, pools, a number of GPUs or a file, not {type(cluster).__name__}")
     return pools_cluster(pools)
 
 
@@ -220,6 +220,7 @@ def known_of(
     """What a predictor is trained on, scored on or asked from.
 
     A trace goes as it is to who learns from a trace alone; for others, which read tables too, its file is read again.
+    Raises ConfigError where it holds other jobs than that file: a part of it would be taken for the whole.
     """
     if learns_from_jobs(life):
         return Known(trace_of(trace), {}, asked.get("from_s"), asked.get("until_s"))
@@ -231,7 +232,13 @@ def known_of(
         )
     pairs = tuple(f"{name}={value}" for name, value in given.items())
     whole = {**dict.fromkeys(UNASKED), **asked, "at_s": asked.get("until_s"), "trace_path": path, "pairs": pairs}
-    return life.known(command, Asked(whole, home))
+    known = life.known(command, Asked(whole, home))
+    if isinstance(trace, Trace) and known.trace is not None and not known.trace.jobs.equals(trace.jobs):
+        raise ConfigError(
+            f"{path}: holds other jobs than the trace in memory, and {life.__name__} reads the file; "
+            f"give start and until for a part of it, or write_trace what is meant and name that file"
+        )
+    return known
 
 
 def scores(result: Mapping[str, Any]) -> pd.DataFrame:
