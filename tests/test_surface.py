@@ -233,6 +233,7 @@ def test_any_command_takes_what_is_in_memory_and_tells_its_json(traced, capsys):
     told = jc.command("choose", trace=trace, pools=pools, policies="mmfs", windows=2, until="2024-01-06")
     assert [one["label"] for one in told["candidates"]] == ["fcfs", "mmfs"]
     assert told["inputs"]["trace"]["rows"] == len(trace)
+    assert jc.command("trace", "describe", trace)["total"]["jobs"] == len(trace)
     assert capsys.readouterr().out == ""
 
 
@@ -243,6 +244,7 @@ def test_a_command_of_files_tells_the_line_that_makes_it_again(tmp_path, traced)
     told = jc.command("simulate", trace=tmp_path / "jobs.csv", pools=tmp_path / "pools.csv", policy="mmfs")
     assert told["command"][:3] == ["simulate", "--trace", str(tmp_path / "jobs.csv")]
     assert jc.command("simulate", trace=trace, pools=pools, policy="mmfs")["command"] == []
+    assert jc.command("trace", "describe", tmp_path / "jobs.csv")["total"]["jobs"] == len(trace)
 
 
 def test_backtests_tell_rows_and_gains(tmp_path, traced):
