@@ -171,11 +171,7 @@ def _with_common_users(trace: Trace, k: int) -> tuple[Trace, dict[str, Any]]:
             left += those["user"].to_list()
     common |= dict.fromkeys(left, COMMON)
     sizes = np.unique(list(common.values()), return_counts=True)[1]
-    # what only some users have would part a common user again
-    of_few = [name for name in trace.jobs.columns if name in NAMES and name not in ("user", "pool", "gpu_type")]
-    merged = pl.col("user").is_in(list(common))
-    blank = [pl.when(~merged | (pl.col("user").n_unique().over(name) >= k)).then(name).alias(name) for name in of_few]
-    frame = trace.jobs.with_columns(blank).with_columns(user=pl.col("user").replace(common))
+    frame = _unparted(trace.jobs, common, k).with_columns(user=pl.col("user").replace(common))
     told = {
         "users": looks.height,
         "users_merged": len(common),
@@ -183,6 +179,29 @@ def _with_common_users(trace: Trace, k: int) -> tuple[Trace, dict[str, Any]]:
         "k_reached": not len(sizes) or int(sizes.min()) >= k,
     }
     return replace(trace, jobs=frame), told
+
+
+def _unparted(jobs: pl.DataFrame, common: Mapping[str, str], k: int) -> pl.DataFrame:
+    """Jobs without the names that would part a common user again.
+
+    By the accounts, tags and the like that stay, all together, a common user falls into parts of at least k users each.
+
+    Parameters
+    ----------
+    common : user -> common user, of those who became one
+    """
+    if not common:
+        return jobs
+    frame, parts = jobs.with_columns(_part=pl.col("user").replace_strict(dict(common), default=None)), ["_part"]
+    alone = pl.col("_part").is_null()
+    for name in [name for name in jobs.columns if name in NAMES and name not in ("user", "pool", "gpu_type")]:
+        users = pl.col("user").n_unique().over(*parts, name)
+        frame = frame.with_columns(pl.when(alone | (users >= k)).then(name).alias(name))
+        # what was left out is a part as well: where that is of few users, the rest goes too
+        frame = frame.with_columns(_fewest=users).with_columns(pl.col("_fewest").min().over(parts))
+        frame = frame.with_columns(pl.when(alone | (pl.col("_fewest") >= k)).then(name).alias(name))
+        parts.append(name)
+    return frame.select(jobs.columns)
 
 
 def _moved(trace: Trace, shift_s: float, jitter_s: float, rng: np.random.Generator) -> Trace:
