@@ -222,15 +222,19 @@ def linkage(log: Trace, export: Trace) -> dict[str, float]:
     Returns
     -------
     `median_set`: rows that look so, in the median over the log's jobs; `alone`: share of jobs whose look just one row
-    has; `missed`: share whose look no row has, as the hour or the run time moved over an edge.
+    has; `missed`: share whose look no row has, as the hour or the run time moved over an edge; `alone_by_wait`: of the
+    jobs that waited, the share whose waiting time, to the second, just one row has (an export keeps it), 0 of none.
     """
     looks = [_looks(one) for one in (log, export)]
     found = looks[0].join(looks[1].group_by(pl.all()).len(), on=looks[0].columns, how="left")["len"].fill_null(0)
     counts = found.to_numpy()
+    waits, shown = (np.round(one.start_s - one.submit_s) for one in (log, export))
+    waits, rows = waits[waits > 0.0], dict(zip(*np.unique(shown, return_counts=True), strict=True))
     return {
         "median_set": float(np.median(counts)) if len(counts) else 0.0,
         "alone": float((counts == 1).mean()) if len(counts) else 0.0,
         "missed": float((counts == 0).mean()) if len(counts) else 0.0,
+        "alone_by_wait": float(np.mean([rows.get(wait) == 1 for wait in waits])) if len(waits) else 0.0,
     }
 
 

@@ -140,5 +140,6 @@ def _export_text(result: Mapping[str, Any]) -> str:
         ("users", users),
         *_rows(result),
         ("linkage", f"{fits}; {link['alone']:.1%} of the jobs fit one row, {link['missed']:.1%} none"),
+        ("linkage, by wait", f"{link['alone_by_wait']:.1%} of those that waited are alone with how long, in seconds"),
     ]
     return _text(rows)
