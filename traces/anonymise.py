@@ -17,7 +17,7 @@ from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.table import Trace
 from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S
 from jobcast.traces.twin import numbered
-from jobcast.traces.words import NAMES, public_states, renamed
+from jobcast.traces.words import NAMES, public_states, renamed, secret_seed
 
 JITTER_S = 7200.0
 """Two hours: ranks of schedulers stay, and the membership attack finds less than with half an hour (`docs/twin.md`)."""
@@ -91,7 +91,7 @@ def anonymised(
         The trace holds no jobs.
     """
     _check(trace, k, jitter_s, shift)
-    seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else seed
+    seed = secret_seed() if seed is None else seed
     rng = np.random.default_rng(seed)
     most = int(MOST_SHIFT_S // SHIFTS[shift])
     # never 0: a shift by nothing is none

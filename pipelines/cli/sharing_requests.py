@@ -20,7 +20,7 @@ from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
 from jobcast.traces.twin import twin_of
-from jobcast.traces.words import renamed
+from jobcast.traces.words import renamed, secret_seed
 
 GUESS = 0.55
 """An area under the ROC curve up to which an attacker is taken to do little better than guess."""
@@ -56,10 +56,17 @@ def export(
 
 
 def twin(
-    path: Path, *, out: Path, pools: Path | None, pools_out: Path | None, weeks: int | None, seed: int, console: Console
+    path: Path,
+    *,
+    out: Path,
+    pools: Path | None,
+    pools_out: Path | None,
+    weeks: int | None,
+    seed: int | None,
+    console: Console,
 ) -> Told:
     """Write a twin; its audit as figures and as text. Raises TraceError, PoolsError and ConfigError."""
-    trace = read_trace(path)
+    trace, seed = read_trace(path), secret_seed() if seed is None else seed
     drawn = twin_of(trace, weeks=weeks, seed=seed)
     made, table, words = renamed(drawn, _quotas(trace, pools, pools_out), np.random.default_rng(seed))
     _write(made, table, out, pools_out)
