@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from io import StringIO
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ from jobcast.pipelines.surface_inputs import (
     made,
     named,
     number,
+    policy_named,
     reference_of,
     scores,
     seconds,
@@ -312,7 +314,7 @@ def simulate(
     read, given, from_s = trace_of(trace), texts(set), seconds(start, "start")
     spec = None if forecasts is None else parse_forecasts(forecasts)
     result = {
-        "policy": policy,
+        "policy": policy_named(policy),
         "baseline": baseline,
         "spec": spec,
         "settings": given,
@@ -410,6 +412,8 @@ def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
     >>> jc.explain(run, "007").text.splitlines()[0]
     'Job 007 of pool production-1: 1 GPU for 5.44 h; mmfs'
     """
+    if not isinstance(run, Finished | str | PathLike):
+        raise ConfigError(f"run: give what simulate returned, or the table that it wrote, not {type(run).__name__}")
     if isinstance(run, Finished):
         # Explanations are read from files: one way for runs in memory and on disk.
         with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
