@@ -125,19 +125,23 @@ def signatures(trace: Trace) -> pl.DataFrame:
 
     `pool`: the one with most of the user's jobs; `width`: of the widest job, as a power of two (its exponent);
     `weeks`: in how many weeks of the calendar there are jobs, as a power of two; `hours`: the quarter of the day (UTC,
-    0 to 3) that most jobs are submitted in. Ties go to the first by name or number.
+    0 to 3) that most jobs are submitted in. Ties go to the pool of the first job, whatever the pools are called, and to
+    the first number.
     """
     at_s = trace.submit_s - FIRST_MONDAY_S
     jobs = trace.jobs.select("user", "pool", "gpus").with_columns(
         week=pl.Series(np.floor(at_s / WEEK_S)),
         quarter=pl.Series(np.floor(at_s % DAY_S / (6 * HOUR_S)).astype(np.int64)),
+        in_pool=pl.len().over("user", "pool"),
     )
+    # moved jobs do not stand in order; by names an export would break ties otherwise than its log
+    jobs = jobs[np.argsort(at_s, kind="stable")]
     log2 = pl.max_horizontal(pl.lit(1), pl.col("gpus").max()).log(2).floor().cast(pl.Int64)
     return (
         jobs.drop_nulls("user")
         .group_by("user")
         .agg(
-            pool=pl.col("pool").mode().min(),
+            pool=pl.col("pool").sort_by("in_pool", descending=True, maintain_order=True).first(),
             width=log2,
             weeks=pl.col("week").n_unique().log(2).floor().cast(pl.Int64),
             hours=pl.col("quarter").mode().min(),

@@ -46,6 +46,18 @@ def test_each_look_of_a_user_is_shared_by_k_or_the_user_is_many(campus, k):
     assert export.done["users"] == campus.jobs["user"].n_unique()
 
 
+@given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.0, JITTER_S]))
+def test_ties_between_pools_leave_nobody_alone(campus, seed, k, jitter_s):
+    """Users of several pools, many with as many jobs in one as in another: by made-up words the order is another."""
+    rng, few = np.random.default_rng(seed), campus.between(None, campus.submit_s[200])
+    names = {
+        name: pl.Series(rng.choice(list(values), len(few))) for name, values in (("user", "stuvwxyz"), ("pool", "abcd"))
+    }
+    export = anonymised(replace(few, jobs=few.jobs.with_columns(**names)), k=k, jitter_s=jitter_s, seed=seed)
+    looks = signatures(export.trace).filter(~pl.col("user").str.starts_with("common-"))
+    assert looks.with_columns(alike=pl.len().over(SIGNATURE)).filter(pl.col("alike") < k).is_empty()
+
+
 def test_signature_by_hand(make_trace):
     week = 7 * DAY_S
     trace = make_trace(
