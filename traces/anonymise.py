@@ -25,7 +25,7 @@ SHIFTS = {"weeks": WEEK_S, "days": DAY_S, "hours": HOUR_S}
 """Units of the secret shift of all times. Whole weeks leave the hour and the weekday as they are."""
 MOST_SHIFT_S = 5 * 365 * DAY_S
 DURATION_SHARE = 0.5
-"""A run time is jittered by at most this share of itself."""
+"""A run time is jittered by at most this share of itself, and of what lies between start and end."""
 ROUNDED = ("cores", "mem_gb")
 """Columns that are rounded up to powers of two."""
 TIMES = ("eligible_time", "start_time", "end_time", "known_time", "deadline")
@@ -219,7 +219,9 @@ def _moved(trace: Trace, shift_s: float, jitter_s: float, rng: np.random.Generat
     new_s[rows] = wanted_s[np.lexsort((wanted_s, pool))]
     move_us = np.round((new_s - submit_s + shift_s) * 1e6).astype(np.int64)
     lasted_s = trace.duration_s
-    change_s = rng.uniform(-1.0, 1.0, len(trace)) * np.minimum(jitter_s, DURATION_SHARE * np.nan_to_num(lasted_s))
+    # an elastic job's duration is longer than it ran: its end, which moves along, must not come before its start
+    shorter_s = np.nan_to_num(np.minimum(lasted_s, trace.end_s - trace.start_s))
+    change_s = rng.uniform(-1.0, 1.0, len(trace)) * np.minimum(jitter_s, DURATION_SHARE * shorter_s)
     change_us = np.round(change_s * 1e6).astype(np.int64)
     moves = dict.fromkeys(("submit_time", *TIMES), move_us)
     for name in ("end_time", "known_time", "deadline"):

@@ -157,6 +157,16 @@ def test_limits_stay_above_run_times(campus):
     assert made["cores"].unique().to_list() == [8.0]
 
 
+@given(st.integers(0, 10_000))
+def test_no_end_comes_before_its_start(campus, seed):
+    """Also of elastic jobs, whose duration on one GPU is many times what lies between the two."""
+    few = campus.between(None, campus.submit_s[100])
+    ends = pl.col("start_time") + pl.duration(microseconds=pl.col("duration") * 1e6 / 16)
+    made = anonymised(replace(few, jobs=few.jobs.with_columns(end_time=ends, min_gpus=pl.lit(1))), seed=seed).trace
+    assert (made.end_s >= made.start_s).all()
+    assert "end_time" in made.jobs.columns
+
+
 def test_fewer_users_than_k_are_told(make_trace):
     rows = [("p", 60.0 * at, 5.0, 1) for at in range(4)]
     export = anonymised(make_trace(*rows, user=["one", "one", "two", None]))
