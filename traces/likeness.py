@@ -53,8 +53,8 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
     -------
     `ks`: largest distance between distribution functions of widths, run times and gaps between submissions of a pool;
     `dispersion`: of both, by window; `week_profile_tv`: total variation between jobs by hour of the week, in [0, 1];
-    `load_error_mean`, `load_error_max`: difference of GPU-time by pool and week over the pool's mean week; `gpu_time`:
-    the release's over the log's.
+    `load_error_mean`, `load_error_max`: difference of GPU-time by pool and week over the pool's mean week, of the pools
+    with any; `gpu_time`: the release's over the log's.
     """
     named = log.jobs["pool"].replace(dict(words or {}))
     renamed = replace(log, jobs=log.jobs.with_columns(pool=named))
@@ -65,7 +65,9 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
     }
     ours, theirs = (np.nan_to_num(hour_of_week(one.submit_s)).ravel() for one in (log, release))
     loads = _loads(renamed, renamed), _loads(release, renamed)
-    errors = np.abs(loads[1] - loads[0]) / np.maximum(loads[0].mean(axis=1, keepdims=True), 1e-9)
+    # of a pool of cores alone there is no load that an error could be a share of
+    busy = loads[0].sum(axis=1) > 0.0
+    errors = (np.abs(loads[1] - loads[0])[busy] / loads[0][busy].mean(axis=1, keepdims=True)).ravel()
     return {
         "jobs": {"log": len(log), "release": len(release)},
         "gpu_time": float(release.gpu_time_s.sum() / max(log.gpu_time_s.sum(), 1e-9)),
@@ -75,8 +77,8 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
             for name, s in SCALES_S.items()
         },
         "week_profile_tv": float(np.abs(ours / ours.sum() - theirs / theirs.sum()).sum() / 2),
-        "load_error_mean": float(errors.mean()),
-        "load_error_max": float(errors.max()),
+        "load_error_mean": float(errors.mean()) if len(errors) else 0.0,
+        "load_error_max": float(errors.max(initial=0.0)),
     }
 
 

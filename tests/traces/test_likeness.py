@@ -55,6 +55,15 @@ def test_linkage_by_hand(make_trace):
     assert linkage(log, export) == {"median_set": 1.5, "alone": 0.25, "missed": 0.25, "alone_by_wait": 0.0}
 
 
+def test_a_pool_of_cores_alone_has_no_load_to_be_off_by(make_trace):
+    log = make_trace(("gpu", 0, 100, 1), ("cpu", 10, 100, 0))
+    release = make_trace(("gpu", 0, 150, 1), ("cpu", 10, 100, 1))
+    told = likeness(log, release)
+    assert (told["load_error_mean"], told["load_error_max"], told["gpu_time"]) == (0.5, 0.5, 2.5)
+    cores = make_trace(("cpu", 0, 100, 0), ("cpu", 10, 100, 0))
+    assert likeness(cores, cores)["load_error_max"] == 0.0
+
+
 def test_who_is_known_by_a_waiting_time(make_trace):
     """They waited 0, 5, 5 and 7 s: of those that waited one of three is known by that."""
     rows = [("a", 0.0, 100.0, 1), ("a", 10.0, 101.0, 1), ("a", 7200.0, 100.0, 1), ("a", 7300.0, 100.0, 2)]
