@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from io import StringIO
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ from jobcast.pipelines.surface_inputs import (
     made,
     named,
     number,
+    policy_named,
     reference_of,
     scores,
     seconds,
@@ -312,7 +314,7 @@ def simulate(
     read, given, from_s = trace_of(trace), texts(set), seconds(start, "start")
     spec = None if forecasts is None else parse_forecasts(forecasts)
     result = {
-        "policy": policy,
+        "policy": policy_named(policy),
         "baseline": baseline,
         "spec": spec,
         "settings": given,
@@ -410,6 +412,8 @@ def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
     >>> jc.explain(run, "007").text.splitlines()[0]
     'Job 007 of pool production-1: 1 GPU for 5.44 h; mmfs'
     """
+    if not isinstance(run, Finished | str | PathLike):
+        raise ConfigError(f"run: give what simulate returned, or the table that it wrote, not {type(run).__name__}")
     if isinstance(run, Finished):
         # Explanations are read from files: one way for runs in memory and on disk.
         with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
@@ -421,12 +425,12 @@ def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
     return Explanation(result, tell(result))
 
 
-def command(*words: str, **options: Any) -> Any:
+def command(*words: Traced, **options: Any) -> Any:
     """Any command that has no function here, such as `drift`, `choose`, `worth`, `invoice`, `predict jct`, `promises`.
 
     Parameters
     ----------
-    words : its name and arguments, as on the command line
+    words : its name, a word each, and arguments, as on the command line; a trace may be in memory
     options : a keyword an option: `windows=4` stands for `--windows 4`, True for a flag, `start` for `--from`; a trace,
         pools and a run may be in memory, `set` is a mapping
 
@@ -445,23 +449,24 @@ def command(*words: str, **options: Any) -> Any:
     >>> [one["pool"] for one in jc.command("invoice", out=run)["pools"]]
     ['production-1', 'research-1']
     """
-    tells = any("--json" in parameter.opts for parameter in command_named(words)[1].params)
     with tempfile.TemporaryDirectory(prefix="jobcast-command-") as room:
         told = Path(room) / "told.json"
+        asked = [_value("argument", word, Path(room)) for word in words]
+        tells = any("--json" in parameter.opts for parameter in command_named(asked)[1].params)
         given = [word for name, value in options.items() for word in _on_line(name, value, Path(room))]
-        line = ["--quiet", *words, *given, *(["--json", str(told)] if tells else [])]
+        line = ["--quiet", *asked, *given, *(["--json", str(told)] if tells else [])]
         # What was in memory lies in files that are gone afterwards: nobody could type such a line.
-        typed = [] if any(Path(room).iterdir()) else [*words, *given]
+        typed = [] if any(Path(room).iterdir()) else [*asked, *given]
         try:
             with redirect_stdout(StringIO()):  # the table, which the figures stand for
                 cli.main(line, "jobcast", standalone_mode=False, obj={"words": typed})
         except click.ClickException as error:
-            raise ConfigError(f"{' '.join(words)}: {error.format_message()}") from error
+            raise ConfigError(f"{' '.join(asked)}: {error.format_message()}") from error
         return read_json(told) if tells else None
 
 
 def _on_line(name: str, value: Any, room: Path) -> list[str]:
-    """An option as the command line has it; what is in memory is written to a folder."""
+    """An option as the command line has it; see `_value`."""
     option = "--from" if name == "start" else f"--{name.replace('_', '-')}"
     if value is None or value is False:
         return []
@@ -469,6 +474,11 @@ def _on_line(name: str, value: Any, room: Path) -> list[str]:
         return [option]
     if name == "set":
         return [word for key, text in texts(value).items() for word in ("--set", f"{key}={text}")]
+    return [option, _value(name, value, room)]
+
+
+def _value(name: str, value: Any, room: Path) -> str:
+    """A word, or what an option is given, as the command line has it; what is in memory is written to a folder."""
     path = room / (f"{name}.csv" if name == "pools" else f"{name}.parquet")
     if isinstance(value, Trace):
         write_trace(value, path)
@@ -477,8 +487,8 @@ def _on_line(name: str, value: Any, room: Path) -> list[str]:
     elif isinstance(value, Sequence) and value and all(isinstance(one, Pool) for one in value):
         write_pools(value, path)
     else:
-        return [option, value.isoformat() if isinstance(value, datetime) else str(value)]
-    return [option, str(path)]
+        return value.isoformat() if isinstance(value, datetime) else str(value)
+    return str(path)
 
 
 def workload(trace: Traced, cluster: Place = None, *, start: Instant = None, until: Instant = None) -> Workload:

@@ -90,7 +90,12 @@ def cluster_meant(cluster: Place, trace: Trace, from_s: float | None = None) -> 
     # A single pool is taken for a list of one.
     pools: Sequence[Any] = cluster if isinstance(cluster, Sequence) else [cluster]
     if not pools or not all(isinstance(pool, Pool) for pool in pools):
-        raise ConfigError(f"cluster: give a Cluster, pools, a number of GPUs or a file, not {cluster!r}")
+        raise ConfigError(f"cluster: give a Cluster, pools, a number of GPUs or a file, not {type(cluster).__name__}")
+    for pool in pools:
+        if sum(other.name == pool.name for other in pools) > 1:
+            raise ConfigError(f"cluster: pool {pool.name} is given twice; keep one of it")
+        if not isinstance(pool.quota, Real) or pool.quota < 0 or pool.quota % 1:
+            raise ConfigError(f"cluster: pool {pool.name} must have a whole number of GPUs, got {pool.quota!r}")
     return pools_cluster(pools)
 
 
@@ -149,12 +154,20 @@ def texts(given: Settings) -> dict[str, str]:
 
 
 def several(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of a sequence, or between commas as on the command line.
+    """Names of policies of a sequence, or between commas as on the command line; see `policy_named`.
 
     >>> several("mmfs, sia"), several(["mmfs"])
     (('mmfs', 'sia'), ('mmfs',))
     """
-    return tuple(name.strip() for name in (names.split(",") if isinstance(names, str) else names))
+    return tuple(policy_named(name).strip() for name in (names.split(",") if isinstance(names, str) else names))
+
+
+def policy_named(policy: str) -> str:
+    """The name of a policy as it is. Raises ConfigError for what is no text: the policy itself, say."""
+    if not isinstance(policy, str):
+        given = getattr(policy, "__name__", type(policy).__name__)
+        raise ConfigError(f"policy: give a name of policies(), not {given}; @jc.policy(NAME) declares one of yours")
+    return policy
 
 
 def made(kind: type[T], who: str, filled: Mapping[str, Any], keywords: Mapping[str, Any]) -> T:
@@ -220,6 +233,7 @@ def known_of(
     """What a predictor is trained on, scored on or asked from.
 
     A trace goes as it is to who learns from a trace alone; for others, which read tables too, its file is read again.
+    Raises ConfigError where it holds other jobs than that file: a part of it would be taken for the whole.
     """
     if learns_from_jobs(life):
         return Known(trace_of(trace), {}, asked.get("from_s"), asked.get("until_s"))
@@ -231,7 +245,13 @@ def known_of(
         )
     pairs = tuple(f"{name}={value}" for name, value in given.items())
     whole = {**dict.fromkeys(UNASKED), **asked, "at_s": asked.get("until_s"), "trace_path": path, "pairs": pairs}
-    return life.known(command, Asked(whole, home))
+    known = life.known(command, Asked(whole, home))
+    if isinstance(trace, Trace) and known.trace is not None and not known.trace.jobs.equals(trace.jobs):
+        raise ConfigError(
+            f"{path}: holds other jobs than the trace in memory, and {life.__name__} reads the file; "
+            f"give start and until for a part of it, or write_trace what is meant and name that file"
+        )
+    return known
 
 
 def scores(result: Mapping[str, Any]) -> pd.DataFrame:

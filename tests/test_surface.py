@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import matplotlib
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import jobcast as jc
@@ -135,6 +136,20 @@ def test_forecasts_at_several_instants_and_of_jobs(home, traced):
     assert jc.forecast("new-load", trace, at="2024-01-10", home=home).attrs["overlap"] is True
 
 
+def test_a_part_of_a_trace_is_not_taken_for_the_whole_file_that_it_was_read_from(tmp_path, traced):
+    path = tmp_path / "jobs.parquet"
+    ran = jc.simulate(traced[0], "fcfs", traced[1]).jobs.select("job_id", "start_time")
+    starts = pl.from_epoch((pl.col("start_time") * 1e6).cast(pl.Int64), "us").dt.replace_time_zone("UTC")
+    write_trace(jc.Trace.from_frame(traced[0].jobs.join(ran.with_columns(starts), on="job_id"), name="ran"), path)
+    whole = jc.read_trace(path)
+    version = jc.train("queue-wait", whole, until=UNTIL, home=tmp_path)
+    assert jc.train("queue-wait", path, until=UNTIL, home=tmp_path).version == version.version
+    part = whole.between(None, float(whole.submit_s[300]))
+    for ask in (jc.train, lambda name, trace, home: jc.forecast(name, trace, at=AT, home=home)):
+        with pytest.raises(jc.UserError, match=r"holds other jobs than the trace in memory.* start and until"):
+            ask("queue-wait", part, home=tmp_path)
+
+
 def test_scores_are_a_row_a_horizon_and_model(home, traced):
     scores = jc.evaluate("new-load:1", traced[0], draws=0, home=home)
     assert scores["horizon"].unique().tolist() == ["5min", "60min", "720min"]
@@ -218,6 +233,7 @@ def test_any_command_takes_what_is_in_memory_and_tells_its_json(traced, capsys):
     told = jc.command("choose", trace=trace, pools=pools, policies="mmfs", windows=2, until="2024-01-06")
     assert [one["label"] for one in told["candidates"]] == ["fcfs", "mmfs"]
     assert told["inputs"]["trace"]["rows"] == len(trace)
+    assert jc.command("trace", "describe", trace)["total"]["jobs"] == len(trace)
     assert capsys.readouterr().out == ""
 
 
@@ -228,6 +244,7 @@ def test_a_command_of_files_tells_the_line_that_makes_it_again(tmp_path, traced)
     told = jc.command("simulate", trace=tmp_path / "jobs.csv", pools=tmp_path / "pools.csv", policy="mmfs")
     assert told["command"][:3] == ["simulate", "--trace", str(tmp_path / "jobs.csv")]
     assert jc.command("simulate", trace=trace, pools=pools, policy="mmfs")["command"] == []
+    assert jc.command("trace", "describe", tmp_path / "jobs.csv")["total"]["jobs"] == len(trace)
 
 
 def test_backtests_tell_rows_and_gains(tmp_path, traced):
@@ -306,6 +323,13 @@ def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
         (lambda trace, home: jc.evaluate("new-load:1", trace, start="2024-01-10", home=home), "trained"),
         (lambda trace, home: jc.simulate(trace, "fcsf"), "fcfs"),
         (lambda trace, home: jc.simulate(trace, "fcfs", cluster=0), "at least 1"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", trace.jobs), "^cluster: give .* file, not DataFrame$"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", [jc.Pool("a", 4), jc.Pool("a", 8)]), "pool a is given twice"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", [jc.Pool("a", 8.5)]), "a whole number of GPUs, got 8.5"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", [jc.Pool("a", "8")]), "a whole number of GPUs, got '8'"),
+        (lambda trace, home: jc.simulate(trace, jc.Policy), "^policy: give a name of .*, not Policy; @jc.policy"),
+        (lambda trace, home: jc.backtest(trace, [jc.Policy]), "^policy: give a name of policies.., not Policy;"),
+        (lambda trace, home: jc.explain(trace, "007"), "^run: give what simulate returned, .*, not Trace$"),
         (lambda trace, home: jc.backtest(trace, ["fcfs"], forecasts=["stars"], home=home), "stars"),
         (lambda trace, home: jc.backtest(trace, "fcfs", windows=0, home=home), "windows: .*at least 1"),
         (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),

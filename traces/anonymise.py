@@ -17,7 +17,7 @@ from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.table import Trace
 from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S
 from jobcast.traces.twin import numbered
-from jobcast.traces.words import NAMES, public_states, renamed
+from jobcast.traces.words import NAMES, public_states, renamed, secret_seed
 
 JITTER_S = 7200.0
 """Two hours: ranks of schedulers stay, and the membership attack finds less than with half an hour (`docs/twin.md`)."""
@@ -25,7 +25,7 @@ SHIFTS = {"weeks": WEEK_S, "days": DAY_S, "hours": HOUR_S}
 """Units of the secret shift of all times. Whole weeks leave the hour and the weekday as they are."""
 MOST_SHIFT_S = 5 * 365 * DAY_S
 DURATION_SHARE = 0.5
-"""A run time is jittered by at most this share of itself."""
+"""A run time is jittered by at most this share of itself, and of what lies between start and end."""
 ROUNDED = ("cores", "mem_gb")
 """Columns that are rounded up to powers of two."""
 TIMES = ("eligible_time", "start_time", "end_time", "known_time", "deadline")
@@ -91,7 +91,7 @@ def anonymised(
         The trace holds no jobs.
     """
     _check(trace, k, jitter_s, shift)
-    seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else seed
+    seed = secret_seed() if seed is None else seed
     rng = np.random.default_rng(seed)
     most = int(MOST_SHIFT_S // SHIFTS[shift])
     # never 0: a shift by nothing is none
@@ -125,19 +125,23 @@ def signatures(trace: Trace) -> pl.DataFrame:
 
     `pool`: the one with most of the user's jobs; `width`: of the widest job, as a power of two (its exponent);
     `weeks`: in how many weeks of the calendar there are jobs, as a power of two; `hours`: the quarter of the day (UTC,
-    0 to 3) that most jobs are submitted in. Ties go to the first by name or number.
+    0 to 3) that most jobs are submitted in. Ties go to the pool of the first job, whatever the pools are called, and to
+    the first number.
     """
     at_s = trace.submit_s - FIRST_MONDAY_S
     jobs = trace.jobs.select("user", "pool", "gpus").with_columns(
         week=pl.Series(np.floor(at_s / WEEK_S)),
         quarter=pl.Series(np.floor(at_s % DAY_S / (6 * HOUR_S)).astype(np.int64)),
+        in_pool=pl.len().over("user", "pool"),
     )
+    # moved jobs do not stand in order; by names an export would break ties otherwise than its log
+    jobs = jobs[np.argsort(at_s, kind="stable")]
     log2 = pl.max_horizontal(pl.lit(1), pl.col("gpus").max()).log(2).floor().cast(pl.Int64)
     return (
         jobs.drop_nulls("user")
         .group_by("user")
         .agg(
-            pool=pl.col("pool").mode().min(),
+            pool=pl.col("pool").sort_by("in_pool", descending=True, maintain_order=True).first(),
             width=log2,
             weeks=pl.col("week").n_unique().log(2).floor().cast(pl.Int64),
             hours=pl.col("quarter").mode().min(),
@@ -171,11 +175,7 @@ def _with_common_users(trace: Trace, k: int) -> tuple[Trace, dict[str, Any]]:
             left += those["user"].to_list()
     common |= dict.fromkeys(left, COMMON)
     sizes = np.unique(list(common.values()), return_counts=True)[1]
-    # what only some users have would part a common user again
-    of_few = [name for name in trace.jobs.columns if name in NAMES and name not in ("user", "pool", "gpu_type")]
-    merged = pl.col("user").is_in(list(common))
-    blank = [pl.when(~merged | (pl.col("user").n_unique().over(name) >= k)).then(name).alias(name) for name in of_few]
-    frame = trace.jobs.with_columns(blank).with_columns(user=pl.col("user").replace(common))
+    frame = _unparted(trace.jobs, common, k).with_columns(user=pl.col("user").replace(common))
     told = {
         "users": looks.height,
         "users_merged": len(common),
@@ -183,6 +183,29 @@ def _with_common_users(trace: Trace, k: int) -> tuple[Trace, dict[str, Any]]:
         "k_reached": not len(sizes) or int(sizes.min()) >= k,
     }
     return replace(trace, jobs=frame), told
+
+
+def _unparted(jobs: pl.DataFrame, common: Mapping[str, str], k: int) -> pl.DataFrame:
+    """Jobs without the names that would part a common user again.
+
+    By the accounts, tags and the like that stay, all together, a common user falls into parts of at least k users each.
+
+    Parameters
+    ----------
+    common : user -> common user, of those who became one
+    """
+    if not common:
+        return jobs
+    frame, parts = jobs.with_columns(_part=pl.col("user").replace_strict(dict(common), default=None)), ["_part"]
+    alone = pl.col("_part").is_null()
+    for name in [name for name in jobs.columns if name in NAMES and name not in ("user", "pool", "gpu_type")]:
+        users = pl.col("user").n_unique().over(*parts, name)
+        frame = frame.with_columns(pl.when(alone | (users >= k)).then(name).alias(name))
+        # what was left out is a part as well: where that is of few users, the rest goes too
+        frame = frame.with_columns(_fewest=users).with_columns(pl.col("_fewest").min().over(parts))
+        frame = frame.with_columns(pl.when(alone | (pl.col("_fewest") >= k)).then(name).alias(name))
+        parts.append(name)
+    return frame.select(jobs.columns)
 
 
 def _moved(trace: Trace, shift_s: float, jitter_s: float, rng: np.random.Generator) -> Trace:
@@ -196,7 +219,9 @@ def _moved(trace: Trace, shift_s: float, jitter_s: float, rng: np.random.Generat
     new_s[rows] = wanted_s[np.lexsort((wanted_s, pool))]
     move_us = np.round((new_s - submit_s + shift_s) * 1e6).astype(np.int64)
     lasted_s = trace.duration_s
-    change_s = rng.uniform(-1.0, 1.0, len(trace)) * np.minimum(jitter_s, DURATION_SHARE * np.nan_to_num(lasted_s))
+    # an elastic job's duration is longer than it ran: its end, which moves along, must not come before its start
+    shorter_s = np.nan_to_num(np.minimum(lasted_s, trace.end_s - trace.start_s))
+    change_s = rng.uniform(-1.0, 1.0, len(trace)) * np.minimum(jitter_s, DURATION_SHARE * shorter_s)
     change_us = np.round(change_s * 1e6).astype(np.int64)
     moves = dict.fromkeys(("submit_time", *TIMES), move_us)
     for name in ("end_time", "known_time", "deadline"):

@@ -170,14 +170,14 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None, zon
     edges_s = _hours(jobs.submit_s)
     quotas = _quotas(pools, edges_s, of_pool)
     if quotas:
-        busy = {name: _busy(of_pool[name], edges_s) for name in quotas}
+        # what ran before a pool's first quota is a share of nothing
+        busy = {name: np.where(quota > 0, _busy(of_pool[name], edges_s), 0.0) for name, quota in quotas.items()}
         figures |= {name: against_quota(figures[name], quotas[name], busy[name]) for name in quotas}
         together, paid = (np.sum(list(parts.values()), axis=0) for parts in (busy, quotas))
         total = against_quota(total, paid, together)
         # a burst over all pools against the quotas of some would be no share
         if len(quotas) < len(figures):
             total = replace(total, burst_share=UNKNOWN)
-        # hours before the first quota have nothing to be a share of
         hourly = np.divide(together, paid, out=np.zeros(len(paid)), where=paid > 0)
     return Description(
         name=trace.name,

@@ -53,8 +53,8 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
     -------
     `ks`: largest distance between distribution functions of widths, run times and gaps between submissions of a pool;
     `dispersion`: of both, by window; `week_profile_tv`: total variation between jobs by hour of the week, in [0, 1];
-    `load_error_mean`, `load_error_max`: difference of GPU-time by pool and week over the pool's mean week; `gpu_time`:
-    the release's over the log's.
+    `load_error_mean`, `load_error_max`: difference of GPU-time by pool and week over the pool's mean week, of the pools
+    with any; `gpu_time`: the release's over the log's.
     """
     named = log.jobs["pool"].replace(dict(words or {}))
     renamed = replace(log, jobs=log.jobs.with_columns(pool=named))
@@ -65,7 +65,9 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
     }
     ours, theirs = (np.nan_to_num(hour_of_week(one.submit_s)).ravel() for one in (log, release))
     loads = _loads(renamed, renamed), _loads(release, renamed)
-    errors = np.abs(loads[1] - loads[0]) / np.maximum(loads[0].mean(axis=1, keepdims=True), 1e-9)
+    # of a pool of cores alone there is no load that an error could be a share of
+    busy = loads[0].sum(axis=1) > 0.0
+    errors = (np.abs(loads[1] - loads[0])[busy] / loads[0][busy].mean(axis=1, keepdims=True)).ravel()
     return {
         "jobs": {"log": len(log), "release": len(release)},
         "gpu_time": float(release.gpu_time_s.sum() / max(log.gpu_time_s.sum(), 1e-9)),
@@ -75,8 +77,8 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
             for name, s in SCALES_S.items()
         },
         "week_profile_tv": float(np.abs(ours / ours.sum() - theirs / theirs.sum()).sum() / 2),
-        "load_error_mean": float(errors.mean()),
-        "load_error_max": float(errors.max()),
+        "load_error_mean": float(errors.mean()) if len(errors) else 0.0,
+        "load_error_max": float(errors.max(initial=0.0)),
     }
 
 
@@ -222,15 +224,19 @@ def linkage(log: Trace, export: Trace) -> dict[str, float]:
     Returns
     -------
     `median_set`: rows that look so, in the median over the log's jobs; `alone`: share of jobs whose look just one row
-    has; `missed`: share whose look no row has, as the hour or the run time moved over an edge.
+    has; `missed`: share whose look no row has, as the hour or the run time moved over an edge; `alone_by_wait`: of the
+    jobs that waited, the share whose waiting time, to the second, just one row has (an export keeps it), 0 of none.
     """
     looks = [_looks(one) for one in (log, export)]
     found = looks[0].join(looks[1].group_by(pl.all()).len(), on=looks[0].columns, how="left")["len"].fill_null(0)
     counts = found.to_numpy()
+    waits, shown = (np.round(one.start_s - one.submit_s) for one in (log, export))
+    waits, rows = waits[waits > 0.0], dict(zip(*np.unique(shown, return_counts=True), strict=True))
     return {
         "median_set": float(np.median(counts)) if len(counts) else 0.0,
         "alone": float((counts == 1).mean()) if len(counts) else 0.0,
         "missed": float((counts == 0).mean()) if len(counts) else 0.0,
+        "alone_by_wait": float(np.mean([rows.get(wait) == 1 for wait in waits])) if len(waits) else 0.0,
     }
 
 

@@ -241,7 +241,8 @@ class Figures:
     followed_at_random : the same at a random time; less than after completions = a closed loop
     quota : GPUs that its owners pay for, the last number where it changes; None where not given
     burst_share : burst_gpus over the quota; SIA, Figure 3b
-    utilization_mean : mean share of the quota at work, from the first to the last submission of the trace
+    utilization_mean : mean share of the quota at work, over the hours of the clock from the trace's first to its last
+        submission in which there was a quota
     """
 
     jobs: int

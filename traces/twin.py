@@ -520,12 +520,28 @@ def _beside(trace: Trace, log: Log, jobs: Items, duration_s: Floats, rng: np.ran
     return {name: public_states(taken[name]) if name == "state" else taken[name] for name in names}
 
 
+def rigid(trace: Trace) -> Trace:
+    """The log with each job on all its GPUs, for its work over their number: a twin has no other jobs.
+
+    Notes of the result say how many were of another kind.
+    """
+    other = (trace.duration_gpus != trace.gpus) & trace.ended
+    if not other.any():
+        return trace
+    lasts_s = np.where(other, trace.gpu_time_s / np.maximum(trace.gpus, 1), trace.duration_s)
+    jobs = trace.jobs.with_columns(duration=pl.when(pl.col("duration").is_not_null()).then(pl.Series(lasts_s)))
+    note = (
+        f"duration: {int(other.sum()):,} of {len(trace):,} hold on fewer GPUs; drawn as on all, for the same GPU time"
+    )
+    return replace(trace, jobs=jobs.drop("min_gpus", "duration_gpus", strict=False), notes=(*trace.notes, note))
+
+
 def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
     """Draw a twin of a log. No job of it is a job of the log.
 
     Parameters
     ----------
-    trace : the log; jobs whose run time is not known count as arrivals, and are drawn one
+    trace : the log; jobs whose run time is not known count as arrivals, and are drawn one; others as `rigid` has them
     weeks : length of the twin, going round through the log's weeks; None = the log's own
     seed : of all draws
 
@@ -546,7 +562,7 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
         raise TraceError(
             f"{trace.source.path}: no job has a duration, so none can be drawn; give a trace of ended jobs"
         )
-    rng = np.random.default_rng(seed)
+    trace, rng = rigid(trace), np.random.default_rng(seed)
     log = Log.of(trace)
     source_h = log.source_hours(weeks)
     bursts, begin_s = _arrivals(log, source_h, weeks is None, rng)

@@ -41,6 +41,11 @@ STATES = frozenset(
 Words = Mapping[str, str]
 
 
+def secret_seed() -> int:
+    """A seed that nobody can guess: who knows it knows which word stands for which place in the list of all names."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+
+
 def made_up_words(names: Collection[str], taken: Collection[str], rng: np.random.Generator) -> Words:
     """A word a name, drawn at random: neither their order nor their letters tell the name.
 

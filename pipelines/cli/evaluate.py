@@ -60,7 +60,7 @@ def command(
       jobcast evaluate regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv --set jitter=0.3
       jobcast evaluate accuracy-curve@challenger --trace curves.csv --prefix 0.2
       jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
-      jobcast evaluate queue-wait --trace snapshots.parquet --from 2021-06-10 --retrain weekly --json -
+      jobcast evaluate queue-wait --trace waits.parquet --from 2021-06-10 --retrain weekly --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
     if predictors.replays(ctx):

@@ -19,8 +19,8 @@ from jobcast.traces.pools import derive_pools, read_pools, write_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
-from jobcast.traces.twin import twin_of
-from jobcast.traces.words import renamed
+from jobcast.traces.twin import rigid, twin_of
+from jobcast.traces.words import renamed, secret_seed
 
 GUESS = 0.55
 """An area under the ROC curve up to which an attacker is taken to do little better than guess."""
@@ -56,15 +56,25 @@ def export(
 
 
 def twin(
-    path: Path, *, out: Path, pools: Path | None, pools_out: Path | None, weeks: int | None, seed: int, console: Console
+    path: Path,
+    *,
+    out: Path,
+    pools: Path | None,
+    pools_out: Path | None,
+    weeks: int | None,
+    seed: int | None,
+    console: Console,
 ) -> Told:
     """Write a twin; its audit as figures and as text. Raises TraceError, PoolsError and ConfigError."""
-    trace = read_trace(path)
+    read, seed = read_trace(path), secret_seed() if seed is None else seed
+    trace = rigid(read)
+    for line in trace.notes[len(read.notes) :]:
+        console.note(line)
     drawn = twin_of(trace, weeks=weeks, seed=seed)
     made, table, words = renamed(drawn, _quotas(trace, pools, pools_out), np.random.default_rng(seed))
     _write(made, table, out, pools_out)
     result = _audit(trace, made, words["pool"], lambda half, number: twin_of(half, seed=number), seed, console)
-    left = [name for name in trace.jobs.columns if name not in made.jobs.columns]
+    left = [name for name in read.jobs.columns if name not in made.jobs.columns]
     return {"seed": seed, "left_out_columns": left, **result}, _twin_text(result, left)
 
 
@@ -140,5 +150,6 @@ def _export_text(result: Mapping[str, Any]) -> str:
         ("users", users),
         *_rows(result),
         ("linkage", f"{fits}; {link['alone']:.1%} of the jobs fit one row, {link['missed']:.1%} none"),
+        ("linkage, by wait", f"{link['alone_by_wait']:.1%} of those that waited are alone with how long, in seconds"),
     ]
     return _text(rows)

@@ -16,6 +16,9 @@ import click
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 
+_secret_seed = click.option(
+    "--seed", type=click.IntRange(min=0), help="Of all draws: a secret, for it undoes the names; default: a random one."
+)
 _quotas = options.several(
     click.option("--pools", type=options.FILE, help="Quotas of the trace: CSV pool,gpus[,from][,cells]."),
     click.option(
@@ -356,7 +359,7 @@ def fetch_trace(name: str | None, origin: str | None, out: Path | None) -> None:
     show_default=True,
     help="Unit of the secret shift; weeks leave weekday and hour as they are, days the hour.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Of all draws, a secret like the key; default: a random one.")
+@_secret_seed
 @click.option("--key", type=options.FILE, help="Write the secret: seed, shift and words, for the owner alone (0600).")
 @options.reading_options
 @options.json_option
@@ -386,7 +389,7 @@ def anonymise(path: Path, json_to: str | None, **asked: Any) -> None:
 @click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @_quotas
 @click.option("--weeks", type=int, metavar="N", help="Length of the twin; default: that of the trace.")
-@options.seed_option
+@_secret_seed
 @click.option("--audit", "json_to", metavar="FILE", help="Write the audit as JSON; - is stdout.")
 @options.reading_options
 def twin(path: Path, json_to: str | None, **asked: Any) -> None:

@@ -46,6 +46,18 @@ def test_each_look_of_a_user_is_shared_by_k_or_the_user_is_many(campus, k):
     assert export.done["users"] == campus.jobs["user"].n_unique()
 
 
+@given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.0, JITTER_S]))
+def test_ties_between_pools_leave_nobody_alone(campus, seed, k, jitter_s):
+    """Users of several pools, many with as many jobs in one as in another: by made-up words the order is another."""
+    rng, few = np.random.default_rng(seed), campus.between(None, campus.submit_s[200])
+    names = {
+        name: pl.Series(rng.choice(list(values), len(few))) for name, values in (("user", "stuvwxyz"), ("pool", "abcd"))
+    }
+    export = anonymised(replace(few, jobs=few.jobs.with_columns(**names)), k=k, jitter_s=jitter_s, seed=seed)
+    looks = signatures(export.trace).filter(~pl.col("user").str.starts_with("common-"))
+    assert looks.with_columns(alike=pl.len().over(SIGNATURE)).filter(pl.col("alike") < k).is_empty()
+
+
 def test_signature_by_hand(make_trace):
     week = 7 * DAY_S
     trace = make_trace(
@@ -65,6 +77,34 @@ def test_names_that_few_share_go_with_their_users(campus):
     assert merged.height == len(campus)
     assert merged["account"].is_null().all()
     assert merged["tag"].is_null().all()
+
+
+def test_an_account_of_many_of_whom_one_is_merged_parts_nobody(make_trace):
+    """Ten look alike, six do not and become one: of these one has the account of the ten."""
+    users = [f"plain{one}" for one in range(10)] + ["star"] + [f"odd{one}" for one in range(5)]
+    widths = [1] * 10 + [64] + [2 << one for one in range(5)]
+    rows = [("p", 60.0 * at, 5.0, width) for at, width in enumerate(widths)]
+    trace = make_trace(*rows, user=users, account=["physics"] * 11 + ["law"] * 5, qos=["normal"] * 16)
+    made = anonymised(trace, k=5, jitter_s=0.0, seed=0).trace.jobs
+    merged = made.filter(pl.col("user").str.starts_with("common-"))
+    assert merged.height == 6
+    assert merged["account"].is_null().all()
+    assert merged["qos"].n_unique() == made["qos"].n_unique() == 1
+    assert made["account"].drop_nulls().len() == 10
+
+
+@given(st.data())
+def test_what_is_left_of_names_parts_common_users_into_many(campus, data):
+    k, few = data.draw(st.integers(2, 4)), campus.between(None, campus.submit_s[30])
+    drawn = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=len(few), max_size=len(few))
+    names = {name: pl.Series(data.draw(drawn), dtype=pl.String) for name in ("account", "qos", "tag")}
+    users = [f"user{at % 13}" for at in range(len(few))]
+    # a width a user, so that all are rare, and no jitter, so that rows of the export are those of the trace
+    widths = pl.Series([1 << (at % 13) for at in range(len(few))])
+    trace = replace(few, jobs=few.jobs.with_columns(user=pl.Series(users), gpus=widths, pool=pl.lit("p"), **names))
+    made = anonymised(trace, k=k, jitter_s=0.0, seed=0).trace.jobs.with_columns(was=pl.Series(users))
+    merged = made.filter(pl.col("user").str.starts_with("common-"))
+    assert merged.group_by("user", "account", "qos", "tag").agg(pl.col("was").n_unique())["was"].min() >= k
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 60.0, JITTER_S]), st.sampled_from(["weeks", "days", "hours"]))
@@ -115,6 +155,16 @@ def test_limits_stay_above_run_times(campus):
     made = anonymised(limited, seed=0).trace.jobs
     assert (made["time_limit_s"] >= made["duration"]).all()
     assert made["cores"].unique().to_list() == [8.0]
+
+
+@given(st.integers(0, 10_000))
+def test_no_end_comes_before_its_start(campus, seed):
+    """Also of elastic jobs, whose duration on one GPU is many times what lies between the two."""
+    few = campus.between(None, campus.submit_s[100])
+    ends = pl.col("start_time") + pl.duration(microseconds=pl.col("duration") * 1e6 / 16)
+    made = anonymised(replace(few, jobs=few.jobs.with_columns(end_time=ends, min_gpus=pl.lit(1))), seed=seed).trace
+    assert (made.end_s >= made.start_s).all()
+    assert "end_time" in made.jobs.columns
 
 
 def test_fewer_users_than_k_are_told(make_trace):

@@ -143,6 +143,16 @@ def test_shares_name_the_busiest_and_sum_up_the_others(make_trace):
     assert shares["user"].others == Share("others", 1, 1.0)
 
 
+def test_what_ran_before_a_pools_first_quota_counts_for_no_utilisation(make_trace):
+    """a: 2 GPUs at work in all of four hours, 4 there in the last two; b: 1 of 2 in all four."""
+    rows = [(pool, 3600.0 * hour, 3600.0, gpus) for hour in range(4) for pool, gpus in (("a", 2), ("b", 1))]
+    quotas = PoolsTable((Quota("a", 4, 7200.0), Quota("b", 2)))
+    description = describe(make_trace(*rows, ("b", 4 * 3600.0, 1.0, 1)), quotas)
+    assert {name: one.utilization_mean for name, one in description.pools.items()} == {"a": 0.5, "b": 0.5}
+    assert description.total.utilization_mean == 0.5
+    assert description.utilization_hourly == (0.5, 0.5, 0.5, 0.5)
+
+
 def test_quotas_that_change_count_hour_by_hour(make_trace):
     trace = make_trace(("a", 0, 7200, 4), ("a", 7200, 1, 1))
     pools = PoolsTable((Quota("a", 8), Quota("a", 4, HOUR_S), Quota("unused", 9)))

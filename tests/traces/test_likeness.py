@@ -52,7 +52,26 @@ def test_a_twin_hardly_tells_who_was_in_the_log(campus):
 def test_linkage_by_hand(make_trace):
     log = make_trace(("a", 0, 100, 1), ("a", 10, 101, 1), ("a", 7200, 100, 1), ("a", 7300, 100, 2))
     export = make_trace(("b", 30, 100, 1), ("b", 40, 102, 1), ("b", 7500, 100, 1), ("b", 11000, 100, 2))
-    assert linkage(log, export) == {"median_set": 1.5, "alone": 0.25, "missed": 0.25}
+    assert linkage(log, export) == {"median_set": 1.5, "alone": 0.25, "missed": 0.25, "alone_by_wait": 0.0}
+
+
+def test_a_pool_of_cores_alone_has_no_load_to_be_off_by(make_trace):
+    log = make_trace(("gpu", 0, 100, 1), ("cpu", 10, 100, 0))
+    release = make_trace(("gpu", 0, 150, 1), ("cpu", 10, 100, 1))
+    told = likeness(log, release)
+    assert (told["load_error_mean"], told["load_error_max"], told["gpu_time"]) == (0.5, 0.5, 2.5)
+    cores = make_trace(("cpu", 0, 100, 0), ("cpu", 10, 100, 0))
+    assert likeness(cores, cores)["load_error_max"] == 0.0
+
+
+def test_who_is_known_by_a_waiting_time(make_trace):
+    """They waited 0, 5, 5 and 7 s: of those that waited one of three is known by that."""
+    rows = [("a", 0.0, 100.0, 1), ("a", 10.0, 101.0, 1), ("a", 7200.0, 100.0, 1), ("a", 7300.0, 100.0, 2)]
+    starts = [0.0, 15.0, 7205.0, 7307.0]
+    moved = [(pool, at + 86400.0, lasts, gpus) for pool, at, lasts, gpus in rows]
+    log = make_trace(*rows, start_time=starts)
+    export = make_trace(*moved, start_time=[one + 86400.0 for one in starts])
+    assert linkage(log, export)["alone_by_wait"] == pytest.approx(1 / 3)
 
 
 def test_nothing_to_part(make_trace):

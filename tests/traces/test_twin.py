@@ -11,7 +11,7 @@ from jobcast.traces.demand import peak_demand
 from jobcast.traces.generators import generate
 from jobcast.traces.likeness import dispersion, likeness
 from jobcast.traces.table import Trace
-from jobcast.traces.twin import Items, _kinds, draw_like, levels, twin_of
+from jobcast.traces.twin import Items, _kinds, draw_like, levels, rigid, twin_of
 
 DAY_S = 86400.0
 
@@ -194,3 +194,16 @@ def test_mistakes(make_trace):
         twin_of(make_trace(("p", 0.0, None, 1)))
     with pytest.raises(ConfigError, match="weeks must be 1 or more, got 0"):
         twin_of(make_trace(("p", 0.0, 1.0, 1)), weeks=0)
+
+
+def test_elastic_jobs_are_drawn_on_all_their_gpus(make_trace):
+    """On one GPU each lasts 8000 s, on its eight 1000: the twin, whose jobs are rigid, has the latter."""
+    rows = [("a", 3600.0 * at, 8000.0, 8) for at in range(40)]
+    log = make_trace(*rows, min_gpus=[1] * 40)
+    made = twin_of(log, seed=1)
+    assert not made.elastic.any()
+    assert made.gpu_time_s.sum() == pytest.approx(log.gpu_time_s.sum(), rel=0.1)
+    assert rigid(log).duration_s.tolist() == [1000.0] * 40
+    assert rigid(log).notes[-1].startswith("duration: 40 of 40 hold on fewer GPUs")
+    plain = make_trace(*rows)
+    assert rigid(plain) is plain

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from jobcast.traces.words import made_up_words
 
 pytestmark = pytest.mark.usefixtures("untrained")
 HEADER = "job_id,pool,submit_time,duration,gpus,user"
@@ -45,6 +47,15 @@ def test_the_key_is_written_for_its_owner_alone(shell, plain):
     assert str(key["seed"]) not in json.dumps(audit)
     assert audit["done"]["users"] == 12
     assert {"weeks", "users"} == set(audit["membership"])
+
+
+def test_a_twin_gives_no_name_away_by_a_seed_that_everybody_knows(shell, plain):
+    """By it the words in their order are those of the names in theirs."""
+    told = json.loads(shell.works("trace", "twin", plain, "--out", "t.csv", "--audit", "-").out)
+    known = made_up_words(["north", "south"], (), np.random.default_rng(0)).values()
+    assert not set(known) & set(read_trace("t.csv").pools)
+    shell.works("trace", "twin", plain, "--out", "again.csv", "--seed", told["seed"])
+    assert Path("again.csv").read_bytes() == Path("t.csv").read_bytes()
 
 
 def test_audit_and_help(shell, plain):
