@@ -82,6 +82,15 @@ def is_parquet(head: bytes) -> bool:
     return head.startswith(PARQUET_MAGIC)
 
 
+def parquet_columns(path: PathLike) -> list[str]:
+    """Names of the columns of a Parquet file; none of one that cannot be read."""
+    try:
+        with hushed():
+            return list(pl.read_parquet_schema(path))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return []
+
+
 def _seal(file: IO[bytes]) -> None:
     """Put the seal of an open Parquet file before its footer."""
     file.seek(-TAIL_BYTES, io.SEEK_END)

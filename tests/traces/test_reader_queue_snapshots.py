@@ -43,13 +43,13 @@ def test_csv_tells_the_same_and_what_is_written_is_read_again(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_under_its_own_names_is_not_taken_for_a_trace(suffix, tmp_path):
-    """Its cores and memory would be left aside: `req_cpus` and `req_mem_total` are no columns of a trace."""
+def test_a_table_under_its_own_names_is_recognised(suffix, tmp_path):
+    """As a trace its cores and memory would be left aside: `req_cpus` and `req_mem_total` are no columns of one."""
     frame = snapshot_frame(2, 5).with_columns(duration=pl.lit(3600.0))
-    frame.write_parquet(tmp_path / "raw.parquet")
-    frame.with_columns(pl.col(pl.Datetime).dt.strftime("%Y-%m-%dT%H:%M:%SZ")).write_csv(tmp_path / "raw.csv")
-    with pytest.raises(TraceError, match=r"is a table of snapshots; make a trace of it with .*convert queue-snapshots"):
-        read_trace(tmp_path / f"raw{suffix}")
+    named = read(frame, tmp_path, suffix)
+    file = next(tmp_path.glob(f"*{suffix}"))
+    assert read_trace(file).jobs.equals(named.jobs)
+    assert named.jobs["cores"].null_count() == 0
 
 
 @pytest.mark.parametrize("column", ["priority", "snapshot_time", "r_p_a_gpus_above"])

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import polars as pl
 
-from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.column_types import Clock, typed_columns
 from jobcast.traces.columns import COLUMNS, FORMER, REQUIRED, Kind
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.readers.queue_snapshots import NEEDS as SNAPSHOTS
+from jobcast.traces.readers.queue_snapshots import QueueSnapshotsReader
 from jobcast.traces.readers.reading import Reading, only_source
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.table_files import is_parquet, read_parquet
 
+SNAPSHOTS = QueueSnapshotsReader()
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 
 
@@ -26,8 +26,12 @@ class CanonicalReader:
     needs = REQUIRED
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
-        """Whether a file that begins with `head` is Parquet, or CSV with the columns that a trace needs."""
-        return is_parquet(head) or set(REQUIRED) <= set(header_of(head))
+        """Whether a file that begins with `head` is Parquet, or CSV with the columns that a trace needs.
+
+        But for a table of snapshots: its cores and memory, under names of its own, would be left aside without a word.
+        """
+        trace = is_parquet(head) or set(REQUIRED) <= set(header_of(head))
+        return trace and not SNAPSHOTS.recognises(path, head)
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
         """Read a canonical CSV or Parquet file.
@@ -41,8 +45,7 @@ class CanonicalReader:
         Raises
         ------
         TraceError
-            The file cannot be read, or a row of it cannot be used; the line names the first such row. Or it is a table
-            of snapshots under its own names, which another reader reads.
+            The file cannot be read, or a row of it cannot be used; the line names the first such row.
         ConfigError
             The zone is not known, or there are several files.
         """
@@ -52,11 +55,6 @@ class CanonicalReader:
         # by the suffix too: a damaged Parquet file should be told as one, not as a bad CSV
         parquet = is_parquet(file.data) or Path(path).suffix in PARQUET_SUFFIXES
         frame, place = _read_parquet(file) if parquet else read_csv(file)
-        # its cores and memory, under names of its own, would be left aside without a word
-        if set(SNAPSHOTS) <= set(frame.columns):
-            raise TraceError(
-                f"{file.path}: is a table of snapshots; make a trace of it with `jobcast trace convert queue-snapshots`"
-            )
         typed = typed_columns(_renamed(frame), place, clock)
         source = Source(file.path, file.sha256, frame.height)
         return Reading(Trace.from_frame(typed.frame, name=file.name, source=source, notes=typed.notes, place=place))

@@ -15,7 +15,7 @@ from jobcast.traces.csv_table import header_of
 from jobcast.traces.files import PathLike
 from jobcast.traces.readers.reading import Reading, Unfit, leave_out, merged_notes, only_source
 from jobcast.traces.table import MICROSECONDS
-from jobcast.traces.table_files import read_plain
+from jobcast.traces.table_files import is_parquet, parquet_columns, read_plain
 
 SNAPSHOT = "snapshot_time"
 AHEAD = tuple(
@@ -56,7 +56,7 @@ class QueueSnapshotsReader:
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether a file that begins with `head` is such a table under its own names."""
-        return set(NEEDS) <= set(header_of(head))
+        return set(NEEDS) <= set(parquet_columns(path) if is_parquet(head) else header_of(head))
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
         """Read the table.
