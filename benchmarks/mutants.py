@@ -3,8 +3,8 @@
 Operators, constants and conditions are drawn over the areas where a fault would cost a user most, as many of each; one
 at a time is changed in a copy of the checkout, and the tests run that are relevant: the doctests of the file and
 those that mirror it, those that import it, those of its folder, the goldens and the contract, then the others of its
-room. A mutant is caught by the first that fails, though it passes on an unchanged copy, or by running far longer or asking
-for far more memory than they do.
+room. A mutant is caught by the first that fails, though it passes on an unchanged copy, or by running far longer than
+they do or asking for far more memory.
 
 Left alone is what no test of behaviour can tell, by rule (`untouched`): wordings, types, options of decorators and
 of compilation, default seeds, how long is waited for what hangs, how much room is kept beyond what is needed, what

@@ -86,7 +86,7 @@ def parquet_columns(path: PathLike) -> list[str]:
     """Names of the columns of a Parquet file; none of one that cannot be read."""
     try:
         with hushed():
-            return list(pl.read_parquet_schema(path))
+            return list(pl.read_parquet_schema(Path(path)))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return []
 
