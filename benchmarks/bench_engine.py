@@ -106,6 +106,8 @@ def main() -> int:
     asked.add_argument("--against", type=Path, help="another checkout")
     asked.add_argument("--repeat", type=int, default=3)
     given = asked.parse_args()
+    if unknown := [case for case in given.cases if case not in (*CASES, *GROWTH)]:
+        asked.error(f"no such case: {', '.join(unknown)}; give any of {', '.join((*CASES, *GROWTH))}")
     data = os.environ.get("JOBCAST_DATA")
     if not data:
         sys.exit("JOBCAST_DATA is not set: the benchmark needs the folder that holds philly/, pcs/ and shockwave/")
