@@ -15,7 +15,6 @@ from papers.results import Done
 
 RUNS = ".runs.jsonl"
 """In the folder of all figures; it is not kept in version control."""
-NAN = float("nan")
 
 
 class Workload(Protocol):
@@ -96,7 +95,7 @@ class RunFile:
         self._begun = False
         for line in self._lines:
             saved = json.loads(line)
-            figures = {name: NAN if value is None else value for name, value in saved["figures"].items()}
+            figures = {name: float("nan") if value is None else value for name, value in saved["figures"].items()}
             self.outcomes[saved["key"]] = Outcome(figures, tuple(saved["jct_s"]))
 
     def add(self, key: str, outcome: Outcome) -> None:
