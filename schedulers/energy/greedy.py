@@ -24,6 +24,7 @@ from jobcast.schedulers.energy.greedy_state import (
     OPEN_ONLY,
     OPENED,
     QUEUE,
+    ends_first,
     inner,
     own_room,
     put_on,
@@ -32,7 +33,7 @@ from jobcast.schedulers.energy.greedy_state import (
     unclaim,
 )
 
-# Columns of ways to make a schedule: probabilities that a running job stays, that a job of the least weight goes back a
+# Columns of ways to make a schedule: whether running jobs stay; probabilities that a job of the least weight goes back a
 # place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped.
 KEEP, SWAP, DRAW, ORDER, CAP = range(5)
 # How many GPUs jobs get while there is another way: any number; at most so many, drawn once; drawn for each job.
@@ -42,7 +43,7 @@ MOST_SWAP = 0.9
 # SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
 GOLDEN, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 # No cap.
-MOST_GPUS = 1 << 30
+MOST_GPUS = int(np.iinfo(np.int64).max)
 UNIT = 1.0 / (1 << 53)
 
 
@@ -114,15 +115,7 @@ def _candidate(queue: Any, draft: Any, job: Any, draw: Any) -> Any:
     # No draw where none is asked for: plain constructions leave the stream alone.
     if draw <= 0.0 or uniform(draft) >= draw:
         return first
-    most, below = queue.chosen[job] - 1, uniform(draft)
-    # Binary search in the cumulated probabilities.
-    while first < most:
-        middle = (first + most) // 2
-        if queue.below[middle] > below:
-            most = middle
-        else:
-            first = middle + 1
-    return first
+    return first + np.searchsorted(queue.below[first : queue.chosen[job] - 1], uniform(draft), side="right")
 
 
 @inner
@@ -154,11 +147,11 @@ def _assign(queue: Any, draft: Any, job: Any, turns: Any, draw: Any, cap: Any) -
 
 
 @inner
-def _keep(queue: Any, draft: Any, keep: Any) -> None:
-    """Leave running jobs where they run, each with a probability."""
+def _keep(queue: Any, draft: Any) -> None:
+    """Leave running jobs where they run."""
     for place in range(len(queue.back)):
         job = queue.order[0, place]
-        if queue.stay[job] >= 0 and (keep >= 1.0 or uniform(draft) < keep):
+        if queue.stay[job] >= 0:
             unclaim(queue, draft, job)
             _try(queue, draft, job, queue.stay[job], ANYWHERE)
 
@@ -171,8 +164,8 @@ def make(queue: Any, draft: Any, way: Any) -> None:
     has room gets what is left after all others, since no GPU should idle while a job waits (constraint 4n).
     """
     _clear(queue, draft)
-    if way[KEEP] > 0.0:
-        _keep(queue, draft, way[KEEP])
+    if way[KEEP]:
+        _keep(queue, draft)
     n_jobs, most, order = len(queue.back), draft.head.shape[2] - 1, int(way[ORDER])
     cap, job = MOST_GPUS, queue.order[order, 0]
     for place in range(1, n_jobs + 1):
@@ -246,7 +239,7 @@ def _land(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     draft.used[node] += 1
     draft.free[node] -= queue.gpus[config]
     draft.try_node[job], draft.try_config[job] = node, config
-    if _ends_first(queue, draft, config, node):
+    if ends_first(queue, draft, config, node):
         draft.first_s[node], draft.first_eur[node] = queue.time_s[config], queue.run_eur[config]
 
 
@@ -265,7 +258,7 @@ def _lift(queue: Any, draft: Any, job: Any) -> None:
         if other != job:
             draft.slots[node, kept] = other
             kept += 1
-            if _ends_first(queue, draft, draft.try_config[other], node):
+            if ends_first(queue, draft, draft.try_config[other], node):
                 draft.first_s[node] = queue.time_s[draft.try_config[other]]
                 draft.first_eur[node] = queue.run_eur[draft.try_config[other]]
     draft.used[node] = kept
@@ -275,16 +268,9 @@ def _lift(queue: Any, draft: Any, job: Any) -> None:
 
 
 @inner
-def _ends_first(queue: Any, draft: Any, config: Any, node: Any) -> Any:
-    """Whether a job with a configuration would be the first to end on a node."""
-    time_s, first_s = queue.time_s[config], draft.first_s[node]
-    return time_s < first_s or (time_s == first_s and queue.run_eur[config] < draft.first_eur[node])
-
-
-@inner
 def _extra_eur(queue: Any, draft: Any, config: Any, node: Any) -> Any:
     """What a job would add to the objective, besides that it no longer waits."""
-    if _ends_first(queue, draft, config, node):
+    if ends_first(queue, draft, config, node):
         return queue.late_eur[config] + queue.run_eur[config] - draft.first_eur[node]
     return queue.late_eur[config]
 

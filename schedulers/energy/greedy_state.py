@@ -157,22 +157,29 @@ def unclaim(queue: Any, draft: Any, job: Any) -> None:
 
 
 @inner
+def ends_first(queue: Any, draft: Any, config: Any, node: Any) -> Any:
+    """Whether a job with a configuration would be the first to end on a node, and so pay for it.
+
+    Of those that end together that is the cheapest.
+    """
+    time_s, first_s = queue.time_s[config], draft.first_s[node]
+    return time_s < first_s or (time_s == first_s and queue.run_eur[config] < draft.first_eur[node])
+
+
+@inner
 def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     """Put a job onto an open node."""
-    kind, gpus, time_s = queue.kind[config], queue.gpus[config], queue.time_s[config]
+    kind, gpus = queue.kind[config], queue.gpus[config]
     _delist(draft, kind, node)
     draft.free[node] -= gpus
     _enlist(draft, kind, node)
     draft.counts[FREE] -= gpus
     draft.node[job] = node
     draft.config[job] = config
-    total_eur, run_eur = queue.late_eur[config] - queue.waiting_eur[job], queue.run_eur[config]
-    least_s, least_eur = draft.first_s[node], draft.first_eur[node]
-    # Only the first to end pays for the node; of those together the cheapest.
-    if time_s < least_s or (time_s == least_s and run_eur < least_eur):
-        total_eur += run_eur - least_eur
-        draft.first_s[node] = time_s
-        draft.first_eur[node] = run_eur
+    total_eur = queue.late_eur[config] - queue.waiting_eur[job]
+    if ends_first(queue, draft, config, node):
+        total_eur += queue.run_eur[config] - draft.first_eur[node]
+        draft.first_s[node], draft.first_eur[node] = queue.time_s[config], queue.run_eur[config]
     draft.total_eur[0] += total_eur
 
 
