@@ -33,8 +33,8 @@ from jobcast.schedulers.energy.greedy_state import (
     unclaim,
 )
 
-# Columns of ways to make a schedule: whether running jobs stay; probabilities that a job of the least weight goes back a
-# place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped.
+# Columns of ways to make a schedule: whether running jobs stay; probabilities that a job of the least weight goes back
+# a place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped.
 KEEP, SWAP, DRAW, ORDER, CAP = range(5)
 # How many GPUs jobs get while there is another way: any number; at most so many, drawn once; drawn for each job.
 FREELY, ONE_CAP, CAPS = 0, 1, 2
