@@ -20,6 +20,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, stay_s
 from jobcast.domain.errors import DecisionError
@@ -230,8 +231,6 @@ def _forced(columns: Columns, used: int) -> Rows:
     return Rows(np.zeros(len(last), dtype=np.intp), last, np.ones(len(last)), count, count)
 
 
-# Costs closer than this are the same, and the one in which more jobs stay is taken.
-SAME_EUR = 1e-6
 # Costs are given to HiGHS in thousandths of a EUR, since its absolute gap is 1e-6 and an epoch may cost 1e-4 EUR.
 SCALE = 1000.0
 # Status of `scipy.optimize.milp`.
@@ -247,7 +246,7 @@ class Solved:
     deployment : the schedule
     objective : its cost by `proxy_objective`, EUR
     bound : no schedule that the settings allow costs less, EUR
-    gap : (objective - bound) / objective, 0 where they are the same, within `SAME_EUR`; 1 where nothing is proved
+    gap : (objective - bound) / objective, 0 where they are the same, within `tolerance.EUR`; 1 where nothing is proved
     """
 
     deployment: Deployment
@@ -280,9 +279,9 @@ def solve(view: EnergyView, settings: ExactSettings) -> Solved:
     if not len(columns.job):
         return _solved(view, settings, _as_is(view), np.inf)
     cost, constant = costs_of(view, columns, settings.rho)
-    # What stays is let off a little, so that it does wherever costs are the same; altogether less than `SAME_EUR`.
+    # What stays is let off a little, so that it does wherever costs are the same; in all less than `tolerance.EUR`.
     stays = np.flatnonzero(columns.stays)
-    cost[stays] -= np.full(len(stays), 0.5 * SAME_EUR) / len(stays)
+    cost[stays] -= np.full(len(stays), 0.5 * tolerance.EUR) / len(stays)
     rows = rows_of(view, columns, nodes_to_use(view) if settings.force_nodes else None)
     chosen, bound = _cheapest(cost * SCALE, rows, until_s)
     deployment = _as_is(view) if chosen is None else _deployment(view, columns, chosen)
@@ -338,5 +337,5 @@ def _solved(view: EnergyView, settings: ExactSettings, deployment: Deployment, b
     """Priced; costs are never below 0, so neither is the bound."""
     objective = proxy_objective(view, deployment, settings.rho, as_printed=settings.as_printed)
     bound = min(max(0.0, bound), objective)
-    gap = (objective - bound) / objective if objective - bound > SAME_EUR else 0.0
+    gap = (objective - bound) / objective if objective - bound > tolerance.EUR else 0.0
     return Solved(deployment, objective, bound, gap)
