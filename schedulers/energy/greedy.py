@@ -21,6 +21,7 @@ from jobcast.schedulers.energy.greedy_state import (
     LACKS,
     LOOKED,
     MISSED,
+    NONE,
     OPEN_ONLY,
     OPENED,
     QUEUE,
@@ -63,12 +64,12 @@ def _clear(queue: Any, draft: Any) -> None:
     """All jobs postponed, all nodes closed."""
     draft.node[:] = POSTPONED
     draft.done[:] = False
-    draft.name[:] = -1
-    draft.named[:] = -1
+    draft.name[:] = NONE
+    draft.named[:] = NONE
     for node in range(len(queue.kind_of)):
         draft.claims[node] = queue.claims[node]
     draft.opened[:] = 0
-    draft.head[:] = -1
+    draft.head[:] = NONE
     draft.counts[:LOOKED] = 0
     total = 0.0
     for job in range(len(queue.back)):
@@ -182,8 +183,6 @@ def make(queue: Any, draft: Any, way: Any) -> None:
             cap = 1 + int(uniform(draft) * most)
         _assign(queue, draft, turn, n_jobs - place + 1, way[DRAW], cap)
     for missed in range(draft.counts[MISSED]):
-        if draft.counts[FREE] == 0:
-            break
         job = draft.missed[missed]
         _try_all(queue, draft, job, queue.chosen[job], queue.last[job], ANYWHERE, MOST_GPUS)
 
@@ -277,8 +276,8 @@ def _extra_eur(queue: Any, draft: Any, config: Any, node: Any) -> Any:
 
 @inner
 def _cheapest(queue: Any, draft: Any, job: Any, most_eur: Any, opens: Any) -> Any:
-    """The configuration and node of a job that cost the least and less than so much; -1 and -1 where there are none."""
-    best_config, best_node = -1, -1
+    """The configuration and node of a job that cost the least and less than so much; `NONE` twice where none do."""
+    best_config, best_node = NONE, NONE
     held, held_gpus, stay = queue.held_node[job], queue.held_gpus[job], queue.stay[job]
     for config in range(queue.first[job], queue.last[job]):
         kind, gpus, tried = queue.kind[config], queue.gpus[config], False
@@ -314,11 +313,11 @@ def _settle(queue: Any, draft: Any, job: Any) -> Any:
     bar_eur = before_eur - LEAST_GAIN * abs(before_eur) - others_eur
     waits = node != POSTPONED and not opens and queue.waiting_eur[job] < bar_eur
     to_config, to_node = _cheapest(queue, draft, job, queue.waiting_eur[job] if waits else bar_eur, opens)
-    if to_node != POSTPONED:
+    if to_node != NONE:
         _land(queue, draft, job, to_config, to_node)
     elif not waits and node != POSTPONED:
         _land(queue, draft, job, config, node)
-    return to_node != POSTPONED or waits
+    return to_node != NONE or waits
 
 
 @inner
@@ -330,7 +329,7 @@ def descend(queue: Any, draft: Any, most: Any) -> None:
     """
     _load(queue, draft)
     falls = True
-    while falls and draft.counts[LOOKED] < most:
+    while falls:
         falls = False
         for job in range(len(queue.back)):
             if draft.counts[LOOKED] < most:
@@ -400,9 +399,8 @@ def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any)
             _note(queue, draft, hold if number == 0 else 0.0)
         if near:
             _descend(queue, draft, most // 2)
-    if draft.counts[LOOKED] < most:
-        _recall(draft)
-        _descend(queue, draft, most)
+    _recall(draft)
+    _descend(queue, draft, most)
 
 
 def _compiled(sources: str) -> Any:
