@@ -296,7 +296,7 @@ def _cheapest(queue: Any, draft: Any, job: Any, most_eur: Any, opens: Any) -> An
                 continue
             tried = tried or empty
             extra_eur = _extra_eur(queue, draft, config, node)
-            if extra_eur < most_eur - LEAST_GAIN * abs(most_eur):
+            if extra_eur < most_eur:
                 most_eur, best_config, best_node = extra_eur, config, node
     return best_config, best_node
 
