@@ -280,21 +280,16 @@ def _cheapest(queue: Any, draft: Any, job: Any, most_eur: Any, opens: Any) -> An
     best_config, best_node = NONE, NONE
     held, held_gpus, stay = queue.held_node[job], queue.held_gpus[job], queue.stay[job]
     for config in range(queue.first[job], queue.last[job]):
-        kind, gpus, tried = queue.kind[config], queue.gpus[config], False
+        kind, gpus = queue.kind[config], queue.gpus[config]
         begin = queue.kind_first[kind]
         for place in range(begin, begin + queue.kind_nodes[kind]):
             node = queue.by_kind[place]
             draft.counts[LOOKED] += 1
-            empty = draft.used[node] == 0
-            if draft.free[node] < gpus or (opens and not empty):
+            if draft.free[node] < gpus or (opens and draft.used[node] > 0):
                 continue
             # Where it runs with what it holds it stays, which is a configuration of its own.
             if (node == held and gpus == held_gpus) != (config == stay):
                 continue
-            # Empty nodes of a kind are alike: one is enough.
-            if empty and tried:
-                continue
-            tried = tried or empty
             extra_eur = _extra_eur(queue, draft, config, node)
             if extra_eur < most_eur:
                 most_eur, best_config, best_node = extra_eur, config, node
@@ -386,11 +381,12 @@ def _recall(draft: Any) -> None:
 @inner
 def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any) -> None:
     """Make schedules and note the best. Half of the places are looked at on the way, evenly, the others at the end."""
+    half = most // 2
     for number in range(count):
         way = number if number < FIRST else FIRST + (number - FIRST) % (len(ways) - FIRST)
         make(queue, draft, ways[way])
-        # Half of the places, spread evenly, so that late constructions are descended from as well.
-        spare = 2 * draft.counts[LOOKED] * count < most * (number + 1)
+        # Spread evenly, so that late constructions are descended from as well.
+        spare = draft.counts[LOOKED] * count < half * (number + 1)
         near = spare and draft.total_eur[0] < NEAR * draft.best_eur[0]
         better = _betters(queue, draft)
         if better or near:
@@ -398,7 +394,7 @@ def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any)
         if better:
             _note(queue, draft, hold if number == 0 else 0.0)
         if near:
-            _descend(queue, draft, most // 2)
+            _descend(queue, draft, half)
     _recall(draft)
     _descend(queue, draft, most)
 

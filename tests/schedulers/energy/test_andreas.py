@@ -153,6 +153,9 @@ def test_with_4n_each_job_has_a_node_of_its_own_while_there_are_enough():
         )
     } != {0, 1, 2}
     assert {node for node, _ in answer(view_of(jobs, cluster_of((3, V100))), force_nodes=True)} == {0, 1, 2}
+    # To leave all where they run is cheaper, and one node short.
+    pair = view_of(jobs, cluster_of((2, V100)), active=[0, 1], node_of=[0, 0, POSTPONED])
+    assert [{node for node, _ in answer(pair, force_nodes=forced)} for forced in (False, True)] == [{0}, {0, 1}]
 
 
 def urgent_beside_patient(patient_due_s):
