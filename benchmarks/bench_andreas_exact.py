@@ -14,10 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.energy import Deployment
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.registry import make_policy
-from papers.andreas.exact import COMPARED, HEAD, SAME_EUR, compare, constraint, line
+from papers.andreas.exact import COMPARED, HEAD, compare, constraint, line
 from papers.andreas.instances import instance, small
 from papers.results import grid
 
@@ -39,7 +40,7 @@ def print_gaps(count: int, worst: int) -> None:
 
 def tell(views, cost, optimum, policy, worst: int, *, forced: bool) -> None:
     """Print the instances with the largest gaps."""
-    gap = np.where(optimum > SAME_EUR, (cost - optimum) / np.maximum(optimum, SAME_EUR), 0.0)
+    gap = np.where(optimum > tolerance.EUR, (cost - optimum) / np.maximum(optimum, tolerance.EUR), 0.0)
     for seed in np.argsort(-gap)[:worst]:
         view = views[seed]
         best = solve(view, ExactSettings(force_nodes=forced)).deployment

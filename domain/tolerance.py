@@ -34,6 +34,8 @@ WRITTEN_SHARES = 1e-6
 PROBABILITIES = 1e-3
 """By which probabilities that a model gives may miss 1 in all: they may be rounded."""
 
+EUR = 1e-6
+"""Costs of a schedule that are so close are the same."""
 METRICS = 1e-9
 """By which a training metric may leave its limits."""
 ERRORS_PCT = 1e-9

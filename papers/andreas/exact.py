@@ -8,6 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView
 from jobcast.schedulers.energy.andreas import outlook_of, queue_of
@@ -23,8 +24,6 @@ from papers.results import Claim, Page, claims, grid, number, read_rows
 
 INSTANCES = 200
 BAR_PCT = 1.0
-SAME_EUR = 1e-6
-"""Costs that differ by less are the same."""
 OURS, THOROUGH = "ANDREAS", "equation 1, thorough"
 ROWS = read_rows(Path(__file__).with_suffix(".csv"))
 COMPARED = {row["title"]: (row["policy"], read_settings(row["settings"])) for row in ROWS}
@@ -129,7 +128,7 @@ def exact(bench: Bench, page: Page, count: int = INSTANCES) -> None:
 
 def line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:
     """What `HEAD` names, of a policy."""
-    optimal = 100.0 * (cost <= found.optima + SAME_EUR).mean(axis=1)
+    optimal = 100.0 * (cost <= found.optima + tolerance.EUR).mean(axis=1)
     cells = zip(gaps_pct(cost, found.optima).tolist(), optimal.tolist(), strict=True)
     return (title, *(cell for gap, share in cells for cell in (number(gap), number(share, 0))))
 
@@ -139,7 +138,7 @@ def constraint(views: list[EnergyView], found: Compared) -> str:
     _, free, forced = found.optima
     short = sum(nodes_to_use(view) < min(len(view.active), len(view.cluster.kind_of)) for view in views)
     return (
-        f"It changes the optimum in {100 * np.mean(forced - free > SAME_EUR):.0f} % of the instances and makes it "
+        f"It changes the optimum in {100 * np.mean(forced - free > tolerance.EUR):.0f} % of the instances and makes it "
         f"dearer by {(forced - free).mean():.4f} EUR in the mean, {100 * (forced.sum() / free.sum() - 1):.2f} % of the "
         f"sums. As printed it cannot be met in {short}."
     )

@@ -61,24 +61,25 @@ class Buddies:
         The smallest free block that holds it is chosen, of equal ones that of the root with the smallest rank, then
         the lowest position.
         """
+        gpus = sizes[0]
         if len(sizes) > 1:
-            return self._find_roots(sizes, rank)
-        fitting = [size for size, blocks in self._free.items() if size >= sizes[0] and blocks]
+            return self._find_roots(gpus, len(sizes), rank)
+        fitting = [size for size, blocks in self._free.items() if size >= gpus and blocks]
         if not fitting:
             return None
         # The smallest size that fits: larger blocks stay whole for who needs them.
         blocks = self._free[min(fitting)]
         root, first = blocks[0] if rank is None else min(blocks, key=lambda block: (*rank(block[0]), *block))
-        return (Cell(root, first, sizes[0]),)
+        return (Cell(root, first, gpus),)
 
-    def _find_roots(self, sizes: Sequence[int], rank: Rank | None) -> tuple[Cell, ...] | None:
+    def _find_roots(self, gpus: int, count: int, rank: Rank | None) -> tuple[Cell, ...] | None:
         # A free block of that size may be half of a larger root: only whole roots will do.
-        whole = [block for block in self._free.get(sizes[0], ()) if self.roots[block[0]] == sizes[0]]
-        if len(whole) < len(sizes):
+        whole = [(root, first) for root, first in self._free.get(gpus, ()) if self.roots[root] == gpus]
+        if len(whole) < count:
             return None
         if rank is not None:
             whole.sort(key=lambda block: (*rank(block[0]), *block))
-        return tuple(Cell(root, 0, sizes[0]) for root, _ in whole[: len(sizes)])
+        return tuple(Cell(root, first, gpus) for root, first in whole[:count])
 
     def take(self, cells: Sequence[Cell]) -> None:
         """Free cells are in use from now on. Raises ValueError for one that is not free."""
@@ -101,8 +102,8 @@ class Buddies:
         """Cells are free again, and merge with their free buddies."""
         for cell in cells:
             size, first = cell.gpus, cell.first
-            # The buddy of a block differs from it in one bit of its position.
-            while size < self.roots[cell.server] and self._has(size, cell.server, first ^ size):
+            # The buddy of a block differs from it in one bit of its position; that of a whole root would lie beyond it.
+            while self._has(size, cell.server, first ^ size):
                 self._drop(size, cell.server, first ^ size)
                 first &= ~size
                 size *= 2
@@ -178,9 +179,7 @@ def sizes_of(gpus: int, server_gpus: int) -> tuple[int, ...]:
     >>> [sizes_of(gpus, 8) for gpus in (1, 3, 8, 12)]
     [(1,), (4,), (8,), (8, 8)]
     """
-    if gpus <= server_gpus:
-        return (1 << (gpus - 1).bit_length(),)
-    return (server_gpus,) * -(-gpus // server_gpus)
+    return (min(1 << (gpus - 1).bit_length(), server_gpus),) * -(-gpus // server_gpus)
 
 
 def used_of(cells: Sequence[Cell], gpus: int) -> tuple[Cell, ...]:

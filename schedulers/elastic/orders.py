@@ -59,7 +59,7 @@ def fair(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     least, most = least[:admitted].copy(), most[:admitted].copy()
     height = np.inf if usable <= total else level(least, most, total)
     spare = 0.0
-    if numbers[0] > 0.0 and height < np.inf:
+    if numbers[0] > 0.0:
         # Rounded down, so that all fit; what is left goes out one by one.
         height = np.floor(height + tolerance.GPUS)
         spare = total - np.minimum(np.maximum(height, least), most).sum()
@@ -123,8 +123,7 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         # Only now does somebody get less than it can use, and its rho with it.
         if left < widest:
             for i in order[k:]:
-                if view.most[view.active[i]] > left:
-                    rho[i] = _rho(view, view.active[i], left, scaled)
+                rho[i] = _rho(view, view.active[i], left, scaled)
             _settle(order, rho, k)
         job = view.active[order[k]]
         left -= grant(view, job, free, view.most[job], gpus)

@@ -69,9 +69,10 @@ def choices_of(view: EnergyView) -> Choices:
     time_s = rounded_all(np.column_stack([stay_s(view), moved_s.reshape(n_active, -1)]))
     kind = np.column_stack([own, np.tile(np.repeat(np.arange(n_kinds), most), (n_active, 1))])
     wide = np.column_stack([np.maximum(gpus, 1), np.tile(np.arange(1, most + 1), (n_active, n_kinds))])
-    run_eur = rounded_all(time_s / HOUR_S * cost_eur_h(view.cluster, view.now_s)[kind, wide])
-    run_eur[~np.isfinite(time_s)] = np.inf
-    good = np.isfinite(time_s) & (time_s < rounded_all(view.jobs.due_s[here] - view.now_s)[:, None])
+    finite, rate = np.isfinite(time_s), cost_eur_h(view.cluster, view.now_s)[kind, wide]
+    # Where energy costs nothing, infinite times would cost no number.
+    run_eur = rounded_all(np.multiply(time_s / HOUR_S, rate, out=np.full_like(time_s, np.inf), where=finite))
+    good = finite & (time_s < rounded_all(view.jobs.due_s[here] - view.now_s)[:, None])
     return Choices(time_s, run_eur, good, kind, wide)
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from jobcast.domain.arrays import Ints
-from jobcast.domain.energy import DAY_S, POSTPONED, Deployment, EnergyView
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyView
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.settings import QueueSettings
 
@@ -43,7 +43,7 @@ class QueuePolicy:
         runs = node_of != POSTPONED
         np.subtract.at(free, node_of[runs], gpus_of[runs])
         waiting = np.flatnonzero(~runs)
-        if len(waiting) and free.any():
+        if free.any():
             waiting = waiting[self.order(view, here[waiting])]
             self._start(view, waiting, free, node_of, gpus_of)
         return Deployment(node_of, gpus_of)
@@ -74,22 +74,20 @@ class QueuePolicy:
 def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
     """(n,) kind and (n,) GPUs of jobs, by their ids; 0 GPUs for one that runs nowhere.
 
-    The cheapest that ends before the due date if it started at submission, at the price of that instant, else the
-    fastest; the same at every call, since it goes by the epochs of the whole run.
+    The one of least energy that ends before the due date if it started at submission, else the fastest; the same at
+    every call, since it goes by the epochs of the whole run.
     """
     cluster, submit_s = view.cluster, view.jobs.submit_s[jobs]
     fits = np.arange(1, view.jobs.epoch_s.shape[2] + 1) <= cluster.kind_gpus[:, None]
     # Of all its epochs, not of those left: its one configuration never changes.
     time_s = view.jobs.epoch_s[jobs] * view.jobs.epochs[jobs, None, None]
-    watts = cluster.power_w[:, 1 : fits.shape[1] + 1].ravel()
+    watts = cluster.power_w[:, 1:].ravel()
     time_s = rounded_all(np.where(fits & np.isfinite(time_s), time_s, np.inf)).reshape(len(jobs), len(watts))
-    step = np.searchsorted(cluster.tariff.from_s, submit_s % DAY_S, side="right") - 1
-    rate = watts * cluster.tariff.price_eur_kwh[step, None]
     runs = np.isfinite(time_s)
     meets = runs & (time_s < rounded_all(view.jobs.due_s[jobs] - submit_s)[:, None])
-    # In a unit of its own: costs are only compared.
-    cost = rounded_all(np.multiply(time_s, rate, out=np.full_like(time_s, np.inf), where=meets))
-    best = np.where(meets.any(axis=1), cost.argmin(axis=1), time_s.argmin(axis=1))
+    # All of them would be paid at the price of one instant, so that the least energy is the cheapest.
+    joules = rounded_all(np.multiply(time_s, watts, out=np.full_like(time_s, np.inf), where=meets))
+    best = np.where(meets.any(axis=1), joules.argmin(axis=1), time_s.argmin(axis=1))
     gpus = np.where(runs.any(axis=1), best % fits.shape[1] + 1, 0)
     return best // fits.shape[1], gpus
 

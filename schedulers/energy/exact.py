@@ -13,13 +13,14 @@ whole x, so that it need not be whole itself; the last A of a node is w_n (4b, 4
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, stay_s
 from jobcast.domain.errors import DecisionError
@@ -34,7 +35,6 @@ from jobcast.schedulers.energy.settings import ExactSettings
 
 # Columns of a node up to which its capacity is told of each prefix; else of all together, to keep matrices small.
 MOST_PREFIXES = 400
-ONE_LESS = np.array([1.0, -1.0])
 
 
 class Columns(NamedTuple):
@@ -126,7 +126,7 @@ def costs_of(view: EnergyView, columns: Columns, rho: float) -> tuple[Floats, fl
 
 def rows_of(view: EnergyView, columns: Columns, used: int | None) -> Rows:
     """All constraints; `used`: how many nodes must be in use (4n), None: as many as pay."""
-    blocks = [_one_each(columns), *_capacity(view, columns), *_chain(columns), *_ordered(view, columns)]
+    blocks = [_one_each(columns), *_capacity(view, columns), *_chain(columns), _ordered(view, columns)]
     if used is not None:
         blocks.append(_forced(columns, used))
     starts = np.cumsum([0, *(len(block.low) for block in blocks)])
@@ -155,6 +155,12 @@ def _at_most(row: Ints, column: Ints, value: Floats, high: Floats) -> Rows:
     return Rows(row, column, value, np.full(len(high), -np.inf), high)
 
 
+def _not_above(column: Ints, other: Ints) -> Rows:
+    """Each of some columns is at most its other one."""
+    row, one = np.arange(len(column)), np.ones(len(column))
+    return _at_most(np.tile(row, 2), np.concatenate([column, other]), np.concatenate([one, -one]), np.zeros(len(row)))
+
+
 def _one_each(columns: Columns) -> Rows:
     """A job has one configuration at most: 4a, 4c, 4d, 4e."""
     n = len(columns.job)
@@ -166,8 +172,9 @@ def _capacity(view: EnergyView, columns: Columns) -> Iterator[Rows]:
     n = len(columns.job)
     room = view.cluster.kind_gpus[view.cluster.kind_of].astype(np.float64)
     for begin, end in pairwise(np.append(np.flatnonzero(_first(columns)), n)):
-        behind = np.arange(begin, end) if end - begin <= MOST_PREFIXES else np.array([end - 1])
-        row, place = np.nonzero(np.arange(begin, end) <= behind[:, None])
+        here = np.arange(begin, end)
+        behind = here if len(here) <= MOST_PREFIXES else here[-1:]
+        row, place = np.nonzero(here <= behind[:, None])
         yield _at_most(
             np.concatenate([row, np.arange(len(behind))]),
             np.concatenate([begin + place, n + behind]),
@@ -187,13 +194,7 @@ def _chain(columns: Columns) -> Iterator[Rows]:
         np.concatenate([np.ones(n), -np.ones(len(follows)), -np.ones(n)]),
         np.zeros(n),
     )
-    ordinal = np.arange(len(follows))
-    yield _at_most(
-        np.concatenate([ordinal, ordinal]),
-        np.concatenate([a[follows] - 1, a[follows]]),
-        np.concatenate([np.ones(len(follows)), -np.ones(len(follows))]),
-        np.zeros(len(follows)),
-    )
+    yield _not_above(a[follows] - 1, a[follows])
     row, column = _earlier(columns)
     yield _at_most(
         np.concatenate([row, x]),
@@ -208,21 +209,19 @@ def _earlier(columns: Columns) -> tuple[Ints, Ints]:
     n = len(columns.job)
     order = np.lexsort((np.arange(n), columns.job, columns.node))
     new = (np.diff(columns.job[order], prepend=np.nan) != 0) | (np.diff(columns.node[order], prepend=np.nan) != 0)
-    begin = np.maximum.accumulate(np.where(new, np.arange(n), 0))
+    begin = np.flatnonzero(new)[np.cumsum(new) - 1]
     count = np.arange(n) - begin + 1
     row = np.repeat(np.arange(n), count)
     column = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + begin[row]
     return order[row], order[column]
 
 
-def _ordered(view: EnergyView, columns: Columns) -> Iterator[Rows]:
+def _ordered(view: EnergyView, columns: Columns) -> Rows:
     """Of alike nodes one is in use only if the one before it is; `_reach` orders them by the first of their jobs."""
     n = len(columns.job)
     last = {int(columns.node[place]): n + int(place) for place in np.flatnonzero(_last(columns))}
-    for nodes in alike(view):
-        for before, node in pairwise(nodes.tolist()):
-            if node in last and before in last:
-                yield _at_most(np.zeros(2, dtype=np.intp), np.array([last[node], last[before]]), ONE_LESS, np.zeros(1))
+    pairs = [pair for nodes in alike(view) for pair in pairwise(last[node] for node in nodes.tolist() if node in last)]
+    return _not_above(*np.array(pairs, dtype=np.int64).reshape(-1, 2).T[::-1])
 
 
 def _forced(columns: Columns, used: int) -> Rows:
@@ -232,12 +231,8 @@ def _forced(columns: Columns, used: int) -> Rows:
     return Rows(np.zeros(len(last), dtype=np.intp), last, np.ones(len(last)), count, count)
 
 
-# Costs closer than this are the same, and the one in which more jobs stay is taken.
-SAME_EUR = 1e-6
 # Costs are given to HiGHS in thousandths of a EUR, since its absolute gap is 1e-6 and an epoch may cost 1e-4 EUR.
 SCALE = 1000.0
-# A single call by equation 1 alone.
-UNFORCED = ExactSettings(force_nodes=False)
 # Status of `scipy.optimize.milp`.
 OUT_OF_TIME = 1
 
@@ -251,7 +246,7 @@ class Solved:
     deployment : the schedule
     objective : its cost by `proxy_objective`, EUR
     bound : no schedule that the settings allow costs less, EUR
-    gap : (objective - bound) / objective, 0 where they are the same, within `SAME_EUR`; 1 where nothing is proved
+    gap : (objective - bound) / objective, 0 where they are the same, within `tolerance.EUR`; 1 where nothing is proved
     """
 
     deployment: Deployment
@@ -265,29 +260,28 @@ class Exact:
     """The policy that solves the model at every call; for a handful of jobs and nodes."""
 
     name: ClassVar[str] = "exact"
-    settings: ExactSettings = UNFORCED
+    settings: ExactSettings = field(default_factory=ExactSettings)
 
     def schedule(self, view: EnergyView) -> Deployment:
         """The cheapest schedule found in the time."""
         return solve(view, self.settings).deployment
 
 
-def solve(view: EnergyView, settings: ExactSettings | None = None) -> Solved:
+def solve(view: EnergyView, settings: ExactSettings) -> Solved:
     """The cheapest schedule by the proxy objective; of those that cost the same, one in which most jobs stay.
 
     A job without a due date costs nothing while it waits, so that it does for good unless `force_nodes` is set. Where
     the time is over before HiGHS finds any schedule, running jobs go on and the others wait, whatever `force_nodes`
     says. Raises DecisionError where HiGHS fails.
     """
-    settings = settings or UNFORCED
     until_s = time.monotonic() + settings.time_limit_s
     columns = columns_of(view, as_printed=settings.as_printed)
     if not len(columns.job):
         return _solved(view, settings, _as_is(view), np.inf)
     cost, constant = costs_of(view, columns, settings.rho)
-    # What stays is let off a little, so that it does wherever costs are the same; altogether less than `SAME_EUR`.
+    # What stays is let off a little, so that it does wherever costs are the same; in all less than `tolerance.EUR`.
     stays = np.flatnonzero(columns.stays)
-    cost[stays] -= np.full(len(stays), 0.5 * SAME_EUR) / len(stays)
+    cost[stays] -= np.full(len(stays), 0.5 * tolerance.EUR) / len(stays)
     rows = rows_of(view, columns, nodes_to_use(view) if settings.force_nodes else None)
     chosen, bound = _cheapest(cost * SCALE, rows, until_s)
     deployment = _as_is(view) if chosen is None else _deployment(view, columns, chosen)
@@ -343,5 +337,5 @@ def _solved(view: EnergyView, settings: ExactSettings, deployment: Deployment, b
     """Priced; costs are never below 0, so neither is the bound."""
     objective = proxy_objective(view, deployment, settings.rho, as_printed=settings.as_printed)
     bound = min(max(0.0, bound), objective)
-    gap = (objective - bound) / objective if objective - bound > SAME_EUR else 0.0
+    gap = (objective - bound) / objective if objective - bound > tolerance.EUR else 0.0
     return Solved(deployment, objective, bound, gap)

@@ -21,9 +21,11 @@ from jobcast.schedulers.energy.greedy_state import (
     LACKS,
     LOOKED,
     MISSED,
+    NONE,
     OPEN_ONLY,
     OPENED,
     QUEUE,
+    ends_first,
     inner,
     own_room,
     put_on,
@@ -32,8 +34,8 @@ from jobcast.schedulers.energy.greedy_state import (
     unclaim,
 )
 
-# Columns of ways to make a schedule: probabilities that a running job stays, that a job of the least weight goes back a
-# place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped.
+# Columns of ways to make a schedule: whether running jobs stay; probabilities that a job of the least weight goes back
+# a place (`MOST_SWAP` at most) and that a job draws its candidate; an order of `Queue.order`; how GPUs are capped.
 KEEP, SWAP, DRAW, ORDER, CAP = range(5)
 # How many GPUs jobs get while there is another way: any number; at most so many, drawn once; drawn for each job.
 FREELY, ONE_CAP, CAPS = 0, 1, 2
@@ -42,7 +44,7 @@ MOST_SWAP = 0.9
 # SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
 GOLDEN, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 # No cap.
-MOST_GPUS = 1 << 30
+MOST_GPUS = int(np.iinfo(np.int64).max)
 UNIT = 1.0 / (1 << 53)
 
 
@@ -62,12 +64,12 @@ def _clear(queue: Any, draft: Any) -> None:
     """All jobs postponed, all nodes closed."""
     draft.node[:] = POSTPONED
     draft.done[:] = False
-    draft.name[:] = -1
-    draft.named[:] = -1
+    draft.name[:] = NONE
+    draft.named[:] = NONE
     for node in range(len(queue.kind_of)):
         draft.claims[node] = queue.claims[node]
     draft.opened[:] = 0
-    draft.head[:] = -1
+    draft.head[:] = NONE
     draft.counts[:LOOKED] = 0
     total = 0.0
     for job in range(len(queue.back)):
@@ -114,15 +116,7 @@ def _candidate(queue: Any, draft: Any, job: Any, draw: Any) -> Any:
     # No draw where none is asked for: plain constructions leave the stream alone.
     if draw <= 0.0 or uniform(draft) >= draw:
         return first
-    most, below = queue.chosen[job] - 1, uniform(draft)
-    # Binary search in the cumulated probabilities.
-    while first < most:
-        middle = (first + most) // 2
-        if queue.below[middle] > below:
-            most = middle
-        else:
-            first = middle + 1
-    return first
+    return first + np.searchsorted(queue.below[first : queue.chosen[job] - 1], uniform(draft), side="right")
 
 
 @inner
@@ -154,11 +148,11 @@ def _assign(queue: Any, draft: Any, job: Any, turns: Any, draw: Any, cap: Any) -
 
 
 @inner
-def _keep(queue: Any, draft: Any, keep: Any) -> None:
-    """Leave running jobs where they run, each with a probability."""
+def _keep(queue: Any, draft: Any) -> None:
+    """Leave running jobs where they run."""
     for place in range(len(queue.back)):
         job = queue.order[0, place]
-        if queue.stay[job] >= 0 and (keep >= 1.0 or uniform(draft) < keep):
+        if queue.stay[job] >= 0:
             unclaim(queue, draft, job)
             _try(queue, draft, job, queue.stay[job], ANYWHERE)
 
@@ -171,8 +165,8 @@ def make(queue: Any, draft: Any, way: Any) -> None:
     has room gets what is left after all others, since no GPU should idle while a job waits (constraint 4n).
     """
     _clear(queue, draft)
-    if way[KEEP] > 0.0:
-        _keep(queue, draft, way[KEEP])
+    if way[KEEP]:
+        _keep(queue, draft)
     n_jobs, most, order = len(queue.back), draft.head.shape[2] - 1, int(way[ORDER])
     cap, job = MOST_GPUS, queue.order[order, 0]
     for place in range(1, n_jobs + 1):
@@ -189,8 +183,6 @@ def make(queue: Any, draft: Any, way: Any) -> None:
             cap = 1 + int(uniform(draft) * most)
         _assign(queue, draft, turn, n_jobs - place + 1, way[DRAW], cap)
     for missed in range(draft.counts[MISSED]):
-        if draft.counts[FREE] == 0:
-            break
         job = draft.missed[missed]
         _try_all(queue, draft, job, queue.chosen[job], queue.last[job], ANYWHERE, MOST_GPUS)
 
@@ -246,7 +238,7 @@ def _land(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     draft.used[node] += 1
     draft.free[node] -= queue.gpus[config]
     draft.try_node[job], draft.try_config[job] = node, config
-    if _ends_first(queue, draft, config, node):
+    if ends_first(queue, draft, config, node):
         draft.first_s[node], draft.first_eur[node] = queue.time_s[config], queue.run_eur[config]
 
 
@@ -265,7 +257,7 @@ def _lift(queue: Any, draft: Any, job: Any) -> None:
         if other != job:
             draft.slots[node, kept] = other
             kept += 1
-            if _ends_first(queue, draft, draft.try_config[other], node):
+            if ends_first(queue, draft, draft.try_config[other], node):
                 draft.first_s[node] = queue.time_s[draft.try_config[other]]
                 draft.first_eur[node] = queue.run_eur[draft.try_config[other]]
     draft.used[node] = kept
@@ -275,43 +267,31 @@ def _lift(queue: Any, draft: Any, job: Any) -> None:
 
 
 @inner
-def _ends_first(queue: Any, draft: Any, config: Any, node: Any) -> Any:
-    """Whether a job with a configuration would be the first to end on a node."""
-    time_s, first_s = queue.time_s[config], draft.first_s[node]
-    return time_s < first_s or (time_s == first_s and queue.run_eur[config] < draft.first_eur[node])
-
-
-@inner
 def _extra_eur(queue: Any, draft: Any, config: Any, node: Any) -> Any:
     """What a job would add to the objective, besides that it no longer waits."""
-    if _ends_first(queue, draft, config, node):
+    if ends_first(queue, draft, config, node):
         return queue.late_eur[config] + queue.run_eur[config] - draft.first_eur[node]
     return queue.late_eur[config]
 
 
 @inner
 def _cheapest(queue: Any, draft: Any, job: Any, most_eur: Any, opens: Any) -> Any:
-    """The configuration and node of a job that cost the least and less than so much; -1 and -1 where there are none."""
-    best_config, best_node = -1, -1
+    """The configuration and node of a job that cost the least and less than so much; `NONE` twice where none do."""
+    best_config, best_node = NONE, NONE
     held, held_gpus, stay = queue.held_node[job], queue.held_gpus[job], queue.stay[job]
     for config in range(queue.first[job], queue.last[job]):
-        kind, gpus, tried = queue.kind[config], queue.gpus[config], False
+        kind, gpus = queue.kind[config], queue.gpus[config]
         begin = queue.kind_first[kind]
         for place in range(begin, begin + queue.kind_nodes[kind]):
             node = queue.by_kind[place]
             draft.counts[LOOKED] += 1
-            empty = draft.used[node] == 0
-            if draft.free[node] < gpus or (opens and not empty):
+            if draft.free[node] < gpus or (opens and draft.used[node] > 0):
                 continue
             # Where it runs with what it holds it stays, which is a configuration of its own.
             if (node == held and gpus == held_gpus) != (config == stay):
                 continue
-            # Empty nodes of a kind are alike: one is enough.
-            if empty and tried:
-                continue
-            tried = tried or empty
             extra_eur = _extra_eur(queue, draft, config, node)
-            if extra_eur < most_eur - LEAST_GAIN * abs(most_eur):
+            if extra_eur < most_eur:
                 most_eur, best_config, best_node = extra_eur, config, node
     return best_config, best_node
 
@@ -328,11 +308,11 @@ def _settle(queue: Any, draft: Any, job: Any) -> Any:
     bar_eur = before_eur - LEAST_GAIN * abs(before_eur) - others_eur
     waits = node != POSTPONED and not opens and queue.waiting_eur[job] < bar_eur
     to_config, to_node = _cheapest(queue, draft, job, queue.waiting_eur[job] if waits else bar_eur, opens)
-    if to_node != POSTPONED:
+    if to_node != NONE:
         _land(queue, draft, job, to_config, to_node)
     elif not waits and node != POSTPONED:
         _land(queue, draft, job, config, node)
-    return to_node != POSTPONED or waits
+    return to_node != NONE or waits
 
 
 @inner
@@ -344,7 +324,7 @@ def descend(queue: Any, draft: Any, most: Any) -> None:
     """
     _load(queue, draft)
     falls = True
-    while falls and draft.counts[LOOKED] < most:
+    while falls:
         falls = False
         for job in range(len(queue.back)):
             if draft.counts[LOOKED] < most:
@@ -401,11 +381,12 @@ def _recall(draft: Any) -> None:
 @inner
 def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any) -> None:
     """Make schedules and note the best. Half of the places are looked at on the way, evenly, the others at the end."""
+    half = most // 2
     for number in range(count):
         way = number if number < FIRST else FIRST + (number - FIRST) % (len(ways) - FIRST)
         make(queue, draft, ways[way])
-        # Half of the places, spread evenly, so that late constructions are descended from as well.
-        spare = 2 * draft.counts[LOOKED] * count < most * (number + 1)
+        # Spread evenly, so that late constructions are descended from as well.
+        spare = draft.counts[LOOKED] * count < half * (number + 1)
         near = spare and draft.total_eur[0] < NEAR * draft.best_eur[0]
         better = _betters(queue, draft)
         if better or near:
@@ -413,10 +394,9 @@ def _search(queue: Any, draft: Any, ways: Any, count: Any, hold: Any, most: Any)
         if better:
             _note(queue, draft, hold if number == 0 else 0.0)
         if near:
-            _descend(queue, draft, most // 2)
-    if draft.counts[LOOKED] < most:
-        _recall(draft)
-        _descend(queue, draft, most)
+            _descend(queue, draft, half)
+    _recall(draft)
+    _descend(queue, draft, most)
 
 
 def _compiled(sources: str) -> Any:

@@ -24,6 +24,8 @@ from jobcast.domain.energy import POSTPONED
 # here.
 inner: Any = partial(numba.njit, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
+# No node, no neighbour, no configuration.
+NONE = -1
 # Lists of open nodes: without a name by room; with one by room that nobody claims; with claims by room and claims.
 UNNAMED, NAMED, CLAIMED = 0, 1, 2
 # Where a job may be put: what nobody claims of open nodes, then closed nodes, then what is claimed; or one of two.
@@ -37,7 +39,7 @@ def _link(draft: Any, which: Any, kind: Any, room: Any, node: Any) -> None:
     # In front: of nodes with the same room the one used last is taken first.
     follower = draft.head[which, kind, room]
     draft.head[which, kind, room] = node
-    draft.before[row, node] = -1
+    draft.before[row, node] = NONE
     draft.after[row, node] = follower
     if follower >= 0:
         draft.before[row, follower] = node
@@ -85,9 +87,9 @@ def _delist(draft: Any, kind: Any, node: Any) -> None:
 
 @inner
 def open_node(queue: Any, draft: Any, kind: Any) -> Any:
-    """Open a node of a kind, and say which; -1 where none is closed."""
+    """Open a node of a kind, and say which; `NONE` where none is closed."""
     if draft.opened[kind] >= queue.kind_nodes[kind]:
-        return -1
+        return NONE
     node = queue.kind_first[kind] + draft.opened[kind]
     draft.opened[kind] += 1
     draft.counts[OPENED] += 1
@@ -100,32 +102,32 @@ def open_node(queue: Any, draft: Any, kind: Any) -> Any:
 
 @inner
 def fitting(draft: Any, which: Any, kind: Any, gpus: Any) -> Any:
-    """The node of a list with the least room for so many GPUs, or -1."""
+    """The node of a list with the least room for so many GPUs, or `NONE`."""
     for room in range(gpus, draft.head.shape[2]):
         if draft.head[which, kind, room] >= 0:
             return draft.head[which, kind, room]
-    return -1
+    return NONE
 
 
 @inner
 def room_for(queue: Any, draft: Any, kind: Any, gpus: Any, where: Any) -> Any:
-    """A node for so many GPUs: an open one with the least room, a closed one, one with claims; or -1."""
+    """A node for so many GPUs: an open one with the least room, a closed one, one with claims; or `NONE`."""
     if where != CLOSED_ONLY:
         for room in range(gpus, queue.kind_gpus[kind] + 1):
             if draft.head[NAMED, kind, room] >= 0:
                 return draft.head[NAMED, kind, room]
             if draft.head[UNNAMED, kind, room] >= 0:
                 return draft.head[UNNAMED, kind, room]
-    node = -1 if where == OPEN_ONLY else open_node(queue, draft, kind)
+    node = NONE if where == OPEN_ONLY else open_node(queue, draft, kind)
     return fitting(draft, CLAIMED, kind, gpus) if node < 0 and where == ANYWHERE else node
 
 
 @inner
 def own_room(queue: Any, draft: Any, held: Any, gpus: Any, where: Any) -> Any:
-    """The unnamed node that is, or becomes, the node that a job holds; -1 where there is no room on it."""
+    """The unnamed node that is, or becomes, the node that a job holds; `NONE` where there is no room on it."""
     node, kind = draft.named[held], queue.kind_of[held]
     if node >= 0:
-        return node if draft.free[node] >= gpus and where != CLOSED_ONLY else -1
+        return node if draft.free[node] >= gpus and where != CLOSED_ONLY else NONE
     if where != CLOSED_ONLY:
         node = fitting(draft, UNNAMED, kind, draft.claims[held] + gpus)
     if node < 0:
@@ -157,22 +159,29 @@ def unclaim(queue: Any, draft: Any, job: Any) -> None:
 
 
 @inner
+def ends_first(queue: Any, draft: Any, config: Any, node: Any) -> Any:
+    """Whether a job with a configuration would be the first to end on a node, and so pay for it.
+
+    Of those that end together that is the cheapest.
+    """
+    time_s, first_s = queue.time_s[config], draft.first_s[node]
+    return time_s < first_s or (time_s == first_s and queue.run_eur[config] < draft.first_eur[node])
+
+
+@inner
 def put_on(queue: Any, draft: Any, job: Any, config: Any, node: Any) -> None:
     """Put a job onto an open node."""
-    kind, gpus, time_s = queue.kind[config], queue.gpus[config], queue.time_s[config]
+    kind, gpus = queue.kind[config], queue.gpus[config]
     _delist(draft, kind, node)
     draft.free[node] -= gpus
     _enlist(draft, kind, node)
     draft.counts[FREE] -= gpus
     draft.node[job] = node
     draft.config[job] = config
-    total_eur, run_eur = queue.late_eur[config] - queue.waiting_eur[job], queue.run_eur[config]
-    least_s, least_eur = draft.first_s[node], draft.first_eur[node]
-    # Only the first to end pays for the node; of those together the cheapest.
-    if time_s < least_s or (time_s == least_s and run_eur < least_eur):
-        total_eur += run_eur - least_eur
-        draft.first_s[node] = time_s
-        draft.first_eur[node] = run_eur
+    total_eur = queue.late_eur[config] - queue.waiting_eur[job]
+    if ends_first(queue, draft, config, node):
+        total_eur += queue.run_eur[config] - draft.first_eur[node]
+        draft.first_s[node], draft.first_eur[node] = queue.time_s[config], queue.run_eur[config]
     draft.total_eur[0] += total_eur
 
 
@@ -194,7 +203,7 @@ class Queue(NamedTuple):
     waiting_eur : (n_jobs,) what the objective adds for a job that is postponed
     held_node, held_gpus : (n_jobs,) where it runs and on how many GPUs, or `POSTPONED` and 0
     first, chosen, last : (n_jobs,)
-    stay : (n_jobs,) the configuration that is to go on where it runs, or -1
+    stay : (n_jobs,) the configuration that is to go on where it runs, or `NONE`
     kind, gpus : (n_configurations,)
     time_s : (n_configurations,) t
     late_eur : (n_configurations,) what the objective adds for tardiness
@@ -241,12 +250,12 @@ class Draft(NamedTuple):
     done : (n_jobs,) whether its turn is over
     missed : (n_jobs,) jobs that found no room; `counts[MISSED]` of them
     free : (n_nodes,) free GPUs of unnamed nodes
-    name : (n_nodes,) node that an unnamed one became, or -1
-    named : (n_nodes,) unnamed node that a node became, or -1
+    name : (n_nodes,) node that an unnamed one became, or `NONE`
+    named : (n_nodes,) unnamed node that a node became, or `NONE`
     claims : (n_nodes,) GPUs of a node that running jobs hold whose turn is to come
     first_s, first_eur : (n_nodes,) t and pi of the job that ends first
     opened, limit : (n_kinds,) open nodes; so many GPUs or more are known to be free on no node
-    head : (3, n_kinds, most_gpus + 1) first node of each list, or -1
+    head : (3, n_kinds, most_gpus + 1) first node of each list, or `NONE`
     after, before : (2, n_nodes) neighbours in a list; row 1 for the list `CLAIMED`
     slots, used : (n_nodes, most_gpus), (n_nodes,) jobs of each node and how many they are, in a descent
     try_node, try_config : (n_jobs,) the schedule with its nodes named, that a descent changes

@@ -23,7 +23,7 @@ import numpy as np
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.greedy import FIRST, LEAST_GAIN, make, name_nodes
-from jobcast.schedulers.energy.greedy_state import DRAFT, FLOATS_2D, INTS, QUEUE, Queue, inner, stamp, type_of
+from jobcast.schedulers.energy.greedy_state import DRAFT, FLOATS_2D, INTS, NONE, QUEUE, Queue, inner, stamp, type_of
 
 # Places in `Plan.sums`: of jobs and nodes in use; of the schedule in all; queues that were looked at, see `STEP`.
 OWN, TOTAL, LOOKED = range(3)
@@ -125,13 +125,7 @@ def _later(until_s: Any, at: Any, end: Any, gpus: Any, to_s: Any) -> None:
 @inner
 def _idle(until_s: Any, begin: Any, end: Any, gpus: Any, from_s: Any, to_s: Any) -> None:
     """GPUs that were free at an instant are free at another one."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) // 2
-        if until_s[middle] < from_s:
-            low = middle + 1
-        else:
-            high = middle
+    low = begin + np.searchsorted(until_s[begin:end], from_s)
     # Earlier ones move up, those that are free together with them stay.
     while low > begin and until_s[low - 1] > to_s:
         until_s[low + gpus - 1] = until_s[low - 1]
@@ -180,7 +174,7 @@ def lift(queue: Any, look: Any, plan: Any, job: Any) -> None:
 @inner
 def _start(queue: Any, look: Any, plan: Any, job: Any) -> Any:
     """Start a job of the list where it costs least, and say what that is."""
-    best, best_eur = -1, np.inf
+    best, best_eur = NONE, np.inf
     for config in range(queue.first[job], queue.last[job]):
         last = look.ends[queue.kind[config]] + queue.gpus[config] - 1
         # Kinds may be without nodes.
@@ -192,7 +186,7 @@ def _start(queue: Any, look: Any, plan: Any, job: Any) -> Any:
         if eur < best_eur:
             best, best_eur = config, eur
     # It runs nowhere.
-    if best < 0:
+    if best == NONE:
         return 0.0
     begin, end, gpus = look.ends[queue.kind[best]], look.ends[queue.kind[best] + 1], queue.gpus[best]
     _later(plan.list_s, begin, end, gpus, plan.list_s[begin + gpus - 1] + queue.time_s[best])
@@ -201,19 +195,16 @@ def _start(queue: Any, look: Any, plan: Any, job: Any) -> Any:
 
 @inner
 def total_eur(queue: Any, look: Any, plan: Any, most_eur: Any) -> Any:
-    """The cost-to-go; infinite where it is so much or more."""
+    """The cost-to-go; some of it where that is so much already."""
     eur = plan.sums[OWN]
     plan.sums[LOOKED] += max(STEP, float(len(plan.list_s) + len(plan.node)))
-    if eur >= most_eur:
-        return np.inf
     for gpu in range(len(plan.list_s)):
         plan.list_s[gpu] = plan.until_s[gpu]
-    for place in range(len(plan.node)):
-        job = queue.order[0, place]
+    for job in queue.order[0]:
+        if eur >= most_eur:
+            break
         if plan.node[job] == POSTPONED:
             eur += _start(queue, look, plan, job)
-            if eur >= most_eur:
-                return np.inf
     return eur
 
 
@@ -236,16 +227,16 @@ def fits_node(queue: Any, job: Any, config: Any, node: Any) -> Any:
 
 @inner
 def _room(queue: Any, plan: Any, job: Any, config: Any, which: Any) -> Any:
-    """A node for a configuration, or -1."""
-    gpus, best = queue.gpus[config], -1
+    """A node for a configuration, or `NONE`."""
+    gpus, best = queue.gpus[config], NONE
     if config == queue.stay[job]:
         node = queue.held_node[job]
-        return node if which == IN_USE and plan.free[node] >= gpus else -1
+        return node if which == IN_USE and plan.free[node] >= gpus else NONE
     begin = queue.kind_first[queue.kind[config]]
     for place in range(begin, begin + queue.kind_nodes[queue.kind[config]]):
         node = queue.by_kind[place]
         fits = plan.free[node] >= gpus and (plan.used[node] == 0) == (which == EMPTY)
-        if fits and (best < 0 or plan.free[node] < plan.free[best]) and fits_node(queue, job, config, node):
+        if fits and (best == NONE or plan.free[node] < plan.free[best]) and fits_node(queue, job, config, node):
             best = node
     return best
 
@@ -256,7 +247,7 @@ def _elsewhere(queue: Any, look: Any, plan: Any, job: Any) -> Any:
     for config in range(queue.first[job], queue.last[job]):
         for which in (IN_USE, EMPTY):
             node = _room(queue, plan, job, config, which)
-            if node >= 0:
+            if node != NONE:
                 land(queue, look, plan, job, config, node)
                 if _gains(queue, look, plan):
                     return True
@@ -304,8 +295,7 @@ def _changes(queue: Any, look: Any, plan: Any, job: Any, most: Any) -> Any:
     """Whether a change of a job gains: the first one that does is made."""
     if _move(queue, look, plan, job):
         return True
-    for place in range(len(plan.node) - 1, -1, -1):
-        other = queue.order[0, place]
+    for other in queue.order[0, ::-1]:
         if plan.sums[LOOKED] >= most:
             return False
         if other != job and plan.node[other] != POSTPONED and _replace(queue, look, plan, job, other):

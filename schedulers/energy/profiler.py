@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain import tolerance
 from jobcast.domain.arrays import Ints
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.energy import HOUR_S, POSTPONED, WATT_SECONDS, EnergyView, EpochTimes
 from jobcast.domain.policy import Grant, View
-from jobcast.domain.tolerance import INSTANT_S
 
 
 class Measurement(NamedTuple):
@@ -91,7 +91,7 @@ class Profiler:
         over = {
             kind: one
             for kind, one in self._on.items()
-            if one.seq not in view.active or view.now_s >= one.from_s + self.profile_s - INSTANT_S
+            if one.seq not in view.active or view.now_s >= one.from_s + self.profile_s - tolerance.INSTANT_S
         }
         for kind, one in over.items():
             del self._on[kind]

@@ -32,9 +32,9 @@ class WholeSchedule:
         self,
         schedule: Schedule,
         name: str,
-        period_s: float = 300.0,
-        on_events: bool = True,
-        restart_s: float = 0.0,
+        period_s: float,
+        on_events: bool,
+        restart_s: float,
         profile_s: float = 0.0,
     ) -> None:
         if not LEAST_PERIOD_S <= period_s < np.inf:

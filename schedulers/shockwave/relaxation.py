@@ -143,15 +143,14 @@ def _fill(slopes: Floats, order: Ints, programme: Programme, forced: Ints, room:
     rows, columns = order // rounds, order % rounds
     free = (columns >= forced[rows]) & (slopes.ravel()[order] > 0.0)
     rows, columns = rows[free], columns[free]
-    used = np.cumsum(programme.widths[rows])
-    fits = used <= room
+    fits = np.cumsum(programme.widths[rows]) <= room
     taken = forced + np.bincount(rows[fits], minlength=programme.jobs)
     rest = np.flatnonzero(~fits)
     if not len(rest):
         return taken, 0.0
     first = rest[0]
     price = float(slopes[rows[first], columns[first]]) / float(programme.widths[rows[first]])
-    free_gpus = room - int(used[first - 1] if first else 0)
+    free_gpus = room - int(programme.widths[rows[fits]].sum())
     for row, column in zip(rows[rest].tolist(), columns[rest].tolist(), strict=True):
         if free_gpus == 0:
             break
@@ -173,10 +172,9 @@ def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Float
     order = np.argsort(-close, axis=None, kind="stable")
     widths = np.repeat(programme.widths, programme.rounds)[order]
     ordered = np.maximum(0.0, each.ravel()[order])
-    used = np.cumsum(widths)
     room = programme.gpus * programme.rounds
-    last = int(np.searchsorted(used, room, side="right"))
+    last = int(np.searchsorted(np.cumsum(widths), room, side="right"))
     worth = float(values[:, 0].sum()) + float((ordered[:last] * widths[:last]).sum())
     price = float(ordered[last]) if last < len(order) else 0.0
-    worth += price * (room - int(used[last - 1] if last else 0))
+    worth += price * (room - int(widths[:last].sum()))
     return worth, close, price

@@ -150,6 +150,16 @@ def test_epochs_follow_the_order_of_regimes(regimes, done):
     assert work.fraction(ends[None, :])[0] == pytest.approx(expected)
 
 
+def test_beyond_its_last_regime_a_job_goes_on_at_that_pace():
+    # 2 epochs in 240 s, 1 in 60 s and 2 more in 120 s, of 3; of the other 1 in 60 s and 2 more in 120 s.
+    work = work_of([[(2.0, 120.0, 32), (1.0, 60.0, 64)], [(1.0, 60.0, 32)]], [0.0, 0.0])
+    assert work.fraction(np.array([[420.0], [180.0]])).ravel() == pytest.approx([5 / 3, 3.0])
+
+
+def test_epochs_take_some_time():
+    assert work_of([[(4.0, 0.5, 32), (1.0, 0.0, 32)]], [0.0]).epoch_s.tolist() == [[0.5, 1e-100]]
+
+
 @given(st.lists(st.floats(-5.0, 5.0), min_size=2, max_size=8))
 def test_majorants_are_concave_and_nowhere_below(values):
     row = np.array([values])
@@ -178,6 +188,7 @@ def test_less_than_the_dust_of_a_round_is_left():
     problem = programme([(1.0, 1, True, [(1e-12, 120.0, 32)], 0.0)], 1, 2)
     assert problem.gains.tolist() == [pytest.approx([np.log(0.5)] * 3)]
     assert problem.left_after_s.tolist() == [[0.0, 0.0, 0.0]]
+    assert problem.makespan_s(problem.left_after_s[:, 0]) == 0.0
 
 
 def test_the_longest_job_runs_throughout_where_it_decides_the_makespan():

@@ -35,6 +35,15 @@ def test_whole_roots_for_wide_jobs():
     assert tree.find((8, 8)) == (Cell(2, 0, 8), Cell(3, 0, 8))
     assert tree.find((8, 8, 8)) is None
     assert tree.find((8, 8), lambda root: (-root,)) == (Cell(3, 0, 8), Cell(2, 0, 8))
+    assert [tree.is_whole(root) for root in range(4)] == [False, True, True, True]
+    assert (tree.widest(8), Buddies([]).widest(8)) == (16, 0)
+
+
+def test_halves_of_larger_roots_are_no_whole_ones_and_go_by_the_rank_of_their_root():
+    tree = Buddies([16, 8, 8, 16])
+    tree.take((Cell(0, 0, 8), Cell(3, 0, 8)))
+    assert tree.find((8, 8)) == (Cell(1, 0, 8), Cell(2, 0, 8))
+    assert tree.find((8,), lambda root: (-root,)) == (Cell(3, 8, 8),)
 
 
 def test_what_is_taken_cannot_be_taken_again():

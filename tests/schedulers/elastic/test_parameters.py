@@ -38,6 +38,8 @@ def test_queues_by_hand():
     table = SizeTable([1, 1, 3, 100])
     assert table.thresholds(0.31) == (1.0, 3.0, inf)
     assert table.thresholds(0.33) == (3.0, inf)
+    # 10 and two of 100 vary by 0.37; 100, 100 and 130 by 36,900 x 3 / 330^2 - 1 = 0.0165.
+    assert SizeTable([10, 100, 100, 130]).thresholds(0.02) == (10.0, inf)
 
 
 def test_a_queue_reaches_as_far_as_allowed_even_past_a_bump():
@@ -92,6 +94,13 @@ def test_one_w_a_gpu_type():
     assert (config.rates, config.delta) == ((0.5, 0.5), 0.3)
     with pytest.raises(ConfigError, match="1 values of W for 2 GPU types"):
         Parameters(0.1, (0.0,), 0.5, 0.1).config(table, ("k80", "v100"))
+    assert parameter_space(table, ("k80", "v100")).report(np.full(5, 0.5))["W"] == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_equal_sizes_share_a_queue_wherever_one_searches(name):
+    space = SPACES[name](SizeTable([7, 7]), ("",))
+    assert set(space.config(np.full(space.dimensions, 0.05)).thresholds) == {inf}
 
 
 @pytest.mark.parametrize("types", [("",), ("k80", "v100")])
@@ -112,6 +121,7 @@ def test_every_point_of_a_space_is_a_configuration(name, types):
 def test_fifo_is_a_point_of_each_space(name):
     space = SPACES[name](SizeTable([1, 5, 5, 2000]), ("",))
     config = space.config(space.fifo)
+    assert ((space.fifo >= 0.0) & (space.fifo <= 1.0)).all()
     assert config == WfqConfig(delta=pytest.approx(0.505 if "linear" in name else 0.1))
 
 
@@ -119,7 +129,7 @@ def test_parameters_span_their_ranges():
     space = parameter_space(SizeTable(np.random.default_rng(1).lognormal(5, 3, 300)))
     low, high = (space.report(np.full(4, end)) for end in (0.0, 1.0))
     assert (low["W"], low["zeta_min"], low["delta"]) == (-3.0, 0.0, pytest.approx(0.01))
-    assert (high["W"], high["zeta_min"], high["delta"]) == (6.0, 1.0, 1.0)
+    assert (high["T"], high["W"], high["zeta_min"], high["delta"]) == (space.sizes.variation, 6.0, 1.0, 1.0)
     assert low["T"] < 0.1 * high["T"]
     assert len(space.config(np.zeros(4)).rates) > len(space.config(np.ones(4)).rates) == 1
 

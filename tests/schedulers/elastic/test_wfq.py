@@ -1,5 +1,6 @@
 """PCS by hand: shares of queues, demand caps and their relaxation, whole GPUs, GPU types."""
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
-from jobcast.schedulers.elastic.wfq import demand_cap, fill, round_shares
+from jobcast.schedulers.elastic.wfq import demand_cap, fill, joined, round_shares, turn_at, turn_of
 from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import BUMPY, Case, cases, cluster_of, dealt, jobs_of, views
 
@@ -105,6 +106,25 @@ def test_slow_types_idle_where_not_all_gpus_are_wanted():
     run = Case(jobs_of([(0.0, 100.0, 3)], speed=[[1.0, 2.0]] * 4), cluster_of(2, 2)).run(WfqConfig().policy(("s", "f")))
     run.submit(1)
     assert run.state.gpus.tolist() == [[1.0, 2.0]]
+
+
+def test_jobs_go_by_the_configuration_of_their_submission():
+    configs = (WfqConfig(), WfqConfig((10.0, inf), (2.0, 1.0)), WfqConfig((5.0, 9.0, inf), (3.0, 2.0, 1.0)))
+    first, second, third = (config.numbers(("",)) for config in configs)
+    numbers = joined(joined(first, 20.0, second), 30.0, third)
+    parts = [numbers[slice(*turn_at(numbers, turn))].tolist() for turn in range(3)]
+    assert parts == [first.tolist(), second.tolist(), third.tolist()]
+    assert [turn_of(numbers, at_s) for at_s in (0.0, 19.9, 20.0, 29.9, 30.0)] == [0, 0, 1, 1, 2]
+
+
+def test_later_configurations_share_what_earlier_ones_leave():
+    """One of 4 GPUs is the first job's, by FIFO; the other three go by 2 : 1 to a small and a large one."""
+    case = Case(jobs_of([(0.0, 100.0, 1), (6.0, 100.0, 4), (6.0, 10.0, 4)]), cluster_of(4))
+    later = WfqConfig((10.0, inf), (2.0, 1.0))
+    for whole in (False, True):
+        policy = later.policy(whole=whole)
+        numbers = joined(WfqConfig().numbers(("",), whole=whole), 5.0, policy.numbers)
+        assert held(case, replace(policy, numbers=numbers)) == pytest.approx([1.0, 1.0, 2.0])
 
 
 @given(views())

@@ -1,5 +1,6 @@
 """The latest completions that PCS promises: by hand, against arrivals that mean harm, and why there may be none."""
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 from benchmarks.worst_case_runs import tallied
 from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.schedulers.elastic.wfq import pcs
-from jobcast.schedulers.elastic.worst_case import BLOCKED, CAPPED, REASONS, guaranteed_gpus
+from jobcast.schedulers.elastic.wfq import joined, pcs
+from jobcast.schedulers.elastic.worst_case import BLOCKED, CAPPED, EARLIER, REASONS, guaranteed_gpus
 from tests.simulator.elastic.elastic_cases import LINEAR, Case, cluster_of, jobs_of
 
 TWO = WfqConfig((50.0, inf), (0.75, 0.25))
@@ -122,6 +123,21 @@ def test_who_may_wait_for_ever_is_in_the_way_of_others():
     jobs = jobs_of([(0, 100, 4, 4, 1), (0, 100, 4, 4, 0)])
     run = promised(Case(jobs, cluster_of(4)), WfqConfig(clip_demand_factor=0.9).policy())
     assert [run.worst_cases[job].reason for job in (0, 1)] == [REASONS[CAPPED], REASONS[BLOCKED]]
+
+
+def joining(first, from_s):
+    """A policy of a configuration until an instant, of FIFO from then on."""
+    policy = FIFO.policy()
+    return replace(policy, numbers=joined(first.numbers(("",)), from_s, policy.numbers))
+
+
+def test_who_comes_under_a_later_configuration_waits_for_all_of_earlier_ones():
+    """As under FIFO alone: two GPUs, 100 and 50 s of work, then 30 s: at 50, 75 and 90."""
+    case = Case(jobs_of([(0, 100, 2), (1, 50, 2), (6, 30, 2)]), cluster_of(2))
+    assert ends(promised(case, joining(FIFO, 5.0))) == pytest.approx([50.0, 75.0, 90.0], rel=1e-5)
+    starved = Case(jobs_of([(0, 100, 4, 4, 1), (6, 10, 1)]), cluster_of(4))
+    run = promised(starved, joining(WfqConfig(clip_demand_factor=0.9), 5.0))
+    assert [run.worst_cases[job].reason for job in (0, 1)] == [REASONS[CAPPED], REASONS[EARLIER]]
 
 
 def test_a_promise_can_be_asked_for_again_and_comes_no_later():

@@ -153,6 +153,9 @@ def test_with_4n_each_job_has_a_node_of_its_own_while_there_are_enough():
         )
     } != {0, 1, 2}
     assert {node for node, _ in answer(view_of(jobs, cluster_of((3, V100))), force_nodes=True)} == {0, 1, 2}
+    # To leave all where they run is cheaper, and one node short.
+    pair = view_of(jobs, cluster_of((2, V100)), active=[0, 1], node_of=[0, 0, POSTPONED])
+    assert [{node for node, _ in answer(pair, force_nodes=forced)} for forced in (False, True)] == [{0}, {0, 1}]
 
 
 def urgent_beside_patient(patient_due_s):
@@ -174,11 +177,13 @@ def test_a_job_without_slack_is_not_preempted():
     assert answer(urgent_beside_patient(9000.0)) == [(0, 1), (POSTPONED, 0)]
 
 
-def test_ties_go_to_what_runs():
-    # Two alike, one GPU, none late: whatever runs first costs the same.
-    jobs = jobs_of(*(EnergyJob(epochs=10.0, epoch_s=((100.0,),)) for _ in range(2)))
-    view = view_of(jobs, cluster_of((1, T4)), node_of=[POSTPONED, 0], left=[10.0, 10.0])
-    assert answer(view) == [(POSTPONED, 0), (0, 1)]
+@pytest.mark.parametrize("objective", [EQUATION_1, TO_GO])
+@pytest.mark.parametrize("price", [0.0, 0.1])
+def test_ties_go_to_what_runs(objective, price):
+    # Two alike, one GPU, none late: whatever runs first costs the same; at price 0 nothing.
+    jobs = jobs_of(*(EnergyJob(weight=0.0, epochs=10.0, epoch_s=((100.0,),)) for _ in range(2)))
+    view = view_of(jobs, cluster_of((1, T4), price=price), node_of=[POSTPONED, 0], left=[10.0, 10.0])
+    assert answer(view, objective=objective) == [(POSTPONED, 0), (0, 1)]
 
 
 def test_hold_keeps_running_jobs_where_little_is_gained():

@@ -49,18 +49,13 @@ def test_configurations_never_change(view, later_s):
         assert before.tolist() == after.tolist()
 
 
+@pytest.mark.parametrize("price", [0.0, 0.1])
 @pytest.mark.parametrize(("due_s", "there"), [(2500.0, (1, 1)), (2000.0, (0, 2)), (999.0, (0, 2)), (500.0, (0, 2))])
-def test_the_cheapest_that_meets_the_due_date_else_the_fastest(due_s, there):
+def test_the_cheapest_that_meets_the_due_date_else_the_fastest(due_s, there, price):
     # 10 epochs. V100: 1,000 s or 600 s with two; T4: 2,000 s. By watts: 420 kJ, 402 kJ, 340 kJ.
-    jobs = jobs_of(EnergyJob(due_s=due_s, epoch_s=((100.0, 60.0), (200.0,))))
-    assert answer(view_of(jobs, cluster_of((1, V100), (1, T4))), "fifo") == [there]
-
-
-def test_energy_that_costs_nothing_is_still_compared():
-    # At price 0 all cost the same, and the first one that meets the due date is taken.
-    jobs = jobs_of(EnergyJob(due_s=2500.0, epoch_s=((100.0, 60.0), (200.0,))))
-    free = cluster_of((1, V100), (1, T4), tariff=tariff_of((0, 0.0)))
-    assert answer(view_of(jobs, free), "fifo") == [(0, 1)]
+    jobs = jobs_of(EnergyJob(submit_s=50.0, due_s=50.0 + due_s, epoch_s=((100.0, 60.0), (200.0,))))
+    cluster = cluster_of((1, V100), (1, T4), tariff=tariff_of((0, price)))
+    assert answer(view_of(jobs, cluster), "fifo") == [there]
 
 
 def line(**settings):

@@ -11,6 +11,7 @@ from jobcast.domain.energy import POSTPONED, Deployment
 from jobcast.schedulers.energy.andreas import queue_of
 from jobcast.schedulers.energy.greedy import construct, uniform
 from jobcast.schedulers.energy.greedy_state import new_draft
+from jobcast.schedulers.energy.greedy_to_go import total_eur
 from jobcast.schedulers.energy.objective import proxy_objective
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, view_of
 
@@ -24,6 +25,14 @@ def test_numbers_are_those_of_splitmix64():
     with np.errstate(over="ignore"):
         found = [int(uniform.py_func(draft) * 2**53) for _ in range(3)]
     assert found == [one >> 11 for one in (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F)]
+
+
+@pytest.mark.parametrize(("jobs", "gpus", "counts"), [(100, 200, 300.0), (200, 40, 250.0)])
+def test_a_look_at_a_queue_counts_as_its_jobs_and_gpus_at_least_250(jobs, gpus, counts):
+    queue = SimpleNamespace(order=np.arange(jobs)[None, :])
+    plan = SimpleNamespace(sums=np.zeros(3), list_s=np.zeros(gpus), until_s=np.zeros(gpus), node=np.zeros(jobs))
+    total_eur.py_func(queue, None, plan, np.inf)
+    assert plan.sums.tolist() == [0.0, 0.0, counts]
 
 
 def outcomes(view, swap, draw, order=0, cap=0):

@@ -77,10 +77,11 @@ def test_what_runs_on_a_node_that_is_withheld_goes_on_and_nothing_else_starts_th
 
 
 def test_a_job_that_ends_sooner_has_been_measured_and_the_next_one_is_on_more_gpus():
-    rows = [EnergyJob(epochs=1, epoch_s=((5.0, 4.0),)), EnergyJob(submit_s=1.0, epochs=5, epoch_s=((5.0, 4.0),))]
+    times = ((5.0, 4.0),)
+    rows = [EnergyJob(submit_s=2.0, epochs=1, epoch_s=times), EnergyJob(submit_s=3.0, epochs=5, epoch_s=times)]
     spans, figures, _ = run(cluster_of((1, TWO)), rows, [0, 0], profile_s=6.0)
     # 6 s on both: 1 epoch of 4 s is saved, 4 are left, which cost less on 1 GPU.
-    assert spans == {0: [(0, 1, 0, 5)], 1: [(0, 2, 5, 11), (0, 1, 11, 31)]}
+    assert spans == {0: [(0, 1, 2, 7)], 1: [(0, 2, 7, 13), (0, 1, 13, 33)]}
     assert figures["profiling_gpu_h"] == pytest.approx((5 + 2 * 6) / 3600)
 
 
@@ -102,6 +103,13 @@ def test_a_job_waits_until_it_is_measured_on_all_kinds_that_it_may_run_on():
     spans, figures, _ = run(cluster_of((2, ONE), (1, ONE)), rows, [0, 1])
     assert spans == {0: [(2, 1, 0, 100)], 1: [(1, 1, 30, 50), (2, 1, 100, 120), (0, 1, 120, 180)]}
     assert figures["profiles"] == 3
+
+
+def test_nodes_are_found_behind_one_that_is_withheld():
+    # j0 goes on where it was measured, on the second kind, while the only node of the first measures j1.
+    rows = [EnergyJob(epoch_s=((), (10.0,))), EnergyJob(submit_s=20.0, epoch_s=((10.0,),))]
+    spans, _, _ = run(cluster_of((1, ONE), (1, ONE)), rows, [0, 1])
+    assert spans == {0: [(1, 1, 0, 100)], 1: [(0, 1, 20, 120)]}
 
 
 def test_the_next_number_of_gpus_costs_a_restart():

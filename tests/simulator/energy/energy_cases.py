@@ -122,8 +122,8 @@ def workload_of(jobs, cluster, true_s=None):
 class Told(WholeSchedule):
     """A policy of this folder's, which keeps what it saw and knows jobs by their place among all of them."""
 
-    def __init__(self, policy, **settings):
-        super().__init__(policy.schedule, policy.name, **settings)
+    def __init__(self, policy, period_s=300.0, on_events=True, restart_s=0.0):
+        super().__init__(policy.schedule, policy.name, period_s, on_events, restart_s)
         self.started = None
 
     def seen(self, view):

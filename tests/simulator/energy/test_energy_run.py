@@ -188,37 +188,6 @@ def test_facts_cannot_be_written_to():
     jobs.epochs[0] = 3.0  # the user's own array stays as it was
 
 
-class Answer:
-    name = "wrong"
-
-    def __init__(self, node, gpus):
-        self.answer = Deployment(np.array(node), np.array(gpus))
-
-    def schedule(self, view):
-        return self.answer
-
-
-@pytest.mark.parametrize(
-    ("node", "gpus", "told"),
-    [
-        ([0], [1], r"gives nodes int64\(1,\) and GPUs int64\(1,\) for 2 active jobs"),
-        ([0, 0], [1], r"GPUs int64\(1,\) for 2"),
-        ([0.0, 0.0], [1, 1], r"nodes float64\(2,\)"),
-        ([0, 2], [1, 2], r"cannot start job j1: there is no such cell: Cell\(server=2"),
-        ([0, -2], [1, 2], "cannot start job j1: there is no such cell"),
-        ([0, 1], [1, 0], "cannot start job j1: it cannot run on 0 GPUs of node 1"),
-        ([0, 1], [2, 2], "cannot start job j0: server 0 has 1 GPUs free, it is given 2 of them"),
-        ([0, 1], [1, 1], "cannot start job j1: it cannot run on 1 GPUs of node 1"),
-        ([0, 0], [1, 1], "cannot start job j1: server 0 has 0 GPUs free"),
-    ],
-)
-def test_what_cannot_be_is_refused(node, gpus, told):
-    cluster = cluster_of((1, (0.0, 100.0)), (1, NODE))
-    jobs = jobs_of(*(EnergyJob(submit_s=50.0, epoch_s=((9.0,), (inf, 9.0))) for _ in range(2)), cluster=cluster)
-    with pytest.raises(DecisionError, match=f"policy wrong at 50.000000 s: .*{told}"):
-        replayed(workload_of(jobs, cluster), Answer(node, gpus))
-
-
 def test_jobs_moved_for_ever_are_noticed():
     class Restless(Greedy):
         def schedule(self, view):
