@@ -17,11 +17,9 @@ from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskCluster, TaskJobs, TaskRule, TaskView, decision
 from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
-    BOOLS,
     CONSOLIDATE,
     FLOATS,
     INTS,
-    KINDS,
     LIMITS,
     ROOM,
     SPREAD,
@@ -79,13 +77,13 @@ def bits(word: np.uint64) -> float:
     return count
 
 
-@njit(types.void(INTS, INTS, BOOLS, types.int64, WORDS), cache=True)
-def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: Words) -> None:
+@njit(types.void(INTS, INTS, types.int64, WORDS), cache=True)
+def follow(edge_from: Ints, edge_to: Ints, begin: int, after: Words) -> None:
     """Fill `after` (n_tasks of the job, n_words) with the tasks that come after each, the last task first."""
     # From the last task on, so that those of a successor are complete.
     for edge in np.argsort(-edge_from, kind="mergesort"):
         # Edges back are the exchange at the end of an iteration, on which none of it waits.
-        if is_server[edge_from[edge]] or edge_to[edge] < edge_from[edge]:
+        if edge_to[edge] < edge_from[edge]:
             continue
         one, other = edge_from[edge] - begin, edge_to[edge] - begin
         after[one, other // WORD] |= np.uint64(1) << np.uint64(other % WORD)
@@ -93,16 +91,14 @@ def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: 
             after[one, word] |= after[other, word]
 
 
-@njit(types.void(INTS, INTS, INTS, INTS, BOOLS, FLOATS), cache=True)
-def count_descendants(
-    task_of: Ints, edge_of: Ints, edge_from: Ints, edge_to: Ints, is_server: Bools, count: Floats
-) -> None:
+@njit(types.void(INTS, INTS, INTS, INTS, FLOATS), cache=True)
+def count_descendants(task_of: Ints, edge_of: Ints, edge_from: Ints, edge_to: Ints, count: Floats) -> None:
     """Fill `count` (n_tasks,)."""
     for job in range(len(task_of) - 1):
         begin, end = task_of[job], task_of[job + 1]
         after = np.zeros((end - begin, (end - begin + WORD - 1) // WORD), dtype=np.uint64)
         first, last = edge_of[job], edge_of[job + 1]
-        follow(edge_from[first:last], edge_to[first:last], is_server, begin, after)
+        follow(edge_from[first:last], edge_to[first:last], begin, after)
         for task in range(end - begin):
             count[begin + task] = 0.0
             for word in range(after.shape[1]):
@@ -115,7 +111,7 @@ def descendants(jobs: TaskJobs) -> Floats:
     What is exchanged at an iteration's end, sent to earlier tasks, is waited for by none within the same one.
     """
     count = np.zeros(len(jobs.job_of))
-    edges = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to, jobs.is_server)
+    edges = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to)
     count_descendants(*(plain(column) for column in edges), count)
     return count
 
@@ -133,7 +129,7 @@ class Graphene(TaskRule):
     def __init__(self, settings: GrapheneSettings | None = None) -> None:
         self.settings = GrapheneSettings() if settings is None else settings
         self._of: TaskJobs | None = None
-        self._trouble: Floats = np.empty(0)
+        self._trouble: Floats
 
     def place(self, view: TaskView) -> Decision:
         """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
@@ -188,16 +184,13 @@ COUNTS = types.Array(types.int64, 2, "C")
 def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int) -> float:
     """What a rule has against a server, on which `here` (n_groups,) tasks are by their jobs' number of GPUs."""
     if rule == ALIGNMENT:
-        dot = 0.0
-        for kind in range(KINDS):
-            whole = room.capacity[server, kind]
-            dot += use[kind] / whole * max(0.0, whole - room.load[server, kind]) / whole
-        return float(-dot)
+        whole = room.capacity[server]
+        return float(-(use / whole * np.maximum(0.0, whole - room.load[server]) / whole).sum())
     # Overloaded servers are alike: the costs of the three groups must not overlap.
     used = min(1.0, float(room.load[server, GPU] / room.capacity[server, GPU]))
     tasks = here.sum()
     if tasks == 0:
-        return 2.0 + used
+        return 2.0
     return used if here[group] == tasks else 4.0 + used
 
 
@@ -220,21 +213,19 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
     `counts` : (n_servers, n_groups)
     """
     for job in order:
-        tasks, done = waiting(room, wants, job), 0
+        tasks = waiting(room, wants, job)
         # A cheap test first: most waiting jobs of a full cluster fail it.
-        if not len(tasks) or not may_fit(room, limits, wants, tasks):
+        if not may_fit(room, limits, wants, tasks):
             continue
-        for task in tasks:
-            server = find_host(rule, room, limits, wants.use[task], counts, group[job])
+        for number in range(len(tasks)):
+            server = find_host(rule, room, limits, wants.use[tasks[number]], counts, group[job])
             if server < 0:
+                for task in tasks[:number]:
+                    counts[room.server_of[room.place[task]], group[job]] -= 1
+                    put(room, wants, task, QUEUED)
                 break
-            put(room, wants, task, room.least[server])
+            put(room, wants, tasks[number], room.least[server])
             counts[server, group[job]] += 1
-            done += 1
-        if done < len(tasks):
-            for task in tasks[:done]:
-                counts[room.server_of[room.place[task]], group[job]] -= 1
-                put(room, wants, task, QUEUED)
     # Nobody runs and the first does not fit: without this it never would.
     if len(order) and room.load.max() <= tolerance.LOADS:
         place_alone(room, wants, waiting(room, wants, order[0]))
@@ -294,9 +285,8 @@ def gain_speed(view: TaskView) -> Floats:
 
     That of a job before the end of its first epoch is 1: all that it will have gained then.
     """
-    known = view.all_gain > 0.0
-    flat = np.where(np.isnan(view.all_gain), 1.0, 0.0)
-    share = np.where(known, gain_until(view, epochs_seen(view) + 1.0) / np.where(known, view.all_gain, 1.0), flat)
+    share = np.where(np.isnan(view.all_gain), 1.0, 0.0)
+    np.divide(gain_until(view, epochs_seen(view) + 1.0), view.all_gain, out=share, where=view.all_gain > 0.0)
     return rounded_all(share / (measured_iteration_s(view) * view.jobs.epoch_iterations))
 
 
@@ -407,7 +397,7 @@ class HyperSched(TaskRule):
 def deadline_gain(view: TaskView) -> Floats:
     """(n_jobs,) the accuracy that a job would gain in the epochs that it could end before its deadline from now on."""
     jobs = view.jobs
-    left_s = np.maximum(0.0, jobs.deadline_s - view.now_s)
+    left_s = jobs.deadline_s - view.now_s
     could = np.minimum(view.limit, view.done + left_s / measured_iteration_s(view))
     return rounded_all(gain_until(view, np.floor(could / jobs.epoch_iterations + 1e-9)))
 

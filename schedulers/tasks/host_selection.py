@@ -184,10 +184,7 @@ def _cost(rule: int, room: Room, use: Floats, together: int, server: int) -> flo
     if rule == SPREAD:
         return float(used)
     if rule == BEST_FIT:
-        left = 0.0
-        for kind in range(KINDS):
-            left += 1.0 - (room.load[server, kind] + use[kind]) / room.capacity[server, kind]
-        return left
+        return float(-((room.load[server] + use) / room.capacity[server]).sum())
     return 0.0
 
 

@@ -80,7 +80,7 @@ def job_use(view: TaskView) -> Floats:
 def measured_iteration_s(view: TaskView) -> Floats:
     """(n_jobs,) seconds an iteration as far as a job has run, before that its estimate."""
     ran = (view.done > 0.0) & (view.ran_s > 0.0)
-    return np.where(ran, view.ran_s / np.where(ran, view.done, 1.0), view.jobs.iteration_s)
+    return np.divide(view.ran_s, view.done, out=view.jobs.iteration_s.copy(), where=ran)
 
 
 def _placed(view: TaskView) -> Bools:

@@ -85,7 +85,7 @@ def test_movement_is_weighed_against_use_and_counts_on_a_tenth_of_the_bandwidth(
 
 def test_nearness_is_the_share_of_the_volume_with_each_server():
     """Of a chain of three the middle one exchanges as much with the first as with the last; the last is queued."""
-    jobs = jobs_of(TaskJob(workers=3, chain=True, volume_mb=60.0))
+    jobs = jobs_of(TaskJob(workers=3, chain=True, volume_mb=0.4))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[1, -1, -1])
     near = np.full(2, 9.0)
     nearness(room_of(view), wants_of(view), 1, near)
