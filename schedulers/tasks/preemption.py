@@ -43,7 +43,7 @@ from jobcast.schedulers.tasks.packing import (
 # Of a scheduler that deals out all resources: servers and GPUs are filled up to their capacity.
 ALL_RESOURCES = limits_of()
 # Of one that deals out GPUs alone: cores and bandwidth may be overloaded, memory cannot be passed in any case.
-GPU_AND_MEMORY = limits_of((1.0, np.inf, 1.0, np.inf))
+GPU_AND_MEMORY = limits_of((1.0, np.inf, np.inf, np.inf))
 
 
 def running_jobs(view: TaskView) -> Ints:
@@ -63,7 +63,7 @@ def sorted_jobs(jobs: Ints, *keys: Floats) -> Ints:
 
 def due(view: TaskView, interval_s: float) -> bool:
     """Whether the first decision after a multiple of an interval is being made; True for one of 0 seconds."""
-    return interval_s <= 0.0 or view.now_s % interval_s < DECISION_S
+    return not interval_s or view.now_s % interval_s < DECISION_S
 
 
 def attained_gpu_s(view: TaskView) -> Floats:
@@ -117,11 +117,8 @@ def no_worse(room: Room, limits: Limits, load: Floats, gpu_load: Floats) -> bool
 
 @njit(types.float64(ROOM, LIMITS), cache=True)
 def free_gpus(room: Room, limits: Limits) -> float:
-    """GPU shares that are free; a GPU that is idle counts whole."""
-    free = 0.0
-    for load in room.gpu_load:
-        free += max(0.0, limits.gpu - load)
-    return free
+    """GPU shares that are free at the most: once it is idle, a GPU takes a whole one whatever the limit."""
+    return float(np.maximum(0.0, max(1.0, limits.gpu) - room.gpu_load).sum())
 
 
 @njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, types.int64, FLOATS, INTS), cache=True)
@@ -181,10 +178,7 @@ def pack_over(
     near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
     gain = np.zeros(len(victims) + 1)
     for number, victim in enumerate(victims):
-        use = 0.0
-        for task in range(wants.task_of[victim], wants.task_of[victim + 1]):
-            use += wants.use[task, GPU]
-        gain[number + 1] = gain[number] + use
+        gain[number + 1] = gain[number] + wants.use[wants.task_of[victim] : wants.task_of[victim + 1], GPU].sum()
     for job in order:
         tasks = waiting(room, wants, job)
         if not len(tasks):
@@ -192,13 +186,11 @@ def pack_over(
         place_whole(room, limits, wants, packing, tasks, near, together)
         if room.place[tasks[0]] != QUEUED:
             continue
-        several, needed = 0, 0.0
+        several = 0
         while several < len(victims) and hold[victims[several]] < claim[job]:
             several += 1
-        for task in tasks:
-            needed += wants.use[task, GPU]
-        # Even all victims together would not make room enough: not tried.
-        if several and free_gpus(room, limits) + gain[several] + tolerance.LOADS >= needed:
+        # Else all victims together would not make room enough.
+        if free_gpus(room, limits) + gain[several] + tolerance.LOADS >= wants.use[:, GPU][tasks].sum():
             swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
 
 
@@ -216,7 +208,7 @@ def place_or_swap(
     """
     room, wants = room_of(view), wants_of(view)
     none = np.zeros(len(view.jobs.submit_s))
-    claims, holds = (none, none) if claim is None or hold is None else (claim, hold)
+    claims, holds = (none if given is None else given for given in (claim, hold))
     running = running_jobs(view)
     # The lowest hold first; of equals the one submitted last.
     victims = running[np.lexsort([-running, holds[running]])]

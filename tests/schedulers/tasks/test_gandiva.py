@@ -156,7 +156,7 @@ def test_trouble_is_the_share_of_dependants_and_the_largest_demand():
 
 
 def test_the_most_troublesome_task_takes_the_best_aligned_server():
-    jobs = jobs_of(TaskJob(gpu=0.4), TaskJob(workers=2, gpu=(0.3, 0.9)))
+    jobs = jobs_of(TaskJob(gpu=0.1), TaskJob(workers=2, gpu=(0.3, 0.9)))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, QUEUED, QUEUED])
     assert after_graphene(view, srpt=1.0) == [0, 0, 1]  # the larger one first: server 1 has more free
     wide = view_of(jobs_of(TaskJob(gpu=0.4)), cluster_of(2, [4, 1]))
