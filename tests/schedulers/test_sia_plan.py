@@ -47,20 +47,29 @@ def test_the_virtual_clock_is_fcfs_where_nobody_is_slowed(workload):
 
 
 def lent(budget_min=2.0, switches=ALL_SHARE, run_s=60.0):
-    """Starts where pool p has one GPU and two jobs, and pool q an idle one that nobody comes for."""
-    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
-    workload = Workload(jobs, [Outcome(run_s), Outcome(run_s)], [Pool("p", 1), Pool("q", 1)])
+    """Starts where pool p has one GPU and three jobs, and pool q an idle one that nobody comes for."""
+    jobs = [Job(at, name, "p", float(at), 1) for at, name in enumerate("abc")]
+    workload = Workload(jobs, [Outcome(run_s)] * 3, [Pool("p", 1), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
     return replay(workload, SiaPlan(oracle, budget_min, switches=switches), oracle).start_s.tolist()
 
 
 def test_what_nobody_comes_for_is_lent_at_once():
-    assert lent() == [0.0, 1.0]
+    assert lent() == [0.0, 1.0, 60.0]
 
 
 def test_pools_that_are_switched_off_lend_nothing():
     off = Switches(tuple(Switch(pool, k, -inf, False) for pool in "pq" for k in HORIZONS_MIN))
-    assert lent(0.0, off) == [0.0, 60.0]
+    assert lent(0.0, off) == [0.0, 60.0, 120.0]
+
+
+def test_a_job_of_mean_width_costs_no_more_than_the_time_until_others_give_gpus_back():
+    """Both GPUs of q are expected to be wanted at once, and for longer than an hour."""
+    jobs = [Job(at, name, "p", float(at), 2) for at, name in enumerate("ab")]
+    workload = Workload(jobs, [Outcome(600.0)] * 2, [Pool("p", 2), Pool("q", 2)])
+    source = Conservative(workload, HORIZONS_MIN)
+    for budget_min, start_s in ((60.0, 1.0), (15.0, 600.0)):
+        assert replay(workload, SiaPlan(source, budget_min), source).start_s.tolist() == [0.0, start_s]
 
 
 def test_who_is_virtually_started_goes_first_though_another_was_early():
@@ -78,14 +87,15 @@ def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monk
     """Pool q idles and lends nothing to those of p that wait from 1 s on."""
     made, renew = [], SiaPlan._renew
     monkeypatch.setattr(SiaPlan, "_renew", lambda self, view: (made.append(view.now_s), renew(self, view)))
-    rows = [("a", 0.0, 1), ("b", 1.0, 3), ("c", 60.5, 1), ("d", 61.0, 1), ("e", 121.0, 1)]
+    monkeypatch.setattr("jobcast.schedulers.sia_plan.FIRST_ROOM", 1)
+    rows = [("a", 0.0, 2), ("b", 1.0, 3), ("c", 60.5, 2), ("d", 61.0, 2), ("e", 121.0, 2)]
     jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in rows]
-    workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 3), Pool("q", 1)])
+    workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 4), Pool("q", 1)])
     source = Conservative(workload, HORIZONS_MIN)
     policy = SiaPlan(source, 0.0)
     Simulation(workload, policy, source).run(121.0)
     assert made == [1.0, 61.0, 121.0]
-    assert policy._width == pytest.approx(1.0 + 0.01 * 2.0 * 0.99**3)
+    assert policy._width == pytest.approx(2.0 + 0.01 * 0.99**3)
 
 
 def test_steps_of_a_plan_grow_up_to_four_days():
