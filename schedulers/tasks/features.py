@@ -182,9 +182,9 @@ def _fill_learning(view: Any, job: int, row: Any) -> None:
     jobs = view.jobs
     row[11] = jobs.urgency[job] / 10.0
     row[12] = 1.0 if jobs.urgency[job] > 8.0 else 0.0
-    row[13] = view.done[job] / max(jobs.iterations[job], 1.0)
+    row[13] = view.done[job] / jobs.iterations[job]
     row[14] = np.log1p(view.done[job]) / 12.0
-    row[15] = 1.0 / (1.0 + np.floor(view.done[job] / max(jobs.epoch_iterations[job], 1.0)))
+    row[15] = 1.0 / (1.0 + np.floor(view.done[job] / jobs.epoch_iterations[job]))
     gained = view.all_gain[job]
     # Before the first epoch the reduction counts as 1, as in equation 2.
     row[16] = view.last_gain[job] / gained if gained > 0.0 else 1.0
@@ -225,7 +225,7 @@ def _fill_graph(view: Any, job: int, row: Any) -> None:
     for resource in range(1, 4):
         most = view.cluster.capacity[:, resource].sum()
         row[33 + resource] = needs[resource] / most if most > 0.0 else 0.0
-    row[37] = queued / max(end - begin, 1)
+    row[37] = queued / (end - begin)
 
 
 @njit(FLOATS_2D(VIEW, INTS), cache=True)

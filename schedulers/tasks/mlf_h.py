@@ -167,8 +167,8 @@ def tasks_to_move(
     """
     moving = np.zeros(len(rank), dtype=np.bool_)
     # Most decisions end here, before anything is copied.
-    over = (view.load > limits.most * view.cluster.capacity * (1.0 + tolerance.LOADS)).any()
-    if not over and not (view.gpu_load > limits.gpu * (1.0 + tolerance.LOADS)).any():
+    over = (view.load > limits.most * view.cluster.capacity).any()
+    if not over and not (view.gpu_load > limits.gpu).any():
         return moving
     placed = np.flatnonzero(view.gpu_of != QUEUED)
     ranked = placed[np.argsort(rank[placed], kind="stable")]
