@@ -32,7 +32,7 @@ from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
+from jobcast.domain.policy import Decision, Grant, PoolView, View
 from jobcast.domain.rounding import rounded
 from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switches
 
@@ -359,7 +359,7 @@ class SiaPlan:
         wake_s = min(clock.next_s(self._facts) for clock in self._clocks.values())
         if self._tick_s is not None and self._waiting:
             wake_s = min(wake_s, view.now_s + self._tick_s)
-        return Decision(change, wake_s) if change or wake_s < inf else NOTHING
+        return Decision(change, wake_s)
 
     def _catch_up(self, view: View) -> None:
         """Bring the record to the view, and the virtual clocks to its instant."""
