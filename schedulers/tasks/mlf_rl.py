@@ -84,7 +84,7 @@ def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) 
     """
     waiting = jobs_with_queued_tasks(plain_view(view)._replace(gpu_of=room.place))
     # Who fits was left in the queue by choice; only who does not may displace others.
-    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
+    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting))
     if not len(crowded):
         return
     rank = rounded_all(task_priorities(view, settings.weights))
