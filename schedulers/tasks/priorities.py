@@ -57,7 +57,7 @@ class Weights:
 
 
 # Remaining time alone: the shortest first.
-SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_d=0.0, gamma_w=0.0, urgency=False, deadline=False)
+SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
 
 
 class Graph(NamedTuple):

@@ -41,7 +41,7 @@ def test_communication_with_those_that_stay_speaks_against_a_task():
     view = view_of(jobs, cluster_of(1, 4), gpu_of=[0, 1, 2])
     assert leaving(view) == [2]
     assert leaving(view, bandwidth=False) == [0]
-    # A quarter is what speaks against the second for half of its exchange, a fifth against the last, which leaves first.
+    # A quarter speaks against the second for half of its exchange, a fifth against the last, which leaves first.
     parted = jobs_of(TaskJob(workers=3, cpu=16.0, chain=True, volume_mb=50.0), TaskJob(cpu=1.7))
     assert leaving(view_of(parted, cluster_of(2, 4), gpu_of=[0, 1, 4, 2])) == [1, 3]
 
