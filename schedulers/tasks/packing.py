@@ -147,10 +147,11 @@ def may_fit(room: Room, limits: Limits, wants: Wants, tasks: Ints) -> bool:
 def waiting(room: Room, wants: Wants, job: int) -> Ints:
     """Queued tasks of a job, in the order in which they get a place."""
     first, last = wants.task_of[job], wants.task_of[job + 1]
-    tasks = first + np.flatnonzero(room.place[first:last] == QUEUED)
+    tasks: Ints = first + np.flatnonzero(room.place[first:last] == QUEUED)
     # A parameter server before all: the workers want to be near it.
     keys = np.where(wants.is_server[tasks], -np.inf, -wants.rank[tasks])
-    return tasks[np.argsort(keys, kind="mergesort")]
+    order: Ints = np.argsort(keys, kind="mergesort")
+    return tasks[order]
 
 
 @njit(types.void(ROOM, WANTS, types.int64, FLOATS), cache=True)
