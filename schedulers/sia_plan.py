@@ -32,7 +32,7 @@ from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
+from jobcast.domain.policy import Decision, Grant, PoolView, View
 from jobcast.domain.rounding import rounded
 from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switches
 
@@ -79,15 +79,13 @@ def run_time(chances: Floats, edges: Floats, age: float, level: float) -> float:
     """Quantile of a run time, given that it is above `age`; where no bin allows that, log-uniform beyond it."""
     left = survival(chances, edges, age)
     if left <= tolerance.SHARES:
-        return float(max(age, 1.0) * EDGE_RATIO**level)
-    target, above = left * (1.0 - level), 0.0
-    for one in range(len(chances) - 1, -1, -1):
-        chance = chances[one]
-        if above + chance >= target:
-            low, high = edges[one], edges[one + 1]
-            return float(max(age, high * np.exp(-np.log(high / low) * (target - above) / chance)))
-        above += chance
-    return float(max(age, edges[0]))
+        return float(age * EDGE_RATIO**level)
+    target, above, one = left * (1.0 - level), 0.0, len(chances) - 1
+    while above + chances[one] < target:  # less than all of them
+        above += chances[one]
+        one -= 1
+    low, high = edges[one], edges[one + 1]
+    return float(max(age, high * np.exp(-np.log(high / low) * (target - above) / chances[one])))
 
 
 @njit("f8(i8, i8)", cache=True)
@@ -103,8 +101,8 @@ def _sampled(fact: Floats, edges: Floats, now_s: float, seq: int, future: int) -
     """A job's run time: as it was where that is known."""
     if not np.isnan(fact[END]):
         return float(fact[END] - fact[START])
-    age = 0.0 if np.isnan(fact[START]) else max(0.0, now_s - fact[START])
-    return float(run_time(fact[CHANCES:], edges, age, level_of(seq, future)))
+    begin_s = now_s if np.isnan(fact[START]) else fact[START]
+    return float(run_time(fact[CHANCES:], edges, now_s - begin_s, level_of(seq, future)))
 
 
 @njit("void(f8[:, ::1], f8[::1], f8[::1], f8[::1], f8, i8, f8)", cache=True)
@@ -126,7 +124,7 @@ def _spend(use: Floats, mids: Floats, begin_s: float, end_s: float, gpus: float)
 @njit(cache=True)
 def _queued(ends: Any, room: Floats, clock: Floats, pool: int, gpus: float) -> None:
     """Move a pool's clock on until its next job fits."""
-    while room[pool] < gpus and len(ends[pool]) > 0:
+    while room[pool] < gpus and ends[pool]:
         over_s, given = heappop(ends[pool])
         room[pool] += given
         clock[pool] = max(clock[pool], over_s)
@@ -190,8 +188,8 @@ def needed_gpus(
             used = 0.0
             for step in range(len(mids)):
                 used += virtual[pool, step]
-                if mids[step] >= clock[pool] and used < quotas[pool]:
-                    needed[future, step] += min(quotas[pool] - used, loads[pool, until[step], level])
+                if mids[step] >= clock[pool]:
+                    needed[future, step] += max(0.0, min(quotas[pool] - used, loads[pool, until[step], level]))
     return needed
 
 
@@ -214,14 +212,14 @@ def lacking(left: Floats, gpus: Floats) -> Floats:
     """GPUs that others are expected to lack because of (n,) widths, (n, steps), of those left, (futures, steps)."""
     mean, spread = left.mean(axis=0), left.std(axis=0) + tolerance.GPUS
 
-    def short(width: Floats) -> Floats:
+    def short(width: Floats | float) -> Floats:
         from scipy.special import ndtr
 
         over = (width - mean) / spread
         result: Floats = spread * (np.exp(-over * over / 2.0) / sqrt(2.0 * pi) + over * ndtr(over))
         return result
 
-    return np.maximum(short(gpus[:, None]) - short(np.zeros((1, 1))), 0.0)
+    return np.maximum(short(gpus[:, None]) - short(0.0), 0.0)
 
 
 def minutes_at_risk(edges: Floats, steps_s: Floats, relief_min: float) -> Floats:
@@ -351,7 +349,7 @@ class SiaPlan:
         self._catch_up(view)
         change: dict[int, Grant | None] = {}
         room = self._start_due(view, change)
-        own = {pool.name: pool.quota - pool.dedicated for pool in view.pools.values()} if room > 0 else {}
+        own = {pool.name: pool.quota - pool.dedicated for pool in view.pools.values()}
         while room > 0 and (job := self._next_early(view, int(room))) is not None:
             # Of its pool's quota as long as that is unused.
             own[job.pool] -= job.gpus
@@ -361,7 +359,7 @@ class SiaPlan:
         wake_s = min(clock.next_s(self._facts) for clock in self._clocks.values())
         if self._tick_s is not None and self._waiting:
             wake_s = min(wake_s, view.now_s + self._tick_s)
-        return Decision(change, wake_s) if change or wake_s < inf else NOTHING
+        return Decision(change, wake_s)
 
     def _catch_up(self, view: View) -> None:
         """Bring the record to the view, and the virtual clocks to its instant."""
@@ -445,8 +443,7 @@ class SiaPlan:
         return self._jobs[seq]
 
     def _hold(self, seq: int, gpus: float) -> None:
-        if self._at_s > -inf:
-            hold(self._left, self._facts[seq], self._edges, self._mids, self._at_s, seq, gpus)
+        hold(self._left, self._facts[seq], self._edges, self._mids, self._at_s, seq, gpus)
 
     def _renew(self, view: View) -> None:
         """Make the plan anew."""

@@ -21,7 +21,6 @@ from jobcast.schedulers.tasks.host_selection import (
     CONSOLIDATE,
     FLOATS,
     INTS,
-    KINDS,
     LIMITS,
     ROOM,
     SPREAD,
@@ -133,7 +132,7 @@ class Graphene(TaskRule):
     def __init__(self, settings: GrapheneSettings | None = None) -> None:
         self.settings = GrapheneSettings() if settings is None else settings
         self._of: TaskJobs | None = None
-        self._trouble: Floats = np.empty(0)
+        self._trouble: Floats
 
     def place(self, view: TaskView) -> Decision:
         """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
@@ -188,16 +187,13 @@ COUNTS = types.Array(types.int64, 2, "C")
 def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int) -> float:
     """What a rule has against a server, on which `here` (n_groups,) tasks are by their jobs' number of GPUs."""
     if rule == ALIGNMENT:
-        dot = 0.0
-        for kind in range(KINDS):
-            whole = room.capacity[server, kind]
-            dot += use[kind] / whole * max(0.0, whole - room.load[server, kind]) / whole
-        return float(-dot)
+        whole = room.capacity[server]
+        return float(-(use / whole * np.maximum(0.0, whole - room.load[server]) / whole).sum())
     # Overloaded servers are alike: the costs of the three groups must not overlap.
     used = min(1.0, float(room.load[server, GPU] / room.capacity[server, GPU]))
     tasks = here.sum()
     if tasks == 0:
-        return 2.0 + used
+        return 2.0
     return used if here[group] == tasks else 4.0 + used
 
 
@@ -220,21 +216,19 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
     `counts` : (n_servers, n_groups)
     """
     for job in order:
-        tasks, done = waiting(room, wants, job), 0
+        tasks = waiting(room, wants, job)
         # A cheap test first: most waiting jobs of a full cluster fail it.
-        if not len(tasks) or not may_fit(room, limits, wants, tasks):
+        if not may_fit(room, limits, wants, tasks):
             continue
-        for task in tasks:
-            server = find_host(rule, room, limits, wants.use[task], counts, group[job])
+        for number in range(len(tasks)):
+            server = find_host(rule, room, limits, wants.use[tasks[number]], counts, group[job])
             if server < 0:
+                for task in tasks[:number]:
+                    counts[room.server_of[room.place[task]], group[job]] -= 1
+                    put(room, wants, task, QUEUED)
                 break
-            put(room, wants, task, room.least[server])
+            put(room, wants, tasks[number], room.least[server])
             counts[server, group[job]] += 1
-            done += 1
-        if done < len(tasks):
-            for task in tasks[:done]:
-                counts[room.server_of[room.place[task]], group[job]] -= 1
-                put(room, wants, task, QUEUED)
     # Nobody runs and the first does not fit: without this it never would.
     if len(order) and room.load.max() <= tolerance.LOADS:
         place_alone(room, wants, waiting(room, wants, order[0]))
@@ -294,9 +288,8 @@ def gain_speed(view: TaskView) -> Floats:
 
     That of a job before the end of its first epoch is 1: all that it will have gained then.
     """
-    known = view.all_gain > 0.0
-    flat = np.where(np.isnan(view.all_gain), 1.0, 0.0)
-    share = np.where(known, gain_until(view, epochs_seen(view) + 1.0) / np.where(known, view.all_gain, 1.0), flat)
+    share = np.where(np.isnan(view.all_gain), 1.0, 0.0)
+    np.divide(gain_until(view, epochs_seen(view) + 1.0), view.all_gain, out=share, where=view.all_gain > 0.0)
     return rounded_all(share / (measured_iteration_s(view) * view.jobs.epoch_iterations))
 
 

@@ -225,7 +225,7 @@ def _fill_graph(view: Any, job: int, row: Any) -> None:
     for resource in range(1, 4):
         most = view.cluster.capacity[:, resource].sum()
         row[33 + resource] = needs[resource] / most if most > 0.0 else 0.0
-    row[37] = queued / max(end - begin, 1)
+    row[37] = queued / (end - begin)
 
 
 @njit(FLOATS_2D(VIEW, INTS), cache=True)

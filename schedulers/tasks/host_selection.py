@@ -28,8 +28,8 @@ def plain(column: NDArray[Any]) -> NDArray[Any]:
 
 
 # Rules: like the ideal virtual host; where most tasks of the job are, then the fullest; the least full; least left
-# over; the first. Ties go to the server with the lowest number.
-IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT = range(5)
+# over. Ties go to the server with the lowest number.
+IDEAL, CONSOLIDATE, SPREAD, BEST_FIT = range(4)
 KINDS = len(RESOURCES)
 MB_PER_GB = 1000.0
 # Seconds between two decisions. MLFS, section 4.1.
@@ -183,12 +183,7 @@ def _cost(rule: int, room: Room, use: Floats, together: int, server: int) -> flo
         return float(-2.0 * together - used)
     if rule == SPREAD:
         return float(used)
-    if rule == BEST_FIT:
-        left = 0.0
-        for kind in range(KINDS):
-            left += 1.0 - (room.load[server, kind] + use[kind]) / room.capacity[server, kind]
-        return left
-    return 0.0
+    return float(-((room.load[server] + use) / room.capacity[server]).sum())
 
 
 @njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, INTS), cache=True)

@@ -120,7 +120,7 @@ def fits(room: Room, limits: Limits, wants: Wants, job: int) -> bool:
     tasks = waiting(room, wants, job)
     if len(tasks) == 0 or not may_fit(room, limits, wants, tasks):
         return False
-    server, done, many = 0, 0, len(room.least)
+    server, many = 0, len(room.least)
     for task in tasks:
         turn = 0
         while turn < many and not hosts(room, limits, wants.use[task], (server + turn) % many):
@@ -129,10 +129,10 @@ def fits(room: Room, limits: Limits, wants: Wants, job: int) -> bool:
             break
         server = (server + turn) % many
         put(room, wants, task, room.least[server])
-        done += 1
-    for task in tasks[:done]:
+    whole = room.place[tasks[-1]] != QUEUED
+    for task in tasks:
         put(room, wants, task, QUEUED)
-    return bool(done == len(tasks))
+    return bool(whole)
 
 
 @njit(INTS(ROOM, LIMITS, WANTS, INTS), cache=True)

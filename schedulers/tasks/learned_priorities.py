@@ -84,7 +84,8 @@ def rank_rows(view: TaskView) -> Floats:
 
 def scores(ranks: Floats, rows: Floats) -> Floats:
     """(n,) by what power of e jobs are raised."""
-    found: Floats = rows @ ranks[0] + rows[:, _QUEUE] * (rows @ ranks[1])
+    own, by_queue = ranks
+    found: Floats = rows @ own + rows[:, _QUEUE] * (rows @ by_queue)
     return found
 
 

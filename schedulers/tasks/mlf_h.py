@@ -102,10 +102,9 @@ def most_like_ideal(
             ideal[kind] = max(ideal[kind], share) if over else min(ideal[kind], share)
     best, found = np.inf, -1
     for task in among:
-        distance = 0.0
-        if bandwidth:
+        if bandwidth:  # else all of `near` stays 0
             nearness(room, wants, task, near)
-            distance = near[server] ** 2
+        distance = near[server] ** 2
         for kind in range(KINDS):
             distance += (wants.use[task, kind] / room.capacity[server, kind] - ideal[kind]) ** 2
         if distance < best - tolerance.LOADS:
@@ -167,8 +166,8 @@ def tasks_to_move(
     """
     moving = np.zeros(len(rank), dtype=np.bool_)
     # Most decisions end here, before anything is copied.
-    over = (view.load > limits.most * view.cluster.capacity * (1.0 + tolerance.LOADS)).any()
-    if not over and not (view.gpu_load > limits.gpu * (1.0 + tolerance.LOADS)).any():
+    over = (view.load > limits.most * view.cluster.capacity).any()
+    if not over and not (view.gpu_load > limits.gpu).any():
         return moving
     placed = np.flatnonzero(view.gpu_of != QUEUED)
     ranked = placed[np.argsort(rank[placed], kind="stable")]
@@ -243,7 +242,7 @@ class LoadControl(TaskRule):
     def place(self, view: TaskView) -> Decision:
         """The policy's decision on the jobs that are left, with limits for those that end."""
         ended = jobs_to_end(view, self.settings)
-        active = np.setdiff1d(view.active, ended, assume_unique=True)
+        active = np.setdiff1d(view.active, ended)
         # Who ends gives its GPUs back at once, so that the policy does not see it.
         left = self.policy.place(view._replace(active=active)) if len(active) else NOTHING
         return left._replace(limit=dict(zip(ended.tolist(), view.done[ended].tolist(), strict=True)) | dict(left.limit))

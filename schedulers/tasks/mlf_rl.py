@@ -17,7 +17,6 @@ A decision that the networks cannot make is that of the rule whose place they ta
 
 import numpy as np
 
-from jobcast.domain import tolerance
 from jobcast.domain.answer_checks import failed
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
@@ -85,7 +84,7 @@ def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) 
     """
     waiting = jobs_with_queued_tasks(plain_view(view)._replace(gpu_of=room.place))
     # Who fits was left in the queue by choice; only who does not may displace others.
-    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
+    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting))
     if not len(crowded):
         return
     rank = rounded_all(task_priorities(view, settings.weights))
@@ -101,9 +100,8 @@ def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
 
     Priorities are computed only where a server or GPU is overloaded.
     """
-    most = settings.move_at * (1.0 + tolerance.LOADS)
-    over = bool((view.load > most * view.cluster.capacity).any() or (view.gpu_load > most).any())
-    if not settings.migration or not over:
+    over = (view.load > settings.move_at * view.cluster.capacity).any() or (view.gpu_load > settings.move_at).any()
+    if not over:
         return np.empty(0, dtype=np.int64)
     rank = rounded_all(task_priorities(view, settings.weights))
     tasks = np.flatnonzero(MlfH(settings).leaving(view, rank))

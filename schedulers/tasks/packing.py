@@ -147,14 +147,11 @@ def may_fit(room: Room, limits: Limits, wants: Wants, tasks: Ints) -> bool:
 def waiting(room: Room, wants: Wants, job: int) -> Ints:
     """Queued tasks of a job, in the order in which they get a place."""
     first, last = wants.task_of[job], wants.task_of[job + 1]
-    keys, tasks, count = np.empty(last - first), np.empty(last - first, dtype=np.int64), 0
-    for task in range(first, last):
-        if room.place[task] == QUEUED:
-            # A parameter server before all: the workers want to be near it.
-            keys[count] = -np.inf if wants.is_server[task] else -wants.rank[task]
-            tasks[count] = task
-            count += 1
-    return tasks[:count][np.argsort(keys[:count], kind="mergesort")]
+    tasks: Ints = first + np.flatnonzero(room.place[first:last] == QUEUED)
+    # A parameter server before all: the workers want to be near it.
+    keys = np.where(wants.is_server[tasks], -np.inf, -wants.rank[tasks])
+    order: Ints = np.argsort(keys, kind="mergesort")
+    return tasks[order]
 
 
 @njit(types.void(ROOM, WANTS, types.int64, FLOATS), cache=True)
@@ -240,24 +237,19 @@ def place_alone(room: Room, wants: Wants, tasks: Ints) -> None:
 
     The largest task first, each to the least loaded GPU of a server with memory for it. Else it would wait for ever.
     """
-    done, size = 0, np.empty(len(tasks))
+    tasks = tasks[np.argsort(-wants.use[:, GPU][tasks], kind="mergesort")]
     for number in range(len(tasks)):
-        size[number] = -wants.use[tasks[number], GPU]
-    tasks = tasks[np.argsort(size, kind="mergesort")]
-    for task in tasks:
-        best = -1
+        task, best = tasks[number], -1
         for gpu in range(len(room.gpu_load)):
             server = room.server_of[gpu]
             fits = room.load[server, MEMORY] + wants.use[task, MEMORY] <= room.capacity[server, MEMORY]
             if fits and (best < 0 or room.gpu_load[gpu] < room.gpu_load[best] - tolerance.LOADS):
                 best = gpu
         if best < 0:
+            for one in tasks[:number]:
+                put(room, wants, one, QUEUED)
             break
         put(room, wants, task, best)
-        done += 1
-    if done < len(tasks):
-        for task in tasks[:done]:
-            put(room, wants, task, QUEUED)
 
 
 @njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, FLOATS, INTS), cache=True)

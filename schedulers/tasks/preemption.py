@@ -63,7 +63,7 @@ def sorted_jobs(jobs: Ints, *keys: Floats) -> Ints:
 
 def due(view: TaskView, interval_s: float) -> bool:
     """Whether the first decision after a multiple of an interval is being made; True for one of 0 seconds."""
-    return interval_s <= 0.0 or view.now_s % interval_s < DECISION_S
+    return not interval_s or view.now_s % interval_s < DECISION_S
 
 
 def attained_gpu_s(view: TaskView) -> Floats:
@@ -80,7 +80,7 @@ def job_use(view: TaskView) -> Floats:
 def measured_iteration_s(view: TaskView) -> Floats:
     """(n_jobs,) seconds an iteration as far as a job has run, before that its estimate."""
     ran = (view.done > 0.0) & (view.ran_s > 0.0)
-    return np.where(ran, view.ran_s / np.where(ran, view.done, 1.0), view.jobs.iteration_s)
+    return np.divide(view.ran_s, view.done, out=view.jobs.iteration_s.copy(), where=ran)
 
 
 def _placed(view: TaskView) -> Bools:
@@ -117,11 +117,8 @@ def no_worse(room: Room, limits: Limits, load: Floats, gpu_load: Floats) -> bool
 
 @njit(types.float64(ROOM, LIMITS), cache=True)
 def free_gpus(room: Room, limits: Limits) -> float:
-    """GPU shares that are free; a GPU that is idle counts whole."""
-    free = 0.0
-    for load in room.gpu_load:
-        free += max(0.0, limits.gpu - load)
-    return free
+    """GPU shares that are free at the most: once it is idle, a GPU takes a whole one whatever the limit."""
+    return float(np.maximum(0.0, max(1.0, limits.gpu) - room.gpu_load).sum())
 
 
 @njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, types.int64, FLOATS, INTS), cache=True)
@@ -181,10 +178,7 @@ def pack_over(
     near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
     gain = np.zeros(len(victims) + 1)
     for number, victim in enumerate(victims):
-        use = 0.0
-        for task in range(wants.task_of[victim], wants.task_of[victim + 1]):
-            use += wants.use[task, GPU]
-        gain[number + 1] = gain[number] + use
+        gain[number + 1] = gain[number] + wants.use[wants.task_of[victim] : wants.task_of[victim + 1], GPU].sum()
     for job in order:
         tasks = waiting(room, wants, job)
         if not len(tasks):
@@ -192,13 +186,11 @@ def pack_over(
         place_whole(room, limits, wants, packing, tasks, near, together)
         if room.place[tasks[0]] != QUEUED:
             continue
-        several, needed = 0, 0.0
+        several = 0
         while several < len(victims) and hold[victims[several]] < claim[job]:
             several += 1
-        for task in tasks:
-            needed += wants.use[task, GPU]
-        # Even all victims together would not make room enough: not tried.
-        if several and free_gpus(room, limits) + gain[several] + tolerance.LOADS >= needed:
+        # Else all victims together would not make room enough.
+        if free_gpus(room, limits) + gain[several] + tolerance.LOADS >= wants.use[:, GPU][tasks].sum():
             swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
 
 
@@ -216,7 +208,7 @@ def place_or_swap(
     """
     room, wants = room_of(view), wants_of(view)
     none = np.zeros(len(view.jobs.submit_s))
-    claims, holds = (none, none) if claim is None or hold is None else (claim, hold)
+    claims, holds = (none if given is None else given for given in (claim, hold))
     running = running_jobs(view)
     # The lowest hold first; of equals the one submitted last.
     victims = running[np.lexsort([-running, holds[running]])]

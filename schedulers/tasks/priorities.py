@@ -57,7 +57,7 @@ class Weights:
 
 
 # Remaining time alone: the shortest first.
-SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_d=0.0, gamma_w=0.0, urgency=False, deadline=False)
+SHORTEST = Weights(alpha=0.0, gamma=0.0, gamma_w=0.0, deadline=False)
 
 
 class Graph(NamedTuple):
@@ -149,8 +149,8 @@ def learning_worth(view: TaskView, weights: Weights) -> Floats:
     jobs = view.jobs
     level = jobs.urgency if weights.urgency else np.ones(len(jobs.urgency))
     epoch = 1.0 + np.floor(view.done / jobs.epoch_iterations + 1e-9)
-    seen = view.all_gain > 0.0
-    share = np.where(seen, view.last_gain / np.where(seen, view.all_gain, 1.0), np.where(epoch > 1.0, 0.0, 1.0))
+    share = np.where(epoch > 1.0, 0.0, 1.0)
+    np.divide(view.last_gain, view.all_gain, out=share, where=view.all_gain > 0.0)
     worth: Floats = level / epoch * share
     return worth
 

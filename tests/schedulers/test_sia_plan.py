@@ -14,9 +14,15 @@ from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia_plan import (
     BEGIN,
     CHANCES,
+    END,
     FUTURES,
+    GPUS,
+    OVER,
+    START,
     STEPS_MIN,
+    SUBMIT,
     SiaPlan,
+    VirtualClock,
     first_within,
     hold,
     lacking,
@@ -47,20 +53,29 @@ def test_the_virtual_clock_is_fcfs_where_nobody_is_slowed(workload):
 
 
 def lent(budget_min=2.0, switches=ALL_SHARE, run_s=60.0):
-    """Starts where pool p has one GPU and two jobs, and pool q an idle one that nobody comes for."""
-    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
-    workload = Workload(jobs, [Outcome(run_s), Outcome(run_s)], [Pool("p", 1), Pool("q", 1)])
+    """Starts where pool p has one GPU and three jobs, and pool q an idle one that nobody comes for."""
+    jobs = [Job(at, name, "p", float(at), 1) for at, name in enumerate("abc")]
+    workload = Workload(jobs, [Outcome(run_s)] * 3, [Pool("p", 1), Pool("q", 1)])
     oracle = Oracle(workload, HORIZONS_MIN)
     return replay(workload, SiaPlan(oracle, budget_min, switches=switches), oracle).start_s.tolist()
 
 
 def test_what_nobody_comes_for_is_lent_at_once():
-    assert lent() == [0.0, 1.0]
+    assert lent() == [0.0, 1.0, 60.0]
 
 
 def test_pools_that_are_switched_off_lend_nothing():
     off = Switches(tuple(Switch(pool, k, -inf, False) for pool in "pq" for k in HORIZONS_MIN))
-    assert lent(0.0, off) == [0.0, 60.0]
+    assert lent(0.0, off) == [0.0, 60.0, 120.0]
+
+
+def test_a_job_of_mean_width_costs_no_more_than_the_time_until_others_give_gpus_back():
+    """Both GPUs of q are expected to be wanted at once, and for longer than an hour."""
+    jobs = [Job(at, name, "p", float(at), 2) for at, name in enumerate("ab")]
+    workload = Workload(jobs, [Outcome(600.0)] * 2, [Pool("p", 2), Pool("q", 2)])
+    source = Conservative(workload, HORIZONS_MIN)
+    for budget_min, start_s in ((60.0, 1.0), (15.0, 600.0)):
+        assert replay(workload, SiaPlan(source, budget_min), source).start_s.tolist() == [0.0, start_s]
 
 
 def test_who_is_virtually_started_goes_first_though_another_was_early():
@@ -78,20 +93,50 @@ def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monk
     """Pool q idles and lends nothing to those of p that wait from 1 s on."""
     made, renew = [], SiaPlan._renew
     monkeypatch.setattr(SiaPlan, "_renew", lambda self, view: (made.append(view.now_s), renew(self, view)))
-    rows = [("a", 0.0, 1), ("b", 1.0, 3), ("c", 60.5, 1), ("d", 61.0, 1), ("e", 121.0, 1)]
+    monkeypatch.setattr("jobcast.schedulers.sia_plan.FIRST_ROOM", 1)
+    rows = [("a", 0.0, 2), ("b", 1.0, 3), ("c", 60.5, 2), ("d", 61.0, 2), ("e", 121.0, 2)]
     jobs = [Job(0, name, "p", at_s, gpus) for name, at_s, gpus in rows]
-    workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 3), Pool("q", 1)])
+    workload = Workload(jobs, [Outcome(1e3)] * 5, [Pool("p", 4), Pool("q", 1)])
     source = Conservative(workload, HORIZONS_MIN)
     policy = SiaPlan(source, 0.0)
     Simulation(workload, policy, source).run(121.0)
     assert made == [1.0, 61.0, 121.0]
-    assert policy._width == pytest.approx(1.0 + 0.01 * 2.0 * 0.99**3)
+    assert policy._width == pytest.approx(2.0 + 0.01 * 0.99**3)
 
 
 def test_steps_of_a_plan_grow_up_to_four_days():
     assert (STEPS_MIN[0], STEPS_MIN[-1]) == (0, 4 * 24 * 60)
     assert (np.diff(STEPS_MIN, 2) >= 0).all()
     assert not any(edge % 10 for edge in STEPS_MIN if edge >= 60)
+
+
+def test_a_virtual_end_that_is_to_come_makes_no_room_before():
+    """A job that ran from 5 to 15 s would have begun at 50 s."""
+    facts, clock = np.full((2, CHANCES), NAN), VirtualClock(0, 3)
+    facts[:, [GPUS, SUBMIT]] = (2.0, 5.0), (2.0, 7.0)
+    facts[0, [START, END]] = 5.0, 15.0
+    clock.begin(facts[0], 50.0)
+    clock.queue.append(1)
+    assert clock.next_s(facts) == 60.0
+    assert [[*clock.advance(facts, now_s)] for now_s in (59.0, 60.0)] == [[], [1]]
+    assert (facts[0, OVER], facts[1, BEGIN]) == (60.0, 60.0)
+
+
+def test_who_is_early_is_on_its_pools_quota_as_long_as_that_lasts(monkeypatch):
+    """Of three GPUs of p two are in use; two jobs go before one that needs all: one has what is left, one q's."""
+    given, decide = {}, SiaPlan.decide
+
+    def decided(policy, view):
+        found = decide(policy, view)
+        given.update(found.change)
+        return found
+
+    monkeypatch.setattr(SiaPlan, "decide", decided)
+    jobs = [Job(at, str(at), "p", float(at), gpus) for at, gpus in enumerate((2, 3, 1, 1))]
+    workload = Workload(jobs, [Outcome(100.0)] * 4, [Pool("p", 3), Pool("q", 1)])
+    oracle = Oracle(workload, HORIZONS_MIN)
+    Simulation(workload, SiaPlan(oracle, inf), oracle).run(5.0)
+    assert {seq: grant.dedicated for seq, grant in given.items()} == {0: True, 2: True, 3: False}
 
 
 def test_it_begins_amid_a_run_with_who_holds_what():
@@ -106,7 +151,7 @@ def test_survival_and_quantiles_of_log_uniform_bins():
     chances = np.array([0.5, 0.5])
     assert [survival(chances, EDGES, t) for t in (0.5, 10.0, 100.0)] == [1.0, 0.5, 0.0]
     assert survival(np.array([0.12, 0.88]), EDGES, 10.0) == 0.88  # to the bit: all of the bin is still to come
-    assert survival(chances, EDGES, 10.0**0.5) == pytest.approx(0.75)
+    assert [survival(chances, EDGES, 10.0**power) for power in (0.5, 1.5)] == pytest.approx([0.75, 0.25])
     assert [run_time(chances, EDGES, 0.0, level) for level in (0.25, 0.75)] == pytest.approx([10.0**0.5, 10.0**1.5])
     assert run_time(np.array([0.0, 1.0, 0.0]), np.array([1.0, 10.0, 100.0, 1e3]), 0.0, 0.5) == pytest.approx(10.0**1.5)
     # Who has outlived the first bin is in the second.
@@ -123,9 +168,13 @@ def test_each_level_stands_for_one_future(number):
 
 
 def test_levels_are_in_an_order_of_their_own():
-    """By Knuth's multiplicative hash, 2654435761 for 1: bits 15 to 18, 14, are where it begins; the step is 7."""
-    places = [[int(16 * level_of(number, future)) for future in range(16)] for number in (0, 1, 7)]
-    assert places == [list(range(16)), [(14 + 7 * at) % 16 for at in range(16)], [(8 - at) % 16 for at in range(16)]]
+    """By Knuth's multiplicative hash, 2654435761 for 1: bits 15 to 18, 14, are where it begins; the step is 7.
+
+    That of 2^15 ends with its last hexadecimal digit, 1, and 15 bits of 0.
+    """
+    for number, begin, step in ((0, 0, 1), (1, 14, 7), (7, 8, -1), (2**15, 1, 1)):
+        places = [int(16 * level_of(number, future)) for future in range(16)]
+        assert places == [(begin + step * at) % 16 for at in range(16)]
 
 
 def test_needs_by_hand():

@@ -100,6 +100,7 @@ def test_a_job_rises_when_it_waited_eight_times_as_long_as_its_service_takes():
 
     assert [low(1500.0, waited_s) for waited_s in (0.0, 7999.0, 8000.0)] == [True, True, False]
     assert [low(ran_s, 8000.0) for ran_s in (1999.0, 2000.0)] == [False, True]  # it keeps its GPUs until then
+    assert [low(1500.0, waited_s, promote=0.5) for waited_s in (499.0, 500.0)] == [True, False]
     assert low(1500.0, 1e9, promote=0.0) is True
 
 
@@ -143,9 +144,9 @@ def after_borg(view, **settings):
 
 
 def test_a_share_is_what_was_had_of_the_cluster_since_the_job_came():
-    jobs = jobs_of(TaskJob(workers=2), TaskJob(submit_s=50.0))
-    view = view_of(jobs, cluster_of(1, 4), now_s=100.0, ran_s=np.array([50.0, 25.0]))
-    assert received_share(view).tolist() == pytest.approx([100 / 400, 25 / 200])
+    jobs = jobs_of(TaskJob(workers=2), TaskJob(submit_s=98.5))
+    view = view_of(jobs, cluster_of(1, 4), now_s=100.0, ran_s=np.array([50.0, 1.0]))
+    assert received_share(view).tolist() == pytest.approx([100 / 400, 1 / 6])
 
 
 def test_the_least_share_comes_first_and_then_the_first_submitted():

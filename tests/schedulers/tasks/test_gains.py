@@ -121,8 +121,8 @@ def test_a_job_gains_what_the_epochs_before_its_deadline_bring():
 
 
 def test_after_epochs_the_last_gain_tells_what_comes():
-    view = pair([70.0, 35.0], done=[25.0, 25.0], last_gain=np.array([0.1, 0.1]), now_s=20.0, ran_s=np.full(2, 25.0))
-    # a = 0.1 x 2 x 3; the first can be at 75 iterations, the second at 40, of ten an epoch
+    view = pair([160.0, 90.0], done=[25.0, 25.0], last_gain=np.array([0.1, 0.1]), now_s=60.0, ran_s=np.full(2, 50.0))
+    # a = 0.1 x 2 x 3; at 2 s each the first can be at 75 iterations, the second at 40, of ten an epoch
     assert deadline_gain(view).tolist() == pytest.approx([0.6 * (1 / 3 - 1 / 8), 0.6 * (1 / 3 - 1 / 5)])
 
 
@@ -138,6 +138,7 @@ def test_who_gains_most_before_the_deadline_comes_first():
 def test_who_gains_nothing_gives_way():
     plateau = {"done": [50.0, 0.0], "last_gain": np.array([1e-5, np.nan])}
     assert after_hypersched(pair([1e9, 1e9], [0, QUEUED], **plateau)) == [QUEUED, 0]
+    assert after_hypersched(pair([9.0, 45.0], [0, QUEUED]), least_gain=0.8) == [QUEUED, 0]  # just enough
     late = pair([10.0, 1e9], [0, QUEUED], now_s=20.0)
     assert after_hypersched(late) == [QUEUED, 0]
 

@@ -6,14 +6,19 @@ from hypothesis import given
 
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.tasks.baselines import (
+    AFFINITY,
     Gandiva,
     GandivaSettings,
     Graphene,
     GrapheneSettings,
     descendants,
+    groups_of,
+    pack_by,
     scores,
     trouble,
 )
+from jobcast.schedulers.tasks.packing import room_of, wants_of
+from jobcast.schedulers.tasks.preemption import GPU_AND_MEMORY
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     arrays_of,
@@ -56,6 +61,22 @@ def test_where_there_is_no_kin_an_empty_server_comes_before_others():
     assert after_gandiva(view_of(jobs, cluster_of(1, 2), gpu_of=[0, QUEUED, QUEUED])) == [0, 1, 0]
 
 
+def test_among_servers_of_others_the_least_used_comes_first():
+    """0.4 of 4 GPUs before 0.3 of 2, until the first task makes it 0.7 of 4."""
+    jobs = jobs_of(TaskJob(gpu=0.3), TaskJob(gpu=0.4), TaskJob(workers=2, gpu=0.3))
+    assert after_gandiva(view_of(jobs, cluster_of(2, [2, 4]), gpu_of=[0, 2, QUEUED, QUEUED])) == [0, 2, 3, 1]
+    assert after_gandiva(view_of(jobs_of(TaskJob()), cluster_of(2, 1))) == [0]  # of equals the first
+
+
+def test_who_is_counted_where_follows_what_is_placed_and_taken_back():
+    jobs = jobs_of(TaskJob(gpu=0.5), TaskJob(workers=2, gpu=(0.3, 0.9)), TaskJob(workers=2, gpu=0.2))
+    view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, *[QUEUED] * 4])
+    room = room_of(view)
+    group, counts = groups_of(view, room)
+    pack_by(AFFINITY, room, GPU_AND_MEMORY, wants_of(view), np.array([1, 2]), group, counts)
+    assert counts.tolist() == [[1, 0], [0, 2]]
+
+
 def test_the_task_with_the_least_use_leaves_an_overloaded_gpu_for_the_least_used():
     jobs = jobs_of(TaskJob(gpu=0.7), TaskJob(gpu=0.5), TaskJob(gpu=0.4), TaskJob(gpu=0.3))
     assert after_gandiva(view_of(jobs, cluster_of(1, 3), gpu_of=[0, 0, 1, 2])) == [0, 2, 1, 2]
@@ -81,9 +102,9 @@ def test_a_parameter_server_relieves_no_gpu():
 
 
 def test_a_move_needs_memory():
-    jobs = jobs_of(TaskJob(gpu=0.7, memory=50.0), TaskJob(gpu=0.5, memory=50.0), TaskJob(gpu=0.1, memory=100.0))
-    view = view_of(jobs, cluster_of(2, 1, memory=120.0), gpu_of=[0, 0, 1])
-    assert after_gandiva(view) == [0, 0, 1]
+    jobs = jobs_of(TaskJob(gpu=0.7, memory=50.0), TaskJob(gpu=0.5, memory=50.0), TaskJob(gpu=0.5, memory=100.0))
+    for memory, expected in ((149.0, [0, 0, 1]), (150.0, [0, 1, 1])):
+        assert after_gandiva(view_of(jobs, cluster_of(2, 1, memory=memory), gpu_of=[0, 0, 1])) == expected
 
 
 @given(view=task_views())
@@ -121,7 +142,7 @@ def test_dependants_are_all_that_can_be_reached(load):
     reached = [set() for _ in jobs.job_of]
     edges = sorted(zip(jobs.edge_from.tolist(), jobs.edge_to.tolist(), strict=True), reverse=True)
     for one, other in edges:
-        if not jobs.is_server[one]:
+        if one < other:
             reached[one] |= {other} | reached[other]
     assert descendants(jobs).tolist() == [len(found) for found in reached]
 
@@ -135,9 +156,11 @@ def test_trouble_is_the_share_of_dependants_and_the_largest_demand():
 
 
 def test_the_most_troublesome_task_takes_the_best_aligned_server():
-    jobs = jobs_of(TaskJob(gpu=0.4), TaskJob(workers=2, gpu=(0.3, 0.9)))
+    jobs = jobs_of(TaskJob(gpu=0.1), TaskJob(workers=2, gpu=(0.3, 0.9)))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, QUEUED, QUEUED])
     assert after_graphene(view, srpt=1.0) == [0, 0, 1]  # the larger one first: server 1 has more free
+    wide = view_of(jobs_of(TaskJob(gpu=0.4)), cluster_of(2, [4, 1]))
+    assert after_graphene(wide, srpt=1.0) == [4]  # of one GPU it uses more than of four
 
 
 def test_little_remaining_work_comes_first():
@@ -164,12 +187,13 @@ def test_fairness_prefers_who_lacks_most():
 
 
 def test_a_score_adds_shares_of_the_largest():
-    jobs = jobs_of(TaskJob(gpu=0.5, iterations=100.0), TaskJob(gpu=1.0, iterations=100.0))
-    view = view_of(jobs, cluster_of(1, 2, cpu=1e9, memory=1e9, bandwidth=1e9), now_s=0.0)
-    # work 50 and 100 GPU seconds, dots 0.25 and 0.5 of the two GPUs, nobody lacks anything yet
-    assert scores(view, view.active, GrapheneSettings(srpt=1.0, packing=2.0, fairness=1.0)).tolist() == pytest.approx(
-        [-0.5 + 1, -1 + 2]
-    )
+    jobs = jobs_of(TaskJob(gpu=0.5, cpu=8.0), TaskJob(workers=2, gpu=1.0, cpu=0.0), TaskJob(gpu=1.0, cpu=24.0))
+    cluster = cluster_of(1, 2, memory=1e9, bandwidth=1e9)
+    view = view_of(jobs, cluster, gpu_of=[QUEUED, QUEUED, QUEUED, 0], now_s=0.0)
+    # work 50 and 200 GPU seconds; half of the GPUs and a quarter of the cores are free: of them mean tasks have
+    # 0.5 / 4 + 8 / 128 and 1 / 4; nobody lacks anything yet
+    weights = GrapheneSettings(srpt=1.0, packing=2.0, fairness=1.0)
+    assert scores(view, np.array([0, 1]), weights).tolist() == pytest.approx([-0.25 + 2 * 0.75, -1 + 2, 0.0])
 
 
 @given(view=task_views())

@@ -9,7 +9,7 @@ from jobcast.domain.bad_answers import BadAnswers, Reason
 from jobcast.domain.tasks import OPT_STOP, TARGET_ONLY
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import find_policy, make_policy, names_of
-from jobcast.schedulers.tasks.mlf_rl import DECISIONS, MOST_WEIGHT, GuardedPolicy, MlfRl, fault_of
+from jobcast.schedulers.tasks.mlf_rl import DECISIONS, GuardedPolicy, MlfRl, fault_of
 from jobcast.schedulers.tasks.network import networks_of
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
@@ -108,5 +108,5 @@ def test_a_sound_policy_is_left_alone(name):
 
 
 def test_weights_up_to_the_most_are_sound():
-    assert fault_of(spoilt("hosts.last", MOST_WEIGHT)) is None
-    assert fault_of(spoilt("hosts.last", -2 * MOST_WEIGHT))[0] is Reason.OUT_OF_RANGE
+    assert fault_of(spoilt("hosts.last", 1e6)) is None
+    assert fault_of(spoilt("hosts.last", -1_000_001.0))[0] is Reason.OUT_OF_RANGE

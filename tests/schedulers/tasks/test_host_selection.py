@@ -19,8 +19,8 @@ def room_with(*shares, gpus=4):
     return room_of(view._replace(load=shares * view.cluster.capacity, gpu_load=each))
 
 
-def chosen(room, near, *, use=SMALL, origin=-1, bandwidth=True):
-    return ideal_host(room, LIMITS, use, np.array(near, dtype=float), origin, bandwidth, EVEN)
+def chosen(room, near, *, use=SMALL, origin=-1, bandwidth=True, weights=EVEN):
+    return ideal_host(room, LIMITS, use, np.array(near, dtype=float), origin, bandwidth, weights)
 
 
 def test_the_least_used_server_is_the_ideal_one_without_communication():
@@ -65,13 +65,19 @@ def test_the_least_loaded_gpu_must_not_be_overloaded_either():
     assert chosen(room, [0, 0], use=np.array([0.45, 0, 0, 0])) == -1
     room.gpu_load[5], room.least[1] = 0.1, 5
     assert chosen(room, [0, 0], use=np.array([0.45, 0, 0, 0])) == 1
+    room.gpu_load[:] = 0.95
+    assert chosen(room, [0, 0], use=np.zeros(4)) == 0  # a parameter server
+
+
+def test_an_idle_server_takes_all_that_it_has_room_for():
+    assert [chosen(room_with(0.0), [0], use=np.array([1.0, cpu, 1.0, 10.0])) for cpu in (32.0, 33.0)] == [0, -1]
 
 
 def test_movement_costs_the_share_of_a_minute_that_the_memory_takes():
-    """37.5 GB at the 625 MB/s that are free at the busier end: 60 s; at 1,250 MB/s 30 s."""
-    room, use = room_with(0.0, 0.5, 0.0), np.array([0.5, 1.0, 37.5, 10.0])
+    """45 GB at the 625 MB/s that are free at the busier end: 72 s; at 1,250 MB/s 36 s."""
+    room, use = room_with(0.0, 0.5, 0.0), np.array([0.5, 1.0, 45.0, 10.0])
     assert movement(room, use, 0, 1) == 1.0
-    assert movement(room, use, 0, 2) == 0.5
+    assert movement(room, use, 0, 2) == pytest.approx(0.6)
     assert movement(room, use, 2, 2) == 0.0
     assert movement(room, use, -1, 1) == 0.0
 
@@ -81,11 +87,15 @@ def test_movement_is_weighed_against_use_and_counts_on_a_tenth_of_the_bandwidth(
     room = room_with([0, 0, 0, 0.3], [0.0, 0.0, 0.0, 0.5], [0, 0, 0, 1.0])
     assert movement(room, np.array([0.5, 1.0, 0.6, 1.0]), 2, 0) == pytest.approx(0.08)
     assert chosen(room, [0, 0, 0], use=np.array([0.5, 1.0, 0.6, 1.0]), origin=2) == 0
+    # 37.5 GB at 875 MB/s: 0.71 of a minute, more than the 0.3 of bandwidth, unless its square counts a tenth.
+    busy, use = room_with([0, 0, 0, 0.3], 0.0), np.array([0.5, 1.0, 37.5, 1.0])
+    weights = [EVEN, np.array([0.1, 1.0, 1.0, 1.0, 1.0, 1.0])]
+    assert [chosen(busy, [0, 0], use=use, origin=0, weights=each) for each in weights] == [0, 1]
 
 
 def test_nearness_is_the_share_of_the_volume_with_each_server():
     """Of a chain of three the middle one exchanges as much with the first as with the last; the last is queued."""
-    jobs = jobs_of(TaskJob(workers=3, chain=True, volume_mb=60.0))
+    jobs = jobs_of(TaskJob(workers=3, chain=True, volume_mb=0.4))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[1, -1, -1])
     near = np.full(2, 9.0)
     nearness(room_of(view), wants_of(view), 1, near)

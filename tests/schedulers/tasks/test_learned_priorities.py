@@ -10,7 +10,6 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.learned_priorities import (
-    MOST_FILLED,
     RANK_FEATURES,
     SHAPES,
     Corrections,
@@ -74,9 +73,11 @@ def test_how_far_servers_are_filled_is_learned_up_to_a_bound():
     view = view_of(jobs_of(TaskJob(gpu=0.5), TaskJob(gpu=0.5)), cluster_of(1, 1))
     assert after(view, by_columns()) == [0, QUEUED]
     assert after(view, by_columns(limits=(0.2, 0.0))) == [0, 0]
-    learned = Corrections(np.zeros((2, len(RANK_FEATURES))), np.zeros(6), np.array([9.0, 0.1]))
+    hosts = np.array([1.0, 25.0, -25.0, 0.0, 0.0, 0.0])
+    learned = Corrections(np.zeros((2, len(RANK_FEATURES))), hosts, np.array([9.0, 0.1]))
     settings = learned.settings(MlfHSettings(overload=0.8, move_at=0.8))
-    assert settings.overload == MOST_FILLED
+    assert settings.overload == 1.25
+    assert settings.hosts == pytest.approx(np.exp([1.0, 20.0, -20.0, 0.0, 0.0, 0.0]))
     assert settings.move_at == pytest.approx(0.8 * np.exp(0.1))
 
 

@@ -30,6 +30,9 @@ def test_what_is_not_scarce_speaks_against_a_task():
     """Task 0 has half the cores but all the GPU use of the two: 0.2 away in GPUs; task 1 is 0.0625 away in cores."""
     jobs = jobs_of(TaskJob(cpu=16.0, gpu=0.9), TaskJob(cpu=14.0, gpu=0.1))
     assert leaving(view_of(jobs, cluster_of(1, 4), gpu_of=[0, 1])) == [1]
+    # Memory that is used just up to the limit is not scarce, either.
+    full = jobs_of(TaskJob(cpu=15.0, memory=116.0), TaskJob(cpu=15.0, memory=100.0))
+    assert leaving(view_of(full, cluster_of(1, 4, memory=240.0), gpu_of=[0, 1])) == [1]
 
 
 def test_communication_with_those_that_stay_speaks_against_a_task():
@@ -38,6 +41,9 @@ def test_communication_with_those_that_stay_speaks_against_a_task():
     view = view_of(jobs, cluster_of(1, 4), gpu_of=[0, 1, 2])
     assert leaving(view) == [2]
     assert leaving(view, bandwidth=False) == [0]
+    # A quarter speaks against the second for half of its exchange, a fifth against the last, which leaves first.
+    parted = jobs_of(TaskJob(workers=3, cpu=16.0, chain=True, volume_mb=50.0), TaskJob(cpu=1.7))
+    assert leaving(view_of(parted, cluster_of(2, 4), gpu_of=[0, 1, 4, 2])) == [1, 3]
 
 
 def test_tasks_leave_until_the_server_is_not_overloaded():

@@ -94,7 +94,7 @@ def test_a_leaving_task_does_not_part_from_those_it_talks_to_unless_it_may():
 
 @pytest.mark.parametrize(("hold", "rank", "gives_way"), [(2.0, 1.0, False), (2.0, 1.01, True), (np.inf, 9.0, False)])
 def test_a_running_job_gives_way_to_more_than_twice_its_priority(monkeypatch, hold, rank, gives_way):
-    view = view_of(jobs_of(TaskJob(gpu=0.8), TaskJob(gpu=0.8)), cluster_of(1, 1), gpu_of=[0, QUEUED])
+    view = view_of(jobs_of(TaskJob(gpu=0.8), TaskJob(gpu=1.0)), cluster_of(1, 1), gpu_of=[0, QUEUED])
     monkeypatch.setattr(MlfH, "ranks", lambda policy, view: np.array([0.5, rank]))
     assert MlfHSettings().hold == 2.0
     found = checked(view, MlfH(MlfHSettings(hold=hold)).place(view)).tolist()

@@ -28,6 +28,21 @@ def place_jobs(view, order, *, limits=None, rule=IDEAL, moving=None, rank=None, 
     return arrays_of(packing.placement(view, room))
 
 
+def test_whether_jobs_may_fit_is_told_by_slots_on_gpus_and_by_what_is_free_in_all():
+    """GPUs up to 0.9: an idle one has slots for 3 x 0.3, or for one of any size, the others for 2 and none."""
+    view = view_of(jobs_of(TaskJob(workers=3, gpu=0.5)), cluster_of(2, [2, 1]))
+    room, wants, limits = packing.room_of(view), packing.wants_of(view), limits_of(0.9, 0.9)
+    room.gpu_load[:] = 0.0, 0.3, 0.85
+    slots = [packing.slots(room, 0.9, share, enough) for share, enough in ((0.3, 9), (0.3, 3), (1.0, 9))]
+    assert slots == [5, 3, 1]
+    assert not packing.may_fit(room, limits, wants, np.arange(3))
+    assert packing.may_fit(room, limits, wants, np.arange(2))
+    # The first server is full but for its 90 %, the second idle: 32 cores are free, and no bandwidth is.
+    room.load[0], room.load[1, BANDWIDTH] = (1.0, 30.0, 0.0, 1250.0), 1250.0
+    fits = [packing.fits_in_all(room, limits, np.array([0.0, cpu, 0.0, 0.0])) for cpu in (32.0, 32.5)]
+    assert fits == [True, False]
+
+
 RULES = [IDEAL, CONSOLIDATE, SPREAD, BEST_FIT]
 DUST = 1e-9
 
@@ -89,7 +104,8 @@ def test_a_moving_task_stays_or_takes_its_job_along_where_no_server_takes_it():
     jobs = jobs_of(TaskJob(workers=2, gpu=0.5), TaskJob(gpu=1.0))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0, 1])
     moving, order = np.array([True, False, False]), np.array([0])
-    assert place_jobs(view, order, moving=moving).tasks.size == 0
+    decided = place_jobs(view, order, moving=moving)
+    assert (decided.stop.size, decided.tasks.size) == (0, 0)
     assert place_jobs(view, order, moving=moving, evict=True).stop.tolist() == [0]
     free = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0, QUEUED])
     assert places(free, place_jobs(free, order, moving=moving)) == [1, 0, QUEUED]
@@ -240,11 +256,12 @@ def test_jobs_are_packed_as_by_plain_steps(rule, seed):
 def test_a_job_that_passes_all_limits_runs_alone_on_an_idle_cluster(name):
     """Five workers of 0.6 on four GPUs: two must share one, beyond any limit; else the job would wait for ever.
 
-    Each needs a fifth of the memory, which is all of it.
+    Each needs a fifth of the memory, which is all of it; without that none is placed.
     """
     jobs = jobs_of(TaskJob(workers=5, gpu=0.6, memory=4.0))
-    decided = arrays_of(make_policy(name, None, {}).place(view_of(jobs, cluster_of(1, 4, memory=20.0))))
-    assert sorted(np.bincount(decided.gpus, minlength=4).tolist()) == [1, 1, 1, 2]
+    for memory, shared in ((20.0, [2, 1, 1, 1]), (19.0, [0] * 4)):
+        decided = arrays_of(make_policy(name, None, {}).place(view_of(jobs, cluster_of(1, 4, memory=memory))))
+        assert np.bincount(decided.gpus, minlength=4).tolist() == shared
 
 
 def test_a_job_that_passes_all_limits_waits_while_another_runs():

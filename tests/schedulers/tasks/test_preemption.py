@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.host_selection import CONSOLIDATE
-from jobcast.schedulers.tasks.preemption import GPU_AND_MEMORY, place_or_swap, running_jobs, waiting_jobs
+from jobcast.schedulers.tasks.packing import limits_of, room_of
+from jobcast.schedulers.tasks.preemption import GPU_AND_MEMORY, free_gpus, place_or_swap, running_jobs, waiting_jobs
 from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, task_views, view_of
 
 
@@ -50,6 +51,20 @@ def test_none_leaves_for_memory_that_cannot_be_had():
     view = view_of(jobs, cluster_of(1, 2, memory=120.0), gpu_of=[0, 1, QUEUED])
     decided = swapped(view, [0, 0, 2], [1, 5, 0])
     assert (decided.stop.size, decided.tasks.size) == (0, 0)
+
+
+def test_a_server_that_is_busier_than_at_rest_is_not_filled_beyond_its_gpus():
+    """Of 2 GPUs 1.4 are in use: the second is idle, 0.6 are left."""
+    for gpu, expected in ((0.6, 1), (0.7, QUEUED)):
+        jobs = jobs_of(TaskJob(gpu=1.0), TaskJob(gpu=gpu))
+        view = view_of(jobs, cluster_of(1, 2), gpu_of=[0, QUEUED], factor=1.4)
+        assert checked(view, swapped(view, [0, 0], [0, 0])).tolist() == [0, expected]
+
+
+def test_free_gpus_are_those_that_victims_may_add_to_whatever_the_limit():
+    room = room_of(view_of(jobs_of(TaskJob()), cluster_of(1, 3)))
+    room.gpu_load[:] = 0.0, 0.5, 1.25
+    assert [free_gpus(room, limits_of(1.0, most)) for most in (0.9, 2.0)] == [1.5, 4.25]
 
 
 def test_who_left_without_need_comes_back():

@@ -51,6 +51,15 @@ def test_tasks_are_due_when_the_rest_of_the_last_iteration_still_fits():
     assert left_h.tolist() == [0.5, 1.0, 1.0, 1.5]
 
 
+def test_edges_are_those_of_the_job():
+    """The first job is over; of the second the first task goes before the other, and is due its 2 s earlier."""
+    jobs = jobs_of(*[TaskJob(workers=2, chain=True, compute_s=(1.0, 2.0), deadline_s=100.0)] * 2)
+    view = view_of(jobs, cluster_of(1, 1), done=[100.0, 0.0], now_s=0.0)
+    assert task_deadlines(view)[2:].tolist() == [98.0, 100.0]
+    first, last = task_priorities(view, by_hour(gamma_d=0.0))[2:]
+    assert first == pytest.approx(1.8 * last)
+
+
 def test_equations_2_to_6_of_a_diamond():
     """ML: 0.05, 0.1, 0.15, 0.2 by size, with 0.8 of children 0.506, 0.26, 0.31, 0.2.
 
@@ -137,7 +146,7 @@ def test_a_task_due_before_its_job_is_at_most_in_a_minutes_hurry():
 
 def test_before_the_first_epoch_the_reduction_is_1_and_without_any_gain_0():
     jobs = jobs_of(TaskJob(urgency=4.0), TaskJob(urgency=4.0))
-    view = view_of(jobs, cluster_of(1, 1), done=[0.0, 20.0], all_gain=np.array([np.nan, 0.0]))
+    view = view_of(jobs, cluster_of(1, 1), done=[0.0, 10.0], all_gain=np.array([np.nan, 0.0]))
     view = view._replace(last_gain=np.array([np.nan, 0.0]))
     assert learning_worth(view, by_hour()).tolist() == [4.0, 0.0]
 

@@ -63,11 +63,13 @@ def test_leaving_all_in_the_queue_is_told_by_the_cluster_alone(view):
 
 
 def test_what_there_is_nothing_of_is_a_share_of_nothing():
-    """Servers without a network, and a job that has learned nothing."""
-    view = view_of(jobs_of(TaskJob(bandwidth=0.0)), cluster_of(1, 1, bandwidth=0.0), done=[10.0])
-    view = view._replace(last_gain=np.zeros(1), all_gain=np.zeros(1))
+    """A server without a network, of one core and half a GPU in use, and a job that has learned nothing."""
+    jobs = jobs_of(TaskJob(bandwidth=0.0), TaskJob(bandwidth=0.0, cpu=0.0))
+    view = view_of(jobs, cluster_of(1, 1, cpu=1.0, bandwidth=0.0), gpu_of=[-1, 0], done=[10.0, 10.0])
+    view = view._replace(last_gain=np.zeros(2), all_gain=np.zeros(2))
     told = dict(zip(JOB_FEATURES, rows_of(view)[0].tolist(), strict=True))
     assert (told["bandwidth"], told["cluster_bandwidth"], told["gain"]) == (0.0, 0.0, 1.0)
+    assert (told["cpu"], told["cluster_gpu"]) == (1.0, 0.5)
 
 
 def test_what_device_rl_does_not_read_are_columns():
@@ -79,7 +81,7 @@ def test_a_whole_row_by_hand():
     job = TaskJob(
         submit_s=600.0, workers=4, chain=True, server=True, gpu=0.5, cpu=2.0, memory=8.0, bandwidth=100.0,
         iterations=100, epochs=10, deadline_s=7200.0, urgency=9.0, target=0.8, algorithm=3, volume_mb=50.0,
-        iteration_s=36.0,
+        iteration_s=0.5,
     )  # fmt: skip
     new = TaskJob(submit_s=3600.0, urgency=8.0, algorithm=7, iterations=5.0, epochs=5, gpu=1.0, compute_s=2.0)
     known = {"waited_s": [120.0, 0.0], "ran_s": [1800.0, 0.0], "final_mean": [0.85, np.nan], "final_sd": [0.02, np.nan]}
@@ -88,7 +90,7 @@ def test_a_whole_row_by_hand():
         limit=np.array([90.0, 5.0]), accuracy=np.array([0.6, np.nan]), last_gain=np.array([0.1, np.nan]),
         all_gain=np.array([0.4, np.nan]), **{name: np.array(values) for name, values in known.items()},
     )  # fmt: skip
-    left_s = (90.0 - 55.0) * 36.0
+    left_s = (90.0 - 55.0) * 0.5
     volume = 50.0 * (3 + 1 + 4)  # chain, to the server, from it
     expected = {
         "waited": minutes(120.0), "ran": minutes(1800.0), "age": minutes(3000.0), "remaining": minutes(left_s),
@@ -96,9 +98,9 @@ def test_a_whole_row_by_hand():
         "to_deadline": minutes(3600.0), "slack": np.tanh((3600.0 - left_s) / 21_600.0), "late": 0.0,
         "out_of_reach": 0.0, "urgency": 0.9, "urgent": 1.0, "progress": 0.55, "iteration": np.log(56.0) / 12.0,
         "first_epochs": 1.0 / 6.0, "gain": 0.25, "accuracy_gap": 0.2, "final_gap": 0.05, "final_known": 1.0,
-        "final_sd": 0.02, "epoch": minutes(360.0), "iterations": np.log(91.0) / 12.0, "algorithm_3": 1.0,
+        "final_sd": 0.02, "epoch": minutes(5.0), "iterations": np.log(91.0) / 12.0, "algorithm_3": 1.0,
         "largest_part": 0.25, "tasks": np.log(6.0) / 4.0, "depth": np.log(5.0) / 4.0, "width": np.log(2.0) / 4.0,
-        "volume": np.log1p(volume) / 10.0, "traffic": np.log1p(volume / 36.0) / 10.0,
+        "volume": np.log1p(volume) / 10.0, "traffic": np.log1p(volume / 0.5) / 10.0,
         "cpu": 6.0 / 64.0, "memory": 24.0 / 488.0, "bandwidth": 300.0 / 2500.0, "queued_share": 0.6,
     }  # fmt: skip
     of_cluster = {
