@@ -63,7 +63,7 @@ class PoolJobs:
         self.arrived: list[Job] = []
         self.jobs: list[Job] = []
         self.rows = np.empty(0, dtype=ROW)
-        self.ended: bool
+        self.ended = False
         self._running: dict[int, tuple[float, float]] = {}  # GPUs, and when the limit is over
 
     def catch_up(self, view: View, pool: PoolView, row_of: Callable[[Job], Row]) -> None:
@@ -145,7 +145,7 @@ class Backfill:
     def key(self, job: Job) -> float:
         """Queues are kept here: a job's place in them may change while it waits."""
         self._pools[job.pool].arrived.append(job)
-        return job.submit_s
+        return 0.0
 
     def run_s(self, job: Job) -> float:
         """Longest run time that is reckoned with, seconds."""
@@ -268,7 +268,7 @@ class Easy(Backfill):
         while head is not None and queue.gpus[head] <= queue.free:
             queue.start(head)
             head = queue.first(queue.gpus <= queue.rooms, head + 1)
-        if head is None or not queue.free:
+        if head is None or queue.free <= 0:
             return queue.started
         shadow_s, extra = queue.shadow(head)
         short = queue.now_s + queue.run_s <= shadow_s + tolerance.INSTANT_S
@@ -324,7 +324,7 @@ class Conservative(Backfill):
             reserved_s[:] = np.nan
         profile, asked, place = self._profile(queue, reserved_s), reserved_s[: self.depth], 0
         # Nobody asks where reservations would be that are not kept, and nobody can start any more.
-        while place < len(asked) and (self._kept or queue.free):
+        while place < len(asked) and (self._kept or queue.free > 0):
             gpus, run_s, rooms = (one[: self.depth] for one in (queue.gpus, queue.run_s, queue.rooms))
             # Those that have one look for an earlier one only once somebody has ended.
             place = profile.reserve(Reserving(gpus, run_s, rooms, asked), place, queue.free, jobs.ended)

@@ -274,7 +274,7 @@ class SiaRisk(Sia):
         chances = self._uncertain.duration_probabilities(job)
         lane = median_bin(chances)
         # Jobs beyond the last horizon never borrow, so they are not kept.
-        if lane in range(len(self._horizons_s)):
+        if lane < len(self._horizons_s):
             if job.pool not in self._candidates:
                 self._candidates[job.pool] = Candidates(len(chances))
             self._candidates[job.pool].add(job, lane, chances)

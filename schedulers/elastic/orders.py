@@ -123,7 +123,8 @@ def themis(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         # Only now does somebody get less than it can use, and its rho with it.
         if left < widest:
             for i in order[k:]:
-                rho[i] = _rho(view, view.active[i], left, scaled)
+                if view.most[view.active[i]] > left:
+                    rho[i] = _rho(view, view.active[i], left, scaled)
             _settle(order, rho, k)
         job = view.active[order[k]]
         left -= grant(view, job, free, view.most[job], gpus)

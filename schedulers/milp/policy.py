@@ -52,7 +52,7 @@ class Milp:
                 break
             # Counted along: several jobs of a pool may start in one decision.
             own = job.gpus <= view.pools[job.pool].quota - dedicated[job.pool]
-            dedicated[job.pool] += job.gpus * own
+            dedicated[job.pool] += job.gpus if own else 0
             free -= job.gpus
             starts[job.seq] = Grant(job.gpus, (), own)
             self._next += 1

@@ -77,11 +77,12 @@ def improve_order(
         target = min(max(place + shifts[attempt], 0), len(order) - 1)
         _shift(order, place, target)
         insert(submit, duration, width, cutoff, gpus, order, used, start)
-        if start.sum() < least:
+        wait = start.sum()
+        if wait < least:
             best[:] = start
         # Equal ones are kept as well, so that the search can cross plateaus.
-        if start.sum() <= least:
-            least = start.sum()
+        if wait <= least:
+            least = wait
         else:
             _shift(order, target, place)
     return best

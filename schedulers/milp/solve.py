@@ -81,8 +81,9 @@ class Ledger:
 
     def offer(self, start: Ints) -> None:
         """Keep a schedule if it is better."""
-        known = (self.start, self.cost), (start, cost_of(self.instance, start, self.beta))
-        self.start, self.cost = min(known, key=lambda one: one[1])
+        cost = cost_of(self.instance, start, self.beta)
+        if cost < self.cost:
+            self.start, self.cost = start.copy(), cost
 
     def raise_bound(self, bound: float) -> None:
         """Nothing costs less than this, unless it is the best schedule itself."""
@@ -120,7 +121,8 @@ def solve_sized(ledger: Ledger, steps: Steps, relaxation: Relaxation, starts_per
     offered &= worthwhile(ledger, steps, relaxation)
     offered[steps.at(ledger.start, ledger.instance)] = True
     columns = steps.columns(ledger.instance, offered)
-    if (left_s := until - perf_counter()) <= 0:
+    # One start a job: nothing is left to decide.
+    if len(columns) == len(ledger.instance) or (left_s := until - perf_counter()) <= 0:
         return
     programme = build(ledger.instance, columns, ledger.beta)
     solved = ledger.branch_and_bound(programme, columns.of(ledger.start), left_s)
@@ -148,7 +150,7 @@ def solve_exactly(ledger: Ledger, steps: Steps, relaxation: Relaxation, until: f
         if solved.proved and not len(late):
             ledger.raise_bound(ledger.cost)
         # A window that was too small becomes twice as large.
-        reach[late] += reach[late]
+        reach[late] *= 2
 
 
 def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
@@ -162,7 +164,7 @@ def _latest(steps: Steps, relaxation: Relaxation, submit: Ints) -> Ints:
 
 def _offer(ledger: Ledger, columns: Columns, values: Floats) -> Ints:
     """Offer a solution, and what its order gives with jobs moved forward; the jobs that start beyond their windows."""
-    taken = np.round(values) == 1.0
+    taken = values > 0.5
     start = np.zeros(len(ledger.instance), dtype=np.int64)
     start[columns.job[taken]] = columns.start[taken]
     late: Ints = columns.job[taken & columns.tail]

@@ -242,7 +242,7 @@ class LoadControl(TaskRule):
     def place(self, view: TaskView) -> Decision:
         """The policy's decision on the jobs that are left, with limits for those that end."""
         ended = jobs_to_end(view, self.settings)
-        active = np.setdiff1d(view.active, ended)
+        active = np.setdiff1d(view.active, ended, assume_unique=True)
         # Who ends gives its GPUs back at once, so that the policy does not see it.
         left = self.policy.place(view._replace(active=active)) if len(active) else NOTHING
         return left._replace(limit=dict(zip(ended.tolist(), view.done[ended].tolist(), strict=True)) | dict(left.limit))

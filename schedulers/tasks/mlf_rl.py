@@ -84,7 +84,7 @@ def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) 
     """
     waiting = jobs_with_queued_tasks(plain_view(view)._replace(gpu_of=room.place))
     # Who fits was left in the queue by choice; only who does not may displace others.
-    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting))
+    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
     if not len(crowded):
         return
     rank = rounded_all(task_priorities(view, settings.weights))
@@ -101,7 +101,7 @@ def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
     Priorities are computed only where a server or GPU is overloaded.
     """
     over = (view.load > settings.move_at * view.cluster.capacity).any() or (view.gpu_load > settings.move_at).any()
-    if not over:
+    if not settings.migration or not over:
         return np.empty(0, dtype=np.int64)
     rank = rounded_all(task_priorities(view, settings.weights))
     tasks = np.flatnonzero(MlfH(settings).leaving(view, rank))

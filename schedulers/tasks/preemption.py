@@ -189,8 +189,8 @@ def pack_over(
         several = 0
         while several < len(victims) and hold[victims[several]] < claim[job]:
             several += 1
-        # Else all victims together would not make room enough.
-        if free_gpus(room, limits) + gain[several] + tolerance.LOADS >= wants.use[:, GPU][tasks].sum():
+        # Even all victims together would not make room enough: not tried.
+        if several and free_gpus(room, limits) + gain[several] + tolerance.LOADS >= wants.use[:, GPU][tasks].sum():
             swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
 
 

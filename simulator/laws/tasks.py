@@ -514,7 +514,8 @@ class Tasks:
         self._catch_up(run)
         state, epochs, active = self.state, self._epochs, np.fromiter(run.cluster.active, dtype=np.int64)
         # Jobs may declare more epochs than any has in truth.
-        metric = np.hstack([self.world.metric, np.full((len(epochs), epochs.max()), np.nan)])
+        short = max(0, int(epochs[active].max(initial=0)) + 1 - self.world.metric.shape[1])
+        metric = np.pad(self.world.metric, ((0, 0), (0, short)), constant_values=np.nan)
         for job in active.tolist():
             seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
             final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last
