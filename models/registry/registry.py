@@ -157,11 +157,14 @@ class Registry:
             version = replace(self.resolve(card.name, number), is_new=number not in before, instead_of=lost)
         return version, version.is_new
 
-    def _is_whole(self, version: ModelVersion) -> bool:
+    def _check_whole(self, version: ModelVersion) -> None:
         from jobcast.models.registry.folders import checked_card
 
+        checked_card(self.folder(version), version)
+
+    def _is_whole(self, version: ModelVersion) -> bool:
         try:
-            checked_card(self.folder(version), version)
+            self._check_whole(version)
         except (RegistryError, OSError):
             return False
         return True
@@ -178,11 +181,15 @@ class Registry:
         return self.resolve(name, target.version)
 
     def promote(self, name: str, ref: Ref, alias: str = CHAMPION) -> ModelVersion:
-        """Point an alias at a version and remember the one that it leaves, for `rollback`."""
+        """Point an alias at a version and remember the one that it leaves, for `rollback`.
+
+        Raises RegistryError where the version's files are gone or damaged: nobody could load it.
+        """
         target = self.resolve(name, ref)
         model = self.show(name)
         if model.aliases.get(alias) == target.version:
             return target
+        self._check_whole(target)
         with self.store.client() as client:
             move_alias(client, model, alias, target.version)
         return self.resolve(name, target.version)
@@ -206,13 +213,13 @@ class Registry:
         return self.resolve(version.name, version.version)
 
     def rollback(self, name: str, alias: str = CHAMPION) -> ModelVersion:
-        """Point an alias back at the version that the last `promote` took it from."""
+        """Point an alias back at the version that the last `promote` took it from, past those whose files are gone."""
         model = self.show(name)
         current = model.aliases.get(alias)
-        known = {version.version for version in model.versions}
+        known = {version.version: version for version in model.versions}
         # An interrupted promote or rollback may have left the current version on top.
         left = [number for number in left_by(model, alias) if number in known]
-        while left and left[-1] == current:
+        while left and (left[-1] == current or not self._is_whole(known[left[-1]])):
             left.pop()
         if not left:
             raise RegistryError(

@@ -95,6 +95,18 @@ def test_a_rollback_passes_over_a_version_that_was_deleted(registry, variant, ca
     assert registry.resolve("new-load").version == 1
 
 
+def test_nobody_is_led_to_a_version_whose_files_are_gone(registry, variant, card):
+    for seed in (4, 5):
+        registry.register(variant("new-load", seed), card(seed=seed))
+    registry.promote("new-load", 2)
+    registry.promote("new-load", 3)
+    shutil.rmtree(registry.folder(registry.resolve("new-load", 2)))
+    assert registry.rollback("new-load").version == 1
+    with pytest.raises(RegistryError):
+        registry.promote("new-load", 2)
+    assert registry.resolve("new-load").version == 1
+
+
 def test_any_alias_can_be_set(registry, variant, card):
     registry.register(variant("new-load", 4), card(seed=4))
     assert registry.set_alias("new-load", "shadow", 2).aliases == ("challenger", "shadow")
