@@ -216,6 +216,19 @@ def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says
     assert verdict_of(found).says == says
 
 
+@pytest.mark.parametrize(
+    ("validated", "error", "says"),
+    [(0.3, 0.99, FINE), (0.3, 1.01, RETRAIN), (-0.03, 1.07, FINE), (-0.03, 1.09, RETRAIN), (None, 1.01, RETRAIN)],
+)
+def test_what_saved_nothing_when_it_was_trained_may_save_nothing(validated, error, says):
+    """Errors of 1 by the rule; a validation that was 3 % worse lets .05 more pass."""
+    metrics = {"validation/mae_log10": error} | ({} if validated is None else {"validation/skill": validated})
+    judge, times = LIVES[answers_of("completion-time")], DAY_S / 8 * np.arange(80)
+    rows = IntervalRows(times, times, np.full(80, "a"), error * ONE, ONE, 0.9 * ONE, ONE)
+    found = findings({"jobs": rows}, judge.limits, judge.promised(None, metrics), [0.0], 10 * DAY_S)
+    assert verdict_of(found).says == says
+
+
 def test_a_speedup_that_is_lost_on_most_days_is_watched():
     """Of ten days all lose 2.8 %, give or take: beyond the limit, but not clearly beyond what matters."""
     days = np.repeat(0.972 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
