@@ -80,6 +80,12 @@ class OutOfFold:
         """Of some rows (n,)."""
         return OutOfFold(*(column[mask] for column in self.columns()))
 
+    @property
+    def ranking(self) -> "OutOfFold":
+        """Of the folds whose forecasts differ: where one class alone had been seen, they count its rows and no more."""
+        told = [fold for fold in np.unique(self.fold) if np.ptp(self.probability[self.fold == fold]) > 0.0]
+        return self.picked(np.isin(self.fold, told))
+
     def columns(self) -> tuple[NDArray[Any], ...]:
         """All of them, (n,) each."""
         return self.row, self.fold, self.arrives, self.probability

@@ -58,6 +58,15 @@ def last_look_s(outcomes: Outcomes) -> float:
     return max((one.known_s for one in outcomes.values()), default=-math.inf)
 
 
+def looked_until_s(outcomes: Iterable[Outcome], as_of_s: float) -> float:
+    """Until when what has not come by an instant is known not to have come: accounting shows ends later than they come.
+
+    >>> looked_until_s([Outcome(5.0, 8.0), Outcome(None, 6.0)], 9.0), looked_until_s([Outcome(5.0, 8.0)], 9.0)
+    (6.0, 9.0)
+    """
+    return min(as_of_s, max((one.known_s for one in outcomes if one.event_s is None), default=as_of_s))
+
+
 def recorded_kinds(trace: Trace) -> set[str]:
     """What a trace records: starts, ends, or neither where it tells how long jobs ran alone.
 
@@ -69,18 +78,22 @@ def recorded_kinds(trace: Trace) -> set[str]:
 
 
 def outcomes_of(trace: Trace, events: Iterable[Event], as_of_s: float) -> dict[Event, Outcome]:
-    """What a trace tells of events by an instant: of jobs that it does not hold and kinds not recorded nothing."""
+    """What a trace tells of events by an instant: of jobs that it does not hold and kinds not recorded nothing.
+
+    An end that is not told may have come as long ago as ends take to be told.
+    """
     names = zip(trace.jobs["job_id"].to_list(), trace.submit_s.tolist(), strict=True)
     row_of = {name: row for row, name in enumerate(names)}
     recorded = recorded_kinds(trace)
     when_s = {START: (trace.start_s, trace.start_s), END: (trace.end_s, trace.known_s)}
+    looked_s = {START: as_of_s, END: as_of_s - trace.lag_s}
     found = {}
     for event in events:
         row = row_of.get(event[:2])
         if row is None or event[2] not in recorded:
             continue
         event_s, known_s = (float(column[row]) for column in when_s[event[2]])
-        found[event] = Outcome(event_s, known_s) if known_s <= as_of_s else Outcome(None, as_of_s)
+        found[event] = Outcome(event_s, known_s) if known_s <= as_of_s else Outcome(None, looked_s[event[2]])
     return found
 
 
@@ -90,7 +103,8 @@ def counts(
     """Promises by group and kind: how many are what, and which share of those that are due was kept at each level.
 
     `promises`: on events that `outcomes` knows of. A promise is due once its upper end has passed. Those that were kept
-    before are left out of the share until then: who comes early is within, so that counting them would flatter.
+    before are left out of the share until then: who comes early is within, so that counting them would flatter. So are
+    those whose upper end passed when nobody could have been told yet.
     """
     found: dict[tuple[str, str], list[Promise]] = defaultdict(list)
     for one in promised(promises):
@@ -105,8 +119,9 @@ def counts(
 def _counted(promises: Sequence[Promise], outcomes: Outcomes, as_of_s: float) -> dict[str, Any]:
     states = [state(one, LEVELS[-1], outcomes[one.event], as_of_s) for one in promises]
     result: dict[str, Any] = {"made": len(promises), **{name: states.count(name) for name in (KEPT, LOW, HIGH, OPEN)}}
+    looked_s = looked_until_s((outcomes[one.event] for one in promises), as_of_s)
     for level in LEVELS:
-        due = [one for one in promised(promises, level) if _is_due(one, level, as_of_s)]
+        due = [one for one in promised(promises, level) if _is_due(one, level, looked_s)]
         held = sum(state(one, level, outcomes[one.event], as_of_s) == KEPT for one in due)
         name = f"{100 * level:g}"
         result |= {f"due_{name}": len(due), f"coverage_{name}_pct": 100.0 * held / len(due) if due else None}
@@ -147,7 +162,7 @@ def calibrate(promises: Iterable[Promise], outcomes: Outcomes, at_s: float) -> C
     level = LEVELS[-1]
     rows = [one for one in promised(promises) if one.at_s < at_s and one.futures_s and one.event in outcomes]
     # Of what came after the last look only what was early would count.
-    as_of_s = min(at_s, last_look_s(outcomes))
+    as_of_s = looked_until_s((outcomes[one.event] for one in rows), min(at_s, last_look_s(outcomes)))
     due = sorted((one for one in rows if _is_due(one, level, as_of_s)), key=lambda one: _ends(one, level)[1])[-LAST:]
     if len(due) < ENOUGH:
         return None

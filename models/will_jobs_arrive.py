@@ -321,6 +321,11 @@ class WillJobsArrive:
         return tuple(i for i, name in enumerate(self.feature_names_) if name in set(self.columns))
 
     def _choose_thresholds(self, corpus: Corpus, forecasts: Sequence[OutOfFold]) -> None:
+        self.unfolded_ = tuple(
+            k for k, described in zip(self.horizons_min_, forecasts, strict=True) if not len(described)
+        )
+        # A threshold by one constant would cut off another one, of as good as the same rows.
+        forecasts = [described.ranking for described in forecasts]
         # A bot is forecast nearly perfectly and would raise the threshold for people's pools.
         bots = [i for i, pool in enumerate(corpus.pools) if pool in self.bot_pools_]
         human = [described.picked(~np.isin(corpus.pool_index[described.row], bots)) for described in forecasts]
@@ -337,9 +342,6 @@ class WillJobsArrive:
             for described in forecasts
         ]
         self.take(Care(miss_share=self.miss_share))
-        self.unfolded_ = tuple(
-            k for k, described in zip(self.horizons_min_, forecasts, strict=True) if not len(described)
-        )
 
     def take(self, care: Care) -> None:
         """Choose the gate's thresholds anew. Only after `fit`: what `load` reads does not hold what they come from."""

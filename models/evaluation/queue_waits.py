@@ -33,6 +33,7 @@ class WaitScores:
     ----------
     at_s : when the forecast was made, seconds from the epoch
     wait_s : from then to the start; of those that never started infinite
+    waited_s : from then to the start, or to the last that the trace tells of
     told_s : (n, levels) quantiles
     on_gpus : whether the job asks for any
     block : number of the account and day: jobs of one script wait together
@@ -41,6 +42,7 @@ class WaitScores:
 
     at_s: Floats
     wait_s: Floats
+    waited_s: Floats
     told_s: Floats
     on_gpus: Bools
     block: Ints
@@ -52,7 +54,8 @@ class WaitScores:
         account, day = rows.account, days_of(rows.at_s)
         _, block = np.unique(np.column_stack([account, day]), axis=0, return_inverse=True)
         wait_s = np.maximum(rows.start_s - rows.at_s, 1.0)
-        return cls(rows.at_s, wait_s, told_s, trace.gpus[rows.job] > 0, block.ravel(), dict(rules or {}))
+        waited_s = np.minimum(wait_s, trace.last_known_s - rows.at_s)
+        return cls(rows.at_s, wait_s, waited_s, told_s, trace.gpus[rows.job] > 0, block.ravel(), dict(rules or {}))
 
     def __len__(self) -> int:
         return len(self.at_s)
@@ -64,6 +67,15 @@ class WaitScores:
         names = [name for name in parts[0].rules if all(name in one.rules for one in parts)]
         rules = {name: np.concatenate([one.rules[name] for one in parts]) for name in names}
         return cls(*map(np.concatenate, columns), rules)  # type: ignore[call-arg, arg-type]
+
+    @property
+    def started(self) -> Bools:
+        """(n,) whether the wait came to an end."""
+        return np.isfinite(self.wait_s)
+
+    def decided(self, end: int) -> Bools:
+        """(n,) whether it is known if a quantile holds: also of jobs that have waited past it and still wait."""
+        return self.started | (self.waited_s > self.told_s[:, end])
 
     def among(self, mask: Bools) -> Self:
         """Some of the rows."""
@@ -82,28 +94,28 @@ def wait_figures(scores: WaitScores, from_s: float, draws: int = DRAWS, seed: in
     Returns
     -------
     `n, mse_log10, within_2x, within_3x, median_factor` of the median, `coverage_90, bound_median_s` of the one-sided
-    90 % bound, `wait_median_s`; `unknown`, rows that never started, which do not count; the same of `groups` with and
-    without GPUs, `weeks`, points of `baselines`, and how far the error is from theirs in `against`.
+    90 % bound, `wait_median_s`; `unknown`, rows that never started, which count only where coverage is decided
+    already; the same of `groups` with and without GPUs, `weeks`, points of `baselines`, and how far the error is from
+    theirs in `against`.
     """
-    over = np.isfinite(scores.wait_s)
-    known = scores.among(over)
-    groups = {"gpu": known.among(known.on_gpus), "cpu": known.among(~known.on_gpus)}
-    week = np.floor((known.at_s - from_s) / WEEK_S)
+    groups = {"gpu": scores.among(scores.on_gpus), "cpu": scores.among(~scores.on_gpus)}
+    week, known = np.floor((scores.at_s - from_s) / WEEK_S), scores.among(scores.started)
+    over = {name: part.among(part.started) for name, part in groups.items()}
     return {
-        **_block(known),
-        "unknown": int((~over).sum()),
+        **_block(scores),
+        "unknown": len(scores) - len(known),
         "groups": {name: _block(part) for name, part in groups.items()},
         "weeks": [
-            {"from_s": from_s + WEEK_S * number, **_block(known.among(week == number))} for number in np.unique(week)
+            {"from_s": from_s + WEEK_S * number, **_block(scores.among(week == number))} for number in np.unique(week)
         ],
         "baselines": {
             name: {
                 **points(described, known.wait_s),
-                "groups": {key: points(one.rules[name], one.wait_s) for key, one in groups.items()},
+                "groups": {key: points(one.rules[name], one.wait_s) for key, one in over.items()},
             }
             for name, described in known.rules.items()
         },
-        **(_intervals({"all": known, **groups}, draws, seed) if draws else {}),
+        **(_intervals({"all": scores, **groups}, draws, seed) if draws else {}),
     }
 
 
@@ -119,28 +131,36 @@ def points(told_s: Floats, wait_s: Floats) -> dict[str, Figure]:
 
 
 def _block(scores: WaitScores) -> dict[str, Any]:
-    bound_s, wait_s = scores.told_s[:, BOUND], scores.wait_s
+    known, held = scores.among(scores.started), _held(scores)
+    low, high = scores.told_s[:, MEDIAN - 1], scores.told_s[:, MEDIAN + 1]
+    middle = ((scores.wait_s >= low) & (scores.wait_s <= high))[scores.decided(MEDIAN + 1)]
     return {
-        "n": len(scores),
-        **points(scores.told_s[:, MEDIAN], wait_s),
-        "coverage_90": mean(wait_s <= bound_s),
-        "coverage_50": mean((wait_s >= scores.told_s[:, MEDIAN - 1]) & (wait_s <= scores.told_s[:, MEDIAN + 1])),
-        "bound_median_s": defined(np.median(bound_s)) if len(scores) else None,
-        "wait_median_s": defined(np.median(wait_s)) if len(scores) else None,
+        "n": len(known),
+        **points(known.told_s[:, MEDIAN], known.wait_s),
+        "coverage_90": mean(held),
+        "coverage_50": mean(middle),
+        "bound_median_s": defined(np.median(known.told_s[:, BOUND])) if len(known) else None,
+        "wait_median_s": defined(np.median(known.wait_s)) if len(known) else None,
     }
+
+
+def _held(scores: WaitScores) -> Bools:
+    """Whether the bound held, of the rows of which that is decided."""
+    held: Bools = (scores.wait_s <= scores.told_s[:, BOUND])[scores.decided(BOUND)]
+    return held
 
 
 def _intervals(groups: Mapping[str, WaitScores], draws: int, seed: int) -> dict[str, Any]:
     """`intervals` of figures, and `against` rules, by group: the error less theirs, with its interval."""
     result: dict[str, Any] = {"intervals": {}, "against": {}}
     for group, scores in groups.items():
-        off = _squared(scores.told_s[:, MEDIAN], scores.wait_s)
-        columns = {"mse_log10": off, "coverage_90": scores.wait_s <= scores.told_s[:, BOUND]}
+        known = scores.among(scores.started)
+        off = _squared(known.told_s[:, MEDIAN], known.wait_s)
         # Whole blocks are drawn anew, the same for all.
-        blocks = DayDraws(scores.block, draws, seed)
-        result["intervals"][group] = {name: blocks.of_mean(one) for name, one in columns.items()}
-        for name, rule in scores.rules.items():
-            less = off - _squared(rule, scores.wait_s)
+        blocks, decided = (DayDraws(one, draws, seed) for one in (known.block, scores.block[scores.decided(BOUND)]))
+        result["intervals"][group] = {"mse_log10": blocks.of_mean(off), "coverage_90": decided.of_mean(_held(scores))}
+        for name, rule in known.rules.items():
+            less = off - _squared(rule, known.wait_s)
             figures = {"mse_log10": mean(less), "interval": blocks.of_mean(less)}
             result["against"].setdefault(name, {})[group] = figures
     return result

@@ -189,7 +189,7 @@ def findings(
     alphas = [FALSE_ALARMS * share / max(len(rows) * len(limits), 1) for share in shares_of(len(begins_s))]
     found = list[Found]()
     for name, block in rows.items():
-        known = settled(block, known_s)
+        known = settled(block.as_of(known_s), known_s)
         for begin_s, alpha in zip(begins_s, alphas, strict=True):
             late = known.of(known.time_s >= begin_s)
             parts = late.parts()

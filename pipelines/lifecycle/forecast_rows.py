@@ -66,6 +66,10 @@ class Rows:
         """Rows whose forecast was made in [from_s, until_s)."""
         return self.of((self.time_s >= from_s) & (self.time_s < until_s))
 
+    def as_of(self, known_s: float) -> Self:
+        """The rows with what an instant tells of those whose truth was not known by then; most say nothing."""
+        return self
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Rows of several stretches of time, one after the other."""

@@ -4,13 +4,14 @@ Tables without a calendar have a row a curve or application, one a day from 1970
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.features.queue_state import LEAST_S
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models import scores
 from jobcast.models.completion.completion_time import CompletionTime
@@ -159,6 +160,37 @@ class IntervalRows(LogRows):
     def figures(self) -> dict[str, Figure]:
         """As `LogRows`, and `pinball`."""
         return {**LogRows.figures(self), "pinball": scores.mean(self.pinball)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingRows(LogRows):
+    """Pending jobs by how long they waited on; the truth of one that waits still is known infinitely late.
+
+    Attributes
+    ----------
+    told_s, rule_s, bound_s : the median and the rule's point, and the end of the one-sided 90 % interval, seconds
+    """
+
+    told_s: Floats
+    rule_s: Floats
+    bound_s: Floats
+
+    def as_of(self, known_s: float) -> Self:
+        """Who waits on beyond the bound has broken it, and is off by what has been waited at least.
+
+        Without them a queue in which nothing starts any longer would have no errors at all.
+        """
+        passed_s = self.time_s + self.bound_s
+        late = (self.known_s > known_s) & (passed_s < known_s)
+        so_far_s = np.maximum(known_s - self.time_s, LEAST_S)
+        mine, rule = (np.maximum(np.log10(so_far_s / one), 0.0) for one in (self.told_s, self.rule_s))
+        return replace(
+            self,
+            known_s=np.where(late, passed_s, self.known_s),
+            error=np.where(late, mine, self.error),
+            rule_error=np.where(late, rule, self.rule_error),
+            covered=np.where(late, 0.0, self.covered),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -334,14 +366,15 @@ def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
 
 
 def wait_rows(model: QueueWait, sample: Sample) -> Blocks:
-    """Pending jobs whose start was known when truth ends, beside the median of their pool."""
+    """Pending jobs, beside the median of their pool; starts of after truth ends have not come."""
     trace = sample.trace
     rows = WaitRows.of(trace, sample.from_s, sample.until_s)
-    rows = rows.among(rows.started(sample.known_s))
     told_s, pools = model.forecast(rows.X), trace.jobs["pool"].to_numpy().astype(str)[rows.job]
-    logs, rule = rows.log_wait(), np.log10(model.pool_medians(pools))
-    off, covered = np.abs(np.log10(told_s[:, MEDIAN]) - logs), logs <= np.log10(told_s[:, BOUND])
-    return {ALL_JOBS: LogRows(rows.at_s, rows.start_s, pools, off, np.abs(rule - logs), covered.astype(np.float64))}
+    median_s, bound_s, rule_s = told_s[:, MEDIAN], told_s[:, BOUND], model.pool_medians(pools)
+    known_s, logs = np.where(rows.started(sample.known_s), rows.start_s, np.inf), rows.log_wait()
+    off, rule_off = (np.abs(np.log10(one) - logs) for one in (median_s, rule_s))
+    covered = (logs <= np.log10(bound_s)).astype(np.float64)
+    return {ALL_JOBS: PendingRows(rows.at_s, known_s, pools, off, rule_off, covered, median_s, rule_s, bound_s)}
 
 
 def gain_rows(result: CellResult) -> Blocks:

@@ -100,10 +100,11 @@ def test_outcomes_of_a_trace():
         events[2]: Outcome(25.0, 25.0),
         events[3]: Outcome(90.0, 95.0),
         events[4]: Outcome(None, 95.0),
-        events[5]: Outcome(None, 95.0),
+        # Ends take up to 20 s to be told.
+        events[5]: Outcome(None, 75.0),
     }
     # b's end had come by 92, and nobody knew.
-    assert outcomes_of(recorded, events[3:4], 92.0) == {events[3]: Outcome(None, 92.0)}
+    assert outcomes_of(recorded, events[3:4], 92.0) == {events[3]: Outcome(None, 72.0)}
 
 
 def test_what_a_trace_records():
@@ -131,6 +132,16 @@ def test_counts_by_hand():
     }  # fmt: skip
     assert (end["due_90"], end["coverage_90_pct"]) == (3, pytest.approx(100 / 3))
     assert (start["due_90"], start["coverage_90_pct"], start["coverage_50_pct"]) == (1, 100.0, 0.0)
+
+
+def test_an_end_that_nobody_was_told_of_yet_breaks_no_promise():
+    """As of 250 s ends are known until 150 s: what should have come by 200 is open, and so not due; by 120 it is."""
+    made = [promise(name) for name in "ab"] + [promise("c", high_s=120.0), promise("d", high_s=120.0)]
+    found = [Outcome(None, 150.0), Outcome(110.0, 150.0), Outcome(None, 150.0), Outcome(110.0, 150.0)]
+    outcomes = {one.event: outcome for one, outcome in zip(made, found, strict=True)}
+    (row,) = counts(made, outcomes, 250.0, lambda one: one.pool)
+    assert {name: row[name] for name in (KEPT, LOW, HIGH, OPEN)} == {KEPT: 2, LOW: 0, HIGH: 1, OPEN: 1}
+    assert (row["due_90"], row["coverage_90_pct"]) == (2, 50.0)
 
 
 def run_of(count, factor, seed=0):

@@ -242,6 +242,20 @@ def test_a_pool_that_never_sees_a_job_always_passes_the_gate():
     assert model.predict(silent.X, gate=True).all()
 
 
+@pytest.mark.parametrize(("days", "pools"), [(8, 1), (13, 2), (27, 1)])
+def test_where_every_window_has_seen_jobs_they_are_always_said_to_come(days, pools):
+    # The last two teach fewer rows in all than their folds do.
+    busy = {
+        str(start_s): arrived(np.arange(start_s, days * DAY_S, 900.0), run_s=600.0) for start_s in range(1, 1 + pools)
+    }
+    rows = build_corpus(busy, 0.0, days * DAY_S, (60, 720))
+    model = WillJobsArrive(settings=SMALL).fit(rows, days * DAY_S)
+    assert model.base_rates_ == (1.0, 1.0)
+    assert model.predict(rows.X).all()
+    assert model.predict(rows.X, gate=True).all()
+    assert model.unfolded_ == ()
+
+
 PHILLY_S = (1506902400.0, 1509926400.0, 1511740800.0)
 """2 October, when training begins, 6 November, when it ends, and 27 November 2017."""
 

@@ -44,7 +44,8 @@ class QueueWaits(TraceLife[QueueWait]):
         """All jobs that were known in the window, of all pools; its rows are of the instants in it."""
         trace = _with_waits(known.jobs)
         begin, end = stretch_of(trace, known.from_s, known.until_s, float(trace.seen_s.min()), "train on", "widen it")
-        return TrainingData(trace.between(None, end), begin, end, tuple(trace.pools))
+        seen = trace.between(None, end)
+        return TrainingData(seen, begin, end, tuple(seen.pools))
 
     def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
         """See `TraceLife`; rows are of the instants of the window."""

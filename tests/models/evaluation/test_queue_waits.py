@@ -19,12 +19,14 @@ LEVELS = [1.0, 2.0, 10.0, 20.0, 40.0, 80.0]
 """Quantiles that are told of every job: the median is 10 s, the bound 40 s."""
 
 
-def scores(wait_s, week=0.0, on_gpus=True, blocks=None, rules=None):
+def scores(wait_s, week=0.0, on_gpus=True, blocks=None, rules=None, waited_s=None):
+    """Of those that never started `waited_s` is how long they had waited when the trace ended: not at all."""
     count = len(wait_s)
+    waited_s = np.where(np.isfinite(wait_s), wait_s, 0.0) if waited_s is None else np.array(waited_s)
     at_s = np.broadcast_to(np.asarray(week, float) * WEEK_S + 5.0, count)
     blocks = np.arange(count) if blocks is None else np.array(blocks)
     levels = np.tile(LEVELS, (count, 1))
-    return WaitScores(at_s, np.array(wait_s), levels, np.broadcast_to(on_gpus, count), blocks, rules or {})
+    return WaitScores(at_s, np.array(wait_s), waited_s, levels, np.broadcast_to(on_gpus, count), blocks, rules or {})
 
 
 def test_points_by_hand():
@@ -45,6 +47,16 @@ def test_who_is_at_an_end_of_an_interval_is_in_it():
     assert "intervals" not in figures
     drawn = wait_figures(scores([40.0] * 30), 0.0, draws=20)["intervals"]["all"]
     assert drawn["coverage_90"] == [1.0, 1.0]
+
+
+def test_who_waits_still_past_an_end_of_an_interval_is_not_in_it():
+    """The upper end of the 50 % interval is 20 s, the bound 40 s; three of five wait still, since 15, 30 and 50 s."""
+    told = wait_figures(scores([5.0, 30.0, inf, inf, inf], waited_s=[5.0, 30.0, 15.0, 30.0, 50.0]), 0.0, draws=20)
+    assert (told["n"], told["unknown"], told["wait_median_s"]) == (2, 3, 17.5)
+    assert (told["coverage_50"], told["coverage_90"]) == pytest.approx((1 / 4, 2 / 3))
+    assert told["weeks"] == [{"from_s": 0.0, **{name: told[name] for name in told["weeks"][0] if name != "from_s"}}]
+    nobody = wait_figures(scores([inf, inf], waited_s=[50.0, 5.0]), 0.0, draws=20)
+    assert (nobody["n"], nobody["mse_log10"], nobody["coverage_90"], nobody["bound_median_s"]) == (0, None, 0.0, None)
 
 
 def test_groups_are_of_jobs_with_and_without_gpus_and_weeks_count_from_the_first():
@@ -89,7 +101,7 @@ def rows_of(start_s, at_s, account=None):
 
 def test_rows_of_an_account_and_day_are_a_block_and_waits_are_a_second_at_least():
     rows = rows_of([10.5, 23.0, 86_415.0, inf], [10.0, 20.0, 86_410.0, 10.0], [0, 0, 0, 1])
-    trace, levels = SimpleNamespace(gpus=np.array([0, 1, 2, 0])), np.tile(LEVELS, (4, 1))
+    trace, levels = SimpleNamespace(last_known_s=1e9, gpus=np.array([0, 1, 2, 0])), np.tile(LEVELS, (4, 1))
     found = WaitScores.of(rows, levels, trace, {"a": np.arange(4.0), "b": np.ones(4)})
     assert found.wait_s.tolist() == [1.0, 3.0, 5.0, inf]
     assert found.on_gpus.tolist() == [False, True, True, False]

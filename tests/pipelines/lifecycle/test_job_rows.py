@@ -18,6 +18,7 @@ from jobcast.pipelines.lifecycle.job_rows import (
     GainRows,
     IntervalRows,
     LogRows,
+    PendingRows,
     RegimeRows,
     ShareRows,
     curve_table_rows,
@@ -57,6 +58,41 @@ def test_gains_by_hand():
     }  # fmt: skip
     drawn = rows.main_draws(DayDraws(days_of(rows.time_s), 50))
     assert set(np.round(drawn, 9)) <= {2.0, 1.0, 0.5}
+
+
+def test_who_waits_on_beyond_the_bound_has_broken_it_by_hand():
+    """Median 10 s, rule 50 s, bound 100 s, asked at 0 s: three that start after 20 s and 400 s, and never."""
+    asked, one = np.zeros(3), np.ones(3)
+    logs = np.log10([20.0, 400.0, np.inf])
+    rows = PendingRows(
+        asked, np.array([20.0, 400.0, np.inf]), np.array(["a"] * 3), np.abs(logs - 1.0), np.abs(logs - np.log10(50.0)),
+        np.array([1.0, 0.0, 0.0]), 10.0 * one, 50.0 * one, 100.0 * one,
+    )  # fmt: skip
+    # The bound has not passed: only who started is known.
+    assert rows.as_of(100.0).known_s.tolist() == rows.known_s.tolist()
+    then = rows.as_of(200.0)
+    assert then.known_s.tolist() == [20.0, 100.0, 100.0]
+    assert then.covered.tolist() == [1.0, 0.0, 0.0]
+    assert then.error.tolist() == pytest.approx(np.log10([2.0, 20.0, 20.0]).tolist())
+    assert then.rule_error.tolist() == pytest.approx(np.log10([2.5, 4.0, 4.0]).tolist())
+    assert rows.as_of(500.0).error.tolist() == pytest.approx(np.log10([2.0, 40.0, 50.0]).tolist())
+
+
+def test_a_queue_in_which_nothing_starts_any_longer_is_told():
+    """An hour's wait is told as twice and at most thrice that; from the second week on nobody starts."""
+    at_s = np.arange(0.0, 14 * DAY_S, 7200.0)
+    stuck, hour = at_s >= 7 * DAY_S, np.full(len(at_s), 3600.0)
+    start_s = np.where(stuck, np.inf, at_s + hour)
+    off = np.where(stuck, np.inf, np.log10(2.0))
+    names = np.array(["a"] * len(at_s))
+    rows = PendingRows(at_s, start_s, names, off, off, np.where(stuck, 0.0, 1.0), 2 * hour, 2 * hour, 3 * hour)
+    judge = LIVES[answers_of("queue-wait")]
+    nominal = {"coverage_90": 0.9, "mae_log10": np.log10(2.0)}
+    said = [
+        verdict_of(findings({"jobs": rows}, judge.limits, nominal, begins_s, begins_s[-1] + 7 * DAY_S)).says
+        for begins_s in ([0.0], [0.0, 7 * DAY_S])
+    ]
+    assert said == [FINE, RETRAIN]
 
 
 def test_nothing_tells_nothing():
@@ -117,7 +153,7 @@ KINDS = {
     "goodput": ShareRows,
     "completion-time": IntervalRows,
     "job-size": LogRows,
-    "queue-wait": LogRows,
+    "queue-wait": PendingRows,
     "mlf-policy": GainRows,
     "device-rl": GainRows,
 }
@@ -177,6 +213,19 @@ def test_ten_days_of_each_predictor_are_judged(predictor, columns, nominal, says
     times = DAY_S / 8 * np.arange(80)
     rows = kind(time_s=times, known_s=times, pool=np.full(80, "a"), **alike)
     found = findings({"jobs": rows}, LIVES[answers_of(predictor)].limits, nominal, [0.0], 10 * DAY_S)
+    assert verdict_of(found).says == says
+
+
+@pytest.mark.parametrize(
+    ("validated", "error", "says"),
+    [(0.3, 0.99, FINE), (0.3, 1.01, RETRAIN), (-0.03, 1.07, FINE), (-0.03, 1.09, RETRAIN), (None, 1.01, RETRAIN)],
+)
+def test_what_saved_nothing_when_it_was_trained_may_save_nothing(validated, error, says):
+    """Errors of 1 by the rule; a validation that was 3 % worse lets .05 more pass."""
+    metrics = {"validation/mae_log10": error} | ({} if validated is None else {"validation/skill": validated})
+    judge, times = LIVES[answers_of("completion-time")], DAY_S / 8 * np.arange(80)
+    rows = IntervalRows(times, times, np.full(80, "a"), error * ONE, ONE, 0.9 * ONE, ONE)
+    found = findings({"jobs": rows}, judge.limits, judge.promised(None, metrics), [0.0], 10 * DAY_S)
     assert verdict_of(found).says == says
 
 

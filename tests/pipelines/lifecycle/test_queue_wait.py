@@ -1,12 +1,16 @@
 """queue-wait by its commands, of a table of snapshots and of a simulated trace: trained, asked, scored, compared."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
+import polars as pl
 import pytest
 
 import jobcast as jc
 from jobcast.features.queue_state import Queue
+from jobcast.models.predictor import Known
+from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.report.figure_lines import evaluation_table
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import Shell, typed
@@ -101,6 +105,15 @@ def test_versions_are_watched_and_compared_on_rows(words, trace):
     assert answer.code == 2
     assert "queue-wait:2 is worse than champion 1" in answer.err
     assert "mae_log10" in answer.err
+
+
+def test_pools_that_came_after_the_training_time_are_not_named(trace):
+    table = read_trace(trace)
+    until_s = float(table.seen_s[len(table) // 2])
+    late = pl.Series(table.submit_s >= until_s)
+    jobs = table.jobs.with_columns(pool=pl.when(late).then(pl.lit("later")).otherwise("pool"))
+    known = Known(replace(table, jobs=jobs), until_s=until_s)
+    assert "later" not in find_predictor("queue-wait").data(known).pools
 
 
 def test_options_of_others_are_refused(words, trace):
