@@ -229,7 +229,6 @@ ENDLESS = 1e6
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 # Level that stands for each share.
 LEVELS = tuple((low + high) / 2 for low, high in pairwise(EDGES))
-MINUTE_S = 60.0
 
 
 class SiaRisk(Sia):
