@@ -38,10 +38,10 @@ def improve(
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None
     cells = programme.jobs * programme.rounds
-    found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
+    found = np.rint(solver.getSolution().col_value[:cells]).reshape(programme.jobs, programme.rounds)
     # Coefficients were rounded: the bound holds for the exact ones with this much added.
     rounding = ERROR * float(np.abs(columns.welfare).max(axis=1).sum())
-    return found > 0.5, rounding - float(info.mip_dual_bound)
+    return found.astype(np.bool_), rounding - float(info.mip_dual_bound)
 
 
 class _Columns:
@@ -57,9 +57,8 @@ class _Columns:
         self.last = self.first_y + programme.jobs * self.options
         self.counts: Ints = np.repeat(np.arange(rounds + 1), extra + 1)
         more = np.tile(np.arange(extra + 1), rounds + 1)
-        fewest = (self.counts[None, :] > 0) & ~programme.running[:, None]
         # Nobody has more pieces than rounds.
-        self.starts: Ints = np.minimum(more[None, :] + fewest, self.counts[None, :])
+        self.starts: Ints = np.minimum(more[None, :] + ~programme.running[:, None], self.counts[None, :])
         self.extra = extra
         # The last option stands for any number of further pieces.
         self.allowed: Ints = np.where(more[None, :] == extra, self.counts[None, :], self.starts)
@@ -122,7 +121,7 @@ def _model(programme: Programme, columns: _Columns) -> Any:
     cost[columns.first_y : -1] = -columns.welfare.ravel()
     cost[-1] = programme.makespan_price
     # Starts and the makespan follow from the rest, so that only x and y need be whole.
-    whole = np.ones(columns.last + 1, dtype=np.bool_)
+    whole = np.ones_like(cost, dtype=np.bool_)
     whole[columns.cells : columns.first_y] = whole[-1] = False
     return model_of(cost, rows, low, high, np.concatenate([np.ones(columns.last), [np.inf]]), whole)
 

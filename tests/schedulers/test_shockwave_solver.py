@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.shockwave import solver
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
@@ -93,6 +94,8 @@ def test_the_optimum_lies_between_value_and_bound(problem):
     assert best <= solution.bound + 1e-9
 
 
+# The load decides, and is no whole number of seconds: 73 rounds of 7 GPUs.
+@example(programme([(1.0, 1, True, [(10.0, 120.0, 16)], 0.0)] * 8, 7, 1, 100.0))
 @settings(max_examples=25)
 @given(programmes(most_jobs=4, most_rounds=3))
 def test_highs_finds_the_optimum_of_small_windows(problem):
@@ -100,6 +103,24 @@ def test_highs_finds_the_optimum_of_small_windows(problem):
     runs, bound = improve(problem, begin.runs, 0.0, 5_000, 20.0)
     assert problem.value(runs) == pytest.approx(best, abs=1e-6)
     assert bound >= best - 1e-6
+
+
+def test_highs_without_time_leaves_an_incumbent_in_many_pieces_as_it_is():
+    job = [(9.0, 120.0, 16)]
+    problem = programme([(1.0, 1, False, job, 0.0), (1.0, 2, True, job, 0.0), (1.0, 1, False, job, 0.0)], 4, 9)
+    rows = [True, False] * 4 + [True], [False, True, True, False, False, False, True, False, False], [False] * 9
+    for incumbent in (np.array(rows), np.array([rows[2], rows[0], [True] * 9])):
+        assert improve(problem, incumbent, 0.0, 20, 0.0)[0].tolist() == incumbent.tolist()
+
+
+def test_what_rounding_may_have_taken_is_added_to_the_bound():
+    problem = programme(
+        [(100.0, 1, False, [(9.0, 120.0, 16)], 0.0), (40.0, 1, False, [(3.0, 120.0, 16)], 0.0)], 2, 1, 0.0
+    )
+    _, bound = improve(problem, np.ones((2, 1), dtype=bool), 0.0, 20, 60.0)
+    # Both run; the largest of each job is what idling costs it: 140 log(2) / 4.
+    rounding = 2.0**-24 * 140.0 * np.log(2.0) / 4.0
+    assert bound - rounded_all(problem.gains[:, 1]).sum() == pytest.approx(rounding, abs=1e-9)
 
 
 def test_highs_is_asked_where_the_gap_is_wide_and_what_it_finds_is_taken(monkeypatch):
