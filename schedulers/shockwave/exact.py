@@ -88,7 +88,7 @@ def _rows(programme: Programme, columns: _Columns) -> tuple[Any, Floats, Floats]
     jobs, rounds, gpus = programme.jobs, programme.rounds, float(programme.gpus)
     widths = programme.widths.astype(np.float64)
     each = kron(eye_array(jobs), np.ones((1, rounds)))
-    step = kron(eye_array(jobs), diags_array([np.ones(rounds), -np.ones(rounds - 1)], offsets=[0, -1]))
+    step = kron(eye_array(jobs), diags_array([1.0, -1.0], offsets=[0, -1], shape=(rounds, rounds)))
     one = kron(eye_array(jobs), np.ones((1, columns.options)))
     counted = kron(eye_array(jobs), columns.counts[None, :])
     started = _by_job(columns.allowed.astype(np.float64))
@@ -131,5 +131,5 @@ def _by_job(options: Floats) -> Any:
     from scipy.sparse import csr_array
 
     jobs, count = options.shape
-    starts = np.arange(0, jobs * count + 1, count)
+    starts = count * np.arange(jobs + 1)
     return csr_array((options.ravel(), np.arange(jobs * count), starts), (jobs, jobs * count))
