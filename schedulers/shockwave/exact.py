@@ -74,8 +74,9 @@ class _Columns:
         values[: self.cells] = runs.ravel()
         values[self.cells : 2 * self.cells] = (runs & ~before).ravel()
         counts, starts = runs.sum(axis=1), programme.starts(runs)
-        fewest = (counts > 0) & ~programme.running
-        option = counts * (self.extra + 1) + np.minimum(starts - fewest, self.extra)
+        # The first start of who did not run before is not counted; who never runs has none.
+        more = np.clip(starts - ~programme.running, 0, self.extra)
+        option = counts * (self.extra + 1) + more
         values[self.first_y + np.arange(programme.jobs) * self.options + option] = 1.0
         values[-1] = programme.makespan_s(programme.held_left_s(counts, starts))
         return values
