@@ -161,7 +161,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
     horizons, bins = loads.shape[1], minutes.shape[0]
     # By horizon and GPUs left to others: chance that these need more; beyond the last horizon they do for certain.
     missed = np.ones((horizons + 2, free + 1))
-    nothing, certain = np.zeros(1), np.ones(1)
+    nothing, certain = np.array([0.0]), np.array([1.0])
     for step in range(horizons + 1):
         # Pools are independent: one convolution a pool.
         chances = np.zeros(free + 2)
