@@ -283,6 +283,9 @@ def test_a_gap_is_told_against_what_idling_costs_where_values_near_nothing():
     off = replace(solution, value=-0.05 * idle, bound=0.05 * idle)
     assert off.gap > 1.0
     assert share_lost(problem, off) == pytest.approx(0.1)
+    for dust in (-1e-10, 1e-10):
+        same = replace(off, bound=off.value + dust)
+        assert (same.gap, share_lost(problem, same)) == (0.0, 0.0)
 
 
 @given(programmes())
