@@ -159,8 +159,9 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
         and later
     """
     horizons, bins = loads.shape[1], minutes.shape[0]
-    missed = np.zeros((horizons + 2, free + 1))  # by horizon and GPUs left to others: chance that these need more
-    nothing, certain = np.zeros(1), np.ones(1)
+    # By horizon and GPUs left to others: chance that these need more; beyond the last horizon they do for certain.
+    missed = np.ones((horizons + 2, free + 1))
+    nothing, certain = np.array([0.0]), np.array([1.0])
     for step in range(horizons + 1):
         # Pools are independent: one convolution a pool.
         chances = np.zeros(free + 2)
@@ -176,7 +177,6 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
             # A chance never falls with the horizon, although forecasts of two horizons may say so.
             missed[step, left] = beyond if step == 0 else max(beyond, missed[step - 1, left])
             beyond += chances[left]
-    missed[horizons + 1, :] = 1.0
     found = np.empty((free + 1, bins))
     for gpus in range(free + 1):
         for one in range(bins):
@@ -229,7 +229,6 @@ ENDLESS = 1e6
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 # Level that stands for each share.
 LEVELS = tuple((low + high) / 2 for low, high in pairwise(EDGES))
-MINUTE_S = 60.0
 
 
 class SiaRisk(Sia):
@@ -267,7 +266,7 @@ class SiaRisk(Sia):
         self._weights = np.array([high - low for low, high in pairwise(EDGES)])
         self._candidates: dict[str, Candidates] = {}
         self._known: dict[tuple[str, float], Sequence[float]] = {}
-        self._loads = np.zeros((0, 0, 0))
+        self._loads = np.zeros(0)  # by pool, horizon and level, once pools are known
 
     def lane(self, job: Job) -> int:
         """The median of its duration bins; asked once, when the job is submitted."""

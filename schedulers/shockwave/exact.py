@@ -38,10 +38,10 @@ def improve(
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None
     cells = programme.jobs * programme.rounds
-    found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
+    found = np.rint(solver.getSolution().col_value[:cells]).reshape(programme.jobs, programme.rounds)
     # Coefficients were rounded: the bound holds for the exact ones with this much added.
     rounding = ERROR * float(np.abs(columns.welfare).max(axis=1).sum())
-    return found > 0.5, rounding - float(info.mip_dual_bound)
+    return found.astype(np.bool_), rounding - float(info.mip_dual_bound)
 
 
 class _Columns:
@@ -57,9 +57,8 @@ class _Columns:
         self.last = self.first_y + programme.jobs * self.options
         self.counts: Ints = np.repeat(np.arange(rounds + 1), extra + 1)
         more = np.tile(np.arange(extra + 1), rounds + 1)
-        fewest = (self.counts[None, :] > 0) & ~programme.running[:, None]
         # Nobody has more pieces than rounds.
-        self.starts: Ints = np.minimum(more[None, :] + fewest, self.counts[None, :])
+        self.starts: Ints = np.minimum(more[None, :] + ~programme.running[:, None], self.counts[None, :])
         self.extra = extra
         # The last option stands for any number of further pieces.
         self.allowed: Ints = np.where(more[None, :] == extra, self.counts[None, :], self.starts)
@@ -75,8 +74,9 @@ class _Columns:
         values[: self.cells] = runs.ravel()
         values[self.cells : 2 * self.cells] = (runs & ~before).ravel()
         counts, starts = runs.sum(axis=1), programme.starts(runs)
-        fewest = (counts > 0) & ~programme.running
-        option = counts * (self.extra + 1) + np.minimum(starts - fewest, self.extra)
+        # The first start of who did not run before is not counted; who never runs has none.
+        more = np.clip(starts - ~programme.running, 0, self.extra)
+        option = counts * (self.extra + 1) + more
         values[self.first_y + np.arange(programme.jobs) * self.options + option] = 1.0
         values[-1] = programme.makespan_s(programme.held_left_s(counts, starts))
         return values
@@ -89,7 +89,7 @@ def _rows(programme: Programme, columns: _Columns) -> tuple[Any, Floats, Floats]
     jobs, rounds, gpus = programme.jobs, programme.rounds, float(programme.gpus)
     widths = programme.widths.astype(np.float64)
     each = kron(eye_array(jobs), np.ones((1, rounds)))
-    step = kron(eye_array(jobs), diags_array([np.ones(rounds), -np.ones(rounds - 1)], offsets=[0, -1]))
+    step = kron(eye_array(jobs), diags_array([1.0, -1.0], offsets=[0, -1], shape=(rounds, rounds)))
     one = kron(eye_array(jobs), np.ones((1, columns.options)))
     counted = kron(eye_array(jobs), columns.counts[None, :])
     started = _by_job(columns.allowed.astype(np.float64))
@@ -122,7 +122,7 @@ def _model(programme: Programme, columns: _Columns) -> Any:
     cost[columns.first_y : -1] = -columns.welfare.ravel()
     cost[-1] = programme.makespan_price
     # Starts and the makespan follow from the rest, so that only x and y need be whole.
-    whole = np.ones(columns.last + 1, dtype=np.bool_)
+    whole = np.ones_like(cost, dtype=np.bool_)
     whole[columns.cells : columns.first_y] = whole[-1] = False
     return model_of(cost, rows, low, high, np.concatenate([np.ones(columns.last), [np.inf]]), whole)
 
@@ -132,5 +132,5 @@ def _by_job(options: Floats) -> Any:
     from scipy.sparse import csr_array
 
     jobs, count = options.shape
-    starts = np.arange(0, jobs * count + 1, count)
+    starts = count * np.arange(jobs + 1)
     return csr_array((options.ravel(), np.arange(jobs * count), starts), (jobs, jobs * count))

@@ -1,6 +1,8 @@
 """Shockwave, the policy, in rounds of its own."""
 
 from dataclasses import replace
+from math import log
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -80,6 +82,29 @@ def test_a_running_job_keeps_the_fairness_that_it_was_started_with():
     assert rho.tolist() == pytest.approx([1.0, 1.05, 1.05, 1.05])  # unkept: (120 + 480 x 4) / 2400 = 0.85
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_nothing_is_kept_of_who_was_not_started_here_or_waits(running):
+    now, budgets = state([active(0, 1, 120.0, running), *map(active, range(1, 4))], 1, ROUND_S), Budgets()
+    budgets.observe(now)
+    assert budgets.fairness(now, np.array([480.0, 600.0, 600.0, 600.0]))[0] == pytest.approx(0.85)  # as above
+
+
+def test_what_a_plan_says_of_a_buyer_by_hand():
+    """A job of 480 s, a quarter done, on all 2 GPUs for a round of 120 s; rho 540 / 480, of its share 4 / 3 are left.
+
+    With a floor of 3 its round is worth 1.125 x 4 / 3 x log((3 + 1 / 2) / (3 + 1 / 4)) / 2, and half as much a GPU.
+    """
+    policy, began = Shockwave(Known({0: 480.0}), k=1.0, lam=0.0, window=1), perf_counter()
+    assert set(policy.figures().values()) == {0.0}
+    policy.choose(state([active(0, 2, 120.0, running=True, submit_s=60.0)], 2, 240.0))
+    market = {name: of[0] for name, of in policy.job_columns().items()}
+    worth = 1.5 * log(3.5 / 3.25) / 4
+    assert market.pop("market_worth_last") == pytest.approx(worth, rel=1e-6)
+    assert market == {"market_budget": 1.125, "market_price": 0.0, "market_rounds": 1.0, "market_worth_next": 0.0}
+    assert policy.figures()["solves"] == 1.0
+    assert 0.0 < policy.figures()["solve_s_total"] <= perf_counter() - began
+
+
 def claims(left_s, most_s=None, least_s=None, budgets=None, widths=None, running=()):
     rows = len(left_s)
     ones = np.ones(rows)
@@ -99,7 +124,17 @@ def test_who_may_have_most_of_the_makespans_bound_left_binds_it():
     assert three.binding(2, 0.9, fresh).tolist() == [False, False, False]
     assert three.binding(9, 0.9, fresh).tolist() == [False, False, True]
     assert three.binding(9, 0.5, fresh).tolist() == [False, True, True]
-    assert claims([400.0, 900.0], most_s=[850.0, 900.0]).binding(9, 0.9, fresh[:2]).tolist() == [True, True]
+    for most_s in (850.0, 810.0):  # more than .9 of 900 s, or as much
+        assert claims([400.0, 900.0], most_s=[most_s, 900.0]).binding(9, 0.9, fresh[:2]).tolist() == [True, True]
+
+
+def test_jobs_that_are_twice_as_fast_have_half_as_much_left():
+    there = claims([300.0, 600.0], [400.0, 700.0], [200.0, 500.0], running=[0, 1]).at(
+        np.array([2, 4]), np.array([0.5, 2.0]), np.array([True, False])
+    )
+    assert [there.left_s.tolist(), there.most_s.tolist()] == [[600.0, 300.0], [800.0, 350.0]]
+    assert [there.least_s.tolist(), there.widths.tolist()] == [[400.0, 250.0], [2, 4]]
+    assert there.running.tolist() == [True, False]
 
 
 def test_who_runs_since_it_bound_the_makespan_goes_on_below_the_line():
@@ -108,14 +143,18 @@ def test_who_runs_since_it_bound_the_makespan_goes_on_below_the_line():
     assert jobs.binding(9, 0.9, np.array([True, True, True, False])).tolist() == [True, False, False, True]
 
 
-def test_a_forecast_that_jumps_holds_nobody_else_back():
-    """A job of 700 s is said to have 3,000 left all at once: it goes first, and the longest of the others goes on."""
+@pytest.mark.parametrize(("held_s", "chosen"), [(100.0, [1, 0]), (0.0, [0, 2])])
+def test_a_forecast_that_jumps_holds_nobody_else_back(held_s, chosen):
+    """A job of 700 s is said to have 3,000 left all at once: it goes first, and the longest of the others goes on.
+
+    Of one that still waits nothing new is asked.
+    """
     told = Known({0: 900.0, 1: 700.0, 2: 60.0})
     policy = Shockwave(told)
     assert [job.seq for job in policy.choose(state([active(0), active(1), active(2, 8)], 9))] == [0, 2]
     told.run_s[1] = 3100.0
-    later = [active(0, held_s=100.0, running=True), active(1, held_s=100.0), active(2, 8)]
-    assert [job.seq for job in policy.choose(state(later, 9, ROUND_S))] == [1, 0]
+    later = [active(0, held_s=100.0, running=True), active(1, held_s=held_s), active(2, 8)]
+    assert [job.seq for job in policy.choose(state(later, 9, ROUND_S))] == chosen
 
 
 def test_binding_jobs_go_first_then_those_owed_rounds_by_worth():

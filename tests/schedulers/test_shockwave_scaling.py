@@ -94,6 +94,9 @@ def test_a_change_that_costs_more_than_it_brings_is_not_made():
     assert best_columns(problem, may, may.asked).tolist() == [0]
     faster = numbers([{2: 1.0, 4: 1.3}], [2], held=np.array([2]))
     assert best_columns(problem, faster, faster.asked).tolist() == [1]
+    same = programme([(1.0, 1, False, [(10.0, 240.0, 16)], 0.0)], 4, 2)
+    alike = numbers([{1: 1.0, 2: 1.0}], [1])
+    assert best_columns(same, alike, alike.asked).tolist() == [0]
 
 
 rows_that_scale = st.tuples(

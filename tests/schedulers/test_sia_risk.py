@@ -134,6 +134,8 @@ def test_minutes_at_risk_without_relief_are_the_mean_run_times(horizons):
     assert (table >= 0).all()
     assert (table[:-1, -1] == 0).all()  # nothing after the last horizon is at stake for jobs that end before
     assert all(table[number, number + 2 :].sum() == 0 for number in range(len(horizons)))
+    # None comes within a million of the longest run times.
+    assert (table == minutes_at_risk(horizons, 1e6 * edges[-1])).all()
 
 
 def test_relief_bounds_what_a_borrower_costs():
@@ -163,6 +165,13 @@ def test_the_chance_of_being_missed_is_that_of_all_combinations(data):
                     chance += float(np.prod(weights[list(picks)]))
             missed.append(max(chance, missed[-1]))
         assert found[gpus].tolist() == pytest.approx([*missed, 1.0])
+
+
+def test_what_is_certain_is_missed_with_certainty():
+    """Ten tenths add up to less than 1."""
+    loads, weights = np.full((1, 1, 10), 2.0), np.full(10, 0.1)
+    found = overstays(np.zeros(1), np.full(1, 3.0), loads, weights, 2, np.eye(3))
+    assert found[:, 1].tolist() == [0.0, 1.0, 1.0]
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2), st.booleans()), max_size=200), st.integers(0, 3))
