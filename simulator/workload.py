@@ -145,7 +145,7 @@ def _check_beginning(running: Sequence[Job], quotas: Mapping[str, int]) -> None:
         if gpus > quotas[pool]:
             raise TraceError(
                 f"jobs of pool {pool} hold {gpus} GPUs when the run begins, its quota is {quotas[pool]}; raise the "
-                "quota, or begin at another instant"
+                "quota, or begin at another instant (jobs whose ends are told late run until they are told)"
             )
 
 
