@@ -26,6 +26,7 @@ class Action:
     job : as Slurm tells it
     qos : that a job goes back to
     others : whose jobs a QOS may stop
+    limit_s : time limit that a job gets back, seconds; None where it was not cut
     """
 
     do: str
@@ -37,6 +38,7 @@ class Action:
     job: QueuedJob | None = None
     qos: str = ""
     others: tuple[str, ...] = ()
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

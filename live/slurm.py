@@ -138,8 +138,12 @@ class Slurm:
         self._run("sacctmgr", "-i", "modify", "qos", qos, "set", f"Preempt={','.join(others)}")
 
     def move(self, job_id: str, qos: str, mark: str, limit_s: float | None = None) -> None:
-        """Put a job into a QOS, with a mark in its administrators' comment and, where told, a time limit."""
-        minutes = [] if limit_s is None else [f"TimeLimit={max(1, math.ceil(limit_s / 60.0))}"]
+        """Put a job into a QOS, with a mark in its administrators' comment and, where told, a time limit.
+
+        `limit_s` : seconds, infinite for none at all; Slurm counts minutes
+        """
+        limit = "UNLIMITED" if limit_s == math.inf else max(1, math.ceil((limit_s or 0.0) / 60.0))
+        minutes = [] if limit_s is None else [f"TimeLimit={limit}"]
         self._run("scontrol", "update", f"jobid={job_id}", f"qos={qos}", f"admincomment={mark}", *minutes)
 
     def _run(self, *command: str, **environment: str) -> bytes:

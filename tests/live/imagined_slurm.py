@@ -63,7 +63,7 @@ class ImaginedSlurm:
 
     def _start(self):
         for name, job in self.jobs.items():
-            limit = self.limits[job.qos].gpus
+            limit = inf if self.limits[job.qos].gpus is None else self.limits[job.qos].gpus
             fits = self.held() + job.gpus <= sum(self.up.values()) and self.held(job.qos) + job.gpus <= limit
             if job.waits and not job.held and fits:
                 self.jobs[name] = replace(job, state="RUNNING", start_s=self.now_s)
