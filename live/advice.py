@@ -51,7 +51,7 @@ class Advice:
     pools : of each GPUs of its quota, held, on lease to it, and how many wait for
     leases : that are not over
     actions : in order
-    degraded : why nothing new is lent, or less than might be
+    degraded : why nothing new is lent, or less than might be, or owners cannot take it back
     versions : of the predictors
     left : what the policy would lend besides, and why it is not done: (job, why)
     stopped : jobs on lease that were, see `stopped_figures`

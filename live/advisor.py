@@ -169,7 +169,10 @@ class Advisor:
         actions = [*returned, *self._limits(snapshot.qos, wanted), *self._preempts(snapshot.qos, pools), *lent]
         seen = self._seen(snapshot, pools, leases)
         stopped = stopped_figures(self.record.stopped, self.clock.model(now_s))
-        return Advice(now_s, seen, leases, actions, [*asked.trouble, *bad], asked.versions, left, stopped)
+        trouble = [*asked.trouble, *bad]
+        if self.rules.preempt and not self._cluster.stops_by_qos():
+            trouble.append("owners cannot stop jobs on lease: PreemptType of slurm.conf is not preempt/qos")
+        return Advice(now_s, seen, leases, actions, trouble, asked.versions, left, stopped)
 
     def _back(self, leases: Sequence[Lease], now_s: float) -> dict[str, str]:
         """By lease why its job goes back to its own QOS: it waits still, or again because the owner stopped it."""

@@ -186,6 +186,16 @@ def test_what_owners_take_back_is_told_with_what_was_lost(tmp_path):
     assert look(slurm, advisor)[0].stopped["jobs"] == 0
 
 
+def test_it_is_said_where_owners_can_take_nothing_back(tmp_path):
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path, preempt=True)
+    assert look(slurm, advisor)[0].degraded == []
+    slurm.by_qos = False
+    told = "owners cannot stop jobs on lease: PreemptType of slurm.conf is not preempt/qos"
+    assert look(slurm, advisor)[0].degraded == [told]
+    assert look(slurm, advisor_of(slurm, tmp_path))[0].degraded == []
+
+
 def test_a_job_that_waits_on_its_own_quota_and_is_requeued_cost_no_owner_anything(tmp_path):
     slurm = busy()
     advisor = advisor_of(slurm, tmp_path)
