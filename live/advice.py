@@ -26,6 +26,7 @@ class Action:
     job : as Slurm tells it
     qos : that a job goes back to
     others : whose jobs a QOS may stop
+    limit_s : time limit that a job gets back, seconds; None where it was not cut
     """
 
     do: str
@@ -37,6 +38,7 @@ class Action:
     job: QueuedJob | None = None
     qos: str = ""
     others: tuple[str, ...] = ()
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Advice:
     pools : of each GPUs of its quota, held, on lease to it, and how many wait for
     leases : that are not over
     actions : in order
-    degraded : why nothing new is lent, or less than might be
+    degraded : why nothing new is lent, or less than might be, or owners cannot take it back
     versions : of the predictors
     left : what the policy would lend besides, and why it is not done: (job, why)
     stopped : jobs on lease that were, see `stopped_figures`

@@ -44,6 +44,8 @@ PATIENCE_S = 30.0
 """For which a granted job may wait before its lease is taken back; Slurm starts one within seconds where it fits."""
 REST_S = 600.0
 """For which a job is left alone whose grant came to nothing."""
+PLAIN = frozenset({"BeginTime", "Dependency", "JobArrayTaskLimit", "JobHeldAdmin", "JobHeldUser"})
+"""Reasons that Slurm tells in any QOS. Others it may tell only where the quota does not hold a job back first."""
 LONGER = 2.0
 """A job of the open bin is taken to end within so many of the longest horizon."""
 HISTORY_S = 60 * DAY_S
@@ -150,15 +152,27 @@ class Advisor:
         for action in lent:
             wanted[action.pool] += action.gpus or 0
         returned = [
-            Action("return", one.job.job_id, back[one.name], one.pool, one.gpus, job=one.job, qos=one.qos)
+            Action(
+                "return",
+                one.job.job_id,
+                back[one.name],
+                one.pool,
+                one.gpus,
+                job=one.job,
+                qos=one.qos,
+                limit_s=one.limit_s,
+            )
             for one in leases
             if one.name in back
         ]
         # Who goes back first, then the limits, then who starts under them.
-        actions = [*returned, *self._limits(snapshot.qos, pools, wanted), *self._preempts(snapshot.qos, pools), *lent]
+        actions = [*returned, *self._limits(snapshot.qos, wanted), *self._preempts(snapshot.qos, pools), *lent]
         seen = self._seen(snapshot, pools, leases)
         stopped = stopped_figures(self.record.stopped, self.clock.model(now_s))
-        return Advice(now_s, seen, leases, actions, [*asked.trouble, *bad], asked.versions, left, stopped)
+        trouble = [*asked.trouble, *bad]
+        if self.rules.preempt and not self._cluster.stops_by_qos():
+            trouble.append("owners cannot stop jobs on lease: PreemptType of slurm.conf is not preempt/qos")
+        return Advice(now_s, seen, leases, actions, trouble, asked.versions, left, stopped)
 
     def _back(self, leases: Sequence[Lease], now_s: float) -> dict[str, str]:
         """By lease why its job goes back to its own QOS: it waits still, or again because the owner stopped it."""
@@ -169,6 +183,9 @@ class Advisor:
         for lease in waiting:
             if lease.job.held:
                 result[lease.name] = f"it may not start now ({lease.job.reason})"
+                # Back in its own QOS it would look as if only its quota held it, and be lent to again for ever.
+                if lease.job.reason not in PLAIN:
+                    self._attempts.rest_s[lease.job.job_id] = now_s + REST_S
             elif now_s - self._attempts.since_s[lease.name] > PATIENCE_S:
                 result[lease.name] = f"not started within {PATIENCE_S:g} s"
                 self._attempts.rest_s[lease.job.job_id] = now_s + REST_S
@@ -264,12 +281,13 @@ class Advisor:
             attempts.grants_s.popleft()
         attempts.rest_s = {name: until_s for name, until_s in attempts.rest_s.items() if until_s > now_s}
 
-    def _limits(self, qos: Mapping[str, Qos], pools: Sequence[Pool], wanted: Counter[str]) -> list[Action]:
-        """Limits that are other than what is on lease."""
+    def _limits(self, qos: Mapping[str, Qos], wanted: Counter[str]) -> list[Action]:
+        """Limits that are other than what is on lease, those of pools that have no quota any more among them."""
+        names = (name.removeprefix(LENT) for name in sorted(qos) if name.startswith(LENT))
         return [
-            Action("limit", LENT + pool.name, "as many as are on lease", pool.name, wanted[pool.name])
-            for pool in pools
-            if LENT + pool.name in qos and qos[LENT + pool.name].gpus != wanted[pool.name]
+            Action("limit", LENT + name, "as many as are on lease", name, wanted[name])
+            for name in names
+            if name in qos and qos[LENT + name].gpus != wanted[name]
         ]
 
     def _preempts(self, qos: Mapping[str, Qos], pools: Sequence[Pool]) -> list[Action]:
@@ -328,7 +346,7 @@ class Advisor:
         elif action.do == "preempt":
             self._cluster.preempts(action.what, action.others)
         elif action.do == "return" and action.job is not None:
-            self._cluster.move(action.job.job_id, action.qos, unmarked(action.job))
+            self._cluster.move(action.job.job_id, action.qos, unmarked(action.job), action.limit_s)
         elif action.job is not None:
             self._grant(action, action.job, advice)
 
@@ -337,8 +355,10 @@ class Advisor:
         versions = ",".join(f"{key}:{number}" for key, number in advice.versions.items())
         facts = {"lease": name, "pool": action.pool, "gpus": action.gpus, "until_s": action.until_s}
         self._keep([Event(at_s, INTENT, job.job_id, at_s, facts)])
-        shortened = min(job.limit_s, action.until_s - advice.at_s) if SHORTEN.search(job.comment) else None
-        self._cluster.move(job.job_id, LENT + action.pool, marked(job, name, action.until_s, versions), shortened)
+        runs_s = action.until_s - advice.at_s
+        cut = bool(SHORTEN.search(job.comment)) and runs_s < job.limit_s
+        mark = marked(job, name, action.until_s, versions, cut)
+        self._cluster.move(job.job_id, LENT + action.pool, mark, runs_s if cut else None)
 
     def _read_back(self, granted: Sequence[str]) -> list[str]:
         """Keep the leases that Slurm has; those that it has not are told."""
@@ -365,9 +385,11 @@ class Advisor:
             self._keep([Event(at_s, LIMITS, "", at_s, {"qos": qos})])
 
     def undo(self, now_s: float) -> list[str]:
-        """Put limits back as they were kept, and jobs that wait on a grant into their QOS; what was done, in words.
+        """Put back what an advisor changes, and jobs that wait on a grant into their QOS; what was done, in words.
 
-        Running jobs go on. Raises ConfigError where nothing was done, ClusterError and LedgerError.
+        Limits of QOS of leases are as they were kept again, and those that have come since hold nothing; other QOS may
+        stop no jobs on lease that they might not stop before. All else is the administrators', who may have changed it
+        since. Running jobs go on. Raises ConfigError where nothing was done, ClusterError and LedgerError.
         """
         self._catch_up()
         kept = self._limits_kept
@@ -376,16 +398,17 @@ class Advisor:
         snapshot, done = self._cluster.look(now_s), []
         for lease in leases_of(snapshot, self.rules.pool_by):
             if lease.job.waits:
-                self._cluster.move(lease.job.job_id, lease.qos, unmarked(lease.job))
+                self._cluster.move(lease.job.job_id, lease.qos, unmarked(lease.job), lease.limit_s)
                 done.append(f"job {lease.job.job_id} is back in {lease.qos}")
-        for name, was in kept.items():
-            is_now = snapshot.qos.get(name)
-            if is_now is not None and is_now.gpus != was["gpus"]:
+        for name, is_now in snapshot.qos.items():
+            was = kept.get(name, {"gpus": 0, "preempts": ()})
+            if name.startswith(LENT) and is_now.gpus != was["gpus"]:
                 self._cluster.limit(name, was["gpus"])
                 done.append(f"{name}: {was['gpus']} GPUs again")
-            if is_now is not None and set(is_now.preempts) != set(was["preempts"]):
-                self._cluster.preempts(name, was["preempts"])
-                done.append(f"{name}: preempts {', '.join(was['preempts']) or 'nobody'} again")
+            others = [one for one in is_now.preempts if one in was["preempts"] or not one.startswith(LENT)]
+            if len(others) < len(is_now.preempts):
+                self._cluster.preempts(name, others)
+                done.append(f"{name}: preempts {', '.join(others) or 'nobody'} again")
         at_s = max(self.clock.model(now_s), self.record.known_s)
         self._keep([Event(at_s, LIMITS, "restored", at_s)])
         return done

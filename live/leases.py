@@ -20,7 +20,10 @@ LENT = "lent_"
 POOL_BY = ("account", "qos", "partition")
 SHORTEN = re.compile(r"(?:^|\s)jobcast=shorten(?:\s|$)")
 """In a job's comment: its time limit may be cut to what is forecast."""
-MARK = re.compile(r"(?:^| \| )jobcast lease=(?P<name>\S+) until=(?P<until>\d+) from=(?P<qos>\S+) v=(?P<versions>\S*)$")
+MARK = re.compile(
+    r"(?:^| \| )jobcast lease=(?P<name>\S+) until=(?P<until>\d+) from=(?P<qos>\S+)"
+    r"(?: limit=(?P<limit>\d+|inf))? v=(?P<versions>\S*)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Lease:
     until_s : when it is expected to have ended, seconds from the epoch
     qos : that it was taken from
     versions : of the predictors that said so
+    limit_s : the job's time limit before it was cut, seconds, infinite without one; None where it was not cut
     """
 
     name: str
@@ -43,6 +47,7 @@ class Lease:
     until_s: float
     qos: str
     versions: str
+    limit_s: float | None = None
 
     @property
     def gpus(self) -> int:
@@ -71,15 +76,24 @@ def leases_of(snapshot: Snapshot, pool_by: str) -> list[Lease]:
     """Leases that are not over, by the marks of jobs."""
     there = ((job, MARK.search(job.mark)) for job in snapshot.jobs if on_lease(job) and (job.waits or job.runs))
     return [
-        Lease(mark["name"], job, pool_of(job, pool_by), float(mark["until"]), mark["qos"], mark["versions"])
+        Lease(
+            mark["name"],
+            job,
+            pool_of(job, pool_by),
+            float(mark["until"]),
+            mark["qos"],
+            mark["versions"],
+            None if mark["limit"] is None else float(mark["limit"]),
+        )
         for job, mark in there
         if mark
     ]
 
 
-def marked(job: QueuedJob, name: str, until_s: float, versions: str) -> str:
-    """The comment of a job that gets a lease: what stood there before, and the mark."""
-    mark = f"jobcast lease={name} until={until_s:.0f} from={job.qos} v={versions}"
+def marked(job: QueuedJob, name: str, until_s: float, versions: str, cut: bool = False) -> str:
+    """The comment of a job that gets a lease: what stood there before, and the mark; it has the limit that is cut."""
+    limit = f" limit={job.limit_s:.0f}" if cut else ""
+    mark = f"jobcast lease={name} until={until_s:.0f} from={job.qos}{limit} v={versions}"
     return f"{job.mark} | {mark}" if job.mark else mark
 
 

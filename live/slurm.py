@@ -29,6 +29,7 @@ MOST_TOLD = 300
 HISTORY = "JobID,User,Account,Partition,QOS,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES,ReqTRES,Timelimit"
 DOWN = ("DOWN", "DRAIN", "FAIL", "INVAL", "MAINT", "NOT_RESPONDING", "RESERVED", "UNKNOWN")
 """Words in states of nodes, or in flags of them, on which nothing starts, or only what a reservation is for."""
+PREEMPTS_BY_QOS = re.compile(rb"^PreemptType\s*=\s*preempt/qos\s*$", re.MULTILINE)
 LINE_BREAK = re.compile(rb"\r?\n")
 FIELD = re.compile(r"(?:^|\s)(NodeName|State|CfgTRES|AllocTRES|Gres|Partitions|ActiveFeatures)=(\S*)")
 
@@ -137,9 +138,17 @@ class Slurm:
         """Whose jobs a QOS may stop from now on."""
         self._run("sacctmgr", "-i", "modify", "qos", qos, "set", f"Preempt={','.join(others)}")
 
+    def stops_by_qos(self) -> bool:
+        """Whether a QOS may stop jobs of those that its `Preempt` names; Slurm's own default is that none may."""
+        return PREEMPTS_BY_QOS.search(self._run("scontrol", "show", "config")) is not None
+
     def move(self, job_id: str, qos: str, mark: str, limit_s: float | None = None) -> None:
-        """Put a job into a QOS, with a mark in its administrators' comment and, where told, a time limit."""
-        minutes = [] if limit_s is None else [f"TimeLimit={max(1, math.ceil(limit_s / 60.0))}"]
+        """Put a job into a QOS, with a mark in its administrators' comment and, where told, a time limit.
+
+        `limit_s` : seconds, infinite for none at all; Slurm counts minutes
+        """
+        limit = "UNLIMITED" if limit_s == math.inf else max(1, math.ceil((limit_s or 0.0) / 60.0))
+        minutes = [] if limit_s is None else [f"TimeLimit={limit}"]
         self._run("scontrol", "update", f"jobid={job_id}", f"qos={qos}", f"admincomment={mark}", *minutes)
 
     def _run(self, *command: str, **environment: str) -> bytes:

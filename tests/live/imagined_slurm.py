@@ -36,7 +36,7 @@ class ImaginedSlurm:
         self.now_s, self.jobs, self.done = 1_000_000.0, {}, []
         self.limits = {"a": Qos(16), "lent_a": Qos(0), "b": Qos(16), "lent_b": Qos(0), "normal": Qos(None)}
         self.up = {f"n{number}": 8 for number in range(4)}
-        self.fails = set()
+        self.fails, self.by_qos = set(), True
 
     def submit(self, job_id, pool, gpus, nodes=1, **more):
         self.jobs[job_id] = QueuedJob(
@@ -63,7 +63,7 @@ class ImaginedSlurm:
 
     def _start(self):
         for name, job in self.jobs.items():
-            limit = self.limits[job.qos].gpus
+            limit = inf if self.limits[job.qos].gpus is None else self.limits[job.qos].gpus
             fits = self.held() + job.gpus <= sum(self.up.values()) and self.held(job.qos) + job.gpus <= limit
             if job.waits and not job.held and fits:
                 self.jobs[name] = replace(job, state="RUNNING", start_s=self.now_s)
@@ -101,6 +101,9 @@ class ImaginedSlurm:
     def preempts(self, qos, others):
         self._said("preempt", qos, tuple(others))
         self.limits[qos] = replace(self.limits[qos], preempts=tuple(others))
+
+    def stops_by_qos(self):
+        return self.by_qos
 
     def move(self, job_id, qos, mark, limit_s=None):
         self._said("move", job_id, qos)

@@ -1,6 +1,7 @@
 """What is lent, what never is, and what a kill at any instant leaves behind."""
 
 from dataclasses import replace
+from math import inf, nan
 
 import polars as pl
 import pytest
@@ -185,6 +186,16 @@ def test_what_owners_take_back_is_told_with_what_was_lost(tmp_path):
     assert look(slurm, advisor)[0].stopped["jobs"] == 0
 
 
+def test_it_is_said_where_owners_can_take_nothing_back(tmp_path):
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path, preempt=True)
+    assert look(slurm, advisor)[0].degraded == []
+    slurm.by_qos = False
+    told = "owners cannot stop jobs on lease: PreemptType of slurm.conf is not preempt/qos"
+    assert look(slurm, advisor)[0].degraded == [told]
+    assert look(slurm, advisor_of(slurm, tmp_path))[0].degraded == []
+
+
 def test_a_job_that_waits_on_its_own_quota_and_is_requeued_cost_no_owner_anything(tmp_path):
     slurm = busy()
     advisor = advisor_of(slurm, tmp_path)
@@ -201,6 +212,51 @@ def test_time_limits_are_shortened_for_who_asked_for_it_alone(tmp_path):
     slurm.submit("b3", "b", 8, limit_s=86_400.0, comment="x jobcast=shorten")
     look(slurm, advisor_of(slurm, tmp_path))
     assert (slurm.jobs["b2"].limit_s, slurm.jobs["b3"].limit_s) == (86_400.0, 900.0)
+
+
+@pytest.mark.parametrize("limit_s", [86_400.0, inf])
+@pytest.mark.parametrize("how", ["returned", "undone"])
+def test_a_limit_that_was_cut_for_a_lease_that_came_to_nothing_is_whole_again(tmp_path, limit_s, how):
+    slurm = busy()
+    slurm.jobs["b2"] = replace(slurm.jobs["b2"], limit_s=limit_s, comment="jobcast=shorten")
+    slurm._start = lambda: None
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    assert (slurm.jobs["b2"].limit_s, slurm.jobs["b2"].qos) == (900.0, "lent_b")
+    if how == "undone":
+        advisor.undo(slurm.now_s)
+    else:
+        look(slurm, advisor)
+        slurm.pass_time(PATIENCE_S)
+        look(slurm, advisor)
+    assert (slurm.jobs["b2"].limit_s, slurm.jobs["b2"].qos, slurm.jobs["b2"].mark) == (limit_s, "b", "")
+    assert slurm.jobs["b3"].limit_s == inf
+
+
+def test_a_limit_that_is_shorter_than_the_forecast_stays(tmp_path):
+    slurm = busy()
+    slurm.jobs["b2"] = replace(slurm.jobs["b2"], limit_s=300.0, comment="jobcast=shorten")
+    look(slurm, advisor_of(slurm, tmp_path))
+    assert (slurm.jobs["b2"].limit_s, "limit=" in slurm.jobs["b2"].mark) == (300.0, False)
+
+
+def test_who_is_held_by_another_limit_once_lent_to_rests_and_others_come(tmp_path):
+    """Slurm tells the quota of b2's own QOS first: that its user may hold no more it tells on the lease alone."""
+    slurm, start = busy(), ImaginedSlurm._start
+
+    def bounded():
+        start(slurm)
+        for name in ("b2", "b3"):
+            reason = "AssocGrpCpuLimit" if slurm.jobs[name].qos == "lent_b" else "QOSGrpGRES"
+            slurm.jobs[name] = replace(slurm.jobs[name], state="PENDING", reason=reason, start_s=nan)
+
+    slurm._start = bounded
+    advisor = advisor_of(slurm, tmp_path)
+    assert done(look(slurm, advisor)[0], "lend") == ["b2", "b3"]
+    advice, _ = look(slurm, advisor)
+    assert (done(advice, "return"), done(advice, "lend")) == (["b2", "b3"], ["b4"])
+    assert [look(slurm, advisor)[0].actions for _ in range(3)] == [[], [], []]
+    assert slurm.jobs["b4"].runs
 
 
 def test_what_administrators_wrote_stays(tmp_path):
@@ -228,6 +284,35 @@ def test_undo_puts_limits_back(tmp_path):
     assert slurm.jobs["b2"].runs
     with pytest.raises(ConfigError, match="no limits are kept"):
         advisor_of(slurm, tmp_path).undo(slurm.now_s)
+
+
+def test_undo_leaves_what_administrators_changed_since(tmp_path):
+    slurm = busy()
+    slurm.limits |= {"a": Qos(16, ("lent_x",)), "c": Qos(4)}
+    advisor = advisor_of(slurm, tmp_path, preempt=True)
+    look(slurm, advisor)
+    slurm.limits |= {"b": Qos(24, slurm.limits["b"].preempts), "normal": Qos(2), "c": Qos(None, ("normal",))}
+    slurm.limits |= {"a": Qos(8, (*slurm.limits["a"].preempts, "normal")), "d": Qos(4), "lent_d": Qos(4)}
+    assert advisor_of(slurm, tmp_path).undo(slurm.now_s)
+    assert slurm.limits == {
+        "a": Qos(8, ("lent_x", "normal")),
+        "b": Qos(24),
+        "c": Qos(None, ("normal",)),
+        "d": Qos(4),
+        "normal": Qos(2),
+        **{name: Qos(0) for name in ("lent_a", "lent_b", "lent_d")},
+    }
+
+
+@pytest.mark.parametrize("quota", [0, None])
+def test_a_limit_falls_where_the_pool_lost_its_quota(tmp_path, quota):
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path)
+    look(slurm, advisor)
+    slurm.limits["b"] = Qos(quota)
+    slurm.end("b2")
+    look(slurm, advisor)
+    assert slurm.limits["lent_b"].gpus == 8
 
 
 def test_what_fails_is_told_and_what_hangs_on_it_is_left(tmp_path):

@@ -1,6 +1,7 @@
 """Slurm's commands: what they say is read, and what goes wrong is one line."""
 
 import stat
+from math import inf
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_what_may_be_asked_of_a_node():
     told = {"Gres": "gpu:A100:8(S:0-1)", "CfgTRES": "gres/gpu=8", "Partitions": "gpu,short", "ActiveFeatures": "(null)"}
     assert node_of(told).names == {"gpu a100", "partition gpu", "partition short"}
     assert node_of({"CfgTRES": "gres/gpu=8"}).names == set()
+
+
+@pytest.mark.parametrize(("kind", "may"), [("preempt/qos", True), ("preempt/none", False), ("preempt/qosx", False)])
+def test_whether_a_qos_may_stop_jobs_of_another(commands, kind, may):
+    commands("scontrol", f"printf 'PreemptMode             = REQUEUE\nPreemptType             = {kind}\n'")
+    assert Slurm().stops_by_qos() == may
+
+
+@pytest.mark.parametrize(("limit_s", "told"), [(inf, "UNLIMITED"), (3600.0, "60"), (1.0, "1")])
+def test_time_limits_are_whole_minutes_or_none(commands, limit_s, told):
+    Slurm().move("7", "vision", "", limit_s)
+    assert commands.called.read_text().splitlines()[-1] == f"TimeLimit={told}"
 
 
 def test_what_is_done_is_words_never_a_shell(commands):
