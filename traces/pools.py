@@ -8,17 +8,22 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import numpy as np
+
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.hardware import ALWAYS_S, PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.check import Place, shown_columns
 from jobcast.traces.column_types import read_instant
+from jobcast.traces.demand import peak_demand
 from jobcast.traces.files import PathLike, reason, replacing
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
 
 DEFAULT_LOAD = 0.8
 """Share of the quotas that the jobs of a trace keep busy on average, where a trace brings no quotas."""
+CLOCK_S = 1.0
+"""Logs round to seconds: one job's end may seem to lie so much after the start of the next on the same GPUs."""
 MOST_DIGITS = 12
 """Of a number of GPUs or cells: Python reads no number of 5,000 digits, and no pool has 10^12 GPUs."""
 MOST_CELLS = 1_000_000
@@ -98,6 +103,35 @@ def derive_pools(trace: Trace, load: float = DEFAULT_LOAD, span_s: float | None 
         for name, rows in rows_by_pool(trace).items()
         if gpus[rows].any()
     ]
+
+
+def held_beyond(trace: Trace, pools: Iterable[Pool]) -> str:
+    """A clause for what tells of derived quotas: the trace's own starts show that pools have more GPUs; else nothing.
+
+    Averages do not show what a cluster of quiet weeks has, and replays on less than that queue where nobody waited.
+    Elastic jobs, and those of whom no start or end is told, may have held less and do not count.
+    """
+    if "start_time" not in trace.jobs.columns:
+        return ""
+    told = trace.jobs["start_time"].is_not_null().to_numpy() & trace.ended & ~trace.elastic
+    # of a job that was stopped in between only its run time is sure, and not when: it does not count
+    between_s = np.subtract(trace.end_s, trace.start_s, out=np.full(len(trace), np.inf), where=told)
+    told &= between_s <= trace.duration_s + CLOCK_S
+    held_s = np.maximum(trace.duration_s - CLOCK_S, 0.0)
+    rows = {name: its[told[its]] for name, its in rows_by_pool(trace).items()}
+    held = {
+        pool: peak_demand(trace.start_s[rows[pool.name]], held_s[rows[pool.name]], trace.gpus[rows[pool.name]])
+        for pool in pools
+    }
+    beyond = {pool: most for pool, most in held.items() if most > pool.quota}
+    if not beyond:
+        return ""
+    worst = max(beyond, key=lambda pool: beyond[pool] / pool.quota)
+    return (
+        f"; too few, unless some borrowed: by the trace's starts jobs of {len(beyond)} of {len(held)} pools held "
+        f"more at once ({worst.name}: {beyond[worst]:,}, derived {worst.quota:,}), so that jobs of a replay wait, "
+        "and policies gain, more than they would: give --pools a file of the GPUs that there are"
+    )
 
 
 def _span_s(trace: Trace) -> float:

@@ -9,7 +9,7 @@ from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import counted
 from jobcast.traces.catalogue import CATALOGUE
 from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace
-from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, write_pools
+from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, held_beyond, write_pools
 from jobcast.traces.readers import read_sources
 from jobcast.traces.readers.reading import Reading
 from jobcast.traces.table import Trace
@@ -67,7 +67,8 @@ def convert(
 def _origin(reading: Reading) -> str:
     """Where the quotas come from, and which of the trace's pools have none."""
     if reading.pools is None:
-        return f"quotas derived from the jobs: busy to {DEFAULT_LOAD:.0%} on average, at least the widest job"
+        rule = f"quotas derived from the jobs: busy to {DEFAULT_LOAD:.0%} on average, at least the widest job"
+        return rule + held_beyond(reading.trace, derive_pools(reading.trace))
     result = {quota.pool for quota in reading.pools.quotas}
     # CPU jobs need no quota.
     untold = [pool for pool in reading.trace.on_gpus.pools if pool not in result]

@@ -12,7 +12,7 @@ from jobcast.domain.hardware import Cluster, NodeGroup, PoolsTable, flat_cluster
 from jobcast.domain.tasks import GPU, TaskCluster
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.cluster_file import read_cluster
-from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, read_pools
+from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, held_beyond, read_pools
 from jobcast.traces.table import Trace
 
 SERVER_GPUS, SERVER_HOST = 4, (32.0, 244.0, 1250.0)
@@ -76,10 +76,12 @@ def named_cluster(
 def _derived(trace: Trace) -> Cluster:
     # A trace of one instant has no span to share its work over.
     span_s = float(trace.submit_s[-1] - trace.submit_s[0]) or 1.0
+    derived = derive_pools(trace)
+    rule = f"derived from the trace: max(widest job, ceil(GPU-time / span / {DEFAULT_LOAD:g})) GPUs a pool"
     return Cluster(
-        quotas=PoolsTable.of(derive_pools(trace)),
+        quotas=PoolsTable.of(derived),
         number=max(1, math.ceil(float(trace.gpu_time_s.sum()) / span_s / DEFAULT_LOAD)),
-        origin=f"derived from the trace: max(widest job, ceil(GPU-time / span / {DEFAULT_LOAD:g})) GPUs a pool",
+        origin=rule + held_beyond(trace, derived),
     )
 
 

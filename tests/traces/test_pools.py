@@ -6,7 +6,7 @@ import pytest
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
-from jobcast.traces.pools import derive_pools, read_pools, write_pools
+from jobcast.traces.pools import derive_pools, held_beyond, read_pools, write_pools
 from jobcast.traces.readers import read_trace
 
 DAY_S = 86_400.0
@@ -106,3 +106,26 @@ def test_philly_quotas_are_those_of_the_data(philly, first, last, days, file):
     assert len(expected) == 9
     assert {name: derived[name] for name in expected} == expected
     assert {pool.name: pool.quota for pool in read_pools(philly / file).at(0.0)} == expected
+
+
+@pytest.mark.parametrize(
+    ("starts", "told"),
+    [
+        # four jobs of two GPUs side by side, then a quiet day
+        ((0, 0, 0, 0), "jobs of 1 of 1 pools held more at once (a: 8, derived 2)"),
+        # one after the other, each as the one before ends
+        ((0, 100, 200, 300), ""),
+    ],
+)
+def test_derived_quotas_that_the_traces_own_starts_outgrow_are_told(tmp_path, starts, told):
+    rows = [f"{row},a,0,{start},{start + 100},100,2" for row, start in enumerate(starts)]
+    header = "job_id,pool,submit_time,start_time,end_time,duration,gpus"
+    (tmp_path / "jobs.csv").write_text(
+        "\n".join([header, *rows, "8,a,86400,86400,86500,100,1", "9,a,86400,,,,1"]) + "\n"
+    )
+    trace = read_trace(tmp_path / "jobs.csv")
+    pools = derive_pools(trace)
+    assert pools == [Pool("a", 2)]
+    clause = held_beyond(trace, pools)
+    assert told in clause
+    assert bool(clause) == bool(told)
