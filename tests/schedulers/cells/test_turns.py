@@ -59,16 +59,16 @@ def test_the_widest_job_that_borrows_a_part_that_no_turn_comes_to(forecast, wide
 
 
 def test_spare_jobs_take_the_smallest_part_that_holds_them():
-    # q needs its server; beside p's job on GPU 0 are parts of 1, 2 and 4 GPUs, of which GPU 3 is left in the end.
-    draft, (held, *spare, last) = draft_of(
-        {"p": (8,), "q": (8,)}, (8, 8), [("p", 1), *[("q", n) for n in (1, 1, 4, 2)]]
-    )
+    # q needs its server; of p's 8 GPUs the first and the last four are taken: parts of 1 and 2 GPUs are left.
+    rows = [("p", 1), ("p", 4), ("q", 1), ("q", 1), ("q", 1), ("q", 2)]
+    draft, (one, four, *spare, last) = draft_of({"p": (8,), "q": (8,)}, (8, 8), rows)
     loads = Loads(60.0, lambda pool, _: 0.0 if pool == "p" else inf)
-    assert draft.dedicate(held)
+    assert draft.dedicate(one)
+    assert draft.dedicate(four)
     assert all(draft.lend(job, [loads]) for job in spare)
     cells = [draft._placer.held[job.seq].cells for job in spare]
-    assert cells == [(Cell(0, 1, 1),), (Cell(0, 2, 1),), (Cell(0, 4, 4),)]
-    assert draft.usable(loads) == 1
+    assert cells == [(Cell(0, 1, 1),), (Cell(0, 2, 1),), (Cell(0, 3, 1),)]
+    assert draft.usable(loads) == 0
     assert not draft.lend(last, [loads])
 
 
