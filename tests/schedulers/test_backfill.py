@@ -129,10 +129,12 @@ def test_who_reads_running_jobs_anew_takes_it_that_one_has_ended():
         jobs.arrived.append(job)
     for started in (None, second, None):
         if started is not None:
+            state.advance(10.0)
             state.start(started, Grant(3))
         jobs.catch_up(state, state.pools["p"], lambda job: Row(job.gpus, job.submit_s, 60.0, 0.0, 0, np.nan))
         told.append((jobs.ended, [job.seq for job in jobs.jobs]))
     assert told == [(False, [0, 1]), (True, [0]), (False, [0])]
+    assert jobs._running == {1: (3, 70.0)}  # its GPUs, and when its limit is over
 
 
 @pytest.mark.parametrize("name", BOTH)
