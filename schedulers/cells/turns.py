@@ -41,7 +41,7 @@ def may_be_bound(tree: Buddies, unbound: Sequence[int], due: Set[int]) -> tuple[
     roots = tree.roots
     others = [own for own in unbound if own not in due]
     sizes = []
-    for gpus in sorted({roots[own] for own in others}, reverse=True):
+    for gpus in sorted({roots[own] for own in others}):
         mine = [own for own in others if roots[own] == gpus]
         sizes.append((gpus, len(mine), sum(not tree.is_whole(own) for own in mine)))
     return [roots[own] for own in unbound if own in due], sizes
@@ -145,7 +145,8 @@ class TurnPlacer(CellPlacer):
 
     def forget_early(self, pools: Iterable[str]) -> bool:
         """Leave early jobs out of the schedules of some pools; whether there were any."""
-        return sum(self.schedules[pool].forget_early() for pool in pools) > 0
+        forgot = [self.schedules[pool].forget_early() for pool in pools]
+        return any(forgot)
 
     def _settle(self, pool: str, cells: tuple[int, ...]) -> PrivateCluster:
         schedule = self.schedules[pool] = PrivateSchedule(cells, self.server_gpus)
@@ -172,10 +173,11 @@ class TurnAllocation(CellAllocation):
     def due(self) -> Iterable[tuple[PoolView, Job]]:
         """Jobs whose turn has come, the first of each pool, each once; more where a pool that is behind catches up."""
         # Leaving early jobs out may bring turns forward; as long as that does, go on.
-        while (not self._left or self.free <= 0) and self._catch_up():
+        idle = self.free > 0
+        while not (idle and self._left) and self._catch_up():
             pass
         firsts: dict[str, Job] = {}
-        for seq in sorted(self._left) if self.free > 0 else ():
+        for seq in sorted(self._left) if idle else ():
             firsts.setdefault(self._left[seq][0].pool, self._left[seq][0])
         return [(self._view.pools[pool], job) for pool, job in firsts.items()]
 
@@ -221,7 +223,7 @@ class TurnAllocation(CellAllocation):
         room = floor.covered.free.widest(self._placer.server_gpus)
         # The reservation is put up only while it is looked for room beside it.
         floor.covered.uncover(kept)
-        return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
+        return min(self.free, max([room, *(part[0] for part in self._parts)]))
 
     def _reserve(self, sizes: Sequence[int]) -> list[Cell] | None:
         return self._placer.floor.reserve(sizes)
@@ -284,7 +286,9 @@ class TurnAllocation(CellAllocation):
         """See `TentativeAllocation.left`: in whole blocks, as large as the largest cell that may have to be bound."""
         floor, server_gpus = self._placer.floor, self._placer.server_gpus
         unbound = (self._unbound(pool) for pool in self._view.pools.values())
-        block = max((gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes))), default=1)
+        # All are bound: then no GPU is left either, and any block will do.
+        cells = (gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes)))
+        block = max(cells, default=server_gpus)
         free = [cell.gpus for cell in floor.covered.free.blocks(1)]
         pieces = max((gpus for gpus in free if gpus < block), default=0)
         costs = [0] * (pieces + 1)
@@ -311,7 +315,8 @@ class TurnAllocation(CellAllocation):
             return []
         cluster, held = self._placer.own[pool], self._placer.held
         cells = (cell for seq, own in cluster.cells.items() if seq in held and held[seq].own for cell in own)
-        return [buddy_of(cell) for cell in cells if cell.gpus < cluster.tree.roots[cell.server]]
+        # That of a whole cell of the quota would lie beyond it, where there is no place.
+        return [buddy_of(cell) for cell in cells]
 
     def _out_of_reach(self, pool: PoolView, loads: Loads) -> Iterator[Cell]:
         schedule, future_gpus = self._placer.schedules[pool.name], loads[pool.name]

@@ -9,7 +9,9 @@ import pytest
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.domain.policy import Grant
 from jobcast.domain.scheduling_rules import Account, Limits, PriorityWeights, Qos, SchedulingRules
+from jobcast.schedulers.backfill import PoolJobs, Row
 from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.engine import Simulation, Stand, replay
 from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
@@ -116,6 +118,23 @@ def test_a_run_that_begins_amid_things_sees_who_runs(name):
     run = Simulation(workload_of([(0, 3, 100), (1, 4, 50), (2, 1, 98)]), make_policy(name))
     run.begin(50.0, {0: Stand(50.0, Grant(3), 0.0)}).run()
     assert run.log().start_s.tolist()[1:] == [100.0, 150.0]
+
+
+def test_who_reads_running_jobs_anew_takes_it_that_one_has_ended():
+    # The second job is started by somebody else: what has ended meanwhile is not known.
+    state, (first, second) = ClusterState([Pool("p", 4)]), (Job(seq, f"{seq}", "p", 0.0, 3) for seq in range(2))
+    jobs, told = PoolJobs(), []
+    for job in (first, second):
+        state.submit(job, lane=0, key=0.0)
+        jobs.arrived.append(job)
+    for started in (None, second, None):
+        if started is not None:
+            state.advance(10.0)
+            state.start(started, Grant(3))
+        jobs.catch_up(state, state.pools["p"], lambda job: Row(job.gpus, job.submit_s, 60.0, 0.0, 0, np.nan))
+        told.append((jobs.ended, [job.seq for job in jobs.jobs]))
+    assert told == [(False, [0, 1]), (True, [0]), (False, [0])]
+    assert jobs._running == {1: (3, 70.0)}  # its GPUs, and when its limit is over
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -96,6 +96,8 @@ def test_capacity_told_once_a_node_leaves_the_optimum(monkeypatch):
     tight = solve(some, UNFORCED).objective
     monkeypatch.setattr(exact, "MOST_PREFIXES", 0)
     assert solve(some, UNFORCED).objective == pytest.approx(tight, abs=1e-6)
+    columns = columns_of(some, as_printed=False)
+    assert [len(block.low) for block in exact._capacity(some, columns)] == [1] * len(np.unique(columns.node))
 
 
 def test_of_schedules_that_cost_the_same_the_one_that_moves_nobody_is_taken():
