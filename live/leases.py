@@ -22,8 +22,9 @@ SHORTEN = re.compile(r"(?:^|\s)jobcast=shorten(?:\s|$)")
 """In a job's comment: its time limit may be cut to what is forecast."""
 MARK = re.compile(
     r"(?:^| \| )jobcast lease=(?P<name>\S+) until=(?P<until>\d+) from=(?P<qos>\S+)"
-    r"(?: limit=(?P<limit>\d+|inf))? v=(?P<versions>\S*)$"
+    r"(?: limit=(?P<limit>\d+|inf))? v=(?P<versions>\S*)(?=\s|$)"
 )
+"""In a job's AdminComment, to which others may have added since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def on_lease(job: QueuedJob) -> bool:
 
 def leases_of(snapshot: Snapshot, pool_by: str) -> list[Lease]:
     """Leases that are not over, by the marks of jobs."""
-    there = ((job, MARK.search(job.mark)) for job in snapshot.jobs if on_lease(job) and (job.waits or job.runs))
+    there = ((job, mark_of(job.mark)) for job in snapshot.jobs if on_lease(job) and (job.waits or job.runs))
     return [
         Lease(
             mark["name"],
@@ -98,8 +99,17 @@ def marked(job: QueuedJob, name: str, until_s: float, versions: str, cut: bool =
 
 
 def unmarked(job: QueuedJob) -> str:
-    """The comment of a job without our mark."""
-    return MARK.sub("", job.mark)
+    """The comment of a job without our mark; what others wrote before and after stays."""
+    mark = mark_of(job.mark)
+    if mark is None:
+        return job.mark
+    before, after = job.mark[: mark.start()], job.mark[mark.end() :]
+    return before + after if before else after.removeprefix(" | ")
+
+
+def mark_of(comment: str) -> re.Match[str] | None:
+    """Our mark in a comment: the last, for what looked like one before is older."""
+    return next(reversed(list(MARK.finditer(comment))), None)
 
 
 def pools_of(qos: Mapping[str, Qos]) -> list[Pool]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.live.leases import MARK, Room, leases_of, marked, pool_of, pools_of, unmarked
+from jobcast.live.leases import Room, leases_of, mark_of, marked, pool_of, pools_of, unmarked
 from jobcast.live.slurm import Node, Qos
 from tests.live.imagined_slurm import ImaginedSlurm
 
@@ -20,8 +20,16 @@ def job(**more):
 def test_a_mark_is_taken_off_as_it_was_put_on(before):
     one = job(mark=before, qos="a")
     mark = marked(one, "n1", 99.0, "new-load:3")
-    assert MARK.search(mark)["name"] == "n1"
+    assert mark_of(mark)["name"] == "n1"
     assert unmarked(replace(one, mark=mark)) == before
+
+
+@pytest.mark.parametrize(("before", "left"), [("", "see ticket 7"), ("ask Ada", "ask Ada | see ticket 7")])
+def test_a_lease_stands_whatever_is_added_to_its_mark(before, left):
+    one = job(mark=before, qos="a")
+    noted = replace(one, qos="lent_a", mark=marked(one, "n1", 99.0, "new-load:3") + " | see ticket 7")
+    assert (mark_of(noted.mark)["name"], mark_of(noted.mark)["versions"]) == ("n1", "new-load:3")
+    assert unmarked(noted) == left
 
 
 def test_what_has_no_mark_is_no_lease():
