@@ -6,8 +6,9 @@ pool's quota is Slurm's own business; only what is lent is done here.
 
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -389,29 +390,47 @@ class Advisor:
 
         Limits of QOS of leases are as they were kept again, and those that have come since hold nothing; other QOS may
         stop no jobs on lease that they might not stop before. All else is the administrators', who may have changed it
-        since. Running jobs go on. Raises ConfigError where nothing was done, ClusterError and LedgerError.
+        since. Running jobs go on. A step that fails, as of a job that has gone meanwhile, keeps no other from being
+        taken. Raises ConfigError where nothing was done, ClusterError and LedgerError.
         """
         self._catch_up()
         kept = self._limits_kept
         if kept is None:
             raise ConfigError("advise --undo: no limits are kept; nothing was changed since they were last restored")
-        snapshot, done = self._cluster.look(now_s), []
+        snapshot, steps = self._cluster.look(now_s), list[tuple[str, Callable[[], None]]]()
         for lease in leases_of(snapshot, self.rules.pool_by):
             if lease.job.waits:
-                self._cluster.move(lease.job.job_id, lease.qos, unmarked(lease.job), lease.limit_s)
-                done.append(f"job {lease.job.job_id} is back in {lease.qos}")
+                back = partial(self._cluster.move, lease.job.job_id, lease.qos, unmarked(lease.job), lease.limit_s)
+                steps.append((f"job {lease.job.job_id} is back in {lease.qos}", back))
         for name, is_now in snapshot.qos.items():
             was = kept.get(name, {"gpus": 0, "preempts": ()})
             if name.startswith(LENT) and is_now.gpus != was["gpus"]:
-                self._cluster.limit(name, was["gpus"])
-                done.append(f"{name}: {was['gpus']} GPUs again")
+                gpus = "no limit" if was["gpus"] is None else f"{was['gpus']} GPUs"
+                steps.append((f"{name}: {gpus} again", partial(self._cluster.limit, name, was["gpus"])))
             others = [one for one in is_now.preempts if one in was["preempts"] or not one.startswith(LENT)]
             if len(others) < len(is_now.preempts):
-                self._cluster.preempts(name, others)
-                done.append(f"{name}: preempts {', '.join(others) or 'nobody'} again")
+                words = f"{name}: preempts {', '.join(others) or 'nobody'} again"
+                steps.append((words, partial(self._cluster.preempts, name, others)))
+        done, failed = _each(steps)
+        if failed:
+            raise ClusterError(
+                f"advise --undo: {len(failed)} of {len(steps)} steps failed, {failed[0]}; ask again for these"
+            )
         at_s = max(self.clock.model(now_s), self.record.known_s)
         self._keep([Event(at_s, LIMITS, "restored", at_s)])
         return done
+
+
+def _each(steps: Iterable[tuple[str, Callable[[], None]]]) -> tuple[list[str], list[str]]:
+    """Take all steps; in words those that were taken, and why others failed."""
+    done, failed = list[str](), list[str]()
+    for words, step in steps:
+        try:
+            step()
+            done.append(words)
+        except ClusterError as error:
+            failed.append(str(error))
+    return done, failed
 
 
 def _spare(run: Simulation, change: Mapping[int, Any]) -> list[Job]:

@@ -304,6 +304,18 @@ def test_undo_leaves_what_administrators_changed_since(tmp_path):
     }
 
 
+def test_a_step_of_undo_that_fails_keeps_no_other_from_being_taken(tmp_path):
+    slurm = busy()
+    slurm.limits |= {"lent_a": Qos(4), "lent_b": Qos(None)}
+    look(slurm, advisor_of(slurm, tmp_path, preempt=True))
+    slurm.fails = {"limit"}
+    with pytest.raises(ClusterError, match=r"2 of 4 steps failed, .*; ask again"):
+        advisor_of(slurm, tmp_path).undo(slurm.now_s)
+    assert (slurm.limits["a"].preempts, slurm.limits["b"].preempts) == ((), ())
+    slurm.fails = set()
+    assert advisor_of(slurm, tmp_path).undo(slurm.now_s) == ["lent_a: 4 GPUs again", "lent_b: no limit again"]
+
+
 @pytest.mark.parametrize("quota", [0, None])
 def test_a_limit_falls_where_the_pool_lost_its_quota(tmp_path, quota):
     slurm = busy()
