@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from jobcast.domain.jobs import Pool
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import counted
@@ -58,17 +59,17 @@ def convert(
         write_trace(reading.trace, out)
         return reading.trace, reading.format_name, None
     # Before the trace is written: an error here must leave nothing behind.
-    given = reading.pools or derive_pools(reading.trace)
+    derived = [] if reading.pools else derive_pools(reading.trace)
     write_trace(reading.trace, out)
-    write_pools(given, pools_out)
-    return reading.trace, reading.format_name, _origin(reading)
+    write_pools(reading.pools or derived, pools_out)
+    return reading.trace, reading.format_name, _origin(reading, derived)
 
 
-def _origin(reading: Reading) -> str:
+def _origin(reading: Reading, derived: Sequence[Pool]) -> str:
     """Where the quotas come from, and which of the trace's pools have none."""
     if reading.pools is None:
         rule = f"quotas derived from the jobs: busy to {DEFAULT_LOAD:.0%} on average, at least the widest job"
-        return rule + held_beyond(reading.trace, derive_pools(reading.trace))
+        return rule + held_beyond(reading.trace, derived)
     result = {quota.pool for quota in reading.pools.quotas}
     # CPU jobs need no quota.
     untold = [pool for pool in reading.trace.on_gpus.pools if pool not in result]

@@ -139,8 +139,7 @@ class _Watch:
 
     def known(self, rows: Rows) -> Rows:
         """Rows whose truth was known when the span ends."""
-        rows = rows.as_of(self.span.until_s)
-        return rows.of(rows.known_s <= self.span.until_s)
+        return rows.known_by(self.span.until_s)
 
     def in_words(self, one: Found) -> str:
         """A figure that is off."""

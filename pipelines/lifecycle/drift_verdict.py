@@ -147,11 +147,11 @@ def _owners_square(off: Floats, day: NDArray[np.int64], owner: NDArray[Any]) -> 
 
 def settled(rows: OfRows, known_s: float) -> OfRows:
     """Rows whose truth was known at an instant, without the last ones, of which only the early known are."""
-    known: NDArray[np.bool_] = rows.known_s <= known_s
-    if not known.any():
-        return rows.of(known)
-    delay_s = float(np.quantile((rows.known_s - rows.time_s)[known], SETTLED))
-    return rows.of(known & (rows.time_s + delay_s <= known_s))
+    known = rows.known_by(known_s)
+    if not len(known):
+        return known
+    delay_s = float(np.quantile(known.known_s - known.time_s, SETTLED))
+    return known.of(known.time_s + delay_s <= known_s)
 
 
 def shares_of(week: int) -> list[float]:
@@ -189,7 +189,7 @@ def findings(
     alphas = [FALSE_ALARMS * share / max(len(rows) * len(limits), 1) for share in shares_of(len(begins_s))]
     found = list[Found]()
     for name, block in rows.items():
-        known = settled(block.as_of(known_s), known_s)
+        known = settled(block, known_s)
         for begin_s, alpha in zip(begins_s, alphas, strict=True):
             late = known.of(known.time_s >= begin_s)
             parts = late.parts()

@@ -70,6 +70,11 @@ class Rows:
         """The rows with what an instant tells of those whose truth was not known by then; most say nothing."""
         return self
 
+    def known_by(self, known_s: float) -> Self:
+        """Rows whose truth was known at an instant, or decided by then."""
+        rows = self.as_of(known_s)
+        return rows.of(rows.known_s <= known_s)
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Rows of several stretches of time, one after the other."""

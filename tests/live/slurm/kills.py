@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from jobcast.live.leases import LENT, MARK
+from jobcast.live.leases import LENT, mark_of
 from tests.live.slurm.calm_advisor import AdvisorProcess, ServeProcess
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, wait_until
 
@@ -202,7 +202,7 @@ def accounts_of(cluster: SlurmCluster) -> dict[str, str]:
 def unmarked_of(cluster: SlurmCluster) -> list[str]:
     """Jobs in a QOS of leases that no lease accounts for."""
     jobs = json.loads(cluster.run("squeue", "--json"))["jobs"]
-    return [str(job["job_id"]) for job in jobs if job["qos"].startswith(LENT) and not MARK.search(job["admin_comment"])]
+    return [str(job["job_id"]) for job in jobs if job["qos"].startswith(LENT) and not mark_of(job["admin_comment"])]
 
 
 def limits_of(cluster: SlurmCluster) -> dict[str, str]:

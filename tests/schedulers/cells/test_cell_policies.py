@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from jobcast.domain.cells import Cell
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.schedulers.cells.buddy import sizes_of
-from jobcast.schedulers.cells.placer import ServerMap
 from jobcast.schedulers.registry import local_policies, make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle, Random
@@ -114,10 +113,6 @@ def test_how_far_spare_jobs_keep_away(on_servers, placed_run, apart, expected):
         assert cells == {"c": Cell(0, 2, 1), "d": Cell(0, 4, 2)}
     if apart == "none":
         assert cells == {"c": Cell(0, 1, 1), "d": Cell(0, 2, 2)}
-
-
-def test_the_largest_cells_are_reserved_first_and_two_may_share_a_server():
-    assert ServerMap((8, 8), 16).reserve([4, 8, 4]) == [Cell(0, 0, 8), Cell(1, 0, 4), Cell(1, 4, 4)]
 
 
 def test_a_reservation_that_cannot_be_met_stops_lending(on_servers, placed_run):
