@@ -28,10 +28,15 @@ EPOCHS = 200
 MODE = "pollux"
 
 
+def tables_of(data: Path) -> ScalingTables:
+    """What Pollux's authors measured."""
+    steps, curves = data / "curves" / "step_times.csv", data / "curves" / "training_curves.csv"
+    return ScalingTables(read_step_times(steps), read_noise_curves(curves), str(steps), str(curves))
+
+
 def applications(data: Path, most_gpus: int) -> dict[str, Application]:
     """Applications of `SHARES` from their measurements."""
-    steps, curves = data / "curves" / "step_times.csv", data / "curves" / "training_curves.csv"
-    tables = ScalingTables(read_step_times(steps), read_noise_curves(curves), str(steps), str(curves))
+    tables = tables_of(data)
     return {name: application(name, tables, most_gpus) for name in SHARES}
 
 
