@@ -47,7 +47,7 @@ PAPER = {PUBLISHED[0]: (30, 60, 70, 95), PUBLISHED[1]: (20, 46, 47, 90)}
 Fronts = Mapping[str, Sequence[Floats]]
 """By space, (n, n_objectives) on fresh samples, of the configurations that led after each number of `AT`."""
 Found = Mapping[str, Mapping[str, Floats]]
-"""By search and space, (n_seeds, len(AT)) shares of the """
+"""By search and space, (n_seeds, len(AT)) shares of the points that are found."""
 
 
 def pareto_points(data: Path, journal: Path) -> tuple[Found, Found]:

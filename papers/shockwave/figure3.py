@@ -72,11 +72,15 @@ def figure14(data: Path, page: Page) -> None:
 def _written(data: Path, page: Page, name: str, first: int) -> None:
     tables = tables_of(data)
     curves = tables.curves[name]
-    made = schedules(application(name, tables, GPUS), curves, first)
-    rows = ((one.name, epoch, *of) for one in made for epoch, of in enumerate(_epochs(one), 1))
+    vanilla, _, pollux = made = schedules(application(name, tables, GPUS), curves, first)
+    epochs = range(len(vanilla.sizes))
+    rows = [
+        (one.name, at + 1, *(f"{of[at]:.5g}" for of in (one.sizes, one.end_min, one.metric)))
+        for one in made
+        for at in epochs
+    ]
     page.csv(("schedule", "epoch", "batch_size", "end_min", "metric_pct"), rows)
     save(page, "Accuracy and batch size", _paint, (10.4, 3.6), made)
-    vanilla, pollux = made[0], made[-1]
     ends = {size: 100 * float(curve.metric[-1]) for size, curve in curves.items()}
     lost, chance = float(vanilla.metric[-1] - pollux.metric[-1]), float(np.abs(np.diff(list(ends.values()))).max())
     faster = [float(vanilla.end_min[-1] / one.end_min[-1]) for one in made]
@@ -89,13 +93,6 @@ def _written(data: Path, page: Page, name: str, first: int) -> None:
         expert=result(f"{faster[1]:.1f} times", faster[1] > 1.0),
         lost=result(f"{lost:.2f} points, chance up to {chance:.2f}", lost > 0.0 if abs(lost) > chance else None),
     )
-
-
-def _epochs(one: Schedule) -> list[tuple[str, str, str]]:
-    return [
-        (f"{size:g}", f"{end:.4g}", f"{value:.5g}")
-        for size, end, value in zip(one.sizes, one.end_min, one.metric, strict=True)
-    ]
 
 
 def _line(one: Schedule, faster: float) -> tuple[str, ...]:

@@ -308,8 +308,6 @@ def train_predictors(data: Path, home: Path) -> None:
     from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
     from jobcast.pipelines.lifecycle.training import train_and_register
-    from jobcast.pipelines.report.formatting import parse_time
-    from jobcast.traces.readers import read_trace
 
     home.mkdir(parents=True, exist_ok=True)
     # As many versions as were registered are done: an interrupted training goes on with the next one.
