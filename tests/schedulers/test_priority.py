@@ -40,12 +40,14 @@ def test_age_grows_to_the_oldest_that_counts():
 
 def test_size_is_a_share_of_the_cluster_or_the_rest_of_it():
     assert (size_factor(16, 64), size_factor(16, 64, favor_small=True), size_factor(99, 64)) == (0.25, 0.75, 1.0)
+    assert (size_factor(1, 1), size_factor(4, 0)) == (1.0, 0.0)
 
 
 def test_qos_counts_against_the_largest():
     told = {"low": 0.0, "normal": 20.0, "high": 80.0}
     assert [relative(name, told) for name in ("low", "normal", "high", "other")] == [0.0, 0.25, 1.0, 0.0]
     assert relative("low", {"low": 0.0}) == 0.0
+    assert relative("low", {"low": 0.5, "high": 1.0}) == 0.5
 
 
 def test_use_halves_with_each_half_life():
@@ -61,6 +63,7 @@ def test_use_halves_with_each_half_life():
 def test_level_fair_share_is_shares_over_use():
     assert level_fair_share(1.0, 4.0, 50.0, 100.0) == 0.5
     assert level_fair_share(3.0, 4.0, 25.0, 100.0) == 3.0
+    assert level_fair_share(1.0, 4.0, 0.5, 1.0) == 0.5
     assert (level_fair_share(1.0, 4.0, 0.0, 0.0), level_fair_share(0.0, 4.0, 5.0, 9.0)) == (inf, 0.0)
 
 
