@@ -146,6 +146,11 @@ def test_drawing_lots_can_beat_every_deterministic_policy():
     assert found.policy(1, (1, 0)) == pytest.approx({(1, 0): 1.0}, abs=TOLERANCE)
 
 
+def test_units_of_utility_do_not_matter():
+    jobs = [grower(1.0, 1e9, 3e9), grower(0.0, 1e-9)]
+    assert solve_expected(jobs, 1, 2).utilities == pytest.approx([2e9, 1e-9], rel=TOLERANCE)
+
+
 BAD = np.ones((1, 2, 1))
 
 
