@@ -175,7 +175,7 @@ def test_other_pools_hold_what_they_held():
 
 def test_the_last_gpu_is_given_away_too():
     a, b = Job(0, "a", "p", 0.0, 1), Job(1, "b", "q", 0.0, 1)
-    draft, pools = spare([a, b], {"p": 1, "q": 1})
+    draft, _ = spare([a, b], {"p": 1, "q": 1})
     assert not draft.start(Job(2, "c", "p", 0.0, 3))
     assert draft.lend(a)
     assert draft.decision().change == {0: Grant(1, dedicated=False)}
@@ -183,7 +183,7 @@ def test_the_last_gpu_is_given_away_too():
     draft.start_heads(draft.start)
     assert draft.decision().change == {0: Grant(1, dedicated=False), 1: Grant(1)}
     assert draft.due() == ()
-    draft, pools = spare([a, b], {"p": 1, "q": 1})
+    draft, _ = spare([a, b], {"p": 1, "q": 1})
     draft.start_heads(draft.dedicate)
     assert draft.decision().change == {0: Grant(1), 1: Grant(1)}
 
