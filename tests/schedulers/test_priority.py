@@ -51,6 +51,7 @@ def test_use_halves_with_each_half_life():
     whole = decayed_use(4.0, 0.0, 10.0, 10.0, 100.0)
     assert decayed_use(4.0, 0.0, 10.0, 110.0, 100.0) == pytest.approx(whole / 2)
     assert decayed_use(4.0, 0.0, 10.0, 310.0, 100.0) == pytest.approx(whole / 8)
+    assert decayed_use(4.0, 700.0, 710.0, 810.0, 100.0) == pytest.approx(whole / 2)
     # The integral of 2 ** (-t / 100) over the last 100 s is 100 / ln 2 * (1 - 1/2).
     assert decayed_use(1.0, 0.0, 100.0, 100.0, 100.0) == pytest.approx(50.0 / log(2.0))
     assert decayed_use(1.0, 0.0, 1e-3, 1e-3, 1e9) == pytest.approx(1e-3, rel=1e-3)

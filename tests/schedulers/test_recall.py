@@ -82,9 +82,10 @@ def test_rooms_are_what_reserved_gpus_leave_once_others_are_had_back():
 def test_no_forecast_is_asked_for_where_jobs_claim_the_whole_quota():
     state, _ = scene({"p": 3, "q": 2}, [("s", "p", 1, 0.0, SPARE)], [("a", "p", 2), ("b", "q", 2)])
     assert RecallAllocation(state).rooms(300.0, None, 0.0) == (4 - 4, 4)
-    # 4 can be had back of 2 that are kept: rooms are no more than what is free.
-    state, _ = scene({"p": 2, "q": 4}, [("s", "q", 4, 0.0, SPARE)], [("a", "p", 2)])
-    assert RecallAllocation(state).rooms(300.0, lambda _: (0.0, 0.0), 0.0) == (2 - 2, 2)
+    # 2 are kept, and 4 can be had back: rooms are no more than what is free.
+    running = [("own", "q", 2, 0.0, DEDICATED), ("s", "q", 4, 0.0, SPARE)]
+    state, _ = scene({"p": 6, "q": 2}, running, [("a", "p", 2)])
+    assert RecallAllocation(state).rooms(300.0, lambda _: (0.0, 0.0), 0.0) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,13 @@ def test_who_was_stopped_needs_room_to_go_on_in_its_turn(width):
     list(draft.due())
     after = {"b": Grant(width), "s": Grant(1), "t": None} if width == 1 else {"b": Grant(width), "s": None}
     assert changes(draft, jobs) == after
+
+
+def test_all_whose_turn_it_is_are_promoted():
+    state, jobs = scene({"p": 2, "q": 2}, [("s", "p", 1, 0.0, SPARE), ("t", "q", 1, 0.0, SPARE)])
+    draft = RecallAllocation(state)
+    assert list(draft.due()) == []
+    assert changes(draft, jobs) == {"s": Grant(1), "t": Grant(1)}
 
 
 def test_who_was_stopped_goes_on_at_once_where_nobody_took_its_gpus():
