@@ -145,6 +145,8 @@ def test_a_share_of_quotas_is_kept_as_far_as_there_is_room():
     draft, _ = spare([Job(0, "a", "p", 0.0, 3), Job(1, "b", "q", 0.0, 2)], {"p": 4, "q": 8})
     assert draft.pledged() == 3 + 2
     assert draft.pledged(0.5) == 3 + 2 + 1 + 4
+    read = ReadAggregates(draft._view)
+    assert (read.pledged, [room for _, room in read.roomy.values()]) == (3 + 2, [1, 6])
 
 
 def test_what_is_usable_is_what_forecasts_leave_up_to_the_rooms_of_pools():
