@@ -115,6 +115,7 @@ def test_sums_over_all_pools_follow_the_starts(order, dedicated):
 def test_the_narrowest_width_is_a_bound():
     draft = TentativeAllocation(view())
     assert [draft.narrowest(lane) for lane in (0, 1, 9)] == [inf, 1, 1]
+    assert [draft.anybody(gpus, 9) for gpus in (0, 1)] == [False, True]
     draft.start(B)
     assert draft.narrowest(9) <= 2
 
@@ -203,12 +204,12 @@ def test_heads_that_cannot_start_let_others_pass_unless_order_is_strict():
     rows = [("p", 3), ("q", 1), ("q", 1), ("r", 1)]
     jobs = [Job(seq, str(seq), pool, 0.0, gpus) for seq, (pool, gpus) in enumerate(rows)]
     quotas = {"p": 3, "q": 3, "r": 3, "s": 7}
-    for strict, started in ((False, [1, 3]), (True, [])):
+    for strict, started in (({}, [1, 3]), ({"strict": True}, [])):
         draft, _ = spare(jobs, quotas, s=14)
-        draft.start_heads(draft.start, strict)
+        draft.start_heads(draft.start, **strict)
         assert list(draft.decision().change) == started
     # With more room p's head goes first, then those of smaller shares; by another rank r is first.
     for rank, started in ((None, [0, 1, 3, 2]), (lambda pool: -ord(pool.name), [3, 1, 2, 0])):
-        draft, _ = spare(jobs, quotas, s=10)
+        draft, _ = spare(jobs, quotas, s=9)
         draft.start_heads(draft.start, strict=True, rank=rank)
         assert list(draft.decision().change) == started
