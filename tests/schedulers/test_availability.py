@@ -93,6 +93,8 @@ def test_instants_a_hair_apart_are_one(off_s):
     rows = [(3, 10.0, inf, nan), (3, 10.0, inf, nan), (1, 10.0 + off_s, inf, nan)]
     found, _ = reserved(0.0, 1.0, [(10.0, 2.0)], rows)
     assert found == [10.0, 20.0, 0.0]
+    # Where one takes over a GPU from another it is never short of one.
+    assert reserved(0.0, 1.0, [(10.0, -1.0), (10.0 + off_s, 1.0)], [(1, 30.0, inf, nan)])[0] == [0.0]
     # What begins a hair from now begins now.
     assert reserved(10.0, 1.0, [], [(1, 5.0, inf, 10.0 + off_s)], left=1.0)[1] == 0
 
