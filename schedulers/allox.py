@@ -81,7 +81,7 @@ def queue_places(times: NDArray[np.float64], gpus: int) -> NDArray[np.int64]:
     from scipy.optimize import linear_sum_assignment
 
     longest = -(-len(times) // gpus)
-    place = np.repeat(np.arange(1, longest + 1), gpus)
+    place = 1 + np.repeat(np.arange(longest), gpus)
     order = np.argsort(-times, kind="stable")  # longest first, the matching is found a hundred times faster
     _, columns = linear_sum_assignment(np.outer(times[order], place))
     places = np.empty(len(times), dtype=np.int64)

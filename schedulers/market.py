@@ -81,8 +81,7 @@ def _leontief_value(a: Floats, allocation: Floats) -> Floats:
 
 def _leontief_costs(a: Floats, prices: Floats) -> Floats:
     """Prices times demands, appendix D.2; inf where any demand is, at price 0 too."""
-    usable = _usable(a)
-    costs: Floats = np.where(usable, np.einsum("ijt,jt->it", np.where(np.isfinite(a), a, 0.0), prices), np.inf)
+    costs: Floats = np.where(_usable(a), np.einsum("ijt,jt->it", a, prices), np.inf)
     return costs
 
 

@@ -100,10 +100,10 @@ def best_rounds(window: Window) -> tuple[Bools | None, float]:
         options={"node_limit": NODES},
     )
     # At the limit of nodes the bound may be below what can be: time left is never negative.
-    proved = 0.0 if answer.mip_dual_bound is None else max(0.0, float(answer.mip_dual_bound))
+    proved_s = 0.0 if answer.mip_dual_bound is None else max(0.0, float(answer.mip_dual_bound)) * window.round_s
     if answer.x is None:
-        return None, proved * window.round_s
-    return window.chained(answer.x[:runs].reshape(jobs, rounds) > 0.5), proved * window.round_s
+        return None, proved_s
+    return window.chained(answer.x[:runs].reshape(jobs, rounds) > 0.5), proved_s
 
 
 def _rows(window: Window) -> tuple[object, Floats, Floats]:

@@ -178,9 +178,10 @@ class _Room:
         taken: dict[int, int] = {}
         gone: list[int] = []
         for part in _parts(self._nodes, width):
-            node = _best(free, [node for node in range(len(free)) if node not in taken], part)
+            # Every part but the last fills its node, so that no node is taken for two of them.
+            node = _best(free, range(len(free)), part)
             if node is None:
-                found = self._least(free, seats, taken, part, gone)
+                found = self._least(free, seats, part, gone)
                 if found is None:
                     return False
                 node, new = found
@@ -197,13 +198,13 @@ class _Room:
         return True
 
     def _least(
-        self, free: list[int], seats: Mapping[int, Seat], taken: Mapping[int, int], part: int, gone: Sequence[int]
+        self, free: list[int], seats: Mapping[int, Seat], part: int, gone: Sequence[int]
     ) -> tuple[int, dict[int, Seat]] | None:
         """Node to clear for a part of a job, and the new seats of those that leave it: the fewest, then the narrowest.
 
-        Nodes that parts of the job have been promised are not touched, nor are jobs that have been moved for it.
+        Jobs that have been moved for it are not touched.
         """
-        sizes = [node for node, size in enumerate(self._nodes) if size >= part and node not in taken]
+        sizes = [node for node, size in enumerate(self._nodes) if size >= part]
         # The fewest moves win, so that sets of two are looked at only where no single job will do.
         for count in range(1, MOST_LEAVING + 1):
             found: list[tuple[int, int, int, dict[int, Seat]]] = []
@@ -214,7 +215,7 @@ class _Room:
                     freed = free[node] + sum(gpus for other in leaving for at, gpus in seats[other] if at == node)
                     if freed < part:
                         continue
-                    new = self._elsewhere(free, seats, leaving, {node, *taken})
+                    new = self._elsewhere(free, seats, leaving, node)
                     if new is not None:
                         found.append((sum(_width(seats[other]) for other in leaving), freed, node, new))
             if found:
@@ -223,9 +224,9 @@ class _Room:
         return None
 
     def _elsewhere(
-        self, free: Sequence[int], seats: Mapping[int, Seat], leaving: Sequence[int], barred: Set[int]
+        self, free: Sequence[int], seats: Mapping[int, Seat], leaving: Sequence[int], cleared: int
     ) -> dict[int, Seat] | None:
-        """Seats on as few nodes as their widths need for jobs that leave theirs, off some nodes; None if one has none.
+        """Seats on as few nodes as their widths need for jobs that leave a node; None if one has none.
 
         GPUs that they leave on other nodes count as free.
         """
@@ -233,8 +234,7 @@ class _Room:
         for other in leaving:
             _shift(left, seats[other], 1)
         # No room on the node that is cleared, or they would move back to where they left.
-        for node in barred:
-            left[node] = 0
+        left[cleared] = 0
         new = {}
         # Decreasing widths pack best, as in `place`.
         for other in sorted(leaving, key=lambda one: (-_width(seats[one]), one)):

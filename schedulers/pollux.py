@@ -52,9 +52,7 @@ class Pollux:
         goodputs, fair = view.facts(Goodputs), max(1, total_gpus // len(jobs))
         had = [int(view.running[job.seq].grant.gpus) if job.seq in view.running else 0 for job in jobs]
         worth = [
-            self._worth(
-                np.array([0.0, *goodputs[job.seq][:total_gpus]]), held, fair, self._kept(view, job) if held else 1.0
-            )
+            self._worth(np.array([0.0, *goodputs[job.seq][:total_gpus]]), held, fair, self._kept(view, job))
             for job, held in zip(jobs, had, strict=True)
         ]
         plan = self._plan(worth, had, total_gpus)

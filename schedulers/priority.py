@@ -39,8 +39,8 @@ def relative(name: str, priorities: Mapping[str, float]) -> float:
     >>> relative("high", {"high": 50.0, "top": 200.0}), relative("", {"high": 50.0})
     (0.25, 0.0)
     """
-    most = max(priorities.values(), default=0.0)
-    return priorities.get(name, 0.0) / most if most > 0.0 else 0.0
+    own = priorities.get(name, 0.0)
+    return own / max(priorities.values()) if own > 0.0 else 0.0
 
 
 def points(weighted: Floats) -> Floats:

@@ -95,12 +95,10 @@ class ThemisNp(Placed):
         offered = _largest(rho, ceil(self._filter * len(pending)))
         chosen = self._winners(offered[gpus[offered] <= free], completion_s, self._delay_s(view), free)
         free -= int(gpus[chosen].sum())
-        if free > 0:
-            others = gpus <= free
-            # The rest, offered or not, compete for the leftovers alike.
-            others[chosen] = False
-            chosen += _first_fit(np.flatnonzero(others), rho, gpus, free)
-        return chosen
+        others = gpus <= free
+        # The rest, offered or not, compete for the leftovers alike.
+        others[chosen] = False
+        return chosen + _first_fit(np.flatnonzero(others), rho, gpus, free)
 
     def _winners(self, offered: Ints, completion_s: Floats, delay_s: float, free: int) -> list[int]:
         """The offered places of the greatest gain that fit together."""
@@ -171,7 +169,7 @@ def _first_fit(places: Ints, ranks: Floats, widths: Ints, free: int) -> list[int
     """Places to take, largest rank first, the first of equal ones; those are left out that do not fit."""
     left = places[np.argsort(-ranks[places], kind="stable")]
     taken: list[int] = []
-    while free > 0 and len(left):
+    while len(left):
         used = np.cumsum(widths[left])
         fitting = int(np.searchsorted(used, free, side="right"))
         if fitting:

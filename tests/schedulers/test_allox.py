@@ -33,6 +33,15 @@ def test_a_running_job_saves_its_restart():
     assert seqs(AlloX(known).choose(state([active(0), active(1)], 1))) == [0]
     chosen = AlloX(Known({0: 100.0, 1: 235.0})).choose(state([active(0), active(1, held_s=120.0, running=True)], 1))
     assert seqs(chosen) == [1]
+    # 81 + 20 s to go, and 100.5 without a restart
+    chosen = AlloX(Known({0: 81.0, 1: 220.5})).choose(state([active(0), active(1, held_s=120.0, running=True)], 1))
+    assert seqs(chosen) == [1]
+
+
+def test_what_a_job_might_have_had_counts_from_its_submission_by_its_weight():
+    assert attained_share(active(0, held_s=60.0, submit_s=300.0, weight=2.0), 600.0) == 60.0 / 600.0
+    assert attained_share(active(0, held_s=0.25, submit_s=599.5), 600.0) == 0.5
+    assert attained_share(active(0, submit_s=600.0), 600.0) == 0.0
 
 
 def test_the_filter_keeps_those_that_had_least():

@@ -70,10 +70,12 @@ def test_the_centre_maximises_the_product_of_slacks():
     # widths 1, 4 and 4 on 8 GPUs: the first runs always, the others between a quarter and all of the time
     widths, weights = np.array([1.0, 4.0, 4.0]), np.ones(3)
     shares = centre(widths, weights, 8.0)
-
-    def slack(s):
-        return 2 * np.log((s - 0.25) * s * (1 - s)) + np.log(8 - 1 - 8 * s)
-
     grid = np.linspace(0.2501, 0.8749, 20_001)
+    best = grid[np.argmax(2 * np.log((grid - 0.25) * grid * (1 - grid)) + np.log(8 - 1 - 8 * grid))]
     assert shares[0] == 1.0
-    assert shares[1] == shares[2] == pytest.approx(grid[np.argmax(slack(grid))], abs=1e-4)
+    assert shares[1] == shares[2] == pytest.approx(best, abs=1e-4)
+    # widths 2 and 4, weights 1 and a half on 4 GPUs: the second runs between a quarter and a half of the time
+    shares = centre(np.array([2.0, 4.0]), np.array([1.0, 0.5]), 4.0)
+    grid = np.linspace(0.2501, 0.4999, 20_001)
+    best = grid[np.argmax(np.log((grid - 0.25) * grid * (1 - grid)) + np.log(4 - 2 - 4 * grid))]
+    assert shares.tolist() == [1.0, pytest.approx(best, abs=1e-4)]

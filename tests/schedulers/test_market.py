@@ -121,6 +121,13 @@ def test_a_leontief_job_stays_away_from_rounds_of_no_use():
     assert np.isinf(found.market.unit_costs(found.prices)[0, 1])
 
 
+def test_what_is_of_no_use_costs_infinitely_much_at_price_0_too():
+    prices = np.array([[2.0, 0.0]])
+    assert make_market([[1.0, 0.0], [4.0, 5.0]]).unit_costs(prices).tolist() == [[2.0, np.inf], [0.5, 0.0]]
+    leontief = make_market([[1.0, np.inf], [4.0, 5.0]], kind="leontief")
+    assert leontief.unit_costs(prices).tolist() == [[2.0, np.inf], [8.0, 0.0]]
+
+
 def test_what_nobody_wants_is_free_and_unsold():
     found = solve(make_market([[1.0, 0.0], [3.0, 0.0]]))
     assert found.prices[0] == pytest.approx([2.0, 0.0], abs=TOLERANCE)

@@ -146,6 +146,11 @@ def test_drawing_lots_can_beat_every_deterministic_policy():
     assert found.policy(1, (1, 0)) == pytest.approx({(1, 0): 1.0}, abs=TOLERANCE)
 
 
+def test_units_of_utility_do_not_matter():
+    jobs = [grower(1.0, 1e9, 3e9), grower(0.0, 1e-9)]
+    assert solve_expected(jobs, 1, 2).utilities == pytest.approx([2e9, 1e-9], rel=TOLERANCE)
+
+
 BAD = np.ones((1, 2, 1))
 
 
@@ -167,3 +172,14 @@ def test_impossible_ones_are_refused_in_one_line(jobs, units, rounds, budgets, m
     with pytest.raises(ConfigError, match=message) as raised:
         solve_expected(jobs, units, rounds, budgets)
     assert "\n" not in str(raised.value)
+
+
+def test_a_programme_is_as_large_as_its_rounds_states_and_allocations(monkeypatch):
+    # 2 rounds x 2 x 2 states x (nobody, the first or the second has the unit)
+    jobs = [grower(0.5), grower(0.5)]
+    monkeypatch.setattr("jobcast.schedulers.market_expected.LARGEST_PROGRAMME", 24)
+    found = solve_expected(jobs, 1, 2)
+    assert found.visits.size == 24
+    monkeypatch.setattr("jobcast.schedulers.market_expected.LARGEST_PROGRAMME", 23)
+    with pytest.raises(ConfigError, match="24 rounds x states x allocations; take fewer, at most 23"):
+        solve_expected(jobs, 1, 2)

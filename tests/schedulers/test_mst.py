@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from jobcast.schedulers.mst import STEPS, MaxSumThroughput, fractional_knapsack
+from jobcast.schedulers.mst import EPOCHS, STEPS, MaxSumThroughput, fractional_knapsack
 from tests.schedulers.rounds_driver import active, state, trained
 
 
@@ -44,6 +44,17 @@ def test_in_steps_a_large_data_set_counts():
     jobs = [sized(trained(0, "A", 10, {10: 100.0}), 1000), sized(trained(1, "B", 10, {10: 50.0}), 400)]
     assert MaxSumThroughput(STEPS).shares(state(jobs, 1)) == [1.0, 0.0]
     assert MaxSumThroughput().shares(state(jobs, 1)) == [0.0, 1.0]
+    grown = sized(trained(0, "A", 10, {10: 100.0, 40: 50.0}, at=40), 1000)
+    assert [MaxSumThroughput(unit).rate(grown) for unit in (STEPS, EPOCHS)] == [1000 / 40 / 50.0, 1 / 50.0]
+
+
+def test_rates_differ_by_their_share_however_small_they_are():
+    assert fractional_knapsack(np.array([2e-7, 1e-7]), np.ones(2), 1.0).tolist() == [1.0, 0.0]
+    assert fractional_knapsack(np.array([1.0, 1.0 - 1e-12]), np.ones(2), 1.0).tolist() == [0.5, 0.5]
+
+
+def test_without_jobs_there_are_no_shares():
+    assert MaxSumThroughput().shares(state([], 4)) == []
 
 
 def test_without_a_rate_a_job_gets_what_is_left():

@@ -62,6 +62,15 @@ def test_the_programme_runs_each_job_as_long_as_it_needs():
     assert chained.shape == (3, 2)
 
 
+def test_no_progress_beyond_what_is_left_counts_for_the_load():
+    # 4 GPUs, 2 rounds: 16 GPU-rounds are left. Once the first is done a round of another leaves 9 / 4 rounds, a second
+    # of the first would leave 12 / 4.
+    window = Window(np.array([120.0, 240.0, 240.0]), np.array([4, 3, 3]), 4, 120.0, 2, np.zeros(3, bool), 0.0)
+    runs, proved_s = best_rounds(window)
+    assert sorted(runs.sum(axis=1).tolist()) == [0, 1, 1]
+    assert (window.bound_after_s(runs), proved_s) == (270.0, pytest.approx(270.0))
+
+
 def test_restarts_count_in_the_bound_and_chains_have_few():
     window = Window(
         np.array([600.0, 600.0]), np.array([1, 1]), 1, 120.0, 4, running=np.array([False, True]), restart_s=20.0
@@ -71,6 +80,36 @@ def test_restarts_count_in_the_bound_and_chains_have_few():
     assert window.bound_after_s(turns) == pytest.approx(1200.0 - 4 * 120.0 + 4 * 20.0)
     assert window.chained(turns).tolist() == [[False, False, True, True], [True, True, False, False]]
     assert window.bound_after_s(window.chained(turns)) == pytest.approx(1200.0 - 4 * 120.0 + 20.0)
+
+
+@pytest.mark.parametrize(
+    ("left_s", "running", "gap", "asked"),
+    [
+        (1200.0, True, 0.0, False),  # both are done within the window of ten rounds
+        (3000.0, True, 0.0, False),  # both run in all rounds: nothing is lost
+        (3000.0, False, 0.007, False),  # a restart of 20 s is, which is less than 21 s
+        (3000.0, False, 0.006, True),
+    ],
+)
+def test_the_solver_is_asked_where_more_than_the_gap_may_be_lost(monkeypatch, left_s, running, gap, asked):
+    windows = []
+
+    def counted(window):
+        windows.append(window)
+        return None, 0.0
+
+    monkeypatch.setattr("jobcast.schedulers.ossp.best_rounds", counted)
+    policy = OpenShop(Known({0: left_s, 1: left_s}), gap=gap)
+    assert seqs(policy.choose(state([active(0, running=running), active(1, running=running)], 2))) == [0, 1]
+    assert len(windows) == asked
+    # What no schedule can beat: ten rounds off what is left.
+    assert policy.gap_max == pytest.approx(0.0 if running else 20.0 / 3000.0)
+
+
+@pytest.mark.parametrize(("rounds", "first"), [(4.5, 0), (5.5, 1)])
+def test_a_waiting_job_must_be_five_rounds_longer_to_take_a_place(rounds, first):
+    known = Known({0: 1000.0, 1: 1000.0 + rounds * ROUND_S})
+    assert seqs(OpenShop(known, gap=1.0).choose(state([active(0, running=True), active(1)], 1))) == [first]
 
 
 def test_a_plan_stands_until_jobs_change_or_its_rounds_are_over(monkeypatch):

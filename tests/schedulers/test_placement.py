@@ -77,6 +77,34 @@ def test_spread_jobs_can_be_moved_too():
     assert (placed.moved, placed.seats[0], placed.seats[2]) == ((0,), ((1, 2),), ((0, 4),))
 
 
+def test_what_a_moved_job_leaves_and_takes_is_free_and_taken_for_the_next():
+    # Job 1 leaves node 1 for node 0, which has one GPU left then: 3 takes it, and nothing is left for 4.
+    placed = place([4, 4], {0: ((0, 2),), 1: ((1, 1),)}, {2: 4, 3: 1, 4: 1})
+    assert (placed.moved, placed.unseated) == ((1,), (4,))
+    assert placed.seats == {0: ((0, 2),), 1: ((0, 1),), 2: ((1, 4),), 3: ((0, 1),)}
+
+
+def test_a_job_that_leaves_a_node_has_back_no_more_than_it_held_elsewhere():
+    # Job 0 could only sit on two nodes again, one GPU of node 1 and the one of node 2.
+    staying = {0: ((0, 1), (1, 1)), 1: ((1, 3),)}
+    placed = place([4, 4, 1], staying, {2: 4}, fixed={1})
+    assert (placed.moved, placed.spread, placed.seats[2]) == ((), (2,), ((0, 3), (2, 1)))
+
+
+def test_jobs_that_leave_together_share_the_room_that_there_is():
+    # Four GPUs of node 0 must be left, to node 1: by 1 + 3 or 2 + 2, as narrow; the smaller keys go.
+    staying = {0: ((0, 1),), 1: ((0, 3),), 2: ((0, 2),), 3: ((0, 2),)}
+    placed = place([9, 4], staying, {4: 5})
+    assert set(placed.moved) == {0, 1}
+    assert (placed.seats[0], placed.seats[1], placed.seats[4]) == (((1, 1),), ((1, 3),), ((0, 5),))
+
+
+def test_nobody_is_moved_where_partly_free_nodes_are_as_few():
+    # Of 10 GPUs two nodes hold 8 + 2 at best, or 6 that are free of the larger and 4.
+    placed = place([4, 8, 4], {0: ((1, 2),)}, {1: 10})
+    assert (placed.moved, placed.seats[1]) == ((), ((0, 4), (1, 6)))
+
+
 NODES = st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=6)
 
 

@@ -62,6 +62,12 @@ def test_who_gains_gets_the_gpus():
     assert allocated(Pollux(), [waiting(LINEAR), waiting(LINEAR)], 8) == [4, 4]
 
 
+def test_speedups_are_over_an_equal_share():
+    # 5 GPUs for 3 jobs: one each is an equal share. Two more take 2/3 off the sum of 1 / speedup in the first job, one
+    # more 2/7 in each of the others. Over two GPUs each it would be 11/15 and 2/5.
+    assert allocated(Pollux(), [waiting((1.0, 1.1, 3.0)), *[waiting((1.0, 1.4, 1.5))] * 2], 5) == [3, 1, 1]
+
+
 def test_a_change_must_pay_for_the_restart():
     # 2 + 2 GPUs, 1 more would gain little over a restart after 60 s, much after a day
     table = (1.0, 2.0, 2.1)
@@ -69,6 +75,28 @@ def test_a_change_must_pay_for_the_restart():
     assert allocated(Pollux(), young, 6) == [2, 2]
     old = [Scalable(86_400.0, 2, 0, table) for _ in range(2)]
     assert allocated(Pollux(), old, 6) == [3, 3]
+
+
+def test_a_change_costs_who_holds_gpus_and_nobody_else():
+    # A tenth more after a restart that takes a third; at once for who waits, be it since this instant.
+    assert allocated(Pollux(), [Scalable(60.0, 1, 0, (1.0, 1.1))], 2) == [1]
+    assert allocated(Pollux(), [Scalable(0.0, 0, 0, (1.0, 1.1))], 2) == [2]
+    # Restarts took all of its time: another one would leave it nothing, as if it waited.
+    assert allocated(Pollux(), [Scalable(60.0, 1, 5, (1.0, 1000.0))], 2) == [1]
+    # Where they are free, who has just come is worth no more elsewhere.
+    assert allocated(Pollux(restart_s=0.0), [Scalable(0.0, 2, 0, (1.0, 2.0, 2.0))], 3) == [2]
+
+
+def test_who_cannot_use_an_equal_share_is_compared_with_the_most_it_can():
+    # Three each. Over 1.5 a second GPU takes 1/2 off the first's 1 / speedup, more than the other's fifth off its own,
+    # 1 - 1 / 1.7; over 1 it would take 1/3.
+    old = [Scalable(1e9, 1, 0, (1.0, 1.5)), Scalable(1e9, 5, 0, (1.0, 1.0, 1.0, 1.0, 1.7))]
+    assert allocated(Pollux(), old, 6) == [2, 1]
+
+
+def test_of_equal_gains_a_gpu_the_smaller_step_is_taken():
+    # Each GPU takes a quarter off 1 / speedup.
+    assert allocated(Pollux(), [waiting((1.0, 4 / 3, 2.0))] * 2, 4) == [2, 2]
 
 
 def test_too_few_gpus_serve_who_is_there():

@@ -5,9 +5,6 @@ from math import inf, log
 import numpy as np
 import pytest
 
-from jobcast.domain.jobs import Job, Requirements
-from jobcast.domain.scheduling_rules import Account, Limits, PriorityWeights, Qos, SchedulingRules
-from jobcast.schedulers.accounting import Accounting
 from jobcast.schedulers.priority import (
     Association,
     age_factor,
@@ -40,18 +37,21 @@ def test_age_grows_to_the_oldest_that_counts():
 
 def test_size_is_a_share_of_the_cluster_or_the_rest_of_it():
     assert (size_factor(16, 64), size_factor(16, 64, favor_small=True), size_factor(99, 64)) == (0.25, 0.75, 1.0)
+    assert (size_factor(1, 1), size_factor(4, 0)) == (1.0, 0.0)
 
 
 def test_qos_counts_against_the_largest():
     told = {"low": 0.0, "normal": 20.0, "high": 80.0}
     assert [relative(name, told) for name in ("low", "normal", "high", "other")] == [0.0, 0.25, 1.0, 0.0]
     assert relative("low", {"low": 0.0}) == 0.0
+    assert relative("low", {"low": 0.5, "high": 1.0}) == 0.5
 
 
 def test_use_halves_with_each_half_life():
     whole = decayed_use(4.0, 0.0, 10.0, 10.0, 100.0)
     assert decayed_use(4.0, 0.0, 10.0, 110.0, 100.0) == pytest.approx(whole / 2)
     assert decayed_use(4.0, 0.0, 10.0, 310.0, 100.0) == pytest.approx(whole / 8)
+    assert decayed_use(4.0, 700.0, 710.0, 810.0, 100.0) == pytest.approx(whole / 2)
     # The integral of 2 ** (-t / 100) over the last 100 s is 100 / ln 2 * (1 - 1/2).
     assert decayed_use(1.0, 0.0, 100.0, 100.0, 100.0) == pytest.approx(50.0 / log(2.0))
     assert decayed_use(1.0, 0.0, 1e-3, 1e-3, 1e9) == pytest.approx(1e-3, rel=1e-3)
@@ -61,6 +61,7 @@ def test_use_halves_with_each_half_life():
 def test_level_fair_share_is_shares_over_use():
     assert level_fair_share(1.0, 4.0, 50.0, 100.0) == 0.5
     assert level_fair_share(3.0, 4.0, 25.0, 100.0) == 3.0
+    assert level_fair_share(1.0, 4.0, 0.5, 1.0) == 0.5
     assert (level_fair_share(1.0, 4.0, 0.0, 0.0), level_fair_share(0.0, 4.0, 5.0, 9.0)) == (inf, 0.0)
 
 
@@ -113,70 +114,3 @@ def test_accounts_without_users_change_nothing_but_shares():
 
 def test_points_are_whole_and_noise_does_not_lower_them():
     assert points(np.array([999.9999999999, 1000.0, 1000.9])).tolist() == [1000.0, 1000.0, 1000.0]
-
-
-WEIGHTS = PriorityWeights(age=1000.0, fairshare=500.0, job_size=100.0, qos=10.0, partition=8.0, max_age_s=1000.0)
-RULES = SchedulingRules(
-    WEIGHTS,
-    {"lab": Account(shares=3.0), "guests": Account(shares=1.0)},
-    {"high": Qos(50.0), "normal": Qos(10.0)},
-    {"gpu": 4.0, "long": 1.0},
-)
-
-
-def job(seq, account="lab", user="u", gpus=1, qos="", partition="", submit_s=0.0):
-    asked = Requirements(account=account, qos=qos, partition=partition)
-    return Job(seq, str(seq), "p", submit_s, gpus, user=user, requirements=asked)
-
-
-def test_a_priority_worked_out_by_hand():
-    books, jobs = (
-        Accounting(RULES, ranked=True),
-        [job(0, qos="normal", partition="long", gpus=8), job(1, "guests", "v")],
-    )
-    own = np.array([books.own_points(one, 32.0) for one in jobs])
-    # 100 * 8/32 + 10 * 10/50 + 8 * 1/4; 100 * 1/32.
-    assert own.tolist() == [29.0, 3.125]
-    whose = np.array([books.number(one) for one in jobs])
-    # Nobody has used anything: both are level at the root, of one user each, and share rank 2 of 2. Aged 300 s of 1000.
-    assert books.priorities(np.zeros(2), own, whose, 599.0).tolist() == [829.0, 803.0]
-
-
-def test_use_counts_at_the_next_point_of_the_grid():
-    books, heavy, light = Accounting(RULES, ranked=True), job(0), job(1, "guests", "v")
-    whose = np.array([books.number(one) for one in (heavy, light)])
-    none = np.zeros(2)
-    books.start(heavy, 10.0)
-    assert books.priorities(none, none, whose, 299.0).tolist() == [500.0, 500.0]
-    # The lab has used all: 3/4 over 1; the guests' level is infinite.
-    assert books.priorities(np.full(2, 300.0), none, whose, 300.0).tolist() == [250.0, 500.0]
-
-
-def test_accounts_and_users_that_nobody_named_have_one_share():
-    rules = SchedulingRules(WEIGHTS, {"guests": Account(users={"v": 1.0})})
-    books, jobs = Accounting(rules, ranked=True), [job(0, "guests", "v"), job(1, "guests"), job(2, "else", gpus=2)]
-    whose = np.array([books.number(one) for one in jobs])
-    for one in jobs:
-        books.start(one, 0.0)
-    # Both accounts, and both users of the first, have used as much: all are level, and share the best rank.
-    assert books.priorities(np.full(3, 300.0), np.zeros(3), whose, 300.0).tolist() == [500.0] * 3
-
-
-def test_room_is_what_the_tightest_limit_leaves():
-    rules = SchedulingRules(
-        accounts={"top": Account(limits=Limits(grp_gpus=10.0)), "low": Account("top", limits=Limits(user_gpus=4.0))},
-        qos={"one": Qos(limits=Limits(user_jobs=1.0))},
-    )
-    books = Accounting(rules, ranked=False)
-
-    def room(one):
-        return books.rooms(np.array([books.number(one)])).tolist()[0]
-
-    mine, yours, above = job(0, "low", "a", 3), job(1, "low", "b", 1), job(2, "top", "a", 6)
-    assert (room(mine), room(yours), room(above), room(job(3, "else"))) == (4.0, 4.0, 10.0, inf)
-    books.start(mine, 0.0)
-    assert (room(mine), room(yours), room(above)) == (1.0, 4.0, 7.0)
-    books.start(above, 0.0)
-    assert (room(mine), room(yours), room(above)) == (1.0, 1.0, 1.0)
-    books.start(job(4, "else", "a", qos="one"), 0.0)
-    assert (room(job(5, "else", "a", qos="one")), room(job(6, "else", "b", qos="one"))) == (-1.0, inf)

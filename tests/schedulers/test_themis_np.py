@@ -1,10 +1,14 @@
 from itertools import combinations
 from math import ceil, log1p
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.schedulers.themis_np import ThemisNp
+from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Grant
+from jobcast.schedulers.themis_np import FIRST_ROOM, ThemisNp
+from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
 from tests.schedulers.events_driver import starts, workloads
@@ -95,3 +99,53 @@ def test_what_winners_leave_goes_to_others_that_fit(workload):
     # At 6 b is offered 3 GPUs and takes 2; c, treated worse than d, needs 2 as well; d fits.
     jobs = [("a", "p", 0, 6, 3), ("b", "p", 1, 1, 2), ("c", "p", 2, 2, 2), ("d", "p", 3, 9, 1)]
     assert by_id(workload(jobs, {"p": 3}), 0.2) == {"a": 0, "b": 6, "c": 7, "d": 6}
+
+
+def test_leftovers_pass_over_who_does_not_fit(workload):
+    # At 10 rho is 12 for w, the one that is offered GPUs, then 6, 5, 4 and 1.3: beside w x fits, y no more, z just so.
+    jobs = [("a", "p", 0, 10, 8), ("w", "p", 0, 1, 2), ("x", "p", 1, 2, 3), ("y", "p", 2, 2, 5), ("z", "p", 4, 2, 3)]
+    jobs += [("long", "p", 5, 20, 1)]
+    assert by_id(workload(jobs, {"p": 8}), 0.2) == {"a": 0, "w": 10, "x": 10, "z": 10, "y": 12, "long": 11}
+
+
+WAITED = [("b", "p", 4, 7, 2), ("c", "p", 4, 17, 1), ("d", "p", 4, 17, 1)]
+"""At 6 for two GPUs, with completion times of 9, 19 and 19: 10/9 > (20/19)^2, but 16/9 < (26/19)^2."""
+
+
+@pytest.mark.parametrize(
+    ("held", "told_min", "b_first"),
+    [
+        ([("r", "p", 0, 7, 1)], 7, True),  # GPUs are auctioned again in 1 min
+        ([("r", "p", 0, 40, 1)], 6, False),  # from here on what has outrun its forecast tells nothing: b's 7 min
+        ([("r", "p", 0, 40, 1)], 5, False),
+        ([("r", "p", 0, 3, 1), ("e", "p", 1, 37, 1)], 7, False),  # r is gone already, e ends in 34 min
+    ],
+)
+def test_who_gains_most_hangs_on_when_gpus_are_auctioned_again(workload, held, told_min, b_first):
+    made = workload([*held, ("a", "p", 0, 6, 2), *WAITED], {"p": 3})
+
+    class Misled(Oracle):
+        def duration_s(self, job):
+            return 60.0 * told_min if job.job_id == "r" else super().duration_s(job)
+
+    source = Misled(made)
+    found = starts(made, lambda _: ThemisNp(source, 1.0), source)
+    at = {job.job_id: start_s / 60 for job, start_s in zip(made.jobs, found, strict=True)}
+    assert (at["b"] == 6, at["c"] == 6) == (b_first, not b_first)
+
+
+def test_what_runs_already_is_not_auctioned_for(workload):
+    # r holds GPUs as the run begins, having won no auction.
+    jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("rst")]
+    state = ClusterState([Pool("p", 2)])
+    policy = ThemisNp(Oracle(workload([(job.job_id, "p", 0, 1, 1) for job in jobs], {"p": 2})))
+    for job in jobs:
+        state.submit(job, lane=0, key=policy.key(job))
+    state.start(jobs[0], Grant(1))
+    assert policy.decide(state).change == {1: Grant(1)}
+
+
+def test_more_jobs_may_wait_than_there_was_room_for_at_first(workload):
+    count = FIRST_ROOM + 2
+    found = by_id(workload([(f"{index:04}", "p", 0, 1, 1) for index in range(count)], {"p": count - 1}), 0.2)
+    assert [name for name, at in found.items() if at > 0] == [f"{count - 1:04}"]
