@@ -50,12 +50,18 @@ def test_a_job_gets_on_by_the_gpus_that_it_is_given(nodes):
 def test_policies_are_told_what_jobs_may_have():
     """Those that tell no fewest GPUs, or may not be stopped, keep their number."""
     policy = Numbers({})
-    jobs = (gang("a", gpus=2, min_gpus=1), gang("b", gpus=4, min_gpus=3), gang("c", gpus=2))
+    jobs = (
+        gang("a", gpus=2, min_gpus=1),
+        gang("b", gpus=4, min_gpus=3),
+        gang("c", gpus=2),
+        gang("e", gpus=3, min_gpus=3),
+    )
     played(policy, *jobs, replace(gang("d", gpus=1, min_gpus=1), preemptible=False))
     told = {name: one.speeds for name, one in policy.seen[0].items()}
     assert told["a"] == speeds(*TIMES, asked=2)
     assert told["b"] == {gpus: speed for gpus, speed in speeds(*TIMES, asked=4).items() if gpus >= 3}
     assert told["c"] == told["d"] == {}
+    assert told["e"] == {3: 1.0, 4: pytest.approx(5 / 4)}
 
 
 def test_numbers_that_are_no_faster_than_smaller_ones_are_none():
