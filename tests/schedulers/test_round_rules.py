@@ -188,6 +188,12 @@ def test_the_filter_offers_to_a_fifth_where_nothing_is_told():
     assert seqs(ThemisFilter(KNOWN).choose(state(JOBS, 1, now_s=600.0))) == [1]
 
 
+def test_fairness_counts_from_submission():
+    """Two jobs on a GPU: (600 + 2 x 600) / (2 x 600) = 1.5, and since 400 s (200 + 2 x 300) / (2 x 300) = 1.33."""
+    jobs = [active(0), active(1, submit_s=400.0)]
+    assert seqs(ThemisFilter(Known({0: 600.0, 1: 300.0})).choose(state(jobs, 1, now_s=600.0))) == [0]
+
+
 def test_without_contention_sharing_slows_nobody():
     """Two jobs on 3 GPUs: fairness (600 + 450) / 600 = 1.75 and (600 + 1000) / 1000 = 1.6.
 

@@ -24,8 +24,10 @@ def test_a_job_that_goes_on_pays_once():
 
 def test_rounds_begin_with_the_first_arrival_and_go_on_through_idle_times():
     # First at 50 s: rounds at 50, 170, 290, ...; the second comes at 300 s, in the round from 290 to 410 s.
-    log = replay(gangs([(50, 10, 1), (300, 10, 1)], 1), Rounds(InOrder(), "in_order"))
+    rule = InOrder()
+    log = replay(gangs([(50, 10, 1), (300, 10, 1)], 1), Rounds(rule, "in_order"))
     assert log.start_s.tolist() == [50.0, 410.0]
+    assert [(one.now_s, one.index) for one in rule.states if one.active] == [(50.0, 0), (410.0, 3)]
 
 
 def test_least_attained_takes_turns_and_every_return_is_charged():
@@ -103,6 +105,12 @@ def test_the_smallest_difference_in_what_is_owed_decides():
         rounds.choose(state([active(0), active(1)], 1))
     assert seqs(rounds.choose(state([active(0), active(1), active(2)], 1))) == [2]
     assert seqs(rounds.fill(state([active(0), active(1), active(2), active(3)], 4))) == [3, 1, 0, 2]
+
+
+def test_rounds_are_given_in_proportion_to_shares():
+    rounds = ShareRounds(Told(job_0=0.75, job_1=0.25))
+    given = [seqs(rounds.choose(state([active(0), active(1)], 1)))[0] for _ in range(8)]
+    assert sorted(given) == [0] * 6 + [1] * 2
 
 
 def test_shares_are_asked_for_again_when_jobs_change_or_one_is_not_known():
