@@ -41,7 +41,9 @@ class ShortestRemaining:
         return first_fit((active.job for active in ordered), state.total_gpus)
 
     def _rank(self, active: ActiveJob) -> tuple[float, bool, int]:
-        left_s = self._estimates.remaining_s(active) * (active.job.gpus if self._gpu_time else 1)
+        left_s = self._estimates.remaining_s(active)
+        if self._gpu_time:
+            left_s *= active.job.gpus
         return rounded(left_s), not active.running, active.job.seq
 
 
@@ -114,7 +116,7 @@ class GandivaFair:
         return first_fit((state.active[index].job for index in order), state.total_gpus)
 
     def _tickets(self, active: ActiveJob) -> float:
-        return active.weight * (active.job.gpus if self._by_width else 1)
+        return active.weight * active.job.gpus if self._by_width else active.weight
 
     def _passes(self, state: RoundState) -> list[float]:
         """(n_active,) passes; remembers at which pass each active job began."""

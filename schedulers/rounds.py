@@ -4,6 +4,7 @@ Shockwave, section 7: rounds of fixed length; a job that goes on keeps its GPUs,
 freed within a round are used again from the next one on.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -134,8 +135,8 @@ class ShareRounds:
     def __init__(self, policy: SharePolicy) -> None:
         self._policy = policy
         self._shares: dict[int, float] = {}
-        self._owed: dict[int, float] = {}  # rounds that were promised, by seq
-        self._given: dict[int, float] = {}
+        self._owed: defaultdict[int, float] = defaultdict(float)  # rounds that were promised, by seq
+        self._given: defaultdict[int, float] = defaultdict(float)
 
     def choose(self, state: RoundState) -> Sequence[Job]:
         """Jobs in order of rounds promised less rounds given, the largest first; those running first among equals."""
@@ -144,11 +145,11 @@ class ShareRounds:
             self._shares = {one.job.seq: share for one, share in zip(state.active, shares, strict=True)}
         for one in state.active:
             # What is owed stays when shares are worked out anew: who waited long keeps its claim.
-            self._owed[one.job.seq] = self._owed.get(one.job.seq, 0.0) + self._shares[one.job.seq]
+            self._owed[one.job.seq] += self._shares[one.job.seq]
         ranked = sorted(state.active, key=self._rank)
         chosen = first_fit([one.job for one in ranked], state.total_gpus)
         for job in chosen:
-            self._given[job.seq] = self._given.get(job.seq, 0.0) + 1.0
+            self._given[job.seq] += 1.0
         return chosen
 
     def fill(self, state: RoundState) -> Sequence[Job]:
@@ -162,7 +163,7 @@ class ShareRounds:
     def _rank(self, one: ActiveJob) -> tuple[int, bool, int]:
         seq = one.job.seq
         # Given less owed, so that the smallest comes first; in units, for sums of shares round off.
-        owed = self._given.get(seq, 0.0) - self._owed.get(seq, 0.0)
+        owed = self._given[seq] - self._owed[seq]
         return round(owed / SAME_ROUNDS), not one.running, seq
 
 

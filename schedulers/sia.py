@@ -45,10 +45,9 @@ def by_bin(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | No
 
 def by_width(draft: TentativeAllocation, usable: float, max_lane: int) -> Job | None:
     """A job of the fewest GPUs; ties go by share."""
-    # A list, as it is gone through twice.
-    rows = list(_narrowest(draft, usable, max_lane))
-    least = min((job.gpus for _, job in rows), default=0)
-    return of_smallest_share(draft, ((pool, job) for pool, job in rows if job.gpus == least))
+    rows = ((job.gpus, draft.share(pool), pool.name, job) for pool, job in _narrowest(draft, usable, max_lane))
+    best = min(rows, default=None)
+    return None if best is None else best[3]
 
 
 # Chooses among the jobs at most so wide in lanes up to another number; None where there is none.

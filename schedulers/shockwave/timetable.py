@@ -122,7 +122,7 @@ def _filled(
         order = _sorted_by(order, -must.astype(np.float64))
         chosen = np.zeros(jobs, dtype=np.bool_)
         free = _first_fit(order, widths, gpus, chosen)
-        if free > 0:
+        if free:
             _fill_up(fillers, given, useful, widths, free, running, chosen)
         runs[:, column] = chosen
         given += chosen

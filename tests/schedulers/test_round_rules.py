@@ -183,6 +183,26 @@ def test_the_filter_offers_and_the_gain_decides(share, chosen):
     assert seqs(ThemisFilter(KNOWN, filter=share).choose(state(JOBS, 1, now_s=600.0))) == [chosen]
 
 
+def test_the_filter_offers_to_a_fifth_where_nothing_is_told():
+    """One of three, the worst treated."""
+    assert seqs(ThemisFilter(KNOWN).choose(state(JOBS, 1, now_s=600.0))) == [1]
+
+
+def test_fairness_counts_from_submission():
+    """Two jobs on a GPU: (600 + 2 x 600) / (2 x 600) = 1.5, and since 400 s (200 + 2 x 300) / (2 x 300) = 1.33."""
+    jobs = [active(0), active(1, submit_s=400.0)]
+    assert seqs(ThemisFilter(Known({0: 600.0, 1: 300.0})).choose(state(jobs, 1, now_s=600.0))) == [0]
+
+
+def test_without_contention_sharing_slows_nobody():
+    """Two jobs on 3 GPUs: fairness (600 + 450) / 600 = 1.75 and (600 + 1000) / 1000 = 1.6.
+
+    If each had half of the time, (600 + 900) / 1200 = 1.25 and (600 + 2000) / 2000 = 1.3, and the other would be first.
+    """
+    jobs = [active(0, 2, held_s=150.0), active(1, 2)]
+    assert seqs(ThemisFilter(Known({0: 600.0, 1: 1000.0})).choose(state(jobs, 3, now_s=600.0))) == [0]
+
+
 def test_the_winners_are_the_best_set_that_fits():
     # gains fall with the completion: 3 GPUs for 500 s against 2 + 2 GPUs for 600 s each
     known = Known({0: 500.0, 1: 600.0, 2: 600.0})

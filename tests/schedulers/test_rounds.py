@@ -6,7 +6,7 @@ from jobcast.schedulers.round_rules import LeastAttained
 from jobcast.schedulers.rounds import Rounds, ShareRounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
-from tests.schedulers.rounds_driver import Equal, InOrder, gangs
+from tests.schedulers.rounds_driver import Equal, InOrder, active, gangs, seqs, state
 
 
 def test_rounds_are_fixed_and_a_start_costs_its_time():
@@ -24,8 +24,10 @@ def test_a_job_that_goes_on_pays_once():
 
 def test_rounds_begin_with_the_first_arrival_and_go_on_through_idle_times():
     # First at 50 s: rounds at 50, 170, 290, ...; the second comes at 300 s, in the round from 290 to 410 s.
-    log = replay(gangs([(50, 10, 1), (300, 10, 1)], 1), Rounds(InOrder(), "in_order"))
+    rule = InOrder()
+    log = replay(gangs([(50, 10, 1), (300, 10, 1)], 1), Rounds(rule, "in_order"))
     assert log.start_s.tolist() == [50.0, 410.0]
+    assert [(one.now_s, one.index) for one in rule.states if one.active] == [(50.0, 0), (410.0, 3)]
 
 
 def test_least_attained_takes_turns_and_every_return_is_charged():
@@ -52,6 +54,8 @@ def test_a_policy_is_told_what_changed():
         (100.0, False, False),
         (150.0, True, True),
     ]
+    # As told unless something else is.
+    assert {(one.round_s, one.restart_s, one.index) for one in rule.states[:1]} == {(50.0, 20.0, 0)}
     assert rule.states[1].active[0].progress == Progress(50.0 / 60.0, (Regime(10, 50.0 / 60.0),))
     assert rule.states[3].active[0].progress == Progress(2.75, (Regime(10, 2.0), Regime(20, 0.75)))
 
@@ -77,3 +81,43 @@ def test_equal_shares_take_turns_and_a_tie_stays_where_it_is():
     log = replay(gangs([(0, 300, 1), (0, 300, 1)], 1, restart_s=0.0), Rounds(ShareRounds(Equal()), "equal"))
     spans = sorted(zip(log.spans.from_s.tolist(), log.spans.job.tolist(), strict=True))
     assert spans == [(0.0, 0), (120.0, 1), (360.0, 0), (600.0, 1)]
+
+
+class Told:
+    """Shares by job, and whom it was asked about."""
+
+    def __init__(self, **shares):
+        self.by_name, self.asked = shares, []
+
+    def shares(self, now):
+        self.asked.append([one.job.job_id for one in now.active])
+        return [self.by_name[f"job_{one.job.job_id}"] for one in now.active]
+
+
+def test_the_smallest_difference_in_what_is_owed_decides():
+    rounds = ShareRounds(Told(job_0=0.3, job_1=0.30001))
+    assert seqs(rounds.choose(state([active(0), active(1)], 1))) == [1]
+    # Owed 0.6 and 0.60002 less 1: now the first.
+    assert seqs(rounds.choose(state([active(0), active(1)], 1, changed=False))) == [0]
+    # Who comes is promised a share from now on: 0.9 less 1, 0.90003 less 1, and 0.05.
+    rounds = ShareRounds(Told(job_0=0.3, job_1=0.30001, job_2=0.05))
+    for _ in range(2):
+        rounds.choose(state([active(0), active(1)], 1))
+    assert seqs(rounds.choose(state([active(0), active(1), active(2)], 1))) == [2]
+    assert seqs(rounds.fill(state([active(0), active(1), active(2), active(3)], 4))) == [3, 1, 0, 2]
+
+
+def test_rounds_are_given_in_proportion_to_shares():
+    rounds = ShareRounds(Told(job_0=0.75, job_1=0.25))
+    given = [seqs(rounds.choose(state([active(0), active(1)], 1)))[0] for _ in range(8)]
+    assert sorted(given) == [0] * 6 + [1] * 2
+
+
+def test_shares_are_asked_for_again_when_jobs_change_or_one_is_not_known():
+    policy = Told(job_0=0.5, job_1=0.5)
+    rounds = ShareRounds(policy)
+    rounds.choose(state([active(0), active(1)], 2))
+    rounds.choose(state([active(0), active(1)], 2, changed=False))
+    rounds.choose(state([active(0)], 2))
+    rounds.choose(state([active(0), active(1)], 2, changed=False))
+    assert policy.asked == [["0", "1"], ["0"], ["0", "1"]]

@@ -1,16 +1,19 @@
 """Rounds in a law in which GPUs of a job may change: what policies are told of it, what becomes of their answers."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from jobcast.domain.energy import EnergyCluster, EpochTimes
 from jobcast.domain.goodput import Goodputs
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.async_planning import expected
 from jobcast.schedulers.placement import NodePlacement
-from jobcast.schedulers.rounds import Rounds
+from jobcast.schedulers.rounds import Rounds, speeds_of
 from jobcast.simulator.engine import Simulation
-from tests.simulator.laws.test_epochs import TIMES, gang, world
+from tests.simulator.laws.test_epochs import NODES, TIMES, gang, world
 
 
 class Numbers:
@@ -50,12 +53,32 @@ def test_a_job_gets_on_by_the_gpus_that_it_is_given(nodes):
 def test_policies_are_told_what_jobs_may_have():
     """Those that tell no fewest GPUs, or may not be stopped, keep their number."""
     policy = Numbers({})
-    jobs = (gang("a", gpus=2, min_gpus=1), gang("b", gpus=4, min_gpus=3), gang("c", gpus=2))
+    jobs = (
+        gang("a", gpus=2, min_gpus=1),
+        gang("b", gpus=4, min_gpus=3),
+        gang("c", gpus=2),
+        gang("e", gpus=3, min_gpus=3),
+    )
     played(policy, *jobs, replace(gang("d", gpus=1, min_gpus=1), preemptible=False))
     told = {name: one.speeds for name, one in policy.seen[0].items()}
     assert told["a"] == speeds(*TIMES, asked=2)
     assert told["b"] == {gpus: speed for gpus, speed in speeds(*TIMES, asked=4).items() if gpus >= 3}
     assert told["c"] == told["d"] == {}
+    assert told["e"] == {3: 1.0, 4: pytest.approx(5 / 4)}
+
+
+@pytest.mark.parametrize("epoch_s", [TIMES[:2], (10.0, 6.0, np.inf, 4.0)])
+def test_whose_own_number_takes_for_ever_keeps_it(epoch_s):
+    """Nothing is known of 3 GPUs, or no node runs the job on so many."""
+    facts = {EpochTimes: EpochTimes(np.ones(1), np.array([[epoch_s] * 3])), EnergyCluster: NODES}
+    assert speeds_of(gang("a", gpus=3, min_gpus=1), SimpleNamespace(facts=facts.__getitem__)) == {}
+
+
+def test_a_number_may_take_all_gpus_of_a_kind():
+    """Nodes of the first kind, which are two GPUs in all, are twice as fast on both; other types do not count."""
+    policy, others = Numbers({}), (1.0, 0.5, 0.4, 0.3)
+    played(policy, gang("a", gpus=1, min_gpus=1), epoch_s=((10.0, 3.0, 2.0, 1.0), TIMES, others))
+    assert policy.seen[0]["a"].speeds == {1: 1.0, 2: pytest.approx(10 / 3)}
 
 
 def test_numbers_that_are_no_faster_than_smaller_ones_are_none():

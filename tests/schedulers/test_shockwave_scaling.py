@@ -1,14 +1,14 @@
 """Numbers of workers in the market: an optimum by hand, exhaustive optima of small windows, what plans must keep to."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jobcast.schedulers.shockwave import Shockwave
+from jobcast.schedulers.shockwave import Shockwave, scaling
 from jobcast.schedulers.shockwave.relaxation import relax
 from jobcast.schedulers.shockwave.scaling import Numbers, best_columns, numbers_of, scaled, surpluses
 from jobcast.schedulers.shockwave.solver import solve
@@ -62,13 +62,54 @@ def test_two_jobs_run_both_where_one_has_fewer_workers():
 )
 def test_where_prices_show_nothing_changes_are_tried_of_few_jobs(asked, options, most, found):
     """Up to 24 other numbers of all jobs one by one, and up to 12 in pairs: jobs of no weight bring some more each."""
-    for count, expected in zip((most, most + 1), found, strict=True):
-        idle = [3] * ((count - 2) // 3) + [(count - 2) % 3]
+    for others, expected in zip((most, most + 1), found, strict=True):
+        idle = [3] * ((others - 2) // 3) + [(others - 2) % 3]
         rows = [(1.0, one, False, [(10.0, 24.0, 16)], 0.0) for one in asked]
         rows += [(0.0, 1, False, [(10.0, 24.0, 16)], 0.0)] * len(idle)
-        also = [dict.fromkeys(range(1, 2 + others), 1.0) for others in idle]
+        also = [dict.fromkeys(range(1, 2 + more), 1.0) for more in idle]
         problem, may = programme(rows, 4, 2, lam=0.0), numbers([*options, *also], [*asked, *[1] * len(idle)])
         assert may.at(best_columns(problem, may, may.asked))[0].tolist() == [*expected, *[1] * len(idle)]
+
+
+def tried_columns(monkeypatch, may, gains, values):
+    """Columns in the order in which they are tried, if jobs gain so much at the prices; what timetables are worth."""
+    problem, tried = programme([(1.0, 1, False, [(1.0, 120.0, 16)], 0.0)] * len(gains), 4, 1), []
+
+    def worth(_problem, _may, columns):
+        tried.append(columns.tolist())
+        return next(values), None, 0.0
+
+    monkeypatch.setattr(scaling, "_worth", worth)
+    monkeypatch.setattr(scaling, "surpluses", lambda *_: np.array(gains))
+    return best_columns(problem, may, may.asked).tolist(), tried
+
+
+def test_all_who_gain_change_then_the_half_that_gains_most_then_one_then_two(monkeypatch):
+    """Four of five gain; the last has 2 GPUs and nothing to gain, the third the larger of its numbers only once."""
+    may = numbers([{1: 1.0, 2: 1.5}] * 4 + [{1: 1.0, 2: 1.5, 3: 2.0}], [1, 1, 1, 1, 2])
+    gains = [[0.0, 4.0, 0.0], [0.0, 1.0, 0.0], [0.0, 3.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, -1.0]]
+    at, tried = tried_columns(monkeypatch, may, gains, iter(np.zeros(99)))
+    assert at == tried[0] == [0, 0, 0, 0, 1]
+    assert tried[1:4] == [[1, 1, 1, 1, 1], [1, 0, 1, 0, 1], [1, 0, 0, 0, 1]]
+    one = [[1, 0, 0, 0, 1], [0, 1, 0, 0, 1], [0, 0, 1, 0, 1], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0], [0, 0, 0, 0, 2]]
+    assert tried[4:10] == one
+    # Two of the six; of two that are one job's the later one counts.
+    assert len(tried) == 10 + 15
+    assert [1, 1, 0, 0, 1] in tried[10:]
+
+
+def test_improvements_end_after_twenty(monkeypatch):
+    _, tried = tried_columns(monkeypatch, numbers([{1: 1.0, 2: 1.5}], [1]), [[0.0, 1.0]], count(1.0))
+    assert len(tried) == 1 + 20
+
+
+def test_other_numbers_are_loads_of_their_own():
+    """4 GPUs of which a job asks for 3; on 2 of them a second left is half a second of the cluster's."""
+    problem = programme([(1.0, 3, False, [(10.0, 24.0, 16)], 0.0), (1.0, 2, False, [(10.0, 24.0, 16)], 0.0)], 4, 2)
+    may = numbers([{1: 0.5, 2: 0.8, 3: 1.0}, {2: 1.0}], [3, 2])
+    other = scaled(problem, may, np.array([1, 0]))
+    assert other.loads.tolist() == pytest.approx([2 / 4, 2 / 4])
+    assert other.cautious_s.tolist() == pytest.approx([240.0 / 0.8, 240.0])
 
 
 def test_who_does_not_scale_has_what_it_asks_for():
@@ -124,6 +165,11 @@ def scaling_programmes(draw):
     return problem, numbers(options, problem.widths, np.where(problem.running, problem.widths, 0))
 
 
+# The load of the GPUs decides the makespan: three jobs of 3 of 4 GPUs.
+LOADED = programme([(1.0, 3, False, [(10.0, 120.0, 16)], 0.0)] * 3, 4, 1, 100.0)
+
+
+@example((LOADED, numbers([{2: 0.8, 3: 1.0}] * 3, [3] * 3)))
 @settings(max_examples=25)
 @given(scaling_programmes())
 def test_prices_prove_a_bound_over_all_numbers(case):

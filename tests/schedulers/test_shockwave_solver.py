@@ -14,7 +14,7 @@ from jobcast.schedulers.shockwave import solver
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import majorant_slopes, relax
-from jobcast.schedulers.shockwave.solver import Limits, repair, share_lost, solve
+from jobcast.schedulers.shockwave.solver import Limits, incumbent, repair, share_lost, solve
 from jobcast.schedulers.shockwave.timetable import timetable
 from jobcast.schedulers.shockwave.work import work_of
 
@@ -112,8 +112,31 @@ def test_highs_without_time_leaves_an_incumbent_in_many_pieces_as_it_is():
     job = [(9.0, 120.0, 16)]
     problem = programme([(1.0, 1, False, job, 0.0), (1.0, 2, True, job, 0.0), (1.0, 1, False, job, 0.0)], 4, 9)
     rows = [True, False] * 4 + [True], [False, True, True, False, False, False, True, False, False], [False] * 9
-    for incumbent in (np.array(rows), np.array([rows[2], rows[0], [True] * 9])):
-        assert improve(problem, incumbent, 0.0, 20, 0.0)[0].tolist() == incumbent.tolist()
+    for begin in (np.array(rows), np.array([rows[2], rows[0], [True] * 9])):
+        assert improve(problem, begin, 0.0, 20, 0.0)[0].tolist() == begin.tolist()
+
+
+def test_who_is_worth_more_on_average_begins():
+    """Two rounds each on one GPU for four: the first job has most of its epochs early, the other gains evenly.
+
+    8 of 10 epochs in 100 s and two in 120 s: log(1.8 / 1) in the first round, log(2 / 1.8) in the second.
+    1.2 times log(1 + 100 / 220), and the rest of log(2): less at first, more in both.
+    """
+    rows = [(1.0, [(8.0, 12.5, 16), (2.0, 60.0, 16)]), (1.2, [(10.0, 22.0, 16)])]
+    problem = programme([(weight, 1, False, job, 0.0) for weight, job in rows], 1, 4, 0.0)
+    first, other = np.diff(2 * problem.gains, axis=1)[:, :2]
+    assert first == pytest.approx([np.log(1.8), np.log(2 / 1.8)])
+    assert other == pytest.approx([1.2 * np.log(320 / 220), 1.2 * np.log(440 / 320)])
+    assert first[0] > other[0]
+    assert solve(problem, HEURISTIC).runs.tolist() == [[False, False, True, True], [True, True, False, False]]
+
+
+def test_what_is_as_good_as_it_has_to_be_is_not_repaired(monkeypatch):
+    problem = programme([(1.0, 1, False, [(10.0, 120.0, 16)], 0.0)] * 2, 1, 3)
+    value = solve(problem, HEURISTIC).value
+    monkeypatch.setattr(solver, "repair", None)
+    runs, found = incumbent(problem, replace(relax(problem), bound=value), 0.0)
+    assert (problem.value(runs), found) == (value, value)
 
 
 def test_what_rounding_may_have_taken_is_added_to_the_bound():
@@ -286,6 +309,8 @@ def test_a_gap_is_told_against_what_idling_costs_where_values_near_nothing():
     for dust in (-1e-10, 1e-10):
         same = replace(off, bound=off.value + dust)
         assert (same.gap, share_lost(problem, same)) == (0.0, 0.0)
+    least = replace(off, value=-1e-9, bound=0.0)
+    assert (least.gap, share_lost(problem, least)) == (1.0, pytest.approx(1e-9 / idle))
 
 
 @given(programmes())

@@ -84,6 +84,12 @@ def test_a_tick_asks_again_while_jobs_wait_and_gpus_idle(workload):
     assert plain.events == 4
 
 
+def test_no_tick_asks_while_no_gpu_idles(workload):
+    made = workload([("a", "p", 0, 10, 1), ("b", "p", 0, 900, 1)], {"p": 1})
+    oracle = Oracle(made)
+    assert replay(made, Sia(oracle, tick_s=120.0), oracle).events == replay(made, Sia(oracle), oracle).events == 4
+
+
 @pytest.mark.parametrize(("minutes", "lane"), [(5, 0), (6, 1), (60, 1), (720, 2), (721, 3)])
 def test_a_lane_is_the_bin_of_the_duration(workload, minutes, lane):
     made = workload([("a", "p", 0, minutes, 1)], {"p": 1})
