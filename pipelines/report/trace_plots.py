@@ -204,7 +204,7 @@ def week_map(description: Mapping[str, Any]) -> Chart:
             "axis": alt.Axis(values=list(range(0, 25, 3)), grid=False),
         },
         x2="to:Q",
-        color=shade("jobs an hour", form=",~r"),
+        color=shade("jobs an hour"),
         tooltip=[{"field": "row", "title": "day"}, {"field": "hour"}, Axis("jobs an hour").tooltip("value")],
     )
 
