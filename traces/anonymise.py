@@ -160,19 +160,19 @@ def _with_common_users(trace: Trace, k: int) -> tuple[Trace, dict[str, Any]]:
         return trace, {"users": 0, "users_merged": 0, "common_users": 0, "k_reached": True}
     looks = signatures(trace).with_columns(alike=pl.len().over(SIGNATURE))
     rare = looks.filter(pl.col("alike") < k)
-    common: dict[str, str] = {}
-    left: list[str] = []
-    for pool, those in rare.group_by("pool", maintain_order=True):
-        names = those["user"].to_list()
-        if len(names) >= k:
-            common |= dict.fromkeys(names, f"{COMMON}{pool[0]}")
-        else:
-            left += names
+    of_pools = {str(pool): those["user"].to_list() for (pool,), those in rare.group_by("pool", maintain_order=True)}
+    left = [user for names in of_pools.values() if len(names) < k for user in names]
+    of_pools = {pool: names for pool, names in of_pools.items() if len(names) >= k}
     # too few to be a group: whole groups of others join them, the smallest first
     groups = looks.filter(pl.col("alike") >= k).sort("alike", *SIGNATURE)
     for _, those in groups.group_by(SIGNATURE, maintain_order=True):
         if 0 < len(left) < k:
             left += those["user"].to_list()
+    # where no such group is left, all of a pool's common user do: one of fewer than k would be known by being common
+    for pool in sorted(of_pools, key=lambda pool: len(of_pools[pool])):
+        if 0 < len(left) < k:
+            left += of_pools.pop(pool)
+    common = {user: f"{COMMON}{pool}" for pool, names in of_pools.items() for user in names}
     common |= dict.fromkeys(left, COMMON)
     sizes = np.unique(list(common.values()), return_counts=True)[1]
     frame = _unparted(trace.jobs, common, k).with_columns(user=pl.col("user").replace(common))

@@ -280,6 +280,15 @@ def wall_clock_s(instants_s: Floats, zone: tzinfo) -> Floats:
     return local.dt.epoch("us").to_numpy() / 1e6
 
 
+def instant_s(wall_s: float, zone: tzinfo) -> float:
+    """When a zone's clock shows a time, given as `wall_clock_s` tells it: the earlier instant where there are two.
+
+    >>> instant_s(3600.0, ZoneInfo("Europe/Berlin"))
+    0.0
+    """
+    return datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone).timestamp()
+
+
 WALL_CLOCK = "%Y-%m-%d %H:%M:%S"
 MISSING = ("None", "none", "NONE", "nan", "NaN", "NaT", "null", "NULL", "N/A", "NA", "-")
 """How programs write that a time or a number is not there."""

@@ -17,7 +17,6 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.domain.memory import need_memory
-from jobcast.traces.column_types import wall_clock_s
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.outliers import SPANS, YEAR_S
 from jobcast.traces.table import Source, Trace
@@ -166,7 +165,6 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None, zon
     total = replace(total, clockwork_gap_s=UNKNOWN, clockwork_share=UNKNOWN)
     figures = {name: figures_of(its, span_s, loops[name]) for name, its in of_pool.items()}
     hourly: Floats = np.empty(0)
-    wall_s = wall_clock_s(jobs.submit_s, zone)
     edges_s = _hours(jobs.submit_s)
     quotas = _quotas(pools, edges_s, of_pool)
     if quotas:
@@ -187,8 +185,8 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None, zon
         total=total,
         pools=figures,
         curves=_curves(list(figures.values()), jobs, list(of_pool.values()), hourly),
-        weeks=weeks_of(wall_s, jobs.gpu_time_s, rows),
-        hour_of_week=tuple(map(tuple, hour_of_week(wall_s).tolist())),
+        weeks=weeks_of(jobs.submit_s, jobs.gpu_time_s, rows, zone),
+        hour_of_week=tuple(map(tuple, hour_of_week(jobs.submit_s, zone).tolist())),
         shares=shares_of(trace),
         quota_changes=sum(int(np.count_nonzero(np.diff(quota))) for quota in quotas.values()),
         utilization_hourly=tuple(hourly.tolist()),

@@ -10,12 +10,14 @@ When jobs come: week by week, hour of the week by hour of the week, and pools th
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, tzinfo
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.traces.column_types import instant_s, wall_clock_s
 
 MOST_POINTS = 200
 """Steps of half a percent: finer than a plot shows."""
@@ -128,7 +130,7 @@ CLOCKWORK = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Weeks:
-    """Jobs submitted and their GPU-hours by week (Monday to Sunday, UTC) and pool, without long silences.
+    """Jobs submitted and their GPU-hours by week (Monday to Sunday) and pool, without long silences.
 
     Attributes
     ----------
@@ -149,14 +151,14 @@ class Clockwork:
     share: float
 
 
-def weeks_of(submit_s: Floats, gpu_time_s: Floats, rows: Mapping[str, NDArray[np.int64]]) -> Weeks:
-    """Jobs and GPU-hours by the week in which they were submitted.
+def weeks_of(submit_s: Floats, gpu_time_s: Floats, rows: Mapping[str, NDArray[np.int64]], zone: tzinfo = UTC) -> Weeks:
+    """Jobs and GPU-hours by the week in which they were submitted, on the clock of `zone`.
 
     >>> rows = {"a": np.array([0, 1])}
     >>> weeks_of(np.array([4 * 86400.0, 11 * 86400.0]), np.array([3600.0, 7200.0]), rows)
     Weeks(from_s=(345600.0, 950400.0), jobs={'a': (1, 1)}, gpu_hours={'a': (1.0, 2.0)})
     """
-    week = np.floor((submit_s - FIRST_MONDAY_S) / WEEK_S).astype(np.int64)
+    week = np.floor((wall_clock_s(submit_s, zone) - FIRST_MONDAY_S) / WEEK_S).astype(np.int64)
     # weeks with jobs and their neighbours; far silences would swamp a plot
     near = np.unique(np.unique(week)[:, None] + np.arange(-QUIET_WEEKS, QUIET_WEEKS + 1))
     shown = near[(near >= week[0]) & (near <= week[-1])]
@@ -164,30 +166,33 @@ def weeks_of(submit_s: Floats, gpu_time_s: Floats, rows: Mapping[str, NDArray[np
     jobs = {name: np.bincount(place[its], minlength=count) for name, its in rows.items()}
     hours = {name: np.bincount(place[its], gpu_time_s[its] / HOUR_S, count) for name, its in rows.items()}
     return Weeks(
-        tuple(FIRST_MONDAY_S + WEEK_S * int(number) for number in shown),
+        tuple(instant_s(FIRST_MONDAY_S + WEEK_S * int(number), zone) for number in shown),
         {name: tuple(counts.tolist()) for name, counts in jobs.items()},
         {name: tuple(sums.tolist()) for name, sums in hours.items()},
     )
 
 
-def hour_of_week(submit_s: Floats) -> Floats:
-    """Mean number of jobs submitted in each hour of the week, shape (7, 24), Monday first, UTC.
+def hour_of_week(submit_s: Floats, zone: tzinfo = UTC) -> Floats:
+    """Mean number of jobs submitted in each hour of the week on the clock of `zone`, shape (7, 24), Monday first.
 
     The mean is over the times that the hour came between the first and the last submission; NaN where it never did.
+    Where the clock is put back an hour comes twice, where it is put forward not at all.
 
     >>> float(hour_of_week(np.array([4 * 86400.0, 4 * 86400.0 + 60, 11 * 86400.0]))[0, 0])
     1.5
     """
-    hour = np.floor((submit_s - FIRST_MONDAY_S) / HOUR_S).astype(np.int64)
-    hours = 7 * 24
-    jobs = np.bincount(hour % hours, minlength=hours).astype(np.float64)
-    first, last = int(hour[0]), int(hour[-1])
-    whole, rest = divmod(last - first + 1, hours)
-    # every hour came `whole` times, those of the rest once more
-    came = np.full(hours, float(whole))
-    came[(first + np.arange(rest)) % hours] += 1.0
-    mean: Floats = np.divide(jobs, came, out=np.full(hours, np.nan), where=came > 0)
+    begin_s, end_s = (submit_s[[0, -1]] - wall_clock_s(submit_s[[0, -1]], zone) % HOUR_S).tolist()
+    hours_s = begin_s + HOUR_S * np.arange(round((end_s - begin_s) / HOUR_S) + 1)
+    jobs, came = (_by_hour_of_week(wall_clock_s(at_s, zone)) for at_s in (submit_s, hours_s))
+    mean: Floats = np.divide(jobs, came, out=np.full(len(came), np.nan), where=came > 0)
     return mean.reshape(7, 24)
+
+
+def _by_hour_of_week(wall_s: Floats) -> Floats:
+    """How many instants fall into each hour of the week, shape (168,)."""
+    hours = 7 * 24
+    hour = np.floor((wall_s - FIRST_MONDAY_S) / HOUR_S).astype(np.int64)
+    return np.bincount(hour % hours, minlength=hours).astype(np.float64)
 
 
 def clockwork(submit_s: Floats) -> Clockwork:

@@ -331,7 +331,7 @@ def _regimes(
 def _matched(trace: Trace, tables: TrainingTables) -> dict[str, Starts]:
     """Courses by the trace's job ids: as text, or as whole numbers where all ids of both sides are such.
 
-    Raises TraceError when no job of the trace has one, or a course is of no job of a trace that is whole.
+    Raises TraceError when a course is of no job of a trace that is whole.
     """
     if tables.courses is None:
         return {}
@@ -341,9 +341,9 @@ def _matched(trace: Trace, tables: TrainingTables) -> dict[str, Starts]:
     key: Callable[[str], int | str] = int if _are_numbers(ids) and _are_numbers(courses) else str
     by_key = {key(job_id): starts for job_id, starts in courses.items()}
     found = {job_id: by_key[key(job_id)] for job_id in ids if key(job_id) in by_key}
-    # of a window, courses of jobs outside of it are no mistake
+    # of a window, courses of jobs outside of it are no mistake, nor that none is of its jobs: not all change
     whole = len(trace) == trace.source.rows
-    if not found or (whole and len(found) < len(courses)):
+    if whole and len(found) < len(courses):
         known = {key(job_id) for job_id in ids}
         stray = next(job_id for job_id in courses if key(job_id) not in known)
         raise TraceError(

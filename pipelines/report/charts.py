@@ -312,7 +312,7 @@ def height_of(names: Sequence[str], step: int) -> int:
     return len(names) * max(step, 15 * max((name.count("\n") + 1 for name in names), default=1))
 
 
-def shade(title: str, least: float | None = 0.0, most: float | None = None, form: str = "") -> "alt.Color":
+def shade(title: str, least: float | None = 0.0, most: float | None = None, form: str = ",~r") -> "alt.Color":
     """The channel of a number as a colour, readable with any colour vision."""
     import altair as alt
 

@@ -166,8 +166,7 @@ def weeks(kind: str, title: str, unit: str) -> Callable[[Mapping[str, Any]], Cha
 
     def paint(description: Mapping[str, Any]) -> Chart:
         table = description["weeks"]
-        # As the clock that is shown tells them already.
-        begins = 1000.0 * np.asarray(table["from_s"], dtype=float)
+        begins = milliseconds(table["from_s"])
         # One order for both charts, so that a colour is one pool.
         named = sorted(table["gpu_hours"], key=lambda pool: (-sum(table["gpu_hours"][pool]), pool))
         parts = _stacked({pool: np.asarray(table[kind][pool], dtype=float) for pool in named})

@@ -175,6 +175,16 @@ def test_fewer_users_than_k_are_told(make_trace):
     assert anonymised(make_trace(*rows)).done["users"] == 0
 
 
+def test_nobody_is_common_alone_while_others_could_join(make_trace):
+    """Five users of p look unlike one another, and one of q is left, whom they hide."""
+    rows = [("p", 60.0 * at, 5.0, 2**at) for at in range(5)]
+    export = anonymised(make_trace(*rows, ("q", 400.0, 5.0, 1), user=[*"abcde", "f"]), k=5, jitter_s=0.0)
+    assert export.trace.jobs["user"].n_unique() == 1
+    assert export.done["users_merged"] == 6
+    assert export.done["common_users"] == 1
+    assert export.done["k_reached"]
+
+
 def test_mistakes(make_trace):
     trace = make_trace(("p", 0.0, 1.0, 1))
     for wrong, line in (

@@ -1,6 +1,8 @@
 import json
 import math
+from datetime import datetime
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -113,6 +115,23 @@ def test_hours_of_the_week_are_means_over_the_times_that_they_came():
     # Monday 00:00 came twice and saw three jobs; Tuesday 01:00 came twice and saw one; Wednesday came once.
     assert (mean[0, 0], mean[1, 1], mean[2, 0]) == (1.5, 0.5, 0.0)
     assert np.isnan(hour_of_week(submit_s[:2])[1, 1])
+
+
+def test_weeks_begin_at_midnights_of_the_zone_told_as_instants(make_trace):
+    """New York put its clock back on Sunday 2025-11-02: midnight was at 04:00 UTC before, at 05:00 after it."""
+    before_s, after_s = (datetime.fromisoformat(day).timestamp() for day in ("2025-10-27T04:00Z", "2025-11-03T05:00Z"))
+    rows = [("a", before_s, 60, 1), ("a", after_s - 1, 60, 1), ("a", after_s, 60, 1)]
+    weeks = describe(make_trace(*rows), zone=ZoneInfo("America/New_York")).weeks
+    assert weeks.from_s == (before_s, after_s)
+    assert weeks.jobs == {"a": (2, 1)}
+
+
+def test_hours_come_as_often_as_the_clock_shows_them():
+    """In New York 01:00 came twice on 2025-11-02, 02:00 not at all on 2025-03-09: two jobs in each hour that came."""
+    zone = ZoneInfo("America/New_York")
+    for begin, hours, mean in (("2025-11-02T04:00Z", 5, [2.0] * 4), ("2025-03-09T05:00Z", 3, [2.0, 2.0, np.nan, 2.0])):
+        submit_s = datetime.fromisoformat(begin).timestamp() + np.arange(2 * hours) * HOUR_S / 2
+        assert hour_of_week(submit_s, zone)[6, :4].tolist() == pytest.approx(mean, nan_ok=True)
 
 
 def test_only_arrivals_of_a_program_fill_a_narrow_band():

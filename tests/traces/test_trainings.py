@@ -197,6 +197,18 @@ def test_courses_of_jobs_that_were_cut_are_counted():
     )
 
 
+def test_a_window_may_hold_no_job_whose_batch_size_changes():
+    whole = trace_of(LM, ("8", *LM[1:]))
+    tables = tables_of({"8": ((0, 10), (2, 20))})
+    found = trainings_of(whole.between(None, 1.0), tables)
+    assert found.regimes == ((Regime(10, 4.0),),)
+    assert found.notes == (
+        "1 jobs have no course in regimes.csv and keep their batch size",
+        "1 courses in regimes.csv are of jobs that were cut from the trace",
+    )
+    assert trainings_of(whole.between(5.0, None), tables).trainings == ()
+
+
 @pytest.mark.parametrize(
     ("row", "by_job", "said"),
     [

@@ -250,11 +250,14 @@ def _off_by_a_unit(ratio: Floats) -> NDArray[np.bool_]:
 
 def _factor(factor: float) -> str:
     """
-    >>> _factor(60.0), _factor(1 / 3600), _factor(9999.9), _factor(float("inf"))
-    ('60', '1/3,600', '9,999.9', 'inf')
+    >>> _factor(60.0), _factor(1 / 3600), _factor(9999.9), _factor(1.018), _factor(float("inf"))
+    ('60', '1/3,600', '9,999.9', '1.018', 'inf')
     """
     if factor < 1.0:
         return f"1/{_factor(1.0 / factor)}"
+    # near 1 the decimals are all that it tells
+    if factor < 10.0:
+        return f"{factor:.4g}"
     return f"{factor:,.1f}".removesuffix(".0")
 
 
