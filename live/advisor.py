@@ -17,13 +17,16 @@ from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Pool
 from jobcast.live.advice import Action, Advice, stopped_figures
-from jobcast.live.event_log import INTENT, LEASE, LIMITS, OVERSTAY, Event, EventLog
+from jobcast.live.claims import before, claimants, claimed, new_name
+from jobcast.live.event_log import ADVISOR, INTENT, LEASE, OVERSTAY, REQUEUE, Event, EventLog
 from jobcast.live.forecasts import Asked, guarded, reasons
+from jobcast.live.job_record import JobRecord
 from jobcast.live.leases import (
     LENT,
     SHORTEN,
     Lease,
     Room,
+    barred_tasks,
     leases_of,
     marked,
     on_lease,
@@ -106,11 +109,8 @@ class Advisor:
     ) -> None:
         self._cluster, self._log, self._forecasts = cluster, log, forecasts
         self._make_policy, self.rules, self.clock = make_policy, rules, clock
-        self.record, self._number = ClusterRecord(), 0
+        self.record, self._number, self._name = ClusterRecord(), 0, ""
         self._attempts = _Attempts()
-        self._limits_kept: Mapping[str, Any] | None = (
-            None  # as they were before anything was done; None: restored since
-        )
         self._catch_up()
 
     def _catch_up(self) -> None:
@@ -119,8 +119,8 @@ class Advisor:
         self.record.take(event for _, event in rows)
         for number, event in rows:
             self._number = number
-            if event.kind == LIMITS:
-                self._limits_kept = None if event.job_id else event.facts["qos"]
+            if event.kind == ADVISOR:
+                self._name = self._name or event.job_id
             elif event.kind == INTENT:
                 self._attempts.grants_s.append(self.clock.real(event.at_s))
 
@@ -183,7 +183,10 @@ class Advisor:
         result = {}
         for lease in waiting:
             if lease.job.held:
-                result[lease.name] = f"it may not start now ({lease.job.reason})"
+                known = self.record.active.get(lease.job.job_id, JobRecord())
+                stopped = known.last is not None and known.last.kind == REQUEUE
+                why = "it was stopped, as by an owner, and waits again" if stopped else "it may not start now"
+                result[lease.name] = f"{why} ({lease.job.reason})"
                 # Back in its own QOS it would look as if only its quota held it, and be lent to again for ever.
                 if lease.job.reason not in PLAIN:
                     self._attempts.rest_s[lease.job.job_id] = now_s + REST_S
@@ -198,11 +201,12 @@ class Advisor:
         """What the policy lends, as far as rules, nodes and limits allow it, what not and why, and bad answers."""
         now_s, tally = self.clock.model(snapshot.at_s), BadAnswers()
         forecasts = guarded(asked, pools, now_s, tally)
-        lent, left = self._without((), snapshot, pools, leases, forecasts)
-        stuck = self._stuck(snapshot, leases)
+        barred = barred_tasks(snapshot.jobs, snapshot.qos, self.rules.pool_by, self.rules.preempt)
+        lent, left = self._without((), snapshot, pools, leases, forecasts, barred)
+        stuck = self._stuck(snapshot, leases) | barred.keys()
         if not stuck.isdisjoint(name for name, _ in left):
             # What they cannot take now others may.
-            lent, more = self._without(stuck, snapshot, pools, leases, forecasts)
+            lent, more = self._without(stuck, snapshot, pools, leases, forecasts, barred)
             left = list({**dict(left), **dict(more)}.items())
         return lent, left, reasons(tally) if asked.source is not None else []
 
@@ -225,6 +229,7 @@ class Advisor:
         pools: Sequence[Pool],
         leases: Sequence[Lease],
         forecasts: ForecastSource,
+        barred: Mapping[str, str],
     ) -> tuple[list[Action], list[tuple[str, str]]]:
         """As `_allowed`, of what the policy would start if some jobs did not wait."""
         now_s = self.clock.model(snapshot.at_s)
@@ -232,7 +237,7 @@ class Advisor:
         run = standing(record.active, record.gpus, now_s, pools, policy, forecasts, lambda _: HOUR_S, stuck)
         view = run.look()
         spare = [] if view is None else _spare(run, run.policy.decide(view).change)
-        return self._allowed(snapshot, spare, leases, forecasts)
+        return self._allowed(snapshot, spare, leases, forecasts, barred)
 
     def _allowed(
         self,
@@ -240,6 +245,7 @@ class Advisor:
         spare: Sequence[Job],
         leases: Sequence[Lease],
         forecasts: ForecastSource,
+        barred: Mapping[str, str],
     ) -> tuple[list[Action], list[tuple[str, str]]]:
         queued = {job.job_id: job for job in snapshot.jobs}
         room, lent = self._room(snapshot, leases), on_loan(leases)
@@ -247,7 +253,7 @@ class Advisor:
         result: list[Action] = []
         left: list[tuple[str, str]] = []
         for job in spare:
-            why = self._why_not(job, queued[job.job_id], lent, len(result), snapshot.at_s)
+            why = barred.get(job.job_id) or self._why_not(job, queued[job.job_id], lent, len(result), snapshot.at_s)
             if LENT + job.pool not in snapshot.qos:
                 why = f"it would be lent to, but Slurm has no QOS {LENT}{job.pool}"
             if not why and not room.take(queued[job.job_id]):
@@ -285,10 +291,12 @@ class Advisor:
     def _limits(self, qos: Mapping[str, Qos], wanted: Counter[str]) -> list[Action]:
         """Limits that are other than what is on lease, those of pools that have no quota any more among them."""
         names = (name.removeprefix(LENT) for name in sorted(qos) if name.startswith(LENT))
+        most = inf if self.rules.max_lent is None else self.rules.max_lent
+        limits = {name: int(min(wanted[name], most)) for name in names if name in qos}
         return [
-            Action("limit", LENT + name, "as many as are on lease", name, wanted[name])
-            for name in names
-            if name in qos and qos[LENT + name].gpus != wanted[name]
+            Action("limit", LENT + name, "as many as are on lease", name, gpus)
+            for name, gpus in limits.items()
+            if qos[LENT + name].gpus != gpus
         ]
 
     def _preempts(self, qos: Mapping[str, Qos], pools: Sequence[Pool]) -> list[Action]:
@@ -323,11 +331,16 @@ class Advisor:
         """Do what was advised, in order; what failed comes back, in words, and what hangs on it is left undone.
 
         Intent is kept before, and what is read back after. Raises LedgerError, and ClusterError where nothing can be
-        read back.
+        read back, and ConfigError where another advisor lends on this cluster.
         """
+        name = self._named(self.clock.model(advice.at_s))
+        if others := claimants(snapshot.qos) - {name}:
+            raise ConfigError(
+                f"advise --apply: another advisor, {min(others)}, lends on this Slurm; end one of the two, or where "
+                "that one is gone for good put back what it changed: jobcast advise --slurm --undo"
+            )
         if not advice.actions:
             return []
-        self._keep_limits(snapshot)
         failed: dict[str, str] = {}
         granted: list[str] = []
         for action in advice.actions:
@@ -335,17 +348,25 @@ class Advisor:
             if action.do == "lend" and LENT + action.pool in failed:
                 continue
             try:
-                self._do(action, advice)
+                self._do(action, advice, snapshot)
                 granted += [action.what] if action.do == "lend" else []
             except ClusterError as error:
                 failed[action.what] = str(error)
         return [*failed.values(), *self._read_back(granted)]
 
-    def _do(self, action: Action, advice: Advice) -> None:
+    def _named(self, at_s: float) -> str:
+        """What this advisor is called, and those of its home that come after it."""
+        if not self._name:
+            self._keep([Event(at_s, ADVISOR, new_name(), at_s)])
+        return self._name
+
+    def _do(self, action: Action, advice: Advice, snapshot: Snapshot) -> None:
         if action.do == "limit":
-            self._cluster.limit(action.what, action.gpus)
+            told = claimed(snapshot.qos[action.what], self._name, True)
+            self._cluster.limit(action.what, action.gpus, told)
         elif action.do == "preempt":
-            self._cluster.preempts(action.what, action.others)
+            told = claimed(snapshot.qos[action.what], self._name, False)
+            self._cluster.preempts(action.what, action.others, told)
         elif action.do == "return" and action.job is not None:
             self._cluster.move(action.job.job_id, action.qos, unmarked(action.job), action.limit_s)
         elif action.job is not None:
@@ -378,46 +399,36 @@ class Advisor:
         self._keep([Event(at_s, OVERSTAY, lease.job.job_id, at_s, {"lease": lease.name}) for at_s, lease in rows])
         return over
 
-    def _keep_limits(self, snapshot: Snapshot) -> None:
-        """Keep limits as they were before anything was done, once."""
-        if self._limits_kept is None:
-            qos = {name: {"gpus": one.gpus, "preempts": list(one.preempts)} for name, one in snapshot.qos.items()}
-            at_s = self.clock.model(snapshot.at_s)
-            self._keep([Event(at_s, LIMITS, "", at_s, {"qos": qos})])
-
     def undo(self, now_s: float) -> list[str]:
-        """Put back what an advisor changes, and jobs that wait on a grant into their QOS; what was done, in words.
+        """Put back what an advisor changed, and jobs that wait on a grant into their QOS; what was done, in words.
 
-        Limits of QOS of leases are as they were kept again, and those that have come since hold nothing; other QOS may
-        stop no jobs on lease that they might not stop before. All else is the administrators', who may have changed it
-        since. Running jobs go on. A step that fails, as of a job that has gone meanwhile, keeps no other from being
-        taken. Raises ConfigError where nothing was done, ClusterError and LedgerError.
+        Limits of QOS of leases are as their claims tell again; other QOS may stop no jobs on lease that they might not
+        stop before. All else is the administrators', who may have changed it since. Running jobs go on. A step that
+        fails, as of a job that has gone meanwhile, keeps no other from being taken. Raises ConfigError where there is
+        nothing to do, ClusterError.
         """
-        self._catch_up()
-        kept = self._limits_kept
-        if kept is None:
-            raise ConfigError("advise --undo: no limits are kept; nothing was changed since they were last restored")
         snapshot, steps = self._cluster.look(now_s), list[tuple[str, Callable[[], None]]]()
         for lease in leases_of(snapshot, self.rules.pool_by):
             if lease.job.waits:
                 back = partial(self._cluster.move, lease.job.job_id, lease.qos, unmarked(lease.job), lease.limit_s)
                 steps.append((f"job {lease.job.job_id} is back in {lease.qos}", back))
         for name, is_now in snapshot.qos.items():
-            was = kept.get(name, {"gpus": 0, "preempts": ()})
-            if name.startswith(LENT) and is_now.gpus != was["gpus"]:
-                gpus = "no limit" if was["gpus"] is None else f"{was['gpus']} GPUs"
-                steps.append((f"{name}: {gpus} again", partial(self._cluster.limit, name, was["gpus"])))
-            others = [one for one in is_now.preempts if one in was["preempts"] or not one.startswith(LENT)]
-            if len(others) < len(is_now.preempts):
+            lends = name.startswith(LENT)
+            was = before(is_now, lends)
+            if was is not None and lends:
+                gpus = "no limit" if was.gpus is None else f"{was.gpus} GPUs"
+                steps.append((f"{name}: {gpus} again", partial(self._cluster.limit, name, was.gpus, was.told)))
+            elif was is not None:
+                others = [one for one in is_now.preempts if one in was.preempts or not one.startswith(LENT)]
                 words = f"{name}: preempts {', '.join(others) or 'nobody'} again"
-                steps.append((words, partial(self._cluster.preempts, name, others)))
+                steps.append((words, partial(self._cluster.preempts, name, others, was.told)))
+        if not steps:
+            raise ConfigError("advise --undo: no QOS tells that an advisor changed it; there is nothing to put back")
         done, failed = _each(steps)
         if failed:
             raise ClusterError(
                 f"advise --undo: {len(failed)} of {len(steps)} steps failed, {failed[0]}; ask again for these"
             )
-        at_s = max(self.clock.model(now_s), self.record.known_s)
-        self._keep([Event(at_s, LIMITS, "restored", at_s)])
         return done
 
 

@@ -18,11 +18,11 @@ SUBMIT, CHANGE, START, REQUEUE, END = "submit", "change", "start", "requeue", "e
 """What happens to a job. A change tells facts that are others from then on; a requeue takes back what it held."""
 LOOK, QUOTA, GPUS = "look", "quota", "gpus"
 """Somebody looked and saw all there was to see by then; GPUs of a pool; GPUs of all nodes that are up."""
-INTENT, LEASE, OVERSTAY, LIMITS = "intent", "lease", "overstay", "limits"
-"""What is about to be done to a job, a lease that was read back, one that outlived it, limits as they were before."""
+INTENT, LEASE, OVERSTAY, ADVISOR = "intent", "lease", "overstay", "advisor"
+"""What is about to be done to a job, a lease that was read back, one that outlived it, the name of who does so."""
 SCORE, CLOCK = "score", "clock"
 """How an answer of a version on trial did; from when on forecasts count time at another scale."""
-KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, LIMITS, SCORE, CLOCK)
+KINDS = (SUBMIT, CHANGE, START, REQUEUE, END, LOOK, QUOTA, GPUS, INTENT, LEASE, OVERSTAY, ADVISOR, SCORE, CLOCK)
 TOGETHER = 10_000
 """Rows that are read at a time."""
 OURS, SCHEMA = 0x6A6F6265, 1

@@ -138,6 +138,35 @@ def on_loan(leases: Iterable[Lease]) -> Counter[str]:
     return result
 
 
+def barred_tasks(jobs: Sequence[QueuedJob], qos: Mapping[str, Qos], pool_by: str, preempt: bool) -> dict[str, str]:
+    """By task of a job array that waits why it would start on no lease, in plain words.
+
+    An array may run so many tasks at once and no more. And where Slurm has tried a task in vain it tries no other of
+    that array: those that the quota holds must not come before those on lease. Which comes first Slurm decides by who
+    may stop whom, then by priority (`sort_job_queue2` and `reject_array_job` of its job_scheduler.c).
+
+    `preempt`: whether owners are about to be allowed to stop jobs on lease
+    """
+    tasks = [job for job in jobs if job.array]
+    waiting = [job for job in tasks if job.waits and not job.held and not on_lease(job)]
+    busy = Counter(job.array for job in tasks if job.runs or (job.waits and on_lease(job)))
+    others, found = Counter(job.array for job in waiting), dict[str, str]()
+    for job in waiting:
+        own, pool = qos.get(job.qos, Qos(None)), pool_of(job, pool_by)
+        lent = LENT + pool
+        stops = lent in own.preempts or (preempt and job.qos == pool)
+        if (stops or own.priority > qos.get(lent, Qos(None)).priority) and others[job.array] > 1:
+            found[job.job_id] = (
+                f"Slurm tries tasks of its array in {job.qos} first, and then none of them in {lent}: "
+                f"{job.qos} may stop jobs of {lent}, or has a higher Priority"
+            )
+        elif 0 < job.at_once <= busy[job.array]:
+            found[job.job_id] = f"its array runs {job.at_once} tasks at once, and no more"
+        else:
+            busy[job.array] += 1
+    return found
+
+
 class Room:
     """GPUs of nodes on which jobs may start, as they are given away one after another."""
 

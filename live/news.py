@@ -1,5 +1,6 @@
 """What a look at a Slurm tells that was not known: events for the log."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ TICK_S = 0.001
 """Between two jobs that were submitted within a second."""
 LOOK_S = 20.0
 """Between two events that tell only that somebody looked."""
+NUMBER = re.compile(r"\d+")
+"""Ids are made of some: 7, 7_3 of an array, 7+1 of several parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ def _within_seconds(jobs: Sequence[QueuedJob]) -> dict[str, float]:
     """By job, how long after the others of its second it was submitted: Slurm tells whole ones, and counts ids up."""
     counts: Counter[float] = Counter()
     found = {}
-    for job in sorted(jobs, key=lambda one: (len(one.job_id), one.job_id)):
+    # 86_9 came with 86_10, and before 87.
+    for job in sorted(jobs, key=lambda one: ([int(part) for part in NUMBER.findall(one.job_id)], one.job_id)):
         found[job.job_id] = TICK_S * counts[job.submit_s]
         counts[job.submit_s] += 1
     return found

@@ -27,6 +27,7 @@ TIMEOUT_S = 20.0
 MOST_TOLD = 300
 """Characters of what a command says that are passed on."""
 HISTORY = "JobID,User,Account,Partition,QOS,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES,ReqTRES,Timelimit"
+QOS = "name,grptres,preempt,priority,description"
 DOWN = ("DOWN", "DRAIN", "FAIL", "INVAL", "MAINT", "NOT_RESPONDING", "RESERVED", "UNKNOWN")
 """Words in states of nodes, or in flags of them, on which nothing starts, or only what a reservation is for."""
 PREEMPTS_BY_QOS = re.compile(rb"^PreemptType\s*=\s*preempt/qos\s*$", re.MULTILINE)
@@ -42,10 +43,14 @@ class Qos:
     ----------
     gpus : that its jobs may hold together, None without a limit
     preempts : names of those whose jobs it may stop
+    priority : what it adds to that of its jobs, before Slurm weighs it
+    told : its description
     """
 
     gpus: int | None
     preempts: tuple[str, ...] = ()
+    priority: int = 0
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +115,10 @@ class Slurm:
 
     def qos(self) -> dict[str, Qos]:
         """Limits as the accounting has them."""
-        text = self._run("sacctmgr", "-nP", "show", "qos", "format=name,grptres,preempt").decode(errors="replace")
-        rows = [line.split("|") for line in text.splitlines() if line.count("|") >= 2]
-        return {name: Qos(_limit(tres), tuple(filter(None, others.split(",")))) for name, tres, others, *_ in rows}
+        text = self._run("sacctmgr", "-nP", "show", "qos", f"format={QOS}").decode(errors="replace")
+        # The description comes last: it may hold bars.
+        rows = [line.split("|", 4) for line in text.splitlines() if line.count("|") >= 4]
+        return {name: _qos(*rest) for name, *rest in rows}
 
     def nodes(self) -> dict[str, Node]:
         """GPUs of all nodes that have any."""
@@ -130,13 +136,16 @@ class Slurm:
         data = self._run("sacct", *asked, SLURM_TIME_FORMAT="%s")
         return history_of(with_bars(data, mark.encode()), pool_by)
 
-    def limit(self, qos: str, gpus: int | None) -> None:
-        """GPUs that jobs of a QOS may hold together from now on; None takes the limit away."""
-        self._run("sacctmgr", "-i", "modify", "qos", qos, "set", f"GrpTRES=gres/gpu={-1 if gpus is None else gpus}")
+    def limit(self, qos: str, gpus: int | None, told: str) -> None:
+        """Set at once GPUs that jobs of a QOS may hold together, None for no limit, and its description."""
+        self._set(qos, f"GrpTRES=gres/gpu={-1 if gpus is None else gpus}", told)
 
-    def preempts(self, qos: str, others: Iterable[str]) -> None:
-        """Whose jobs a QOS may stop from now on."""
-        self._run("sacctmgr", "-i", "modify", "qos", qos, "set", f"Preempt={','.join(others)}")
+    def preempts(self, qos: str, others: Iterable[str], told: str) -> None:
+        """Set at once whose jobs a QOS may stop, and its description."""
+        self._set(qos, f"Preempt={','.join(others)}", told)
+
+    def _set(self, qos: str, value: str, told: str) -> None:
+        self._run("sacctmgr", "-i", "modify", "qos", qos, "set", value, f"Description={told}")
 
     def stops_by_qos(self) -> bool:
         """Whether a QOS may stop jobs of those that its `Preempt` names; Slurm's own default is that none may."""
@@ -203,8 +212,13 @@ def history_of(data: bytes, pool_by: str) -> Trace | None:
             raise ClusterError(str(error).replace(str(table), "sacct")) from error
 
 
-def _limit(tres: str) -> int | None:
-    return parse_tres(tres).gpus
+def _qos(tres: str, others: str, priority: str, told: str) -> Qos:
+    return Qos(
+        parse_tres(tres).gpus,
+        tuple(filter(None, others.split(","))),
+        int(priority) if priority.isdecimal() else 0,
+        told,
+    )
 
 
 def node_of(row: Mapping[str, str]) -> Node:

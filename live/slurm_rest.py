@@ -119,7 +119,8 @@ def _qos(row: Mapping[str, Any]) -> Qos:
     try:
         total = row["limits"]["max"]["tres"]["total"]
         gpus = [int(one["count"]) for one in total if (one["type"], one["name"]) == ("gres", "gpu")]
-        return Qos(gpus[0] if gpus else None, tuple(row["preempt"]["list"]))
+        preempts, told = tuple(row["preempt"]["list"]), row.get("description") or ""
+        return Qos(gpus[0] if gpus else None, preempts, int(row["priority"]), str(told))
     except (LookupError, TypeError, ValueError) as error:
         raise ClusterError(f"slurmrestd: qos {row['name']}: its limits cannot be read") from error
 

@@ -52,7 +52,7 @@ def _acquire(file: Path) -> int:
         number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             # The file may have been removed between opening and locking: then it locks nothing.
-            if _try(number) and _is(file, number):
+            if lock_now(number) and _is(file, number):
                 # Who died without removing it may have left a longer text.
                 os.ftruncate(number, os.write(number, f"{Owner.here()}\n".encode()))
                 return number
@@ -66,7 +66,7 @@ def _acquire(file: Path) -> int:
     raise RegistryError(f"{file}: held for {PATIENCE_S:.0f} s by {_holder(file)}; wait for that command or end it")
 
 
-def _try(number: int) -> bool:
+def lock_now(number: int) -> bool:
     """Whether the file could be locked at once."""
     try:
         import fcntl

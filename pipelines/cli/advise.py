@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,7 @@ def command(
     from jobcast.domain.errors import ConfigError
     from jobcast.domain.pairs import settings_of
     from jobcast.live.advisor import Rules
+    from jobcast.live.claims import alone
     from jobcast.live.event_log import EventLog
     from jobcast.live.slurm import Slurm
     from jobcast.models.registry import open_registry
@@ -72,12 +73,12 @@ def command(
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
     watch, advisor = advisor_of(Slurm(), log, open_registry(home), make, rules, clock)
-    if undo:
-        done = advisor.undo(time.time())
-        click.echo("\n".join(done) if done else "limits are as they were")
-        return
-    with _lines(json_to) as write:
-        _watch(advisor, watch, apply_, once, every_s, write, console)
+    with alone(home) if apply_ or undo else nullcontext():
+        if undo:
+            click.echo("\n".join(advisor.undo(time.time())))
+            return
+        with _lines(json_to) as write:
+            _watch(advisor, watch, apply_, once, every_s, write, console)
 
 
 def _watch(

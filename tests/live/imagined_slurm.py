@@ -93,14 +93,14 @@ class ImaginedSlurm:
     def history(self, from_s, pool_by):
         return None
 
-    def limit(self, qos, gpus):
+    def limit(self, qos, gpus, told):
         self._said("limit", qos, gpus)
-        self.limits[qos] = replace(self.limits[qos], gpus=gpus)
+        self.limits[qos] = replace(self.limits[qos], gpus=gpus, told=told)
         self._start()
 
-    def preempts(self, qos, others):
+    def preempts(self, qos, others, told):
         self._said("preempt", qos, tuple(others))
-        self.limits[qos] = replace(self.limits[qos], preempts=tuple(others))
+        self.limits[qos] = replace(self.limits[qos], preempts=tuple(others), told=told)
 
     def stops_by_qos(self):
         return self.by_qos

@@ -162,10 +162,12 @@ def test_a_job_that_its_owner_stopped_goes_back(tmp_path):
     slurm.submit("noted", "b", 8, mark="by the admin")
     advisor = advisor_of(slurm, tmp_path)
     look(slurm, advisor)
+    look(slurm, advisor)
     slurm.requeue("b2")
     advice, _ = look(slurm, advisor)
-    assert done(advice, "return") == ["b2"]
-    assert slurm.jobs["b2"].qos == "b"
+    (back,) = [action.why for action in advice.actions if action.do == "return"]
+    assert back == "it was stopped, as by an owner, and waits again (BeginTime)"
+    assert (slurm.jobs["b2"].qos, slurm.jobs["b2"].mark) == ("b", "")
 
 
 def test_what_owners_take_back_is_told_with_what_was_lost(tmp_path):
@@ -282,8 +284,111 @@ def test_undo_puts_limits_back(tmp_path):
     assert advisor_of(slurm, tmp_path).undo(slurm.now_s)
     assert slurm.limits == before
     assert slurm.jobs["b2"].runs
-    with pytest.raises(ConfigError, match="no limits are kept"):
+    with pytest.raises(ConfigError, match="nothing to put back"):
         advisor_of(slurm, tmp_path).undo(slurm.now_s)
+
+
+def test_undo_needs_nothing_of_the_home_that_lent(tmp_path):
+    slurm = busy()
+    slurm.limits |= {"lent_a": Qos(4), "lent_b": Qos(None, told="of b"), "a": Qos(16, ("lent_a",), told="x")}
+    before = dict(slurm.limits)
+    look(slurm, advisor_of(slurm, tmp_path / "lost", preempt=True))
+    assert (slurm.limits["lent_b"].gpus, slurm.limits["b"].preempts) == (16, ("lent_a", "lent_b"))
+    advisor_of(slurm, tmp_path / "new").undo(slurm.now_s)
+    assert slurm.limits == before
+    # Whoever lends from then on finds leases that run, and what was there before is that.
+    look(slurm, advisor_of(slurm, tmp_path / "new"))
+    assert slurm.limits["lent_b"].gpus == 16
+    advisor_of(slurm, tmp_path / "newer").undo(slurm.now_s)
+    assert slurm.limits == before
+
+
+def test_a_second_advisor_is_refused_and_changes_nothing(tmp_path):
+    slurm = busy()
+    first, second = advisor_of(slurm, tmp_path / "x"), advisor_of(slurm, tmp_path / "y")
+    look(slurm, first)
+    slurm.end("b2")
+    done, limits, jobs = list(slurm.done), dict(slurm.limits), dict(slurm.jobs)
+    with pytest.raises(ConfigError, match=r"another advisor, \S+, lends on this Slurm; end one of the two, or where"):
+        look(slurm, second)
+    assert (slurm.done, slurm.limits, slurm.jobs) == (done, limits, jobs)
+    look(slurm, advisor_of(slurm, tmp_path / "x"))  # one that comes after the first goes on
+    assert slurm.jobs["b4"].runs
+
+
+def test_of_two_that_begin_at_once_one_goes_on_and_the_bound_holds(tmp_path):
+    """Both lend before either can see the other: to another job each, under one limit."""
+    slurm = busy()
+    advisors = [advisor_of(slurm, tmp_path / name, max_lent=8) for name in "xy"]
+    advisors[1]._attempts.rest_s["b2"] = inf
+    snapshot = advisors[0].look(slurm.now_s)
+    advisors[1].look(slurm.now_s)
+    advice = [one.advise(snapshot) for one in advisors]
+    assert [done(one, "lend") for one in advice] == [["b2"], ["b3"]]
+    for one, told in zip(advisors, advice, strict=True):
+        one.carry_out(told, snapshot)
+    assert slurm.held("lent_b") == 8
+    with pytest.raises(ConfigError, match="another advisor"):
+        look(slurm, advisors[0])
+    for _ in range(10):
+        look(slurm, advisors[1])
+        assert slurm.held("lent_b") == 8
+
+
+def test_no_more_is_on_lease_than_may_be_though_the_bound_was_higher(tmp_path):
+    slurm = busy()
+    look(slurm, advisor_of(slurm, tmp_path))
+    assert slurm.held("lent_b") == 16
+    lower = advisor_of(slurm, tmp_path, max_lent=8)
+    look(slurm, lower)
+    assert slurm.limits["lent_b"].gpus == 8
+    slurm.end("b2"), slurm.end("b3")
+    look(slurm, lower)
+    assert slurm.held("lent_b") == 8
+
+
+def array_of_five(slurm, at_once=0):
+    """Pool b is full, and of an array of 4 GPUs a task all wait."""
+    for number in range(2):
+        slurm.submit(f"b{number}", "b", 8)
+    for number in range(5):
+        slurm.submit(f"7_{number}", "b", 4, at_once=at_once)
+
+
+def test_of_an_array_no_more_tasks_are_granted_than_may_run_at_once(tmp_path):
+    slurm = ImaginedSlurm()
+    array_of_five(slurm, at_once=2)
+    slurm.submit("8", "b", 8)
+    advisor = advisor_of(slurm, tmp_path)
+    advice, _ = look(slurm, advisor)
+    # What the others cannot take goes to who came after them.
+    assert done(advice, "lend") == ["7_0", "7_1", "8"]
+    why = "its array runs 2 tasks at once, and no more"
+    assert dict(advice.left) == {"7_2": why, "7_3": why}
+    assert done(look(slurm, advisor)[0], "lend") == []
+    slurm.end("7_0")
+    assert done(look(slurm, advisor)[0], "lend") == ["7_2"]
+
+
+@pytest.mark.parametrize("how", ["priority", "preempts", "will preempt"])
+def test_tasks_that_slurm_would_pass_over_are_not_lent_to(tmp_path, how):
+    """A real Slurm left them waiting for as long as another task of their array waited for the quota."""
+    slurm = ImaginedSlurm()
+    array_of_five(slurm)
+    rules = {"preempt": True} if how == "will preempt" else {}
+    slurm.limits["b"] = replace(
+        slurm.limits["b"], **{"priority": {"priority": 1}, "preempts": {"preempts": ("lent_b",)}}.get(how, {})
+    )
+    advisor = advisor_of(slurm, tmp_path, **rules)
+    advice, _ = look(slurm, advisor)
+    assert done(advice, "lend") == []
+    assert dict(advice.left)["7_0"].startswith(
+        "Slurm tries tasks of its array in b first, and then none of them in lent_b"
+    )
+    for number in range(4):
+        slurm.end(f"7_{number}")
+    # The last one is in nobody's way.
+    assert done(look(slurm, advisor)[0], "lend") == ["7_4"]
 
 
 def test_undo_leaves_what_administrators_changed_since(tmp_path):
@@ -291,8 +396,9 @@ def test_undo_leaves_what_administrators_changed_since(tmp_path):
     slurm.limits |= {"a": Qos(16, ("lent_x",)), "c": Qos(4)}
     advisor = advisor_of(slurm, tmp_path, preempt=True)
     look(slurm, advisor)
-    slurm.limits |= {"b": Qos(24, slurm.limits["b"].preempts), "normal": Qos(2), "c": Qos(None, ("normal",))}
-    slurm.limits |= {"a": Qos(8, (*slurm.limits["a"].preempts, "normal")), "d": Qos(4), "lent_d": Qos(4)}
+    a, b = slurm.limits["a"], slurm.limits["b"]
+    slurm.limits |= {"b": replace(b, gpus=24), "normal": Qos(2), "c": Qos(None, ("normal",))}
+    slurm.limits |= {"a": replace(a, gpus=8, preempts=(*a.preempts, "normal")), "d": Qos(4), "lent_d": Qos(4)}
     assert advisor_of(slurm, tmp_path).undo(slurm.now_s)
     assert slurm.limits == {
         "a": Qos(8, ("lent_x", "normal")),
@@ -300,7 +406,8 @@ def test_undo_leaves_what_administrators_changed_since(tmp_path):
         "c": Qos(None, ("normal",)),
         "d": Qos(4),
         "normal": Qos(2),
-        **{name: Qos(0) for name in ("lent_a", "lent_b", "lent_d")},
+        "lent_d": Qos(4),
+        **{name: Qos(0) for name in ("lent_a", "lent_b")},
     }
 
 

@@ -98,13 +98,13 @@ def test_a_name_that_is_used_again_is_another_job(watched):
 
 
 def test_jobs_of_a_second_keep_the_order_of_their_ids(watched):
-    for name in ("8", "11", "9", "10"):
+    for name in ("9_10", "11", "9_8", "8"):
         watched.slurm.submit(name, "b", 1)
     watched.look()
     watched.slurm.submit("12", "b", 1)
     watched.look()
     jobs = watched.record.recorded().jobs
-    assert [job.job_id for job in jobs] == ["8", "9", "10", "11", "12"]
+    assert [job.job_id for job in jobs] == ["8", "9_8", "9_10", "11", "12"]
     assert [job.submit_s - jobs[0].submit_s for job in jobs] == pytest.approx([0.0, 0.001, 0.002, 0.003, 5.0])
 
 

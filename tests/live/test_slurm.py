@@ -10,7 +10,7 @@ from jobcast.live.slurm import Node, Qos, Slurm, node_of
 
 SAYS = {
     "squeue": '{"jobs": []}',
-    "sacctmgr": "normal||\nvision|cpu=8,gres/gpu=16|lent_a,lent_b\nlent_vision|gres/gpu=0|\n",
+    "sacctmgr": "normal|||0|\nvision|cpu=8,gres/gpu=16|lent_a,lent_b|100|x|y\nlent_vision|gres/gpu=0||10|lent\n",
     "scontrol": (
         "NodeName=n1 Arch=x State=MIXED ThreadsPerCore=1 CfgTRES=cpu=64,gres/gpu=8 AllocTRES=cpu=1,gres/gpu=3\n"
         "NodeName=n2 State=IDLE+DRAIN CfgTRES=cpu=64,gres/gpu=8 AllocTRES= Reason=x\n"
@@ -40,7 +40,8 @@ def commands(tmp_path, monkeypatch):
 
 def test_a_look(commands):
     seen = Slurm().look(5.0)
-    assert seen.qos == {"normal": Qos(None), "vision": Qos(16, ("lent_a", "lent_b")), "lent_vision": Qos(0)}
+    vision, lent = Qos(16, ("lent_a", "lent_b"), 100, "x|y"), Qos(0, (), 10, "lent")
+    assert seen.qos == {"normal": Qos(None), "vision": vision, "lent_vision": lent}
     nodes = {"n1": Node(8, 3, True), "n2": Node(8, 0, False), "n3": Node(8, 2, False), "n4": Node(8, 0, False)}
     assert seen.nodes == nodes
     assert (seen.gpus, seen.jobs) == (8 + 0 + 2, [])
@@ -66,12 +67,12 @@ def test_time_limits_are_whole_minutes_or_none(commands, limit_s, told):
 
 def test_what_is_done_is_words_never_a_shell(commands):
     Slurm().move("7", "lent_vision", "note $(touch no); | jobcast lease=x", 61.0)
-    Slurm().limit("lent_vision", None)
-    Slurm().preempts("vision", ["lent_a", "lent_b"])
+    Slurm().limit("lent_vision", None, "lent; $(touch no)")
+    Slurm().preempts("vision", ["lent_a", "lent_b"], "")
     assert commands.called.read_text().splitlines() == [
         "update", "jobid=7", "qos=lent_vision", "admincomment=note $(touch no); | jobcast lease=x", "TimeLimit=2",
-        "-i", "modify", "qos", "lent_vision", "set", "GrpTRES=gres/gpu=-1",
-        "-i", "modify", "qos", "vision", "set", "Preempt=lent_a,lent_b",
+        "-i", "modify", "qos", "lent_vision", "set", "GrpTRES=gres/gpu=-1", "Description=lent; $(touch no)",
+        "-i", "modify", "qos", "vision", "set", "Preempt=lent_a,lent_b", "Description=",
     ]  # fmt: skip
 
 

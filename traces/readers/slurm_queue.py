@@ -44,6 +44,7 @@ class QueuedJob:
     limit_s : seconds, infinite where there is none
     mark, comment : of administrators, of its user
     asks : of each node one of each: its partitions, a type of GPUs, features where these are joined by & or | alone
+    at_once : how many tasks of its array may run at a time; 0 without a bound
     """
 
     job_id: str
@@ -63,6 +64,13 @@ class QueuedJob:
     mark: str
     comment: str
     asks: tuple[frozenset[str], ...] = ()
+    at_once: int = 0
+
+    @property
+    def array(self) -> str:
+        """Number of the array that it is a task of; empty where it is of none."""
+        number, _, task = self.job_id.partition("_")
+        return number if task else ""
 
     @property
     def waits(self) -> bool:
@@ -109,7 +117,7 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
         reason=_text(row.get("state_reason")),
         **{key: _text(figures[theirs]) for key, theirs in NAMES.items()},
         gpus=_gpus(figures, waits, place, number),
-        nodes=_count(row.get("node_count")),
+        nodes=_count(row.get("node_count"), 1),
         submit_s=figures["submit"],
         # of a job that waits both are Slurm's own forecast, and so is the end of one that runs
         start_s=figures["start"] if not (waits or never) and 0.0 < figures["start"] < inf else float("nan"),
@@ -118,6 +126,7 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
         mark=_text(row.get("admin_comment")),
         comment=_text(row.get("comment")),
         asks=tuple(_asks(row, _text(figures["partition"]))),
+        at_once=_count(row.get("array_max_tasks"), 0),
     )
     yield from (replace(job, job_id=one) for one in task_names(name)) if waits else (job,)
 
@@ -160,11 +169,11 @@ def _text(value: Any) -> str:
     return plain_text(value) or ""
 
 
-def _count(value: Any) -> int:
-    """A number of nodes as any of Slurm's parsers writes it, 1 where it cannot be read.
+def _count(value: Any, otherwise: int) -> int:
+    """A number from 1 on as any of Slurm's parsers writes it; another where it is none.
 
-    >>> _count(2), _count({"set": True, "infinite": False, "number": 3}), _count(None)
+    >>> _count(2, 1), _count({"set": True, "infinite": False, "number": 3}, 1), _count(None, 1)
     (2, 3, 1)
     """
     number = value.get("number") if isinstance(value, dict) else value
-    return number if type(number) is int and 0 < number < 10**6 else 1
+    return number if type(number) is int and 0 < number < 10**6 else otherwise

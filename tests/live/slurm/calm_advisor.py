@@ -1,6 +1,6 @@
 """`jobcast advise --apply` with forecasts of nobody to come, so that all that is idle is lent: a process to be killed.
 
-python -m tests.live.slurm.calm_advisor HOME [--every 0.5]
+python -m tests.live.slurm.calm_advisor HOME [--every 0.5] [--die-after CHANGES]
 """
 
 import argparse
@@ -23,10 +23,26 @@ from tests.live.imagined_slurm import Calm
 from tests.live.slurm.slurm_cluster import SlurmCluster, free_ports, listens, wait_until
 
 
-def calm_advisor(home: Path, preempt: bool = False) -> Advisor:
+class Deadly(Slurm):
+    """Kills this process (SIGKILL) when the cluster is about to be changed once more than so often."""
+
+    def __init__(self, changes: int) -> None:
+        super().__init__()
+        self._left = changes
+
+    def _run(self, *command: str, **environment: str) -> bytes:
+        if {"modify", "update"} & set(command):
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self._left -= 1
+        return super()._run(*command, **environment)
+
+
+def calm_advisor(home: Path, preempt: bool = False, max_lent: int | None = None, slurm: Slurm | None = None) -> Advisor:
     """An advisor of the Slurm that the environment names."""
-    rules = Rules(per_minute=1_000, preempt=preempt)
-    return Advisor(Slurm(), EventLog(home), lambda *_: Asked(Calm(), {}), lambda one: make_policy("sia", one), rules)
+    rules = Rules(per_minute=1_000, preempt=preempt, max_lent=max_lent)
+    cluster = slurm or Slurm()
+    return Advisor(cluster, EventLog(home), lambda *_: Asked(Calm(), {}), lambda one: make_policy("sia", one), rules)
 
 
 class OurProcess:
@@ -80,8 +96,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("home", type=Path)
     parser.add_argument("--every", type=float, default=0.5)
+    parser.add_argument("--die-after", type=int, help="changes of the cluster")
     asked = parser.parse_args()
-    advisor = calm_advisor(asked.home)
+    advisor = calm_advisor(asked.home, slurm=None if asked.die_after is None else Deadly(asked.die_after))
     while True:
         try:
             snapshot = advisor.look(time.time())

@@ -70,13 +70,14 @@ AccountingStoragePass={home}/munge/socket
 AccountingStorageTRES=gres/gpu
 AccountingStorageEnforce=associations,limits,qos
 AccountingStoreFlags=job_comment
+PreemptType=preempt/qos
+PreemptMode=REQUEUE
 MinJobAge=3600
 InactiveLimit=0
 KillWait=5
 SlurmctldDebug=info
 SlurmdDebug=info
 """
-PREEMPTION = "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n"
 HOOKS = "JobSubmitPlugins=lua\nCliFilterPlugins=lua\n"
 NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr={host} Port={port} "
@@ -93,7 +94,6 @@ class Layout:
     ----------
     ports : by daemon, of nodes `slurmd-<node>`
     scheduler_parameters : Slurm's `SchedulerParameters`
-    preempt : whether a QOS may preempt another
     hooks : whether Lua is asked when jobs are submitted
     """
 
@@ -102,7 +102,6 @@ class Layout:
     gpus: int
     ports: Mapping[str, int]
     scheduler_parameters: str
-    preempt: bool
     hooks: bool
 
     def write(self) -> None:
@@ -123,8 +122,8 @@ class Layout:
 
     def _slurm_conf(self) -> str:
         nodes = (NODE.format(name=name, port=self.ports[f"slurmd-{name}"], **self._facts()) for name in self.nodes)
-        preemption, hooks = PREEMPTION if self.preempt else "", HOOKS if self.hooks else ""
-        return SLURM_CONF.format(**self._facts()) + preemption + hooks + "".join(nodes) + PARTITION
+        hooks = HOOKS if self.hooks else ""
+        return SLURM_CONF.format(**self._facts()) + hooks + "".join(nodes) + PARTITION
 
     def _facts(self) -> dict[str, object]:
         fixed = {"host": HOST, "cluster": CLUSTER, "cpus": CPUS, "memory": MEMORY_MB, "gpus": self.gpus}

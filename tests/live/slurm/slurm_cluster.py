@@ -112,7 +112,7 @@ class SlurmCluster:
     users : pool by user; default two of the system's own users a pool.
     roles : Slurm's AdminLevel, `Operator` or `Admin`, of some of the users.
     scheduler_parameters : Slurm's `SchedulerParameters`.
-    preempt : whether a pool's QOS may preempt jobs of `lent_<pool>`, which are requeued.
+    preempt : whether a pool's QOS may preempt jobs of `lent_<pool>` from the start; who is preempted is requeued.
     hooks : folder of `job_submit.lua` and `cli_filter.lua`.
     """
 
@@ -136,7 +136,7 @@ class SlurmCluster:
         names = tuple(f"n{number}" for number in range(1, nodes + 1))
         listening = ("mariadbd", "slurmdbd", "slurmctld", "slurmrestd", *(f"slurmd-{name}" for name in names))
         self.ports = dict(zip(listening, free_ports(len(listening)), strict=True))
-        self.layout = Layout(self.home, names, gpus, self.ports, scheduler_parameters, preempt, hooks is not None)
+        self.layout = Layout(self.home, names, gpus, self.ports, scheduler_parameters, hooks is not None)
         self.env = {
             "SLURM_CONF": str(self.home / "etc/slurm.conf"),
             "JOBCAST_HOOK_CONF": str(self.home / "etc/hook.conf"),

@@ -34,6 +34,8 @@ def test_a_recorded_queue():
     # Held by its user, by its time, by its array's limit.
     assert Counter(job.reason for job in jobs if job.held) == {"JobHeldUser": 1, "BeginTime": 1, "JobArrayTaskLimit": 3}
     assert len({job.job_id for job in jobs}) == len(jobs)
+    # Submitted with --array=0-5%2 and 1-9:2%1.
+    assert {(job.array, job.at_once) for job in jobs} == {("", 0), ("28", 2), ("64", 1)}
 
 
 def test_of_a_job_that_waits_slurms_own_forecast_is_no_start():
