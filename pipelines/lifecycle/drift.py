@@ -240,9 +240,11 @@ def drift(
     earlier = _before(watch, registry, whole, span)
     submit_s, weeks, verdict = known.submit_s, [], None
     in_training = submit_s[(submit_s >= trained[0]) & (submit_s < trained[1])]
+    # Jobs between the training and what is looked at were submitted, too: no silence.
+    first = max(int(np.searchsorted(submit_s, span.from_s)) - 1, 0)
     for week, columns_then in zip(span.weeks(), columns, strict=True):
         jobs = known.between(*week).jobs["pool"].is_in(list(pools)).sum()
-        since_s = submit_s[(submit_s >= span.from_s) & (submit_s < week[1])]
+        since_s = submit_s[first : int(np.searchsorted(submit_s, week[1]))]
         broken = [*silence(in_training, since_s, week[1]), *lost_inputs(before, columns_then)]
         verdict = watch.verdict(week, rows, broken, earlier).after(verdict)
         weeks.append(watch.week(week, rows, int(jobs), _inputs(before, columns_then, usual), verdict))

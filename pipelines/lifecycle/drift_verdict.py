@@ -307,20 +307,21 @@ def silence(before_s: Floats, then_s: Floats, until_s: float) -> list[str]:
 
     Parameters
     ----------
-    before_s, then_s : submissions of the training time and since, ascending
+    before_s : submissions of the training time, ascending
+    then_s : those that are looked at, ascending, after the last one before them
     until_s : up to when there should be some
 
     Examples
     --------
-    >>> silence(3600.0 * np.arange(100), 3600.0 * np.arange(100, 200), 12 * 86400.0)
+    >>> silence(3600.0 * np.arange(100), 3600.0 * np.arange(99, 200), 12 * 86400.0)
     ['no job was submitted for 3.7 days (longest in training: 0.0 days)']
-    >>> silence(3600.0 * np.arange(100), 3600.0 * np.arange(100, 200), 200 * 3600.0)
+    >>> silence(3600.0 * np.arange(100), 3600.0 * np.arange(99, 200), 200 * 3600.0)
     []
     """
     if len(before_s) < 2:
         return []
     usual_s = float(np.diff(before_s).max())
-    longest_s = float(np.diff(np.concatenate([before_s[-1:], then_s, [until_s]])).max())
+    longest_s = float(np.diff(np.append(then_s, until_s)).max(initial=0.0))
     if longest_s <= max(SILENT * usual_s, SILENT_S):
         return []
     days = (longest_s / 86400.0, usual_s / 86400.0)

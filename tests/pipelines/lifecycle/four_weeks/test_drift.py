@@ -25,7 +25,7 @@ from jobcast.pipelines.lifecycle.drift_rules import (
     stability_index,
     switches_of,
 )
-from jobcast.pipelines.lifecycle.drift_verdict import FINE, ROLL_BACK
+from jobcast.pipelines.lifecycle.drift_verdict import CHECK, FINE, ROLL_BACK
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.predictors.life import Wishes
@@ -115,6 +115,18 @@ def test_the_bin_of_a_job_that_outlives_the_last_edge_is_known_when_it_does(regi
     assert (told.known_s[outlived] == told.time_s[outlived] + 3600.0).all()
     assert (told.truth[outlived] == len(model.horizons_min)).all()
     assert (told.known_s[~outlived] > after_s).all()
+
+
+def test_what_lies_between_the_training_and_the_weeks_looked_at_is_no_silence(run, trace):
+    """Jobs come every day; it was "no job was submitted for 7.0 days", as those of the week between were left out."""
+    told = drift(("job-duration", None), trace, parse_time("2024-01-22"), None, home=run.home).result
+    assert [week["verdict"] for week in told["weeks"]] == [FINE]
+    # Without that week's jobs there is a silence, and it is told.
+    gone = trace.between(None, parse_time("2024-01-15")), trace.between(parse_time("2024-01-22"), None)
+    holed = replace(trace, jobs=pl.concat([one.jobs for one in gone]))
+    told = drift(("job-duration", None), holed, parse_time("2024-01-22"), None, home=run.home).result
+    assert told["weeks"][0]["verdict"] == CHECK
+    assert told["weeks"][0]["reasons"][0].startswith("no job was submitted for 7.")
 
 
 @pytest.mark.parametrize("predictor", ["will-jobs-arrive", "new-load", "job-duration"])
