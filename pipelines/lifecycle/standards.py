@@ -11,7 +11,7 @@ from jobcast.pipelines.experiments.forecast_specs import check_answers
 from jobcast.pipelines.lifecycle import drift_rules, job_rows
 from jobcast.pipelines.lifecycle import forecast_rows as rows
 from jobcast.pipelines.lifecycle.comparison import SPEEDUP, Bound
-from jobcast.pipelines.lifecycle.drift_rules import Columns, Limit, above, plain, size
+from jobcast.pipelines.lifecycle.drift_rules import COVERAGE, LEVEL, Columns, Limit, above, plain, size
 from jobcast.pipelines.lifecycle.drift_verdict import Ratio
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, known_of_both
 from jobcast.pipelines.lifecycle.replay_judges import Judge
@@ -24,8 +24,6 @@ from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
 Metrics = Mapping[str, float]
-LEVEL = 0.9
-"""What intervals promise to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,6 @@ def worse(figure: str, watch: float, drifted: float, sign: float = 1.0) -> Limit
     return Limit(figure, above(figure, sign), watch, drifted, VALIDATED)
 
 
-COVERAGE = Limit("coverage_90", above("coverage_90", -1.0), 0.05, 0.10)
 SKILL = Limit("skill", lambda figures, nominal: above("skill", -1.0)(figures, {"skill": 0.0, **nominal}), 0.0, 0.10)
 """Worse than the rule that learns nothing, or than a version's validation where that was hardly better; by a tenth."""
 SKILL_DOUBT = 0.05
