@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ RELATIVE = 1e-9
 """Share of a time by which sums in another order may move it."""
 LEAST_S = 1e-3
 """Times below it are as short."""
+Times = TypeVar("Times", float, Floats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Interval:
         return self.high_s - self.low_s > 2.0 * slack_s(self.high_s)
 
 
-def slack_s(time_s: float) -> float:
+def slack_s(time_s: Times) -> Times:
     """By how much a completion time may miss another and be the same."""
     return tolerance.INSTANT_S + RELATIVE * abs(time_s)
 

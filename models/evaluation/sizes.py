@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.completion.completion_time import CompletionTime
-from jobcast.models.completion.intervals import Interval, pinball, quantiles
+from jobcast.models.completion.intervals import LEVELS, Interval, quantiles, slack_s
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import keys_of
 from jobcast.models.scores import Figure, mean, skill
@@ -16,6 +16,8 @@ from jobcast.traces.table import Trace
 
 DOUBLE = float(np.log10(2.0))
 LEVEL = 0.9
+LEAST_S = 1.0
+"""Times below it count as it: logarithms of nothing tell nothing."""
 
 
 class LogErrors(NamedTuple):
@@ -30,34 +32,75 @@ class LogErrors(NamedTuple):
     pinball: Floats | None = None
 
 
-def size_errors(model: JobSize, jobs: Trace) -> LogErrors:
-    """Of the work of jobs that were over, forecast at their submissions."""
-    past, true_s = model.past_, np.maximum(jobs.gpu_time_s, 1.0)
+class LogForecasts(NamedTuple):
+    """Of jobs at their submissions, (n,) seconds each.
+
+    Attributes
+    ----------
+    told_s, low_s, high_s : the median and the ends of the 90 % interval
+    rule_s : the median of all jobs before
+    ends_s, shares : (n, k) ends of all intervals, and shares of jobs that are to lie below each; None: no loss is told
+    """
+
+    told_s: Floats
+    low_s: Floats
+    high_s: Floats
+    rule_s: float
+    ends_s: Floats | None = None
+    shares: Floats | None = None
+
+    def errors(self, true_s: Floats) -> LogErrors:
+        """Beside what came; NaN of jobs of which that is not known."""
+        logs, slack = np.log10(true_s), slack_s(true_s)
+        covered = (self.low_s - slack <= true_s) & (true_s <= self.high_s + slack)
+        errors = LogErrors(np.abs(np.log10(self.told_s) - logs), np.abs(np.log10(self.rule_s) - logs), covered)
+        if self.ends_s is None or self.shares is None:
+            return errors
+        return errors._replace(pinball=pinball_losses(true_s, self.ends_s, self.shares))
+
+
+def pinball_losses(true_s: Floats, ends_s: Floats, shares: Floats) -> Floats:
+    """(n,) mean pinball loss of (n, k) ends of intervals, of natural logarithms; see `LogForecasts`."""
+    miss = np.log(true_s)[:, None] - np.log(ends_s)
+    losses: Floats = np.maximum(shares * miss, (shares - 1.0) * miss).mean(axis=1)
+    return losses
+
+
+def size_forecasts(model: JobSize, jobs: Trace) -> LogForecasts:
+    """The work of jobs."""
+    past = model.past_
     low_s, median_s, high_s = model.forecast(keys_of(jobs)).T
-    return _errors(true_s, median_s, float(np.median(past.work_s[past.ended])), (low_s <= true_s) & (true_s <= high_s))
+    return LogForecasts(median_s, low_s, high_s, max(float(np.median(past.work_s[past.ended])), LEAST_S))
+
+
+def run_time_forecasts(model: CompletionTime, jobs: Trace) -> LogForecasts:
+    """The run times of jobs."""
+    past = model.past_
+    result = model.running(model.sample(), jobs.gpus, np.zeros(len(jobs)))
+    ends = [_of_level(intervals) for _, intervals in result]
+    told = np.array([quantiles(intervals) for _, intervals in result]).reshape(len(result), 2 * len(LEVELS), 2)
+    return LogForecasts(
+        np.array([median for median, _ in result]),
+        np.array([one.low_s for one in ends]),
+        np.array([one.high_s for one in ends]),
+        max(float(np.median(past.run_s[past.ended])), LEAST_S),
+        told[:, :, 0],
+        told[:, :, 1],
+    )
+
+
+def size_errors(model: JobSize, jobs: Trace) -> LogErrors:
+    """Of the work of jobs that were over."""
+    return size_forecasts(model, jobs).errors(np.maximum(jobs.gpu_time_s, LEAST_S))
 
 
 def run_time_errors(model: CompletionTime, jobs: Trace) -> LogErrors:
-    """Of the run times of jobs that were over, forecast at their submissions."""
-    past, true_s = model.past_, np.maximum(jobs.duration_s, 1.0)
-    result = model.running(model.sample(), jobs.gpus, np.zeros(len(jobs)))
-    median_s = np.array([median for median, _ in result])
-    held = [_of_level(ends).holds(one) for (_, ends), one in zip(result, true_s.tolist(), strict=True)]
-    losses = [
-        np.mean([pinball(np.log([one]), np.log([end_s]), share) for end_s, share in quantiles(ends)])
-        for (_, ends), one in zip(result, true_s.tolist(), strict=True)
-    ]
-    errors = _errors(true_s, median_s, float(np.median(past.run_s[past.ended])), np.array(held, dtype=bool))
-    return errors._replace(pinball=np.array(losses))
+    """Of the run times of jobs that were over."""
+    return run_time_forecasts(model, jobs).errors(np.maximum(jobs.duration_s, LEAST_S))
 
 
 def _of_level(intervals: tuple[Interval, ...]) -> Interval:
     return next(one for one in intervals if one.level == LEVEL)
-
-
-def _errors(true_s: Floats, told_s: Floats, rule_s: float, covered: NDArray[np.bool_]) -> LogErrors:
-    logs = np.log10(true_s)
-    return LogErrors(np.abs(np.log10(told_s) - logs), np.abs(np.log10(max(rule_s, 1.0)) - logs), covered)
 
 
 def log_figures(errors: LogErrors) -> Mapping[str, Any]:

@@ -52,37 +52,45 @@ def command(
     Window after window the choice is made by those before it, as it would have been then: another scheduler is taken
     only where it is faster beyond doubt (the lower bound of the paired interval above 1) and slows few enough jobs.
     What the walk lost against the best choice in hindsight is told as its regret. With --set, policies that know the
-    setting are candidates both without it and with it. With --train and without --from, the windows begin after the
-    first 60 % of the time.
+    setting, that of --now among them, are candidates both without it and with it. With --train and without --from, the
+    windows begin after the first 60 % of the time.
 
     \b
     Example:
       jobcast choose --trace jobs.parquet --pools pools.csv --train --html choice.html
       jobcast choose --trace jobs.parquet --pools pools.csv --from 2024-02-05 --now easy --slowed 0.5 --windows 6
     """
+    from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
     from jobcast.pipelines.experiments.backtest_results import jobs_of
     from jobcast.pipelines.experiments.choice import choose, rows_of
     from jobcast.pipelines.experiments.forecast_specs import split_forecasts
+    from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality
+    from jobcast.pipelines.experiments.settings import settings_for
     from jobcast.traces.readers import read_trace
 
     options.check_places(json_to, (trace_path, asked["pools"], asked["cluster"]), {"--html": html})
     console, home, trace = options.console_of(), find_home(), read_trace(trace_path)
     if train:
         asked["from_s"] = _trained(trace, asked["from_s"], home, console)
+    settings = settings_of(pairs)
+    # What is in use is replayed as it is; a setting that it knows makes it a candidate, too.
+    knows = settings_for(asked["baseline"], settings, asks_for_locality(settings))
     request = BacktestRequest(
-        policies=options.names_in(policies),
+        policies=tuple(dict.fromkeys((*options.names_in(policies), *([asked["baseline"]] if knows else ())))),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
-        settings=settings_of(pairs),
+        settings=settings,
         **asked,
     )
     done = replayed(request, trace, home, console, "choose")
     now = next(cell.label for cell in done.cells if cell.policy == request.baseline)
     rows, left = rows_of(jobs_of(done.results), [one.row() for one in done.results], now)
-    result = choose(rows, now, slowed_pct, left=left)
     # Each window tells anew what a policy lacks.
     lacks = {one["policy"]: one["lacks"] for one in done.skipped} | {one.cell.policy: one.why for one in done.lacking}
+    if now not in {row.label for row in rows}:
+        raise ConfigError(f"--now {request.baseline}: {lacks.get(request.baseline) or left[now]}")
+    result = choose(rows, now, slowed_pct, left=left)
     result["skipped"] = [{"policy": policy, "lacks": why} for policy, why in lacks.items()]
     result["inputs"] = {"trace": asdict(trace.source)}
     result["versions"] = next(

@@ -185,6 +185,8 @@ def _question(asked: Mapping[str, Any], trace: Trace) -> Question:
     at_s = trace.last_known_s if asked["at_s"] is None else asked["at_s"]
     if asked["from_s"] is not None and asked["from_s"] > at_s:
         raise ConfigError("--from must not lie after --at")
+    if at_s < trace.submit_s[0]:
+        raise ConfigError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
     return Question(
         at_s=at_s,
         job=asked["job"],

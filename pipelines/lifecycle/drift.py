@@ -28,7 +28,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     verdict_of,
 )
 from jobcast.pipelines.lifecycle.drift_words import PASSED, advice, in_words
-from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows, Sample, joined
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows, Sample, joined, known_of_both
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
 from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of
 from jobcast.pipelines.lifecycle.promotion import check_rows, refuse_seen
@@ -154,8 +154,8 @@ class _Watch:
             return verdict
         since = verdict.off[0].since_s, week[1]
         ours, theirs = (
-            {name: block.of(block.known_s <= week[1]).between(*since) for name, block in each.items()}
-            for each in (rows, earlier)
+            {name: block.between(*since) for name, block in each.items()}
+            for each in known_of_both(rows, earlier, week[1])
         )
         better = bool(why_worse(compare_rows(ours, theirs, (CANDIDATE, CHAMPION))))
         return verdict_of(found, broken, better)

@@ -166,6 +166,27 @@ def above(figure: str, sign: float = 1.0) -> Callable[..., float | None]:
     return excess
 
 
+LEVEL = 0.9
+"""What intervals promise to hold."""
+COVERAGE = Limit("coverage_90", above("coverage_90", -1.0), 0.05, 0.10)
+
+
+def weak(validation: Mapping[str, Any]) -> list[str]:
+    """What to say of a version whose intervals held so little in its own validation that `drift` would object.
+
+    >>> weak({"coverage_90": 0.81}), weak({})
+    ([], [])
+    >>> weak({"coverage_90": 0.61})
+    ['90 % intervals held 61.0 % of the last part of the training time: do not rely on them, or train on more time']
+    """
+    excess = COVERAGE.excess(validation, {COVERAGE.figure: LEVEL})
+    if excess is None or excess <= COVERAGE.drifted:
+        return []
+    held = share(validation[COVERAGE.figure])
+    what = f"{100 * LEVEL:g} % intervals held {held} of the last part of the training time"
+    return [f"{what}: do not rely on them, or train on more time"]
+
+
 def moved_inputs(psi: Mapping[str, float], usual: Mapping[str, float]) -> list[str]:
     """Columns that moved by more than the limit and more than between the weeks of training, most moved first."""
     moved = [name for name, value in psi.items() if value > max(PSI_LIMIT, usual.get(name, 0.0))]

@@ -75,6 +75,10 @@ class Rows:
         rows = self.as_of(known_s)
         return rows.of(rows.known_s <= known_s)
 
+    def decided_beside(self, other: Self, known_s: float) -> Bools:
+        """(n_rows,) which rows an instant decides of two versions, both as of then."""
+        return (self.known_s <= known_s) & (other.known_s <= known_s)
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Rows of several stretches of time, one after the other."""
@@ -293,6 +297,15 @@ Blocks = dict[str, Rows]
 """Rows by horizon, or of all jobs."""
 
 
+def known_of_both(ours: Blocks, theirs: Blocks, known_s: float) -> tuple[Blocks, Blocks]:
+    """Rows of two versions of the same forecasts that an instant decides, the same of both where both have a block."""
+    ours, theirs = ({name: rows.as_of(known_s) for name, rows in blocks.items()} for blocks in (ours, theirs))
+    known = {name: rows.decided_beside(theirs.get(name, rows), known_s) for name, rows in ours.items()}
+    known |= {name: rows.decided_beside(rows, known_s) for name, rows in theirs.items() if name not in known}
+    mine, other = ({name: rows.of(known[name]) for name, rows in blocks.items()} for blocks in (ours, theirs))
+    return mine, other
+
+
 def joined(parts: Sequence[Blocks]) -> Blocks:
     """Blocks of several stretches of time, one after the other."""
     first = parts[0] if parts else {}
@@ -341,8 +354,13 @@ class Sample:
         return mask
 
     @property
+    def jobs(self) -> Trace:
+        """The jobs of `submitted`."""
+        return replace(self.trace, jobs=self.trace.jobs.filter(self.submitted))
+
+    @property
     def over(self) -> Trace:
-        """These jobs."""
+        """Those of `done`."""
         return replace(self.trace, jobs=self.trace.jobs.filter(self.done))
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.arrays import Floats
+from jobcast.domain.arrays import Bools, Floats
 from jobcast.features.queue_state import LEAST_S
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models import scores
@@ -22,7 +22,13 @@ from jobcast.models.evaluation.curves import CurveModel, curve_errors, is_scored
 from jobcast.models.evaluation.epoch_times import BASELINES, Scored, planned
 from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.evaluation.regimes import crps, score_regimes
-from jobcast.models.evaluation.sizes import run_time_errors, size_errors
+from jobcast.models.evaluation.sizes import (
+    LogErrors,
+    LogForecasts,
+    pinball_losses,
+    run_time_forecasts,
+    size_forecasts,
+)
 from jobcast.models.fitted_goodput import FittedGoodput, StepErrors
 from jobcast.models.queue_wait import BOUND, MEDIAN, QueueWait
 from jobcast.models.regimes import RegimePrior, Restatement
@@ -141,56 +147,73 @@ class ShareRows(ErrorRows):
     MAIN: ClassVar[str] = KIND
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LogRows(ErrorRows):
-    """By its size or run time; errors are distances of logarithms to base 10, the rule is the median of all before."""
+    """Jobs by how long something of them lasts; errors are distances of logarithms to base 10.
+
+    The rule is the median of all before. Where it lasts on, the truth is known infinitely late.
+
+    Attributes
+    ----------
+    begun_s : from when on it lasts, infinite where it has not begun; seconds from the epoch
+    told_s, rule_s, bound_s : the median and the rule's point, and the upper end of the 90 % interval, seconds
+    """
 
     KIND: ClassVar[str] = "mae_log10"
     RULE: ClassVar[str] = "rule_mae_log10"
     MAIN: ClassVar[str] = KIND
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IntervalRows(LogRows):
-    """The same by intervals: versions are compared by the mean pinball loss of their ends, of natural logarithms."""
-
-    MAIN: ClassVar[str] = "pinball"
-    ERROR: ClassVar[str] = "pinball"
-    pinball: Floats
-
-    def figures(self) -> dict[str, Figure]:
-        """As `LogRows`, and `pinball`."""
-        return {**LogRows.figures(self), "pinball": scores.mean(self.pinball)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PendingRows(LogRows):
-    """Pending jobs by how long they waited on; the truth of one that waits still is known infinitely late.
-
-    Attributes
-    ----------
-    told_s, rule_s, bound_s : the median and the rule's point, and the end of the one-sided 90 % interval, seconds
-    """
-
+    begun_s: Floats
     told_s: Floats
     rule_s: Floats
     bound_s: Floats
 
     def as_of(self, known_s: float) -> Self:
-        """Who waits on beyond the bound has broken it, and is off by what has been waited at least.
+        """What lasts on beyond the upper end has broken it; all that lasts on is off by as much as it has at least.
 
-        Without them a queue in which nothing starts any longer would have no errors at all.
+        Without them a queue in which nothing starts any longer, or jobs that never end, would have no errors at all.
         """
-        passed_s = self.time_s + self.bound_s
-        late = (self.known_s > known_s) & (passed_s < known_s)
-        so_far_s = np.maximum(known_s - self.time_s, LEAST_S)
+        open_now, passed_s = self.known_s > known_s, self.begun_s + self.bound_s
+        late = open_now & (passed_s < known_s)
+        so_far_s = np.maximum(known_s - self.begun_s, LEAST_S)
         mine, rule = (np.maximum(np.log10(so_far_s / one), 0.0) for one in (self.told_s, self.rule_s))
         return replace(
             self,
             known_s=np.where(late, passed_s, self.known_s),
-            error=np.where(late, mine, self.error),
-            rule_error=np.where(late, rule, self.rule_error),
-            covered=np.where(late, 0.0, self.covered),
+            error=np.where(open_now, mine, self.error),
+            rule_error=np.where(open_now, rule, self.rule_error),
+            covered=np.where(open_now, ~late, self.covered),
         )
+
+    def decided_beside(self, other: Self, known_s: float) -> Bools:
+        """Where one of two has been broken, the other holds so far: without that row the bolder one would be spared."""
+        return (self.known_s <= known_s) | (other.known_s <= known_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalRows(LogRows):
+    """The same by intervals: versions are compared by the mean pinball loss of their ends, of natural logarithms.
+
+    Attributes
+    ----------
+    pinball : loss by what came
+    ends_s, shares : (n_rows, k) see `models.evaluation.sizes.LogForecasts`
+    """
+
+    MAIN: ClassVar[str] = "pinball"
+    ERROR: ClassVar[str] = "pinball"
+    pinball: Floats
+    ends_s: Floats
+    shares: Floats
+
+    def as_of(self, known_s: float) -> Self:
+        """As `LogRows`; the loss of what lasts on is the least that it may come to, which that of the median is."""
+        least_s = np.maximum(known_s - self.begun_s, self.told_s)
+        losses = np.where(self.known_s > known_s, pinball_losses(least_s, self.ends_s, self.shares), self.pinball)
+        return replace(LogRows.as_of(self, known_s), pinball=losses)
+
+    def figures(self) -> dict[str, Figure]:
+        """As `LogRows`, and `pinball`."""
+        return {**LogRows.figures(self), "pinball": scores.mean(self.pinball)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -350,23 +373,34 @@ def _step_rows(errors: Sequence[StepErrors], when: Calendar) -> ShareRows:
 
 
 def size_rows(model: JobSize, sample: Sample) -> Blocks:
-    """Jobs that were over, by their work."""
-    over = sample.over
-    errors = size_errors(model, over)
-    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
-    return {ALL_JOBS: LogRows(*when, errors.error, errors.rule_error, covered)}
+    """Jobs by their work; until a job is over, by what it has done at least."""
+    jobs = sample.jobs
+    forecast = size_forecasts(model, jobs)
+    errors = forecast.errors(np.maximum(jobs.gpu_time_s, LEAST_S))
+    # Work comes as fast as a job is wide.
+    return {ALL_JOBS: LogRows(*_lasting(sample, jobs, forecast, errors, jobs.duration_gpus))}
 
 
 def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
-    """Jobs that were over, by their run times: what completions are made of, whatever the policy."""
-    over = sample.over
-    errors = run_time_errors(model, over)
-    when, covered = _when(over, np.arange(len(over))), errors.covered.astype(np.float64)
-    return {ALL_JOBS: IntervalRows(*when, errors.error, errors.rule_error, covered, np.asarray(errors.pinball))}
+    """Jobs by their run times: what completions are made of, whatever the policy."""
+    jobs = sample.jobs
+    forecast = run_time_forecasts(model, jobs)
+    errors = forecast.errors(np.maximum(jobs.duration_s, LEAST_S))
+    result: dict[str, Any] = {"pinball": errors.pinball, "ends_s": forecast.ends_s, "shares": forecast.shares}
+    return {ALL_JOBS: IntervalRows(*_lasting(sample, jobs, forecast, errors, 1), **result)}
+
+
+def _lasting(sample: Sample, jobs: Trace, forecast: LogForecasts, errors: LogErrors, width: Any) -> tuple[Any, ...]:
+    """Columns of `LogRows` of jobs whose forecasts come true `width` times as fast as they run."""
+    # One of which nothing is heard may have ended as long ago as ends take to be told.
+    begun_s = jobs.start_s + sample.trace.ends_known(sample.known_s).lag_s
+    points_s = (forecast.told_s / width, np.full(len(jobs), forecast.rule_s) / width, forecast.high_s / width)
+    covered = errors.covered.astype(np.float64)
+    return (*_when(jobs, slice(None)), errors.error, errors.rule_error, covered, begun_s, *points_s)
 
 
 def wait_rows(model: QueueWait, sample: Sample) -> Blocks:
-    """Pending jobs, beside the median of their pool; starts of after truth ends have not come."""
+    """Pending jobs, beside the median of their pool, by how long they wait on; starts of after truth ends are open."""
     trace = sample.trace
     rows = WaitRows.of(trace, sample.from_s, sample.until_s)
     told_s, pools = model.forecast(rows.X), trace.jobs["pool"].to_numpy().astype(str)[rows.job]
@@ -374,7 +408,8 @@ def wait_rows(model: QueueWait, sample: Sample) -> Blocks:
     known_s, logs = np.where(rows.started(sample.known_s), rows.start_s, np.inf), rows.log_wait()
     off, rule_off = (np.abs(np.log10(one) - logs) for one in (median_s, rule_s))
     covered = (logs <= np.log10(bound_s)).astype(np.float64)
-    return {ALL_JOBS: PendingRows(rows.at_s, known_s, pools, off, rule_off, covered, median_s, rule_s, bound_s)}
+    points_s = median_s, rule_s, bound_s
+    return {ALL_JOBS: LogRows(rows.at_s, known_s, pools, off, rule_off, covered, rows.at_s, *points_s)}
 
 
 def gain_rows(result: CellResult) -> Blocks:

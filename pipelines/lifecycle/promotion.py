@@ -63,9 +63,9 @@ def compare(
     # Only who learns from pools knows some better than others.
     pools = _pools(known, candidate, champion) if life.by_pools else tuple(known.pools)
     sample = Sample(trace=known, from_s=begin, until_s=end, known_s=end, pools=pools, facts=facts, given=window.given)
-    models = [registry.load(one) for one in (candidate, champion)]
+    models = registry.load(candidate), registry.load(champion)
     # Learned policies forecast nothing: replays tell what they gain.
-    forecast = [] if life.rows is None else [life.forecasts(model, sample) for model in models]
+    forecast = () if life.rows is None else life.forecasts_of_both(models, sample)
     if forecast and not set(forecast[0]) & set(forecast[1]):
         ours, theirs = (", ".join(rows) for rows in forecast)
         raise RegistryError(

@@ -23,7 +23,7 @@ from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.gains import DRAWS
 from jobcast.schedulers.policies import POOLS, PolicySpec
 from jobcast.schedulers.registry import find_policy
-from jobcast.traces.pools import DEFAULT_LOAD, derive_pools
+from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, held_beyond
 from jobcast.traces.table import Trace
 
 FCFS = "fcfs"
@@ -92,10 +92,10 @@ class Window:
         if named is not None:
             return named
         # Derived of the window alone: quotas of a whole year would leave a quiet month idle.
-        derived = derive_pools(self.trace.between(begin_s, end_s), span_s=end_s - begin_s)
-        return pools_cluster(
-            derived, f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
-        )
+        window = self.trace.between(begin_s, end_s)
+        derived = derive_pools(window, span_s=end_s - begin_s)
+        rule = f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
+        return pools_cluster(derived, rule + held_beyond(window, derived))
 
     def experiment(self, begin_s: float, end_s: float, place: Cluster) -> Experiment:
         """The jobs of [begin_s, end_s); those of pools without capacity, or wider than their pool, are left out."""

@@ -158,7 +158,7 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
         model = open_registry(walk.home).load(version)
         # The first week's version is the rule to beat: never trained again.
         first = first or model
-        rows = {name: _rows(walk, one, stretch, pools) for name, one in zip(NAMES, (model, first), strict=True)}
+        rows = dict(zip(NAMES, _rows(walk, (model, first), stretch, pools), strict=True))
         weeks.append(_told(stretch, version, made, pools, rows))
         scored.append(rows)
         if progress:
@@ -228,13 +228,13 @@ def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
     return next((version for version in candidates if registry.parameters(version).get(KEY) == key), None)
 
 
-def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blocks:
-    """Nothing where the walk ends with the training."""
+def _rows(walk: Walk, models: tuple[Any, Any], stretch: Stretch, pools: Sequence[str]) -> tuple[Blocks, Blocks]:
+    """Of both models; nothing where the walk ends with the training."""
     if stretch.next_s <= stretch.until_s:
-        return {}
+        return {}, {}
     begin_s, end_s = stretch.until_s, stretch.next_s
     sample = Sample(trace=walk.trace, from_s=begin_s, until_s=end_s, known_s=walk.end_s, pools=pools)
-    return judged(walk.predictor).forecasts(model, sample)
+    return judged(walk.predictor).forecasts_of_both(models, sample)
 
 
 def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:

@@ -11,9 +11,9 @@ from jobcast.pipelines.experiments.forecast_specs import check_answers
 from jobcast.pipelines.lifecycle import drift_rules, job_rows
 from jobcast.pipelines.lifecycle import forecast_rows as rows
 from jobcast.pipelines.lifecycle.comparison import SPEEDUP, Bound
-from jobcast.pipelines.lifecycle.drift_rules import Columns, Limit, above, plain, size
+from jobcast.pipelines.lifecycle.drift_rules import COVERAGE, LEVEL, Columns, Limit, above, plain, size
 from jobcast.pipelines.lifecycle.drift_verdict import Ratio
-from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, known_of_both
 from jobcast.pipelines.lifecycle.replay_judges import Judge
 from jobcast.pipelines.report.formatting import percent, share
 from jobcast.schedulers.policies import KINDS
@@ -24,8 +24,6 @@ from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
 Metrics = Mapping[str, float]
-LEVEL = 0.9
-"""What intervals promise to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +104,18 @@ class Standards:
         return {**self.nominal(model, metrics), **{name: one.value for name, one in self.promises(metrics).items()}}
 
     def forecasts(self, model: Any, sample: Sample) -> Blocks:
-        """Rows whose truth was known in time. Raises RegistryError for a model that this code cannot ask."""
+        """Rows whose truth was known in time, or decided. Raises RegistryError for a model that cannot be asked."""
         if self.rows is None:
             # Never a user's mistake: callers look at `rows` first.
             raise ValueError("what a learned policy gained is replayed, not forecast")
-        return {name: block.of(block.known_s <= sample.known_s) for name, block in self.rows(model, sample).items()}
+        return {name: block.known_by(sample.known_s) for name, block in self.rows(model, sample).items()}
+
+    def forecasts_of_both(self, models: tuple[Any, Any], sample: Sample) -> tuple[Blocks, Blocks]:
+        """The same rows of two models, see `known_of_both`; to be compared. Raises as `forecasts`."""
+        if self.rows is None:
+            raise ValueError("what a learned policy gained is replayed, not forecast")
+        ours, theirs = (self.rows(model, sample) for model in models)
+        return known_of_both(ours, theirs, sample.known_s)
 
 
 def standards_of(command: str, name: str) -> Standards:
@@ -155,7 +160,6 @@ def worse(figure: str, watch: float, drifted: float, sign: float = 1.0) -> Limit
     return Limit(figure, above(figure, sign), watch, drifted, VALIDATED)
 
 
-COVERAGE = Limit("coverage_90", above("coverage_90", -1.0), 0.05, 0.10)
 SKILL = Limit("skill", lambda figures, nominal: above("skill", -1.0)(figures, {"skill": 0.0, **nominal}), 0.0, 0.10)
 """Worse than the rule that learns nothing, or than a version's validation where that was hardly better; by a tenth."""
 SKILL_DOUBT = 0.05

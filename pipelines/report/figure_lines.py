@@ -13,7 +13,9 @@ NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bo
 
 def training_table(result: Mapping[str, Any]) -> str:
     """What `train` says: the version, and figures of a part that was left out."""
-    return "\n".join(filter(None, [*version_lines(result), details({"validation": result["validation"]})]))
+    lines = [*version_lines(result), details({"validation": result["validation"]})]
+    lines += [f"warning: {line}" for line in result.get("weak_validation") or ()]
+    return "\n".join(filter(None, lines))
 
 
 def evaluation_table(result: Mapping[str, Any]) -> str:

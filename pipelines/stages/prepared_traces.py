@@ -12,7 +12,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.stages.config import Prepare
 from jobcast.traces.generators import GENERATORS, generate
-from jobcast.traces.pools import derive_pools, read_pools
+from jobcast.traces.pools import derive_pools, held_beyond, read_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import Split, gpu_jobs, split_by_share
 from jobcast.traces.table import Trace
@@ -99,7 +99,7 @@ def _with_quotas(trace: Trace, split: Split, params: Prepare) -> Prepared:
         origin = (
             f"derived: each pool's average load in the test window is {params.load:g} of its quota (at least its "
             f"widest job); pools with at least {params.min_pool_jobs} training jobs"
-        )
+        ) + held_beyond(test, pools)
     # Jobs without a quota could never run.
     kept = replace(trace, jobs=trace.jobs.filter(pl.col("pool").is_in([pool.name for pool in pools])))
     if not len(kept):

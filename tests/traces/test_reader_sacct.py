@@ -87,6 +87,37 @@ def test_what_jobs_ask_for_is_told(written):
     assert read_sources([written(minutes)], format="sacct").trace.jobs["time_limit_s"].to_list() == [5400.0]
 
 
+@pytest.mark.parametrize(
+    ("column", "given", "how"),
+    [
+        ("Timelimit", "1 day", "write [days-]hours:minutes:seconds, or use TimelimitRaw"),
+        ("TimelimitRaw", "9x", "write minutes"),
+    ],
+)
+def test_a_time_limit_that_cannot_be_read_names_its_own_remedy(written, column, given, how):
+    text = HEADER.replace("AllocTRES", f"{column}|AllocTRES") + ROW.replace("gres/gpu", f"{given}|gres/gpu")
+    with pytest.raises(TraceError) as refused:
+        read_sources([written(text)], format="sacct")
+    assert str(refused.value).endswith(f"column {column}: must be a length of time, got '{given}'; {how}")
+
+
+def test_a_job_whose_width_changed_is_a_job_a_width(written):
+    """Four GPUs for two hours, two for an hour; another that is about to change and has no end runs on."""
+    rows = [
+        "1|gpu|RESIZING|2024-01-01T00:00:00|2024-01-01T01:00:00|2024-01-01T03:00:00|7200|gres/gpu=4",
+        "1|gpu|COMPLETED|2024-01-01T03:00:00|2024-01-01T03:00:00|2024-01-01T04:00:00|3600|gres/gpu=2",
+        "2|gpu|RESIZING|2024-01-01T05:00:00|2024-01-01T05:00:00|Unknown|7200|gres/gpu=2",
+    ]
+    trace = read_sources([written(HEADER + "\n".join(rows) + "\n")], format="sacct").trace
+    assert trace.jobs.select("job_id", "gpus", "duration").rows() == [
+        ("1", 4, 7200.0),
+        ("1/2", 2, 3600.0),
+        ("2", 2, None),
+    ]
+    assert trace.gpu_time_s.sum() == 4 * 7200 + 2 * 3600
+    assert any(note.startswith("job_id: repeated by requeued and resized jobs in 1 of 3") for note in trace.notes)
+
+
 def test_a_job_that_waits_tells_its_gpus_by_what_it_asks_for(written):
     waits = "2|gpu|PENDING|2024-01-01T00:00:00|2024-01-02T00:00:00|Unknown|0|"
     trace = read_sources([written(HEADER + ROW + waits + "\n")], format="sacct").trace

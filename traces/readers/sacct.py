@@ -49,7 +49,8 @@ class SacctReader:
     jobs that never ran or do not tell GPUs, and rows that repeat another or tell less of the same run (exports that
     overlap, accounting beside the queue). Components of a heterogeneous job (`123+0`, `123+1`) and tasks of an array
     (`123_4`, those that wait as `123_[5-9%2]`) are jobs of their own, as Slurm schedules them. A requeued job
-    (`sacct --duplicates`) is a job a run: `123`, `123/2`, ... by submission.
+    (`sacct --duplicates`) is a job a run: `123`, `123/2`, ... by submission. So is each part of one whose width changed
+    while it ran (RESIZING until the last): its GPU-time is that of all parts, and later ones wait for nothing.
 
     GPUs are those of AllocTRES, else AllocGRES, ReqTRES, ReqGRES (a count a node, times NNodes), whichever names GPUs
     first; cores and memory too. The pool is the partition, the account where there is none; of several partitions it is

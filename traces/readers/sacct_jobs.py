@@ -271,14 +271,16 @@ def numbered_runs(jobs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     >>> numbered_runs(jobs)[0]["job_id"].to_list()
     ['7/2', '7']
     """
-    # only requeued jobs still share an id here: repeated rows went before
+    # only requeued and resized jobs still share an id here: repeated rows went before
     again = int((~jobs["job_id"].is_first_distinct()).sum())
     if not again:
         return jobs, ()
     # ordinal, so that runs of equal times still get names of their own
     rank = pl.struct("submit_time", "start_time").rank("ordinal").over("job_id")
     ids = pl.when(rank > 1).then(pl.col("job_id") + "/" + rank.cast(pl.String)).otherwise(pl.col("job_id"))
-    note = f"job_id: repeated by requeued jobs in {again} of {len(jobs)} jobs; each run is a job: id, id/2, ..."
+    resized = (jobs["state"] == RESIZING).any() if "state" in jobs.columns else False
+    who, each = ("requeued and resized jobs", "run, and each width,") if resized else ("requeued jobs", "run")
+    note = f"job_id: repeated by {who} in {again} of {len(jobs)} jobs; each {each} is a job: id, id/2, ..."
     return jobs.with_columns(ids.alias("job_id")), (note,)
 
 
@@ -287,7 +289,8 @@ UNKNOWN = ("unknown", "none", "n/a", "invalid", "(null)", "none assigned", "")
 WALL_CLOCK = "%Y-%m-%dT%H:%M:%S"
 ELAPSED = r"^(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,6}):(?P<s>\d{1,6}(?:\.\d{1,9})?)$"
 DAY_S, HOUR_S, MINUTE_S = 86400.0, 3600.0, 60.0
-HOW = "write [days-]hours:minutes:seconds, or use ElapsedRaw"
+FORM = "write [days-]hours:minutes:seconds"
+HOW = f"{FORM}, or use ElapsedRaw"
 
 
 def known(values: pl.Series) -> pl.Series:
@@ -310,8 +313,8 @@ def times(values: pl.Series, place: Place, clock: Clock) -> Read:
     return read_times(wall if wall.null_count() == given.null_count() else given, place, clock)
 
 
-def elapsed_s(values: pl.Series, place: Place) -> pl.Series:
-    """Seconds, from a number of them or from [days-]hours:minutes:seconds.
+def elapsed_s(values: pl.Series, place: Place, how: str = HOW) -> pl.Series:
+    """Seconds, from a number of them or from [days-]hours:minutes:seconds; `how` to write what cannot be read.
 
     >>> elapsed_s(pl.Series(["90", "1-02:00:01", "00:05", None]), Place("example")).to_list()
     [90.0, 93601.0, 5.0, None]
@@ -326,14 +329,17 @@ def elapsed_s(values: pl.Series, place: Place) -> pl.Series:
     clock = days * DAY_S + hours * HOUR_S + parts["m"] * MINUTE_S + parts["s"]
     # a column may hold both, where exports of two versions are stacked
     seconds = numbers.zip_with(numbers.is_not_null(), clock)
-    place.refuse(seconds.is_null() & given.is_not_null(), values, "must be a length of time", HOW)
+    place.refuse(seconds.is_null() & given.is_not_null(), values, "must be a length of time", how)
     return seconds
 
 
-WAITING = frozenset({"PENDING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+PENDING = "PENDING"
+WAITING = frozenset({PENDING, "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 """States of jobs that will run; slurm.schedmd.com/sacct.html, "Job State Codes" and flags."""
+RESIZING = "RESIZING"
+"""Of a row with an end: of the part of a job that ended with a change of its width; else the job runs on."""
 NOT_ENDED = WAITING | {
-    "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED",
+    "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", RESIZING, "SIGNALING", "STAGE_OUT", "STOPPED",
 }  # fmt: skip
 """States of jobs that will run, or run on."""
 HEADER_AGAIN = "header line repeated"
@@ -349,7 +355,7 @@ END_UNKNOWN = "end unknown"
 def unfit_rows(frame: pl.DataFrame) -> list[Unfit]:
     """Rows of `job_rows` that are left out, each under the first reason that holds."""
     # an unknown state counts as ended: only what Slurm calls open is open
-    ids, ended = frame["job_id"], ~frame["state"].is_in(NOT_ENDED).fill_null(False)
+    ids, ended = frame["job_id"], ~frame["_open"]
     # the order matters: each row is counted under the first reason that holds
     return [
         Unfit(HEADER_AGAIN, frame["_header"], "job_id", "the header stands once"),
@@ -518,11 +524,18 @@ def job_rows(frame: pl.DataFrame, place: Place) -> Rows:
     if "priority" in frame.columns:
         columns["priority"] = known(frame["priority"]).cast(pl.Float64, strict=False)
     open_, waits = (columns["state"].is_in(states).fill_null(False) for states in (NOT_ENDED, WAITING))
+    # accounting ends a job's row where its width changes, and begins another, submitted at that instant
+    open_ &= ~((columns["state"] == RESIZING).fill_null(False) & columns["end_time"].is_not_null())
     # Slurm shows the time so far of jobs that run on, which is no duration
     columns |= {name: columns[name].set(open_, None) for name in ("duration", "end_time")}
     # Start of a waiting job is Slurm's own forecast
     columns["start_time"] = columns["start_time"].set(waits, None)
-    columns |= {"_header": header, "_ended": columns["end_time"].is_not_null(), "_untold": _untold(frame, waits)}
+    columns |= {
+        "_header": header,
+        "_open": open_,
+        "_ended": columns["end_time"].is_not_null(),
+        "_untold": _untold(frame, waits),
+    }
     columns["_shards"] = _shards(frame) & (columns["gpus"].fill_null(0.0) == 0.0)
     # the whole row compares, so that two runs of a requeued job are not the same
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
@@ -559,12 +572,13 @@ def _durations(frame: pl.DataFrame, columns: dict[str, pl.Series], place: Place)
 
 def _limits(frame: pl.DataFrame, place: Place) -> dict[str, pl.Series]:
     """Time limits; UNLIMITED, the partition's, and none at all are not known."""
-    for name, unit in (("timelimit", 1.0), ("timelimitraw", MINUTE_S)):
+    forms = (("timelimit", 1.0, f"{FORM}, or use TimelimitRaw"), ("timelimitraw", MINUTE_S, "write minutes"))
+    for name, unit, how in forms:
         if name in frame.columns:
             given = known(frame[name])
             # UNLIMITED, Partition_Limit and the like are words
             given = given.set(~given.str.contains(r"^\d"), None).alias("time_limit_s")
-            limit_s = elapsed_s(given, place) * unit
+            limit_s = elapsed_s(given, place, how) * unit
             return {"time_limit_s": limit_s.set(limit_s <= 0.0, None)}
     return {}
 

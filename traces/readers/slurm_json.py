@@ -16,7 +16,7 @@ import polars as pl
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import MOST_SHOWN, Place, shown_value
 from jobcast.traces.files import FileBytes
-from jobcast.traces.readers.sacct_jobs import NOT_ENDED, WAITING, PipeTable
+from jobcast.traces.readers.sacct_jobs import NOT_ENDED, PENDING, RESIZING, WAITING, PipeTable
 
 FIRST_KEY = re.compile(rb'\s*\{\s*"(?:meta|jobs|errors|warnings|last_backfill|last_update)"\s*:')
 ACCOUNTING = {
@@ -124,8 +124,11 @@ def _row(figures: Mapping[str, Any], queued: bool) -> dict[str, Any]:
     # 0 stands for an instant that has not come
     row |= {name: figures[name] if 0.0 < figures[name] < inf else None for name in TIMES}
     state, elapsed_s, priority = state_of(figures["state"]), figures["elapsedraw"], figures["priority"]
-    if queued:
-        elapsed_s = 0.0 if state in NOT_ENDED else (row["end"] or 0.0) - (row["start"] or row["end"] or 0.0)
+    if queued and state in NOT_ENDED:
+        # its end is Slurm's plan
+        elapsed_s, row["end"] = 0.0, None
+    elif queued:
+        elapsed_s = (row["end"] or 0.0) - (row["start"] or row["end"] or 0.0)
     return row | {
         "jobid": job_name([figures[name] for name in ("jobid", "array", "task", "het", "offset")], figures["tasks"]),
         "state": state,
@@ -181,8 +184,13 @@ def state_of(value: Any) -> str | None:
 
     >>> state_of("RUNNING"), state_of(["RUNNING", "COMPLETING"]), state_of(["TIMEOUT"]), state_of([])
     ('RUNNING', 'RUNNING', 'TIMEOUT', None)
+    >>> state_of(["PENDING", "RESIZING"])
+    'RESIZING'
     """
     states = [plain_text(one) for one in (value if isinstance(value, list) else [value])]
+    # accounting keeps the flag alone, and no state reads as Slurm's first, which is PENDING
+    if RESIZING in states and PENDING in states:
+        return RESIZING
     return next((one for one in states if one in NOT_ENDED), states[0] if states else None)
 
 

@@ -17,6 +17,7 @@ from jobcast.models.predictors import answers_of
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.experiments.seen_data import another_cluster, apart_in_time, refuse_overlap
+from jobcast.pipelines.lifecycle.drift_rules import weak
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Asked, Fitted, Life, M, Told, VersionAndData, Wishes
 from jobcast.pipelines.lifecycle.recipes import RECIPES, UNTUNED, algorithms_of
 from jobcast.pipelines.lifecycle.recipes.common import Recipe, TrainingData, card_of, told_parameters
@@ -141,6 +142,7 @@ class TraceLife(Life[M]):
         result = {
             "training": {**told_parameters(trained, self.settings, data), "pool_names": list(data.pools)},
             "validation": dict(trained.validation),
+            "weak_validation": weak(trained.validation),
             **made_from(known.jobs.source, known.jobs.notes, data.trace.dropped),
         }
         card = card_of(trained, data, self.settings)

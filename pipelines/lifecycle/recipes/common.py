@@ -14,6 +14,7 @@ from jobcast.models.duration_booster import UNDER_COST
 from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictor import Model
 from jobcast.models.registry.cards import ModelCard
+from jobcast.pipelines.lifecycle.drift_rules import weak
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
@@ -138,6 +139,7 @@ def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, A
 def card_of(trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelCard:
     """What the registry is told of a fitted predictor; its metrics are the twin's on the end of the training time."""
     model, trace = trained.predictor, data.trace
+    told = "; ".join(weak(trained.validation))
     # Models of rules read no features.
     reads = getattr(model, "feature_names_", None) or getattr(model, "columns", None) or ()
     return ModelCard(
@@ -156,6 +158,7 @@ def card_of(trained: Trained, data: TrainingData, settings: TrainSettings) -> Mo
         description=(
             f"{trained.algorithm}, trained on {trace.name} from {iso(data.from_s)} to {iso(data.until_s)}; metrics "
             f"are of a twin that did not see the last {VALIDATION_SHARE:.0%} of that time, scored on it"
+            f"{told and f'; warning: {told}'}"
         ),
     )
 

@@ -78,6 +78,19 @@ def test_what_cannot_be_chosen_from_is_refused(shell, words):
     assert "--slowed" in shell.refuses(*words, "--slowed", "-1")
 
 
+def test_what_is_in_use_has_settings_of_its_own_and_must_run(shell, csv, words):
+    """`mmfs` knows no depth of a backfill, `easy` does; without time limits `easy` cannot be what is in use."""
+    rows = [f"{row},p,{1000.0 * row},900,1,1200" for row in range(40)]
+    csv(*rows, header="job_id,pool,submit_time,duration,gpus,time_limit_s")
+    limited = ("choose", "--trace", "jobs.csv", "--gpus", 2, "--windows", 2, "--policies", "mmfs", "--now", "easy")
+    found = shell.json(*limited, "--set", "bf_max_job_test=1")
+    assert [one["label"] for one in found["candidates"]] == ["mmfs", "easy", "easy, bf_max_job_test=1"]
+    assert "no policy of mmfs knows it" in shell.refuses(*limited, "--set", "backfill=true")
+    assert shell.refuses(*words, "--policies", "mmfs", "--now", "easy").startswith(
+        "--now easy: policy easy needs time limits"
+    )
+
+
 def test_worth_of_forecasts(shell, trial, run):
     words = ("worth", *trial, "--seeds", 1)
     shown = shell.works(*words, "--policies", "ssf", "--price", "2", "--json", "figures.json").out

@@ -112,6 +112,7 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
         ),
         (("--at", "10010", "--job", "new", "--ask-gpus", "1,2"), "for one amount of work alone; add --size-s SECONDS"),
         (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),
+        (("--at", "1969-12-31", "--job", "new"), "no job was submitted by 1969-12-31T00:00:00Z; choose a later --at"),
         (("--at", "50", "--job", "0"), "sizes are forecast from finished jobs, of which there are none"),
     ],
 )

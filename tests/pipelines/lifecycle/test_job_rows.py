@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,21 +11,21 @@ from hypothesis import strategies as st
 from jobcast.models.evaluation.curves import score_curves
 from jobcast.models.evaluation.intervals import DayDraws, days_of
 from jobcast.models.evaluation.regimes import crps
-from jobcast.models.predictors import answers_of, ours_for
+from jobcast.models.predictors import PREDICTORS, answers_of, ours_for
 from jobcast.pipelines.lifecycle.drift_verdict import FINE, RETRAIN, WATCH, findings, verdict_of
-from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, DurationRows, LoadRows
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, DurationRows, LoadRows, Sample, known_of_both
 from jobcast.pipelines.lifecycle.job_rows import (
     CurveRows,
     GainRows,
     IntervalRows,
     LogRows,
-    PendingRows,
     RegimeRows,
     ShareRows,
     curve_table_rows,
 )
-from jobcast.pipelines.lifecycle.standards import LIVES
+from jobcast.pipelines.lifecycle.standards import LIVES, judged
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
+from jobcast.traces.table import Trace, ends_known_after
 
 DAY_S = 86400.0
 TIME_S = np.array([0.0, DAY_S])
@@ -64,9 +65,9 @@ def test_who_waits_on_beyond_the_bound_has_broken_it_by_hand():
     """Median 10 s, rule 50 s, bound 100 s, asked at 0 s: three that start after 20 s and 400 s, and never."""
     asked, one = np.zeros(3), np.ones(3)
     logs = np.log10([20.0, 400.0, np.inf])
-    rows = PendingRows(
+    rows = LogRows(
         asked, np.array([20.0, 400.0, np.inf]), np.array(["a"] * 3), np.abs(logs - 1.0), np.abs(logs - np.log10(50.0)),
-        np.array([1.0, 0.0, 0.0]), 10.0 * one, 50.0 * one, 100.0 * one,
+        np.array([1.0, 0.0, 0.0]), asked, 10.0 * one, 50.0 * one, 100.0 * one,
     )  # fmt: skip
     # The bound has not passed: only who started is known.
     assert rows.as_of(100.0).known_s.tolist() == rows.known_s.tolist()
@@ -85,7 +86,7 @@ def test_a_queue_in_which_nothing_starts_any_longer_is_told():
     start_s = np.where(stuck, np.inf, at_s + hour)
     off = np.where(stuck, np.inf, np.log10(2.0))
     names = np.array(["a"] * len(at_s))
-    rows = PendingRows(at_s, start_s, names, off, off, np.where(stuck, 0.0, 1.0), 2 * hour, 2 * hour, 3 * hour)
+    rows = LogRows(at_s, start_s, names, off, off, np.where(stuck, 0.0, 1.0), at_s, 2 * hour, 2 * hour, 3 * hour)
     judge = LIVES[answers_of("queue-wait")]
     nominal = {"coverage_90": 0.9, "mae_log10": np.log10(2.0)}
     said = [
@@ -93,6 +94,68 @@ def test_a_queue_in_which_nothing_starts_any_longer_is_told():
         for begins_s in ([0.0], [0.0, 7 * DAY_S])
     ]
     assert said == [FINE, RETRAIN]
+
+
+def test_of_two_versions_who_broke_one_bound_counts_for_both_by_hand():
+    """Asked at 0 s, looked at at 500 s: a job started at 50 s, two wait on, of bounds of 100 and of 1000 s."""
+    wait_s, one = np.array([50.0, np.inf, np.inf]), np.ones(3)
+    off = np.abs(np.log10(wait_s / 10.0))
+    bold, careful = (
+        LogRows(0 * one, wait_s, np.full(3, "a"), off, off, [1.0, 0.0, 0.0] * one, 0 * one, 10 * one, 10 * one, bound_s)
+        for bound_s in (np.array([100.0, 100.0, 1000.0]), 1000 * one)
+    )
+    ours, theirs = known_of_both({"jobs": bold}, {"jobs": careful}, 500.0)
+    assert ours["jobs"].covered.tolist() == [1.0, 0.0]
+    assert theirs["jobs"].covered.tolist() == [1.0, 1.0]
+    for rows in (ours["jobs"], theirs["jobs"]):
+        assert rows.error.tolist() == pytest.approx(np.log10([5.0, 50.0]).tolist())
+    alone, nobody = known_of_both({"jobs": careful}, {}, 500.0)
+    assert (len(alone["jobs"]), nobody) == (1, {})
+
+
+def test_what_runs_on_beyond_all_ends_loses_by_what_it_has_run_by_hand():
+    """Told 10 s and 2 to 50 s; looked at after 5, 20 and 100 s, where ends weigh .05 and .95."""
+    begun_s, one = np.array([95.0, 80.0, 0.0]), np.ones(3)
+    ends, shares = np.tile([2.0, 50.0], (3, 1)), np.tile([0.05, 0.95], (3, 1))
+    rows = IntervalRows(
+        begun_s, np.inf * one, np.full(3, "a"), one, one, one, begun_s, 10 * one, 10 * one, 50 * one, one, ends, shares
+    )
+    then = rows.as_of(100.0)
+    assert then.known_s.tolist() == [np.inf, np.inf, 50.0]
+    assert then.covered.tolist() == [1.0, 1.0, 0.0]
+    # until it has run for the median it may still come to that
+    by_hand = [0.05 * np.log(5) + 0.05 * np.log(5), 0.05 * np.log(10) + 0.05 * np.log(2.5)]
+    by_hand.append(0.05 * np.log(50) + 0.95 * np.log(2))
+    assert then.pinball.tolist() == pytest.approx([total / 2 for total in by_hand])
+
+
+@pytest.mark.parametrize("predictor", ["job-size", "completion-time"])
+def test_jobs_that_never_end_have_outlived_their_interval(predictor):
+    """A job an hour of 10 to 20 min on two GPUs; of a second day half never end, and ends are told a day late."""
+    hours = np.arange(48.0)
+    minutes = np.where((hours >= 24) & (hours % 2 == 0), None, 10.0 + hours % 11)
+    frame = pl.DataFrame(
+        {
+            "job_id": [f"{hour:02.0f}" for hour in hours],
+            "pool": "a",
+            "gpus": 2,
+            "submit_time": 3600.0 * hours,
+            "start_time": 3600.0 * hours,
+            "duration": [None if one is None else 60.0 * one for one in minutes],
+        }
+    )
+    with ends_known_after(DAY_S):
+        trace = Trace.from_frame(frame, name="endless")
+    model = PREDICTORS[predictor]().fit(trace, 0.0, 2 * DAY_S)
+    end_s = 2 * DAY_S
+    # after half a day nothing can be told of those that began less than a day before
+    for days, known in ((0.5, 12), (4, 24)):
+        sample = Sample(trace=trace, from_s=DAY_S, until_s=end_s, known_s=end_s + days * DAY_S, pools=["a"])
+        rows = judged(predictor).forecasts(model, sample)["jobs"]
+        assert (len(rows), rows.covered.mean()) == (known, 0.5)
+    late = rows.covered == 0.0
+    so_far_s = 6 * DAY_S - DAY_S - rows.time_s[late]
+    assert rows.error[late] == pytest.approx(np.log10(so_far_s / rows.told_s[late]))
 
 
 def test_nothing_tells_nothing():
@@ -153,7 +216,7 @@ KINDS = {
     "goodput": ShareRows,
     "completion-time": IntervalRows,
     "job-size": LogRows,
-    "queue-wait": PendingRows,
+    "queue-wait": LogRows,
     "mlf-policy": GainRows,
     "device-rl": GainRows,
 }
@@ -167,6 +230,8 @@ def drawn(kind, n, rng):
     own |= {"time_s": lambda: times, "known_s": lambda: times, "pool": lambda: np.full(n, "a")}
     if kind is DurationRows:
         own["probability"] = lambda: rng.dirichlet(np.ones(3), n)
+    if kind is IntervalRows:
+        own |= dict.fromkeys(("ends_s", "shares"), lambda: rng.uniform(0.1, 1.0, (n, 4)))
     return kind(**{one.name: own.get(one.name, lambda: rng.uniform(0.1, 1.0, n))() for one in fields(kind)})
 
 
@@ -224,7 +289,8 @@ def test_what_saved_nothing_when_it_was_trained_may_save_nothing(validated, erro
     """Errors of 1 by the rule; a validation that was 3 % worse lets .05 more pass."""
     metrics = {"validation/mae_log10": error} | ({} if validated is None else {"validation/skill": validated})
     judge, times = LIVES[answers_of("completion-time")], DAY_S / 8 * np.arange(80)
-    rows = IntervalRows(times, times, np.full(80, "a"), error * ONE, ONE, 0.9 * ONE, ONE)
+    ends = np.ones((80, 2))
+    rows = IntervalRows(times, times, np.full(80, "a"), error * ONE, ONE, 0.9 * ONE, *(ONE,) * 5, ends, ends)
     found = findings({"jobs": rows}, judge.limits, judge.promised(None, metrics), [0.0], 10 * DAY_S)
     assert verdict_of(found).says == says
 

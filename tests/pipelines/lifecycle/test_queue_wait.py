@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -11,7 +12,7 @@ import jobcast as jc
 from jobcast.features.queue_state import Queue
 from jobcast.models.predictor import Known
 from jobcast.pipelines.lifecycle.predictors import find_predictor
-from jobcast.pipelines.report.figure_lines import evaluation_table
+from jobcast.pipelines.report.figure_lines import evaluation_table, training_table
 from jobcast.traces.readers import read_trace
 from tests.pipelines.conftest import Shell, typed
 from tests.queue_cases import snapshot_frame
@@ -114,6 +115,31 @@ def test_pools_that_came_after_the_training_time_are_not_named(trace):
     jobs = table.jobs.with_columns(pool=pl.when(late).then(pl.lit("later")).otherwise("pool"))
     known = Known(replace(table, jobs=jobs), until_s=until_s)
     assert "later" not in find_predictor("queue-wait").data(known).pools
+
+
+def test_a_bound_that_did_not_hold_in_validation_is_told_and_kept(words, tmp_path):
+    """An hour's wait of a job each half hour that takes six hours in the last of four parts, which no fold had seen."""
+    hours = np.arange(8 * 48) / 2
+    submit_s = pl.Series(3600.0 * hours)
+    waits_h = np.exp(np.random.default_rng(0).normal(0.0, 0.4, len(hours))) * np.where(hours > 6 * 24, 6.0, 1.0)
+    path = tmp_path / "later.csv"
+    pl.DataFrame(
+        {
+            "job_id": [f"{row:04d}" for row in range(len(hours))],
+            "pool": "a",
+            "gpus": 1,
+            "submit_time": submit_s,
+            "start_time": submit_s + 3600.0 * waits_h,
+            "duration": 600.0,
+        }
+    ).write_csv(path)
+    told = words.json("train", "queue-wait", "--trace", path)
+    assert told["validation"]["coverage_90"] < 0.2
+    (line,) = told["weak_validation"]
+    assert line.startswith("90 % intervals held")
+    assert training_table(told).splitlines()[-1] == f"warning: {line}"
+    (card,) = [one.read_text() for one in words.home.rglob("model_card.md") if f"warning: {line}" in one.read_text()]
+    assert "later" in card
 
 
 def test_options_of_others_are_refused(words, trace):
