@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
@@ -154,7 +154,8 @@ class Service:
             spreads = {START: answer.start, END: answer.end}
             told = {kind: one for kind, one in spreads.items() if one is not None}
             self.promises.tell(about, told, self.etas.rounds)
-        return eta
+        note = "" if eta is None or self.advisor is None else self.advisor.waits_for(job_id)
+        return eta if eta is None or not note else replace(eta, why="; ".join(filter(None, (note, eta.why))))
 
     def asked(self, question: Question, asker: Asker) -> Eta | None:
         """When a job would start and end that is not submitted yet: no promise; see `Etas.asked`."""

@@ -339,6 +339,9 @@ class Lender:
     def leases(self):
         return [{"job_id": "next", "gpus": 8}, {"job_id": "runs", "gpus": 16}]
 
+    def waits_for(self, job_id):
+        return "no room, says Slurm" if job_id == "next" else ""
+
 
 def test_who_nobody_has_heard_of_is_looked_for_unless_a_hook_asks(registry):
     class Finder(Lender):
@@ -351,6 +354,14 @@ def test_who_nobody_has_heard_of_is_looked_for_unless_a_hook_asks(registry):
         filled(site)
         assert site.ask("/v1/jobs/found/eta?format=hook")[0] == 404
         assert site.told("/v1/jobs/found/eta")["start"] is not None
+
+
+def test_who_waits_for_nodes_and_not_for_its_quota_is_told_so(registry):
+    with Site(registry, policy="fcfs", advisor=Lender()) as site:
+        filled(site)
+        quota = "16 of 16 GPUs of pool calm are held; jobs that wait before it: "
+        assert site.told("/v1/jobs/next/eta")["why"] == f"no room, says Slurm; {quota}0"
+        assert site.told("/v1/jobs/last/eta")["why"] == f"{quota}1"
 
 
 def test_leases_of_an_advisor(registry):
