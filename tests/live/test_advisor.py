@@ -15,6 +15,7 @@ from jobcast.live.event_log import INTENT, LEASE, OVERSTAY, EventLog
 from jobcast.live.forecasts import Asked
 from jobcast.live.leases import leases_of
 from jobcast.live.slurm import Qos
+from jobcast.live.state import LogReader
 from jobcast.schedulers.registry import make_policy
 from jobcast.traces.table import Trace
 from tests.live.imagined_slurm import Calm, ImaginedSlurm
@@ -23,7 +24,7 @@ from tests.live.imagined_slurm import Calm, ImaginedSlurm
 def advisor_of(slurm, home, source=None, asked=None, **rules):
     asked = asked or Asked(source or Calm(), {"new-load": 3})
     make = lambda forecasts: make_policy("sia", forecasts)  # noqa: E731
-    return Advisor(slurm, EventLog(home), lambda *_: asked, make, Rules(**rules))
+    return Advisor(slurm, LogReader(EventLog(home)), lambda *_: asked, make, Rules(**rules))
 
 
 def look(slurm, advisor, apply=True):
@@ -523,7 +524,7 @@ def test_what_came_and_ended_while_nobody_looked_is_read_from_the_accounting(tmp
     advisor = advisor_of(slurm, tmp_path)
     look(slurm, advisor)
     assert seen == [began_s]
-    earlier = advisor.record.recorded()
+    earlier = advisor.state.record.recorded()
     assert ([job.job_id for job in earlier.jobs], earlier.duration_s.tolist()) == (["b0", "b1"], [20.0, 30.0])
     assert (earlier.start_s - began_s).tolist() == [-5.0, 10.0]
     # They were not known before.
