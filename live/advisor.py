@@ -330,8 +330,8 @@ class Advisor:
     def carry_out(self, advice: Advice, snapshot: Snapshot) -> list[str]:
         """Do what was advised, in order; what failed comes back, in words, and what hangs on it is left undone.
 
-        Intent is kept before, and what is read back after. Raises LedgerError, and ClusterError where nothing can be
-        read back, and ConfigError where another advisor lends on this cluster.
+        Intent is kept before, and what is read back after. Raises LedgerError, and ConfigError where another advisor
+        lends on this cluster.
         """
         name = self._named(self.clock.model(advice.at_s))
         if others := claimants(snapshot.qos) - {name}:
@@ -386,7 +386,10 @@ class Advisor:
         """Keep the leases that Slurm has; those that it has not are told."""
         if not granted:
             return []
-        there = {job.job_id: job for job in self._cluster.queue()}
+        try:
+            there = {job.job_id: job for job in self._cluster.queue()}
+        except ClusterError as error:
+            return [f"grants cannot be read back: {error}"]
         found = [name for name in granted if name in there and there[name].qos.startswith(LENT)]
         at_s = self.state.known_s
         self._keep([Event(at_s, LEASE, name, at_s, {"mark": there[name].mark}) for name in found])

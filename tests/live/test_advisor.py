@@ -443,6 +443,20 @@ def test_what_fails_is_told_and_what_hangs_on_it_is_left(tmp_path):
     assert slurm.jobs["b2"].qos == "b"
 
 
+def test_what_was_done_is_told_though_it_cannot_be_read_back(tmp_path, monkeypatch):
+    """A controller that dies right after a grant: the leases stand by their marks."""
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path)
+
+    def dead():
+        raise ClusterError("squeue: no answer within 20 s")
+
+    monkeypatch.setattr(slurm, "queue", dead)
+    advice, failed = look(slurm, advisor)
+    assert (done(advice, "lend"), slurm.held("lent_b")) == (["b2", "b3"], 16)
+    assert failed == ["grants cannot be read back: squeue: no answer within 20 s"]
+
+
 def test_a_cluster_without_limits_is_refused(tmp_path):
     slurm = busy()
     slurm.limits = {"normal": Qos(None), "lent_a": Qos(4)}
