@@ -30,6 +30,7 @@ from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
 from jobcast.live.event_log import EventLog
 from jobcast.live.forecasts import ChampionForecasts
 from jobcast.live.slurm import Slurm
+from jobcast.live.state import LogReader
 from jobcast.models.registry import open_registry
 from jobcast.schedulers.registry import make_policy
 from jobcast.traces.files import FileBytes
@@ -136,8 +137,8 @@ def pending(home: Path, count: int) -> dict[str, Any]:
     watch.poll()
     result: dict[str, Any] = {"pending": count, "trouble": watch.trouble}
     with tempfile.TemporaryDirectory() as scratch:
-        log = EventLog(Path(scratch))
-        advisor = Advisor(slurm, log, ChampionForecasts(watch), lambda one: make_policy("sia", one))
+        known = LogReader(EventLog(Path(scratch)))
+        advisor = Advisor(slurm, known, ChampionForecasts(watch), lambda one: make_policy("sia", one))
         for turn in ("first", "again"):
             begun = time.process_time()
             snapshot = advisor.look(slurm.now_s)

@@ -18,6 +18,7 @@ from jobcast.domain.times import parse_time
 from jobcast.live.event_log import END, LOOK, START, SUBMIT, Event, EventLog
 from jobcast.live.job_record import by_submission
 from jobcast.live.server.service import Service
+from jobcast.live.state import LogReader
 from jobcast.models.registry import open_registry
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
@@ -69,7 +70,7 @@ def main():
     came_s = {(one.kind, one.job_id): one.at_s for one in events}
     with tempfile.TemporaryDirectory() as folder:
         pools = read_pools(Path(asked.pools)).at(now_s)
-        service = Service(EventLog(Path(folder)), pools, open_registry(), lambda: now_s, asked.policy)
+        service = Service(LogReader(EventLog(Path(folder))), pools, open_registry(), lambda: now_s, asked.policy)
         for now_s in np.arange(asked.from_s, asked.until_s, asked.every).tolist():
             due = [one for one in events if one.known_s <= now_s]
             events = events[len(due) :]

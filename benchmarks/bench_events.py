@@ -39,6 +39,7 @@ from jobcast.live.forecasts import ChampionForecasts
 from jobcast.live.server.access import Asker, Role
 from jobcast.live.server.metrics import exposition
 from jobcast.live.server.service import Service
+from jobcast.live.state import LogReader
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import ModelCard, Registry, open_registry
@@ -145,7 +146,7 @@ def serve(home: Path, registry: Registry, now_s: float, events: int) -> dict[str
     at_s, result = [now_s], {"gb_before": gb()}
     begun = time.process_time()
     with kept_for_good():
-        service = Service(EventLog(home), POOLS, registry, lambda: at_s[0], policy="fcfs")
+        service = Service(LogReader(EventLog(home)), POOLS, registry, lambda: at_s[0], policy="fcfs")
     result["started_s"], result["gb_started"] = time.process_time() - begun, gb()
     service.take([Event(now_s, LOOK, "", now_s)])
     service.watch.poll()
@@ -186,7 +187,9 @@ def advise(home: Path, registry: Registry, now_s: float, events: int) -> dict[st
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
     watch.poll()
     with kept_for_good():
-        advisor = Advisor(slurm, EventLog(home), ChampionForecasts(watch), lambda one: make_policy("sia", one))
+        advisor = Advisor(
+            slurm, LogReader(EventLog(home)), ChampionForecasts(watch), lambda one: make_policy("sia", one)
+        )
     result["started_s"], result["gb_started"] = time.process_time() - begun, gb()
     for number in range(4):
         slurm.submit(f"s{number}", "ab"[number % 2], 8)

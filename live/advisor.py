@@ -18,7 +18,7 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Pool
 from jobcast.live.advice import Action, Advice, stopped_figures
 from jobcast.live.claims import before, claimants, claimed, new_name
-from jobcast.live.event_log import ADVISOR, INTENT, LEASE, OVERSTAY, REQUEUE, Event, EventLog
+from jobcast.live.event_log import ADVISOR, INTENT, LEASE, OVERSTAY, REQUEUE, Event
 from jobcast.live.forecasts import Asked, guarded, reasons
 from jobcast.live.job_record import JobRecord
 from jobcast.live.leases import (
@@ -36,10 +36,9 @@ from jobcast.live.leases import (
     unmarked,
 )
 from jobcast.live.news import REAL, Clock, news, past
-from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.live.slurm import Qos, Slurm, Snapshot
 from jobcast.live.standing import standing
-from jobcast.live.state import STALE_S
+from jobcast.live.state import STALE_S, LogReader, State
 from jobcast.simulator.engine import Simulation
 from jobcast.traces.readers.slurm_queue import QueuedJob
 
@@ -92,7 +91,7 @@ class Advisor:
     Parameters
     ----------
     cluster : a running Slurm
-    log : where events are kept; an empty one is filled from the accounting first
+    known : of the cluster, with the log of events; an empty one is filled from the accounting first
     forecasts : of an instant, from all that is known of the cluster
     make_policy : a policy from its forecasts
     clock : of forecasts against the cluster's
@@ -101,23 +100,24 @@ class Advisor:
     def __init__(
         self,
         cluster: Slurm,
-        log: EventLog,
-        forecasts: Callable[[ClusterRecord, Sequence[Pool], float], Asked],
+        known: LogReader,
+        forecasts: Callable[[State, Sequence[Pool], float], Asked],
         make_policy: Callable[[ForecastSource], Any],
         rules: Rules = DEFAULT,
         clock: Clock = REAL,
     ) -> None:
-        self._cluster, self._log, self._forecasts = cluster, log, forecasts
+        self._cluster, self._known, self._forecasts = cluster, known, forecasts
         self._make_policy, self.rules, self.clock = make_policy, rules, clock
-        self.record, self._number, self._name = ClusterRecord(), 0, ""
+        # One of others' threads may be ahead meanwhile: all of an advice is of one state.
+        self.state, self._number, self._name = known.state, 0, ""
         self._attempts = _Attempts()
         self._catch_up()
 
     def _catch_up(self) -> None:
         """Read what the log has beyond what is known."""
-        rows = self._log.since(self._number)
-        self.record.take(event for _, event in rows)
-        for number, event in rows:
+        self._known.read()
+        self.state = self._known.state
+        for number, event in self._known.log.since(self._number):
             self._number = number
             if event.kind == ADVISOR:
                 self._name = self._name or event.job_id
@@ -125,7 +125,7 @@ class Advisor:
                 self._attempts.grants_s.append(self.clock.real(event.at_s))
 
     def _keep(self, events: Sequence[Event]) -> None:
-        self._log.append(events)
+        self._known.log.append(events)
         self._catch_up()
 
     def look(self, now_s: float) -> Snapshot:
@@ -133,12 +133,12 @@ class Advisor:
         # To the millisecond, which a trace can hold: what is learnt from it later was known at the same instants.
         snapshot = self._cluster.look(round(now_s, 3))
         # What came and ended while nobody looked the controller may have forgotten; the accounting has it.
-        missed_s = self.clock.real(self.record.known_s)
-        if not self.record.jobs or now_s - missed_s > STALE_S:
+        missed_s = self.clock.real(self.state.known_s)
+        if not self.state.jobs or now_s - missed_s > STALE_S:
             trace = self._cluster.history(max(missed_s, now_s - HISTORY_S), self.rules.pool_by)
             if trace is not None:
-                self._keep(past(trace, self.record, now_s, self.clock))
-        self._keep(news(snapshot, self.record, pools_of(snapshot.qos), self.rules.pool_by, self.clock))
+                self._keep(past(trace, self.state, now_s, self.clock))
+        self._keep(news(snapshot, self.state, pools_of(snapshot.qos), self.rules.pool_by, self.clock))
         return snapshot
 
     def advise(self, snapshot: Snapshot) -> Advice:
@@ -147,7 +147,7 @@ class Advisor:
         leases = leases_of(snapshot, self.rules.pool_by)
         back = self._back(leases, now_s)
         kept = [lease for lease in leases if lease.name not in back]
-        asked = self._forecasts(self.record, pools, self.clock.model(now_s))
+        asked = self._forecasts(self.state, pools, self.clock.model(now_s))
         lent, left, bad = self._lent(snapshot, pools, kept, asked)
         wanted = on_loan(kept)
         for action in lent:
@@ -169,7 +169,7 @@ class Advisor:
         # Who goes back first, then the limits, then who starts under them.
         actions = [*returned, *self._limits(snapshot.qos, wanted), *self._preempts(snapshot.qos, pools), *lent]
         seen = self._seen(snapshot, pools, leases)
-        stopped = stopped_figures(self.record.stopped, self.clock.model(now_s))
+        stopped = stopped_figures(self.state.stopped, self.clock.model(now_s))
         trouble = [*asked.trouble, *bad]
         if self.rules.preempt and not self._cluster.stops_by_qos():
             trouble.append("owners cannot stop jobs on lease: PreemptType of slurm.conf is not preempt/qos")
@@ -183,7 +183,7 @@ class Advisor:
         result = {}
         for lease in waiting:
             if lease.job.held:
-                known = self.record.active.get(lease.job.job_id, JobRecord())
+                known = self.state.active.get(lease.job.job_id, JobRecord())
                 stopped = known.last is not None and known.last.kind == REQUEUE
                 why = "it was stopped, as by an owner, and waits again" if stopped else "it may not start now"
                 result[lease.name] = f"{why} ({lease.job.reason})"
@@ -233,8 +233,8 @@ class Advisor:
     ) -> tuple[list[Action], list[tuple[str, str]]]:
         """As `_allowed`, of what the policy would start if some jobs did not wait."""
         now_s = self.clock.model(snapshot.at_s)
-        policy, record = self._make_policy(forecasts), self.record
-        run = standing(record.active, record.gpus, now_s, pools, policy, forecasts, lambda _: HOUR_S, stuck)
+        policy, state = self._make_policy(forecasts), self.state
+        run = standing(state.active, state.gpus, now_s, pools, policy, forecasts, lambda _: HOUR_S, stuck)
         view = run.look()
         spare = [] if view is None else _spare(run, run.policy.decide(view).change)
         return self._allowed(snapshot, spare, leases, forecasts, barred)
@@ -330,8 +330,8 @@ class Advisor:
     def carry_out(self, advice: Advice, snapshot: Snapshot) -> list[str]:
         """Do what was advised, in order; what failed comes back, in words, and what hangs on it is left undone.
 
-        Intent is kept before, and what is read back after. Raises LedgerError, and ClusterError where nothing can be
-        read back, and ConfigError where another advisor lends on this cluster.
+        Intent is kept before, and what is read back after. Raises LedgerError, and ConfigError where another advisor
+        lends on this cluster.
         """
         name = self._named(self.clock.model(advice.at_s))
         if others := claimants(snapshot.qos) - {name}:
@@ -386,9 +386,12 @@ class Advisor:
         """Keep the leases that Slurm has; those that it has not are told."""
         if not granted:
             return []
-        there = {job.job_id: job for job in self._cluster.queue()}
+        try:
+            there = {job.job_id: job for job in self._cluster.queue()}
+        except ClusterError as error:
+            return [f"grants cannot be read back: {error}"]
         found = [name for name in granted if name in there and there[name].qos.startswith(LENT)]
-        at_s = self.record.known_s
+        at_s = self.state.known_s
         self._keep([Event(at_s, LEASE, name, at_s, {"mark": there[name].mark}) for name in found])
         return [f"job {name}: the grant was not found when it was read back" for name in set(granted) - set(found)]
 

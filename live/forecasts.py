@@ -13,7 +13,7 @@ from jobcast.features.finished import DurationTracker
 from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, Champions, ChampionWatch
 from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.job_record import by_submission
-from jobcast.live.recorded_jobs import ClusterRecord
+from jobcast.live.state import State
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.workload import Workload
@@ -76,23 +76,23 @@ class ChampionForecasts:
         self._source: BinsByName | None = None
         self._made_of: tuple[Any, ...] = ()
 
-    def __call__(self, record: ClusterRecord, pools: Sequence[Pool], now_s: float) -> Asked:
+    def __call__(self, state: State, pools: Sequence[Pool], now_s: float) -> Asked:
         """As of an instant, seconds from the epoch."""
         champions, told = self._watch.current, (self._watch.trouble,) if self._watch.trouble else ()
         if told or not champions.predictors:
             # Nothing new is lent by versions that a registry may have taken back meanwhile.
             return Asked(None, champions.versions, told or ("no champion has been looked up yet",))
         try:
-            source = self._moved(record, pools, champions, now_s)
-            source.foresee([one.job() for one in by_submission(record.active.values())])
+            source = self._moved(state, pools, champions, now_s)
+            source.foresee([one.job() for one in by_submission(state.active.values())])
         except Exception as error:  # predictors may be wrong in any way; it is told, and nothing is lent
             self._source = None
             return Asked(None, champions.versions, (f"forecasts: {why_not(error)}",))
         return Asked(source, champions.versions)
 
-    def _moved(self, record: ClusterRecord, pools: Sequence[Pool], champions: Champions, now_s: float) -> BinsByName:
+    def _moved(self, state: State, pools: Sequence[Pool], champions: Champions, now_s: float) -> BinsByName:
         """The source, made anew where the past, the versions or the quotas are others."""
-        history = self._past.at(record, pools, now_s)
+        history = self._past.at(state, pools, now_s)
         made_of = (history, tuple(champions.versions.items()), tuple(pools))
         if self._source is None or made_of != self._made_of:
             # Bins belong to the versions that told them.

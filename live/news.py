@@ -12,6 +12,7 @@ from jobcast.live.job_record import JobRecord
 from jobcast.live.leases import on_lease, pool_of
 from jobcast.live.recorded_jobs import ClusterRecord
 from jobcast.live.slurm import Snapshot
+from jobcast.live.state import State
 from jobcast.traces.readers.slurm_queue import QueuedJob
 from jobcast.traces.table import Trace
 
@@ -50,7 +51,7 @@ REAL = Clock()
 
 
 def news(
-    snapshot: Snapshot, record: ClusterRecord, pools: Sequence[Pool], pool_by: str, clock: Clock = REAL
+    snapshot: Snapshot, record: ClusterRecord | State, pools: Sequence[Pool], pool_by: str, clock: Clock = REAL
 ) -> list[Event]:
     """Events of the jobs that ask for GPUs, of quotas and of nodes, known from when the look began.
 
@@ -77,7 +78,7 @@ def news(
     return found
 
 
-def past(trace: Trace, record: ClusterRecord, now_s: float, clock: Clock = REAL) -> list[Event]:
+def past(trace: Trace, record: ClusterRecord | State, now_s: float, clock: Clock = REAL) -> list[Event]:
     """Events of the jobs of the accounting that have ended, and are not known to have.
 
     Of a cluster that nothing is known of each was known when it came; else they were missed, and are known from now on.

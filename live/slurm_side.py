@@ -43,6 +43,7 @@ class SlurmSide:
         self._last: Advice | None = None
         self._trouble, self.pools = "", pools
         self._lock, self._seen_s = threading.Lock(), -inf
+        self._roomless: frozenset[str] = frozenset()
 
     def look(self) -> None:
         """See the cluster, keep what is new of it, and work out what to do. What fails is logged, and told in short."""
@@ -66,7 +67,9 @@ class SlurmSide:
     def _see(self, then: Callable[[Snapshot], None]) -> None:
         self._seen_s = self._clock()
         try:
-            then(self._advisor.look(self._seen_s))
+            snapshot = self._advisor.look(self._seen_s)
+            self._roomless = frozenset(job.job_id for job in snapshot.jobs if job.waits and job.reason == "Resources")
+            then(snapshot)
             self._trouble = ""
         except (ClusterError, LedgerError) as error:
             if not self._trouble:
@@ -75,6 +78,11 @@ class SlurmSide:
 
     def _advise(self, snapshot: Snapshot) -> None:
         self.pools, self._last = pools_of(snapshot.qos), self._advisor.advise(snapshot)
+
+    def waits_for(self, job_id: str) -> str:
+        """What Slurm says that a job waits for, where that is other than its pool's quota; empty where it is not."""
+        told = "no nodes that it may use have room, says Slurm; that is not reckoned with here"
+        return told if job_id in self._roomless else ""
 
     def advice(self) -> Mapping[str, Any]:
         """What would be done now, and why; nothing where the cluster was not seen for a minute."""

@@ -1,16 +1,17 @@
 """What is known of a running cluster at a moment: its events, and jobs as these tell them."""
 
+import threading
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
 from jobcast.domain.jobs import Job
-from jobcast.live.event_log import Event
+from jobcast.live.event_log import Event, EventLog
 from jobcast.live.growing_history import Past
 from jobcast.live.job_record import JobRecord
-from jobcast.live.recorded_jobs import ClusterRecord, earlier
+from jobcast.live.recorded_jobs import ClusterRecord, Stopped, earlier
 from jobcast.simulator.history import EarlierJobs, Happening
 
 STALE_S = 60.0
@@ -72,6 +73,16 @@ class State:
             len(record.limits) > 1,
         )
 
+    @property
+    def quotas(self) -> Mapping[str, int]:
+        """GPUs of each pool."""
+        return self.record.quotas
+
+    @property
+    def stopped(self) -> Sequence[Stopped]:
+        """Jobs on lease that were, most by an owner who took GPUs back."""
+        return self.record.stopped
+
     def job(self, job_id: str) -> Known | None:
         """A job; None for one that nobody has heard of, or whose submission is not known."""
         known = self._known(job_id)
@@ -98,3 +109,34 @@ class State:
         rows = self.past.rows[Happening.START]
         first = bisect_left(rows.kept, since_s, 0, rows.count, key=lambda one: one.start_s)
         return [one.start_s - one.submit_s for one in rows.since(first) if one.start_s <= now_s]
+
+
+class LogReader:
+    """What is known of a cluster, made of its log once for all who ask in this process, from several threads.
+
+    Parameters
+    ----------
+    log : where events are kept
+
+    Attributes
+    ----------
+    state : what is known as of the last reading
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self.log, self.state, self._lock = log, State(), threading.Lock()
+        self.read()
+
+    def read(self) -> None:
+        """Read what the log has beyond what is known, whoever wrote it."""
+        with self._lock:
+            rows = self.log.since(self.state.number)
+            if rows:
+                self.state = self.state.after(rows)
+
+    def keep(self, events: Iterable[Event]) -> int:
+        """Keep events; how many were new comes back, once they are kept for good and known."""
+        new = self.log.append(events)
+        if new:
+            self.read()
+        return new

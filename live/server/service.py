@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
@@ -11,7 +11,7 @@ from jobcast.domain.errors import JobcastError
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Pool
 from jobcast.live.champions import ARRIVALS, LOADS, Champions, ChampionWatch
-from jobcast.live.event_log import Event, EventLog
+from jobcast.live.event_log import Event
 from jobcast.live.forecasts import Asked, guarded, source_of
 from jobcast.live.growing_history import Window
 from jobcast.live.promises import Promises
@@ -19,7 +19,7 @@ from jobcast.live.server.access import Asker, Role
 from jobcast.live.server.etas import Eta, Etas, Question
 from jobcast.live.server.shadow import LEVELS, Shadow
 from jobcast.live.slurm_side import SlurmSide
-from jobcast.live.state import STALE_S, WEEK_S, State
+from jobcast.live.state import STALE_S, WEEK_S, LogReader, State
 from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.promise_ledger import END, START
 from jobcast.models.registry import Registry
@@ -49,7 +49,7 @@ class Service:
 
     Parameters
     ----------
-    log : where events are kept
+    known : of the cluster, with the log of events
     pools : of the cluster, with their quotas
     registry : of the champions; its home has the promise ledger
     clock : the instant now, seconds from the epoch
@@ -63,7 +63,7 @@ class Service:
 
     def __init__(
         self,
-        log: EventLog,
+        known: LogReader,
         pools: Sequence[Pool],
         registry: Registry,
         clock: Callable[[], float],
@@ -76,35 +76,34 @@ class Service:
     ) -> None:
         self.stale_s = stale_s
         self.pools, self.clock, self.advisor, self._quotas = tuple(pools), clock, advisor, quotas
-        self._private, self._log, self._lock = private, log, threading.Lock()
-        self.state = State()
+        self._private, self.known, self._lock = private, known, threading.Lock()
         self.watch = ChampionWatch(registry, self._shadow)
         self.challengers = ChampionWatch(registry, lambda predictors: None, CHALLENGER, needed=())
         self._held: tuple[tuple[Any, ...], Answers] | None = None
         self._unread = ""
-        self._read()
         self.etas = Etas(self.pools, lambda: self.state, lambda: self.watch.current, clock, policy, backfill)
         self.promises, self.shadow = Promises(registry.home, clock(), LOG.warning), Shadow(self.pools)
         self.shadow.recall(self.state.record.taken, clock())
         for kind, learnt in ((START, self.etas.futures.starts), (END, self.etas.futures.ends)):
             learnt.tracker.known = self.promises.positions(kind, self.state)
 
+    @property
+    def state(self) -> State:
+        """What is known now."""
+        return self.known.state
+
     def take(self, events: Sequence[Event]) -> int:
         """Keep events; how many were new comes back, once they are kept for good."""
-        new = self._log.append(events)
-        if new:
-            self._read()
-        return new
+        return self.known.keep(events)
 
     def hear(self, job_id: str) -> None:
         """Look at the cluster where it may have a job that nobody has heard of."""
         if self.advisor is not None and self.state.job(job_id) is None:
             self.advisor.hear()
-            self._read()
 
     def look(self) -> None:
         """Read what others have written to the log, look quotas and versions up, and ask these on trial."""
-        self._read()
+        self.known.read()
         self._look_quotas_up()
         self.watch.poll()
         self.challengers.poll()
@@ -154,7 +153,8 @@ class Service:
             spreads = {START: answer.start, END: answer.end}
             told = {kind: one for kind, one in spreads.items() if one is not None}
             self.promises.tell(about, told, self.etas.rounds)
-        return eta
+        note = "" if eta is None or self.advisor is None else self.advisor.waits_for(job_id)
+        return eta if eta is None or not note else replace(eta, why="; ".join(filter(None, (note, eta.why))))
 
     def asked(self, question: Question, asker: Asker) -> Eta | None:
         """When a job would start and end that is not submitted yet: no promise; see `Etas.asked`."""
@@ -211,12 +211,6 @@ class Service:
     def _stale(self, now_s: float) -> str:
         stale = self.age_s(now_s) > self.stale_s
         return f"nothing was heard of the cluster for more than {self.stale_s:g} s" if stale else ""
-
-    def _read(self) -> None:
-        with self._lock:
-            rows = self._log.since(self.state.number)
-            if rows:
-                self.state = self.state.after(rows)
 
     def _asked(self, state: State, champions: Champions, stale: str, now_s: float) -> Answers:
         predictors, known = champions.predictors, self.pools

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jobcast.live.event_log import EventLog
     from jobcast.live.news import Clock
     from jobcast.live.slurm import Slurm
+    from jobcast.live.state import LogReader
     from jobcast.models.registry import Registry
     from jobcast.pipelines.report.console import Console
 
@@ -58,8 +59,9 @@ def command(
     from jobcast.domain.pairs import settings_of
     from jobcast.live.advisor import Rules
     from jobcast.live.claims import alone
-    from jobcast.live.event_log import EventLog
+    from jobcast.live.event_log import EventLog, kept_for_good
     from jobcast.live.slurm import Slurm
+    from jobcast.live.state import LogReader
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
 
@@ -72,7 +74,9 @@ def command(
     clock = clock_of(log, asked["clock_scale"], asked["clock_start"])
     make = lending_policy(asked["policy"], settings_of(asked["pairs"]))
     rules = Rules(asked["pool_by"], asked["max_lent"], asked["actions_per_minute"], asked["preempt"])
-    watch, advisor = advisor_of(Slurm(), log, open_registry(home), make, rules, clock)
+    with kept_for_good():
+        known = LogReader(log)
+    watch, advisor = advisor_of(Slurm(), known, open_registry(home), make, rules, clock)
     with alone(home) if apply_ or undo else nullcontext():
         if undo:
             click.echo("\n".join(advisor.undo(time.time())))
@@ -154,7 +158,7 @@ def _table(advice: "Advice", figures: dict[str, Any]) -> str:
 
 def advisor_of(
     cluster: "Slurm",
-    log: "EventLog",
+    known: "LogReader",
     registry: "Registry",
     make_policy: Callable[[Any], Any],
     rules: "Rules",
@@ -163,13 +167,11 @@ def advisor_of(
     """What looks at a Slurm and says what to lend by the champions, and what looks these up."""
     from jobcast.live.advisor import Advisor
     from jobcast.live.champions import ARRIVALS, DURATIONS, LOADS, ChampionWatch
-    from jobcast.live.event_log import kept_for_good
     from jobcast.live.forecasts import ChampionForecasts
 
     # What cannot answer now is found out when it is asked: nothing is known of the cluster yet.
     watch = ChampionWatch(registry, lambda _: None, needed=(ARRIVALS, LOADS, DURATIONS))
-    with kept_for_good():
-        return watch, Advisor(cluster, log, ChampionForecasts(watch), make_policy, rules, clock)
+    return watch, Advisor(cluster, known, ChampionForecasts(watch), make_policy, rules, clock)
 
 
 def lending_policy(name: str, settings: dict[str, str]) -> Callable[[Any], Any]:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import socket as net
 
     from jobcast.domain.jobs import Pool
-    from jobcast.live.event_log import EventLog
     from jobcast.live.news import Clock
     from jobcast.live.slurm import Slurm
     from jobcast.live.slurm_side import SlurmSide
+    from jobcast.live.state import LogReader
 
 TURN_S = 0.0002
 
@@ -82,7 +82,7 @@ def command(
     from jobcast.live.server.access import Access, check_place, hosts_of, read_tokens
     from jobcast.live.server.app import REFRESH_S, make_app
     from jobcast.live.server.service import Service
-    from jobcast.live.state import STALE_S
+    from jobcast.live.state import STALE_S, LogReader
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.advise import clock_of
@@ -108,7 +108,9 @@ def command(
     if cluster is None and pools_path is None:
         raise ConfigError("serve: knows no pools; add --slurm, or --pools FILE")
     clock = clock_of(log, clock_scale, clock_start)
-    side = None if cluster is None else _of_slurm(cluster, log, registry, pool_by, every_s, clock)
+    with kept_for_good():
+        known = LogReader(log)
+    side = None if cluster is None else _of_slurm(cluster, known, registry, pool_by, every_s, clock)
 
     def now_s() -> float:
         return clock.model(time.time())
@@ -119,7 +121,7 @@ def command(
     # Slurm starts what fits a pool's quota, past a job that does not.
     backfill, stale_s = cluster is not None, STALE_S * clock.scale
     with kept_for_good():
-        service = Service(log, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
+        service = Service(known, quotas(), registry, now_s, policy, private, side, quotas, backfill, stale_s)
     door = None if socket is not None else _door(host, port)
     hosts = None if socket is not None else hosts_of(host)
     app = make_app(service, access, hosts, told, REFRESH_S / clock.scale)
@@ -171,7 +173,7 @@ def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm |
 
 
 def _of_slurm(
-    cluster: "Slurm", log: "EventLog", registry: Any, pool_by: str, every_s: float, clock: "Clock"
+    cluster: "Slurm", known: "LogReader", registry: Any, pool_by: str, every_s: float, clock: "Clock"
 ) -> "SlurmSide":
     """What looks at a Slurm from now on. Raises ClusterError where it does not answer now."""
     from jobcast.live.advisor import Rules
@@ -179,5 +181,5 @@ def _of_slurm(
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
-    watch, advisor = advisor_of(cluster, log, registry, lending_policy("sia", {}), Rules(pool_by), clock)
+    watch, advisor = advisor_of(cluster, known, registry, lending_policy("sia", {}), Rules(pool_by), clock)
     return SlurmSide(advisor, time.time, every_s, watch.poll, pools_of(advisor.look(time.time()).qos))

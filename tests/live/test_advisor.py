@@ -15,6 +15,7 @@ from jobcast.live.event_log import INTENT, LEASE, OVERSTAY, EventLog
 from jobcast.live.forecasts import Asked
 from jobcast.live.leases import leases_of
 from jobcast.live.slurm import Qos
+from jobcast.live.state import LogReader
 from jobcast.schedulers.registry import make_policy
 from jobcast.traces.table import Trace
 from tests.live.imagined_slurm import Calm, ImaginedSlurm
@@ -23,7 +24,7 @@ from tests.live.imagined_slurm import Calm, ImaginedSlurm
 def advisor_of(slurm, home, source=None, asked=None, **rules):
     asked = asked or Asked(source or Calm(), {"new-load": 3})
     make = lambda forecasts: make_policy("sia", forecasts)  # noqa: E731
-    return Advisor(slurm, EventLog(home), lambda *_: asked, make, Rules(**rules))
+    return Advisor(slurm, LogReader(EventLog(home)), lambda *_: asked, make, Rules(**rules))
 
 
 def look(slurm, advisor, apply=True):
@@ -442,6 +443,20 @@ def test_what_fails_is_told_and_what_hangs_on_it_is_left(tmp_path):
     assert slurm.jobs["b2"].qos == "b"
 
 
+def test_what_was_done_is_told_though_it_cannot_be_read_back(tmp_path, monkeypatch):
+    """A controller that dies right after a grant: the leases stand by their marks."""
+    slurm = busy()
+    advisor = advisor_of(slurm, tmp_path)
+
+    def dead():
+        raise ClusterError("squeue: no answer within 20 s")
+
+    monkeypatch.setattr(slurm, "queue", dead)
+    advice, failed = look(slurm, advisor)
+    assert (done(advice, "lend"), slurm.held("lent_b")) == (["b2", "b3"], 16)
+    assert failed == ["grants cannot be read back: squeue: no answer within 20 s"]
+
+
 def test_a_cluster_without_limits_is_refused(tmp_path):
     slurm = busy()
     slurm.limits = {"normal": Qos(None), "lent_a": Qos(4)}
@@ -523,7 +538,7 @@ def test_what_came_and_ended_while_nobody_looked_is_read_from_the_accounting(tmp
     advisor = advisor_of(slurm, tmp_path)
     look(slurm, advisor)
     assert seen == [began_s]
-    earlier = advisor.record.recorded()
+    earlier = advisor.state.record.recorded()
     assert ([job.job_id for job in earlier.jobs], earlier.duration_s.tolist()) == (["b0", "b1"], [20.0, 30.0])
     assert (earlier.start_s - began_s).tolist() == [-5.0, 10.0]
     # They were not known before.

@@ -1,5 +1,7 @@
 """What a server tells of a Slurm that it looks at: advice with its age, nothing where it is old, no words of errors."""
 
+from dataclasses import replace
+
 from jobcast.live.event_log import SUBMIT, EventLog
 from jobcast.live.slurm_side import HEARD_S, STALE_S, SlurmSide
 from tests.live.test_advisor import advisor_of, busy
@@ -16,6 +18,19 @@ def test_advice_and_leases_with_their_age(tmp_path):
     assert (side.leases(), slurm.done) == ([], [])
     slurm.pass_time(STALE_S)
     assert side.advice()["actions"] == []
+
+
+def test_who_waits_for_nodes_is_known_as_of_the_last_look(tmp_path):
+    slurm = busy()
+    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+    slurm.jobs["b3"] = replace(slurm.jobs["b3"], reason="Resources")
+    assert side.waits_for("b3") == ""
+    side.look()
+    assert side.waits_for("b3").startswith("no nodes that it may use have room")
+    assert side.waits_for("b2") == ""
+    slurm.jobs["b3"] = replace(slurm.jobs["b3"], reason="QOSGrpGRES")
+    side.look()
+    assert side.waits_for("b3") == ""
 
 
 def test_a_slurm_that_does_not_answer_is_told_without_its_words(tmp_path, caplog):

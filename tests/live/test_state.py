@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Pool
-from jobcast.live.event_log import CHANGE, END, GPUS, LOOK, QUOTA, REQUEUE, START, SUBMIT, Event
+from jobcast.live.event_log import CHANGE, END, GPUS, LOOK, QUOTA, REQUEUE, START, SUBMIT, Event, EventLog
 from jobcast.live.growing_history import GrowingHistory, Window
-from jobcast.live.state import State
+from jobcast.live.state import LogReader, State
 from jobcast.simulator.history import Happening, RunHistory
 
 ROWS = [
@@ -35,6 +35,18 @@ def test_a_job_starts_and_ends_when_it_did_not_when_that_was_known():
     assert after(3).job("c") is None
     assert list(after(3).active) == ["a", "b"]
     assert list(after(4).active) == ["b"]
+
+
+def test_what_is_kept_is_known_to_all_who_share_a_reader_once(tmp_path):
+    reader = LogReader(EventLog(tmp_path))
+    assert (reader.keep(ROWS[:3]), reader.keep(ROWS[:3])) == (3, 0)
+    assert list(reader.state.active) == ["a", "b"]
+    # What another process writes is known when it is read.
+    EventLog(tmp_path).append(ROWS[3:])
+    assert np.isnan(reader.state.job("a").end_s)
+    reader.read()
+    assert reader.state.job("a").end_s == 75.0
+    assert LogReader(EventLog(tmp_path)).state.number == reader.state.number == 5
 
 
 def test_of_one_that_never_ran_only_the_end_is_known():

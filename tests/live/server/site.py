@@ -13,6 +13,7 @@ from jobcast.live.event_log import EventLog
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.app import make_app
 from jobcast.live.server.service import Service
+from jobcast.live.state import LogReader
 
 POOLS = (Pool("busy", 32), Pool("calm", 16))
 READ, ADVISE = "r" * 20, "a" * 20
@@ -26,7 +27,7 @@ class Site:
 
     def __init__(self, registry, access=ACCESS_OF_ALL, **options):
         self.now_s = 0.0
-        self.service = Service(EventLog(registry.home), POOLS, registry, lambda: self.now_s, **options)
+        self.service = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: self.now_s, **options)
         config = uvicorn.Config(make_app(self.service, access), port=0, log_level="critical")
         self.server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self.server.run)

@@ -9,6 +9,7 @@ from jobcast.live.event_log import GPUS, Event, EventLog
 from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
+from jobcast.live.state import LogReader
 from tests.live.server.site import NOW_S, POOLS, Site, filled, past, queue
 
 TOKENS = {"ada": "a" * 20, "bob": "b" * 20, "root": "c" * 20}
@@ -232,7 +233,7 @@ def lent():
 
 
 def test_fcfs_where_nobody_lends_though_there_are_champions(site, registry):
-    service = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S)
+    service = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: NOW_S)
     service.watch.poll()
     service.refresh()
     assert service.eta("next", Asker(Role.READ)).basis.policy == "fcfs"
@@ -240,7 +241,7 @@ def test_fcfs_where_nobody_lends_though_there_are_champions(site, registry):
 
 def test_sia_with_champions_lends_and_tells_its_versions(site, registry):
     site.post(*lent())
-    service = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S)
+    service = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: NOW_S)
     service.watch.poll()
     service.refresh()
     eta = service.eta("next", Asker(Role.READ))
@@ -312,7 +313,7 @@ def test_how_old_news_may_be_is_told(registry):
 
 def test_a_policy_that_needs_the_future_is_refused(registry):
     with pytest.raises(ConfigError, match="--policy milp"):
-        Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S, policy="milp")
+        Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: NOW_S, policy="milp")
 
 
 @pytest.mark.parametrize("host", ["evil.example:80", "127.0.0.1.evil.example", "[::2]:1", ""])
@@ -339,6 +340,9 @@ class Lender:
     def leases(self):
         return [{"job_id": "next", "gpus": 8}, {"job_id": "runs", "gpus": 16}]
 
+    def waits_for(self, job_id):
+        return "no room, says Slurm" if job_id == "next" else ""
+
 
 def test_who_nobody_has_heard_of_is_looked_for_unless_a_hook_asks(registry):
     class Finder(Lender):
@@ -351,6 +355,14 @@ def test_who_nobody_has_heard_of_is_looked_for_unless_a_hook_asks(registry):
         filled(site)
         assert site.ask("/v1/jobs/found/eta?format=hook")[0] == 404
         assert site.told("/v1/jobs/found/eta")["start"] is not None
+
+
+def test_who_waits_for_nodes_and_not_for_its_quota_is_told_so(registry):
+    with Site(registry, policy="fcfs", advisor=Lender()) as site:
+        filled(site)
+        quota = "16 of 16 GPUs of pool calm are held; jobs that wait before it: "
+        assert site.told("/v1/jobs/next/eta")["why"] == f"no room, says Slurm; {quota}0"
+        assert site.told("/v1/jobs/last/eta")["why"] == f"{quota}1"
 
 
 def test_leases_of_an_advisor(registry):

@@ -5,6 +5,7 @@ import pytest
 
 from jobcast.live.event_log import EventLog
 from jobcast.live.server.service import Service
+from jobcast.live.state import LogReader
 from jobcast.models.promise_ledger import PromiseLedger
 from tests.live.server.site import NOW_S, POOLS, Site
 
@@ -56,10 +57,10 @@ def test_outcomes_are_kept_and_coverage_is_counted_by_version(site, registry):
 
 def test_promises_outlive_the_server_and_are_counted_for_seven_days(site, registry):
     site.told("/v1/jobs/next/eta")
-    again = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S)
+    again = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: NOW_S)
     again.promises.look(again.state, NOW_S)
     assert again.promises.figures["promises"] == 2
-    later = Service(EventLog(registry.home), POOLS, registry, lambda: NOW_S + 8 * 86_400.0)
+    later = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: NOW_S + 8 * 86_400.0)
     later.promises.look(later.state, NOW_S + 8 * 86_400.0)
     assert later.promises.figures["promises"] == 0
 
@@ -75,7 +76,7 @@ def test_versions_on_trial_are_scored_by_what_came(registry, variant, card):
     """One job arrives 100 s into the first five minutes, nothing else happens."""
     registry.register(variant("new-load", 2), card(name="new-load"))
     now = [NOW_S]
-    service = Service(EventLog(registry.home), POOLS, registry, lambda: now[0])
+    service = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: now[0])
     with Site(registry) as site:
         site.now_s = NOW_S
         site.post(("look", "", NOW_S, {}))
@@ -98,7 +99,7 @@ def test_versions_on_trial_are_scored_by_what_came(registry, variant, card):
     ]
     assert found["new-load", 2]["mean"] == pytest.approx(np.mean(losses))
     # A server that comes after has them from the log; for 7 days.
-    again = Service(EventLog(registry.home), POOLS, registry, lambda: now[0])
+    again = Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: now[0])
     assert again.shadow.figures() == service.shadow.figures()
     now[0] += 7 * 86_400.0
-    assert Service(EventLog(registry.home), POOLS, registry, lambda: now[0]).shadow.figures() == []
+    assert Service(LogReader(EventLog(registry.home)), POOLS, registry, lambda: now[0]).shadow.figures() == []

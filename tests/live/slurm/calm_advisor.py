@@ -18,6 +18,7 @@ from jobcast.live.advisor import Advisor, Rules
 from jobcast.live.event_log import EventLog
 from jobcast.live.forecasts import Asked
 from jobcast.live.slurm import Slurm
+from jobcast.live.state import LogReader
 from jobcast.schedulers.registry import make_policy
 from tests.live.imagined_slurm import Calm
 from tests.live.slurm.slurm_cluster import SlurmCluster, free_ports, listens, wait_until
@@ -41,8 +42,8 @@ class Deadly(Slurm):
 def calm_advisor(home: Path, preempt: bool = False, max_lent: int | None = None, slurm: Slurm | None = None) -> Advisor:
     """An advisor of the Slurm that the environment names."""
     rules = Rules(per_minute=1_000, preempt=preempt, max_lent=max_lent)
-    cluster = slurm or Slurm()
-    return Advisor(cluster, EventLog(home), lambda *_: Asked(Calm(), {}), lambda one: make_policy("sia", one), rules)
+    cluster, known = slurm or Slurm(), LogReader(EventLog(home))
+    return Advisor(cluster, known, lambda *_: Asked(Calm(), {}), lambda one: make_policy("sia", one), rules)
 
 
 class OurProcess:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.live.slurm import kills
 from tests.live.slurm.kills import JOBS, Toll, limits_of, reckon, submit, trial, victims
 from tests.live.slurm.slurm_cluster import SlurmCluster
 
@@ -17,7 +18,9 @@ def test_a_daemon_that_is_killed_twice_loses_nothing(slurm: SlurmCluster, name: 
     assert toll.nothing_lost, toll
 
 
-def test_what_is_lost_and_what_is_changed_is_found(slurm: SlurmCluster):
+def test_what_is_lost_and_what_is_changed_is_found(slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch):
+    # Nobody lowers the limit again, however long one waits.
+    monkeypatch.setattr(kills, "ACCOUNTED_S", 5.0)
     change = ("sacctmgr", "-i", "modify", "qos", "lent_poola", "set")
     limits, job = limits_of(slurm), submit(slurm, random.Random(0))
     slurm.run("scancel", job)

@@ -8,6 +8,7 @@ import uvicorn
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant
+from jobcast.live.claims import alone
 from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
 from jobcast.pipelines.cli import advise
 from jobcast.simulator.cluster import ClusterState
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("untrained")
         (("--slurm", "--policy", "nobody"), "nobody"),
         (("--slurm", "--once", "--set", "slack=2"), "slack"),
         (("--slurm", "--once"), "squeue: not found; run this on a machine with Slurm's commands"),
-        (("--slurm", "--undo"), "no limits are kept"),
+        (("--slurm", "--undo"), "squeue: not found"),
         (("--slurm", "--once", "--clock-start", "noon"), "--clock-start"),
         (("--slurm", "--once", "--json", "/nowhere/at/all.jsonl"), "cannot be written"),
     ],
@@ -35,6 +36,16 @@ pytestmark = pytest.mark.usefixtures("untrained")
 def test_what_advise_refuses(shell, monkeypatch, tmp_path, words, told):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert told in shell.refuses("advise", *words)
+
+
+@pytest.mark.parametrize("words", [("--apply",), ("--undo",)])
+def test_one_process_of_a_home_applies_or_undoes(shell, monkeypatch, tmp_path, words):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with alone(shell.home):
+        assert "advise.lock: another `jobcast advise` of this home applies; end it" in shell.refuses(
+            "advise", "--slurm", *words
+        )
+        assert "squeue: not found" in shell.refuses("advise", "--slurm", "--once")
 
 
 @pytest.mark.parametrize(
