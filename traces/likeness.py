@@ -21,6 +21,8 @@ from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S, ho
 
 Release = Callable[[Trace, int], Trace]
 """Makes what would be shared of a trace and a seed."""
+Shown = Callable[[Trace, int], Floats]
+"""Makes records (see `records`) of a trace and a seed: what an attacker sees of a release."""
 
 SCALES_S = {"5min": 300.0, "1h": HOUR_S, "6h": 6 * HOUR_S, "1day": DAY_S}
 BOOTSTRAPS = 200
@@ -126,6 +128,11 @@ def membership(log: Trace, release: Release, by: str, seed: int = 0) -> Attack |
     by : "weeks" or "users"
     seed : of the halves, the releases and the bootstrap
     """
+    return attack(log, lambda half, number: records(release(half, number)), by, seed)
+
+
+def attack(log: Trace, shown: Shown, by: str, seed: int = 0) -> Attack | None:
+    """`membership`, of what is `shown` of half of a log."""
     unit = _weeks(log) if by == "weeks" else _users(log)
     count = int(unit.max(initial=0)) + 1
     if count < 2:
@@ -135,11 +142,11 @@ def membership(log: Trace, release: Release, by: str, seed: int = 0) -> Attack |
     halves = [_packed(log, side == number) for number in (0, 1)]
     if not all(half.ended.any() for half in halves):
         return None
-    records = [_features(half) for half in halves]
+    ours = [records(half) for half in halves]
     scores: list[Floats] = []
     for number in (0, 1):
-        tree = KDTree(_features(release(halves[number], seed)))
-        scores.append(-tree.query(np.concatenate((records[number], records[1 - number])))[0])
+        tree = KDTree(shown(halves[number], seed))
+        scores.append(-tree.query(np.concatenate((ours[number], ours[1 - number])))[0])
     ends = [unit[(side == number) & log.ended] for number in (0, 1)]
     ones = np.ones(count)
     area = _area(scores, ends, ones)
@@ -174,8 +181,11 @@ def _packed(trace: Trace, rows: NDArray[np.bool_]) -> Trace:
     return replace(half, jobs=half.jobs.with_columns(times))
 
 
-def _features(trace: Trace) -> Floats:
-    """Records of the jobs that ended, (n_jobs, 6), in units of `UNITS`."""
+def records(trace: Trace) -> Floats:
+    """Records of the jobs that ended, (n_jobs, 6), in units of `UNITS`.
+
+    Hour of the week (two columns: a circle), width, run time, gaps to the job before and after in the pool.
+    """
     # distances around the week, as along a circle of 168 hours
     angle = 2 * np.pi * ((trace.submit_s - FIRST_MONDAY_S) % WEEK_S) / WEEK_S
     radius = WEEK_S / HOUR_S / (2 * np.pi * UNITS["hours"])

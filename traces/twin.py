@@ -33,16 +33,17 @@ BURST_GAP_S = 300.0
 BURST_SHARE = 0.1
 """They are if they are within this share of the stream's mean gap too: a busy stream is no single burst."""
 SILENT_WEEKS = 8
-"""So many weeks in a row, each with fewer than `ALIKE` jobs and less than half of a mean week's, are a silence: nothing
+"""So many weeks in a row, each with fewer than `QUIET_JOBS` and less than half of a mean week's, are a silence: nothing
 is drawn in it, and what little came then comes at other times, where it is one of many."""
+QUIET_JOBS = 5
 PROFILE_H = 1.0
 """Standard deviation of the kernel that smooths a profile of the week, hours."""
-PROFILE_BURSTS, WEEK_BURSTS, DAY_BURSTS = 10.0, 1.0, 1.0
-"""A stream's profile counts so many bursts of its pool's beside its own, a week and a day so many of the profile's."""
+WEEK_BURSTS, DAY_BURSTS = 1.0, 1.0
+"""A week and a day of a stream count so many bursts of the profile's beside their own."""
 LEAST_VALUES, LEAST_OF_ALL = 20, 10
 """A group with fewer values goes to the next coarser one, with what else is left there; the coarsest needs fewer."""
-ALIKE = 5
-"""Users whose jobs are drawn from one another's, at least: the k of an export."""
+ALIKE = 10
+"""Users whose jobs are drawn from one another's, at least."""
 LEAST_PAIRS = 20.0
 """Correlations are shrunk as if so many pairs without one were beside those of the log."""
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.05, 0.3
@@ -319,20 +320,21 @@ def _shares(counts: Floats, expected: Floats, block: Ints, prior: float) -> Floa
 def _busy(log: Log) -> Floats:
     """1 for each hour of the log, 0 for those of its silences: (hours,)."""
     week = np.bincount((log.submit_s // (WEEK_H * HOUR_S)).astype(np.int64))
-    quiet = week < min(ALIKE, week[week > 0].mean() / 2.0)
+    quiet = week < min(QUIET_JOBS, week[week > 0].mean() / 2.0)
     ends = np.flatnonzero(np.diff(quiet, prepend=False, append=False))
     for begin, end in zip(ends[::2], ends[1::2], strict=True):
         quiet[begin:end] = end - begin >= SILENT_WEEKS
     return np.where(quiet, 0.0, 1.0)[np.arange(log.hours) // WEEK_H]
 
 
-def _intensity(log: Log, starts_s: Floats, pool_profile: Floats, busy: Floats) -> Floats:
-    """Bursts that a stream is expected to begin in each hour of the log, (hours,)."""
+def _intensity(log: Log, starts_s: Floats, profile: Floats, busy: Floats) -> Floats:
+    """Bursts that a stream is expected to begin in each hour of the log, (hours,).
+
+    The profile of the week is the pool's, not the stream's: at what hours somebody works tells who it is.
+    """
     hours = np.arange(log.hours)
     of_week = log.hour_of_week(hours)
     counts = np.bincount((starts_s // HOUR_S).astype(np.int64), minlength=log.hours).astype(np.float64)
-    own = np.bincount(of_week, counts, WEEK_H)
-    profile = gaussian_filter1d(own + PROFILE_BURSTS * pool_profile, PROFILE_H, mode="wrap")
     expected = busy * profile[of_week] / np.bincount(of_week, minlength=WEEK_H)[of_week]
     expected *= len(starts_s) / expected.sum()
     expected *= _shares(counts, expected, hours // WEEK_H, WEEK_BURSTS)
@@ -351,7 +353,7 @@ def _arrivals(log: Log, source: Ints, same: bool, rng: np.random.Generator) -> t
     of_week = log.hour_of_week((begin_s // HOUR_S).astype(np.int64))
     profiles = np.zeros((int(old.pool.max()) + 1, WEEK_H))
     np.add.at(profiles, (old.pool, of_week), 1.0)
-    profiles /= profiles.sum(axis=1, keepdims=True)
+    profiles = gaussian_filter1d(profiles, PROFILE_H, axis=1, mode="wrap")
     bounds = np.searchsorted(old.stream, np.arange(int(old.stream[-1]) + 2))
     # single precision: a log of thousands of streams has as many clocks
     clocks: list[NDArray[np.float32]] = []

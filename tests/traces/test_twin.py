@@ -175,11 +175,25 @@ def test_nothing_waits_in_the_twin_of_a_log_of_starts(make_trace):
         assert peak_demand(trace.submit_s, trace.duration_s - 1e-5, trace.gpus) == 4
 
 
-def test_kinds_are_of_five_users_of_a_pool_or_of_all():
-    """By hand: a pool of 11 streams is two kinds, the rarer six and the busier five; one of 3 is one kind."""
-    stream = np.repeat(np.arange(14), [*range(1, 12), 1, 2, 3])
-    pool = (stream >= 11).astype(int)
-    assert _kinds(pool, stream).tolist() == [0] * 6 + [1] * 5 + [2] * 3
+def test_kinds_are_of_ten_users_of_a_pool_or_of_all():
+    """By hand: a pool of 21 streams is two kinds, the rarer eleven and the busier ten; one of 3 is one kind."""
+    stream = np.repeat(np.arange(24), [*range(1, 22), 1, 2, 3])
+    pool = (stream >= 21).astype(int)
+    assert _kinds(pool, stream).tolist() == [0] * 11 + [1] * 10 + [2] * 3
+
+
+def test_the_hours_at_which_a_user_works_are_the_pools(make_trace):
+    """Half of the users work from 0 to 6, half from 12 to 18: none of the twin's is known by that, the pool's are."""
+    rng = np.random.default_rng(0)
+    rows = [(86400.0 * day + 3600.0 * rng.uniform(0, 6) + 43200.0 * (user % 2), user)
+            for user in range(10) for day in range(40)]  # fmt: skip
+    log = make_trace(*(("p", at, 60.0, 1) for at, _ in rows), user=[f"u{user}" for _, user in rows])
+    twin = twin_of(log)
+    late = twin.submit_s % DAY_S >= DAY_S / 2
+    assert late.mean() == pytest.approx(0.5, abs=0.05)
+    assert (((twin.submit_s % (DAY_S / 2)) / 3600.0) < 7).mean() > 0.9
+    shares = [late[(twin.jobs["user"] == f"u{user}").to_numpy()].mean() for user in range(10)]
+    assert 0.3 < min(shares) <= max(shares) < 0.7
 
 
 def test_open_jobs_count_as_arrivals(make_trace):
