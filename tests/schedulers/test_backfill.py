@@ -9,7 +9,7 @@ import pytest
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
 from jobcast.domain.policy import Grant
 from jobcast.domain.scheduling_rules import Account, Limits, PriorityWeights, Qos, SchedulingRules
-from jobcast.schedulers.backfill import PoolJobs, Row
+from jobcast.schedulers.backfill import Conservative, Easy, EasyForecast, PoolJobs, Row
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.engine import Simulation, Stand, replay
@@ -88,6 +88,13 @@ def test_only_so_many_are_looked_at():
     assert starts(workload_of(rows), "easy", bf_max_job_test=1)[3] == 150
     assert starts(workload_of(rows), "easy", bf_max_job_test=2)[3] == 3
     assert starts(workload_of(rows), "conservative_backfill", bf_max_job_test=2)[3] == 150
+
+
+def test_all_are_looked_at_where_nobody_says_how_many():
+    # The last job fits beside the first until 100, as the one before it does not.
+    made = workload_of([(0, 3, 100), (1, 4, 50), (2, 2, 98), (3, 1, 60)])
+    for policy in (Easy(), EasyForecast(Oracle(made)), Conservative()):
+        assert replay(made, policy).start_s[3] == 3.0
 
 
 def test_forecasts_stand_in_for_limits():

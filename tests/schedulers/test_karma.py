@@ -106,6 +106,12 @@ def test_without_credits_a_pool_waits_whole_quanta_until_it_can_pay_one(workload
     assert begins == {"a0": 7, "a1": pytest.approx(7 + min(8 * quantum_s / MINUTE_S, 60))}
 
 
+def test_a_pool_that_lacks_less_than_a_quantum_earns_waits_for_one(workload):
+    # As above; of 45 s of the quota that a quantum of 60 s would take, 41 are there, and 4 are earned in 40 s.
+    made = workload([("a0", "a", 7, 60, 3), ("a1", "a", 7, 5, 4)], {"a": 4, "b": 3})
+    assert run(made, alpha=0.9, credits_h=41.0 / 3600.0)[0] == {"a0": 7, "a1": 8}
+
+
 def test_credits_at_first_are_spent(workload):
     rows = [(f"a{i}", "a", 30 * (i // 2), 30, 8) for i in range(6)]
     made = workload(rows, {"a": 8, "b": 8})

@@ -103,8 +103,9 @@ def test_two_jobs_by_hand():
 
 
 def test_units_of_utility_do_not_matter():
-    found = solve(make_market([[1e9, 2e9], [1e-9, 1e-9]]))
-    assert found.allocation[:, 0] == pytest.approx(np.array([[0.0, 1.0], [1.0, 0.0]]), abs=TOLERANCE)
+    for kind, coefficients in (("linear", [[1e9, 2e9], [1e-9, 1e-9]]), ("leontief", [[2e9, 1e9], [1e-9, 1e-9]])):
+        found = solve(make_market(coefficients, kind=kind))
+        assert found.allocation[:, 0] == pytest.approx(np.array([[0.0, 1.0], [1.0, 0.0]]), abs=TOLERANCE)
 
 
 def test_two_leontief_jobs_by_hand():

@@ -83,15 +83,17 @@ def test_restarts_count_in_the_bound_and_chains_have_few():
 
 
 @pytest.mark.parametrize(
-    ("left_s", "running", "gap", "asked"),
+    ("left_s", "running", "gap", "asked", "lost"),
     [
-        (1200.0, True, 0.0, False),  # both are done within the window of ten rounds
-        (3000.0, True, 0.0, False),  # both run in all rounds: nothing is lost
-        (3000.0, False, 0.007, False),  # a restart of 20 s is, which is less than 21 s
-        (3000.0, False, 0.006, True),
+        (0.5, True, 0.0, False, 0.0),  # both are done within the window of ten rounds
+        (1200.0, True, 0.0, False, 0.0),
+        (115.0, False, 0.0, False, 0.0),  # in the second of them: 100 s of the first are left by the restart
+        (3000.0, True, 0.0, False, 0.0),  # both run in all rounds: nothing is lost
+        (3000.0, False, 0.007, False, 20.0 / 3000.0),  # a restart of 20 s is, which is less than 21 s
+        (3000.0, False, 0.006, True, 20.0 / 3000.0),
     ],
 )
-def test_the_solver_is_asked_where_more_than_the_gap_may_be_lost(monkeypatch, left_s, running, gap, asked):
+def test_the_solver_is_asked_where_more_than_the_gap_may_be_lost(monkeypatch, left_s, running, gap, asked, lost):
     windows = []
 
     def counted(window):
@@ -103,13 +105,28 @@ def test_the_solver_is_asked_where_more_than_the_gap_may_be_lost(monkeypatch, le
     assert seqs(policy.choose(state([active(0, running=running), active(1, running=running)], 2))) == [0, 1]
     assert len(windows) == asked
     # What no schedule can beat: ten rounds off what is left.
-    assert policy.gap_max == pytest.approx(0.0 if running else 20.0 / 3000.0)
+    assert policy.gap_max == pytest.approx(lost)
 
 
 @pytest.mark.parametrize(("rounds", "first"), [(4.5, 0), (5.5, 1)])
 def test_a_waiting_job_must_be_five_rounds_longer_to_take_a_place(rounds, first):
     known = Known({0: 1000.0, 1: 1000.0 + rounds * ROUND_S})
     assert seqs(OpenShop(known, gap=1.0).choose(state([active(0, running=True), active(1)], 1))) == [first]
+
+
+@pytest.mark.parametrize(("most", "rounds"), [(1, 1), (3, 1), (6, 2)])
+def test_a_programme_that_would_be_too_large_looks_less_far_ahead(monkeypatch, most, rounds):
+    asked = []
+
+    def counted(window):
+        asked.append(window.rounds)
+        return None, 0.0
+
+    monkeypatch.setattr("jobcast.schedulers.ossp.best_rounds", counted)
+    monkeypatch.setattr("jobcast.schedulers.ossp.MOST_CHOICES", most)
+    known, jobs = Known({0: 3000.0, 1: 3000.0, 2: 3000.0}), [active(0, 2), active(1, 2), active(2, 2)]
+    OpenShop(known, gap=0.0).choose(state(jobs, 3))
+    assert asked == [rounds]
 
 
 def test_a_plan_stands_until_jobs_change_or_its_rounds_are_over(monkeypatch):

@@ -145,6 +145,17 @@ def test_what_runs_already_is_not_auctioned_for(workload):
     assert policy.decide(state).change == {1: Grant(1)}
 
 
+def test_where_all_fit_they_start_in_order_of_submission(workload):
+    made = workload([("a", "p", 0, 9, 1), ("b", "p", 0, 1, 3)], {"p": 4})
+    assert by_id(made, 0.2) == {"a": 0, "b": 0}
+    # An hour later b, with the larger rho, would be first if there were too few GPUs.
+    state, policy = ClusterState([Pool("p", 4)]), ThemisNp(Oracle(made))
+    for job in made.jobs:
+        state.submit(job, lane=0, key=policy.key(job))
+    state.advance(3600.0)
+    assert list(policy.decide(state).change) == [0, 1]
+
+
 def test_more_jobs_may_wait_than_there_was_room_for_at_first(workload):
     count = FIRST_ROOM + 2
     found = by_id(workload([(f"{index:04}", "p", 0, 1, 1) for index in range(count)], {"p": count - 1}), 0.2)
