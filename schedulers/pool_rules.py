@@ -93,7 +93,7 @@ class GlobalShortestServiceFirst(ShortestServiceFirst):
     def decide(self, view: View) -> Decision:
         """Start the smallest service of the cluster while it fits the idle GPUs."""
         draft = self.placer.draft(view)
-        while draft.free > 0:
+        while draft.free:
             # Ties fall to the earlier job: jobs compare by `seq`.
             nexts = [(pool.pending.key(job), job) for pool in draft.waiting() if (job := self._of(draft, pool))]
             _, job = min(nexts, default=(None, None))

@@ -247,9 +247,9 @@ class Sia(Placed):
 
     def _next_spare(self, draft: TentativeAllocation, lane: int, loads: Loads) -> Job | None:
         """First job that ends in the window and fits what is not reserved, of the pool that comes first."""
-        most = draft.free - draft.narrowest(lane)  # with more than that reserved nobody fits
-        if most < 0 or not draft.anybody(draft.free, lane):
+        if not draft.anybody(draft.free, lane):
             return None
+        most = draft.free - draft.narrowest(lane)  # with more than that reserved nobody fits
         usable = draft.usable(loads, most)
         return self._choose(draft, usable, lane) if usable > 0 else None
 

@@ -328,7 +328,7 @@ class SiaPlan:
         self._waiting: list[tuple[float, int]] = []  # (expected service, seq), ascending
         self._due: list[tuple[float, int]] = []  # (virtual start, seq) of those of them that have virtually started
         self._held: set[int] = set()
-        self._live: Ints = np.empty(0, dtype=np.int64)  # not virtually ended
+        self._live: Ints = np.array([], dtype=np.int64)  # not virtually ended
         self._left, self._at_s = np.empty((FUTURES, 0)), -inf  # the plan, and since when it serves
 
     def key(self, job: Job) -> float:

@@ -66,8 +66,8 @@ def virtual_starts_s(
             continue
         pool, heap = job.pool, running[job.pool]
         now_s = max(job.submit_s, earliest_s[pool])
-        # Ends up to now are free of charge; later ones are waited for until the head fits.
-        while heap and (heap[0][0] <= now_s or free[pool] < job.gpus):
+        # Ends are asked for only until the head fits: those up to now are free of charge, later ones waited for.
+        while heap and free[pool] < job.gpus:
             end_s, gpus = heappop(heap)
             now_s = max(now_s, end_s)
             free[pool] += gpus

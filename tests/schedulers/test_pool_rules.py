@@ -5,10 +5,17 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant
-from jobcast.schedulers.pool_rules import Fcfs
+from jobcast.schedulers.pool_rules import (
+    Fcfs,
+    GlobalShortestServiceFirst,
+    MaxMinFair,
+    ShortestJobFirst,
+    ShortestServiceFirst,
+)
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.cluster import ClusterState
-from jobcast.simulator.forecast_sources import Conservative
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.workload import Workload
 
 QUEUE = [("a", "p", 0, 10, 3), ("wide", "p", 0, 10, 4), ("b", "p", 1, 2, 1), ("c", "p", 2, 20, 1), ("d", "q", 3, 1, 2)]
@@ -27,6 +34,35 @@ def test_who_fits_the_quota_overtakes_who_does_not(workload, starts_of, policy, 
     made = workload(QUEUE, {"p": 4, "q": 2})
     # Nothing is lent by forecasts of jobs that fill all quotas.
     assert starts_of(made, policy, {"backfill": backfill}, Conservative(made, (5, 60, 720))) == expected
+
+
+# Services 20, 9, 2 and 1.5 GPU-minutes.
+SERVICES = [("a", "p", 0, 10, 2), ("long", "p", 1, 9, 1), ("short", "p", 1, 2, 1), ("wide", "p", 1, 0.5, 3)]
+
+
+def test_the_least_service_blocks_others_unless_they_may_overtake(workload):
+    made = workload(SERVICES, {"p": 3})
+    oracle = Oracle(made)
+    starts = [replay(made, ShortestServiceFirst(oracle, *given), oracle).start_s / 60 for given in ((), (True,))]
+    assert [one.tolist() for one in starts] == [[0, 10.5, 10.5, 10], [0, 3, 1, 12]]
+    # By run times alone, too, the wide one is first.
+    assert (replay(made, ShortestJobFirst(oracle), oracle).start_s / 60).tolist() == [0, 10.5, 10.5, 10]
+
+
+def test_the_least_service_of_all_pools_starts_on_anybodys_gpus(workload):
+    """Of four GPUs two are idle at 1; at 10 the wide one leaves one, and the short one has it."""
+    made = workload([(job, "pq"[job == "short"], *rest) for job, _, *rest in SERVICES], {"p": 3, "q": 1})
+    oracle = Oracle(made)
+    starts = [replay(made, GlobalShortestServiceFirst(oracle, *given), oracle).start_s / 60 for given in ((), (True,))]
+    assert [one.tolist() for one in starts] == [[0, 10.5, 10, 10], [0, 1, 1, 10]]
+
+
+def test_a_head_that_does_not_fit_blocks_other_pools_only_where_that_is_strict(workload):
+    """q holds three of four GPUs; then p's head, of the smaller share, needs two."""
+    rows = [("a", "q", 0, 10, 2), ("b", "q", 0, 10, 1), ("narrow", "q", 1, 2, 1), ("wide", "p", 1, 1, 2)]
+    made = workload(rows, {"p": 2, "q": 2})
+    starts = [replay(made, MaxMinFair(*given)).start_s / 60 for given in ((), (True,))]
+    assert [one.tolist() for one in starts] == [[0, 0, 1, 10], [0, 0, 10, 10]]
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "sia"])

@@ -16,7 +16,19 @@ from jobcast.schedulers.round_policies import by_rounds
 from jobcast.schedulers.round_rules import GandivaFair, LeastAttained, ShortestRemaining, ThemisFilter
 from jobcast.schedulers.shockwave import Shockwave
 from jobcast.simulator.engine import replay
-from tests.schedulers.rounds_driver import Following, Known, active, drive, gangs, job, seqs, state, workloads
+from tests.schedulers.rounds_driver import (
+    Equal,
+    Following,
+    InOrder,
+    Known,
+    active,
+    drive,
+    gangs,
+    job,
+    seqs,
+    state,
+    workloads,
+)
 
 RULES = {
     "allox": AlloX,
@@ -61,6 +73,15 @@ def test_who_keeps_nothing_between_rounds_fills_gpus_beside_a_plan(rule):
     known = Known({seq: float(length) for seq, (_, length, _) in enumerate(rows)})
     log = replay(gangs(rows, 2), by_rounds(RULES[rule](known), rule, RoundMechanism(solve="beside")))
     assert log.start_s.tolist() == [0.0, 0.0, 240.0 if rule == "ossp" else 120.0]
+
+
+@pytest.mark.parametrize(("rule", "start_s"), [(InOrder(), 240.0), (Equal(), 120.0)])
+def test_others_leave_gpus_idle_beside_a_plan_unless_they_say_who_fills_them(rule, start_s):
+    """The same jobs: a rule that is asked once a round leaves free GPUs to its next plan; shares say who is next."""
+    log = replay(
+        gangs([(0, 50, 1), (0, 300, 1), (10, 50, 1)], 2), by_rounds(rule, "rule", RoundMechanism(solve="beside"))
+    )
+    assert log.start_s.tolist() == [0.0, 0.0, start_s]
 
 
 def _fixed():

@@ -3,7 +3,7 @@ import pytest
 from jobcast.domain.jobs import Job
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.forecast_sources import Oracle
 
 # After SIA, figure 1: green's queue is long while orange idles; j2 runs long, j3 to j5 short, orange bursts at 7.
@@ -71,6 +71,15 @@ def test_forecasts_are_not_asked_where_they_cannot_matter(workload):
     source = Asked(short_queue)
     replay(short_queue, Sia(source), source)
     assert source.asked == [("q", 3600.0)]  # p's quota is in use, and no job is short enough for the first window
+
+
+def test_no_more_pools_are_asked_once_nobody_fits(workload):
+    """b needs both idle GPUs: that q, or r, will want its own is enough, for either window."""
+    rows = [("a", "p", 0, 30, 2), ("b", "p", 0, 30, 2), ("c", "q", 10, 1, 1), ("d", "r", 10, 1, 1)]
+    made = workload(rows, {"p": 2, "q": 1, "r": 1})
+    source = Asked(made)
+    Simulation(made, Sia(source), source).run(60.0)
+    assert [horizon_s for _, horizon_s in source.asked] == [3600.0, 43200.0]
 
 
 def test_a_tick_asks_again_while_jobs_wait_and_gpus_idle(workload):

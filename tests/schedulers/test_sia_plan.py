@@ -89,6 +89,15 @@ def test_who_is_virtually_started_goes_first_though_another_was_early():
     assert starts[3] > 60.0
 
 
+def test_a_tick_asks_again_while_jobs_wait():
+    jobs = [Job(seq, name, "p", 0.0, 1) for seq, name in enumerate("ab")]
+    workload = Workload(jobs, [Outcome(600.0)] * 2, [Pool("p", 1), Pool("q", 1)])
+    source = Conservative(workload, HORIZONS_MIN)
+    plain, ticked = (replay(workload, SiaPlan(source, 0.0, tick_s=tick_s), source) for tick_s in (None, 120.0))
+    assert plain.start_s.tolist() == ticked.start_s.tolist() == [0.0, 600.0]
+    assert ticked.events == plain.events + 5  # at 2, 4, 6, 8 and 10 minutes
+
+
 def test_a_plan_serves_for_a_minute_and_widths_are_forgotten_by_a_hundredth(monkeypatch):
     """Pool q idles and lends nothing to those of p that wait from 1 s on."""
     made, renew = [], SiaPlan._renew
@@ -108,6 +117,7 @@ def test_steps_of_a_plan_grow_up_to_four_days():
     assert (STEPS_MIN[0], STEPS_MIN[-1]) == (0, 4 * 24 * 60)
     assert (np.diff(STEPS_MIN, 2) >= 0).all()
     assert not any(edge % 10 for edge in STEPS_MIN if edge >= 60)
+    assert {15, 30, 45, 60} <= set(STEPS_MIN)  # the quarters of an hour
 
 
 def test_a_virtual_end_that_is_to_come_makes_no_room_before():
@@ -191,6 +201,15 @@ def test_needs_by_hand():
     found = needed_gpus(np.arange(2), facts, EDGES, mids, 0.0, np.array([2.0, 3.0]), loads, until)
     # a runs for 10 to 100 s in any future, b after it for at most 10 s.
     assert found.tolist() == [[3.0, 3.0, 5.0, 3.0]] * FUTURES
+
+
+def test_loads_are_needed_from_the_very_instant_at_which_a_pools_queue_is_over():
+    """One that was done early ends virtually in 8 s; then one that waits runs for 10 to 100 s on one of 3 GPUs."""
+    rows = [(0, 3, 0.0, 60.0, 70.0, 98.0, 108.0, 0.0, 1.0), (0, 1, 0.0, NAN, NAN, NAN, NAN, 0.0, 1.0)]
+    loads, until = np.full((1, 1, FUTURES), 5.0), np.zeros(3, dtype=np.int64)
+    mids = np.array([7.0, 8.0, 9.0])
+    found = needed_gpus(np.arange(2), np.array(rows), EDGES, mids, 100.0, np.array([3.0]), loads, until)
+    assert found.tolist() == [[0.0, 3.0, 3.0]] * FUTURES
 
 
 def plainly(facts, mids, now_s, quotas, loads, until, future):

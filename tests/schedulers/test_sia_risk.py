@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Grant
 from jobcast.domain.switches import Switch, Switches
 from jobcast.schedulers.pool_rules import Fcfs
 from jobcast.schedulers.sia import Sia
@@ -20,8 +21,9 @@ from jobcast.schedulers.sia_risk import (
     minutes_at_risk,
     overstays,
 )
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Simulation, Stand, replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle
+from jobcast.simulator.workload import Workload
 from tests.schedulers.events_driver import in_minutes
 
 HORIZONS_MIN = (5, 10, 20)
@@ -99,7 +101,7 @@ def first_bin_minutes(probability):
     return probability * (25 - low**2) / (2 * log(EDGE_RATIO)) / 10
 
 
-@pytest.mark.parametrize("probability", [0.1, 0.5])
+@pytest.mark.parametrize("probability", [0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, probability):
     made = workload(LENT, {"p": 1, "q": 2})
     expected = first_bin_minutes(probability)
@@ -107,6 +109,15 @@ def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, 
         source = Told(SURE, 2.0, {5: probability, 60: 1.0, 720: 1.0})
         log_ = replay(made, SiaRisk(source, budget_min, relief_min=inf), source)
         assert log_.start_s[1] / MINUTE_S == start
+
+
+def test_it_begins_amid_a_run_with_who_holds_what():
+    """Only b waits: it is lent q's GPU."""
+    jobs = [Job(0, "a", "p", 0.0, 1), Job(1, "b", "p", 1.0, 1)]
+    workload = Workload(jobs, [Outcome(100.0), Outcome(100.0)], [Pool("p", 1), Pool("q", 1)])
+    oracle = Oracle(workload, HORIZONS_MIN)
+    run = Simulation(workload, SiaRisk(oracle), oracle).begin(50.0, {0: Stand(50.0, Grant(1.0), 0.0)})
+    assert run.run().log().start_s.tolist() == [0.0, 50.0]
 
 
 def test_what_leaves_the_gpus_alone_costs_nothing(workload):

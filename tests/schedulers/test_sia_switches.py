@@ -118,6 +118,16 @@ def test_two_misses_switch_off_and_hits_switch_on_again():
     assert live.rows[0] == Switch("p", 60.0, 2 * (HOUR_S + 1.0), False)
 
 
+def test_a_window_holds_its_last_instant():
+    """It is not over when asked then, and who arrives then came: two windows are missed."""
+    live = LiveSwitches(RULE)
+    for begin_s in (0.0, HOUR_S + 1.0):
+        assert live.shares("p", HOUR_S, begin_s, False)
+        live.arrived(at(begin_s + HOUR_S))
+        assert live.shares("p", HOUR_S, begin_s + HOUR_S, False)
+    assert not live.shares("p", HOUR_S, 2 * (HOUR_S + 1.0), False)
+
+
 def test_windows_without_arrivals_and_other_pools_do_not_count():
     live = LiveSwitches(RULE)
     for hour in range(10):

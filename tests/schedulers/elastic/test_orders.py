@@ -47,6 +47,13 @@ def test_las_goes_by_gpu_seconds_held():
     assert ends(case, LAS) == [15.0, 8.0]
 
 
+def test_las_tells_less_than_a_gpu_second_apart():
+    """The first held 0.4 GPU-seconds when the second comes, or less than the half of a millisecond, which is none."""
+    for later_s, ends_s in ((0.4, [15.0, 5.4]), (0.0004, [10.0, 15.0])):
+        case = Case(jobs_of([(0.0, 10.0, 1), (later_s, 5.0, 1)]), cluster_of(1))
+        assert ends(case, LAS) == pytest.approx(ends_s)
+
+
 def test_las_serves_jobs_that_waited_in_order_of_submission():
     case = Case(jobs_of([(0.0, 4.0, 1), (1.0, 2.0, 1), (1.0, 2.0, 1)]), cluster_of(1))
     assert ends(case, LAS) == [8.0, 3.0, 5.0]

@@ -87,6 +87,9 @@ def test_a_cap_holds_while_others_can_use_the_share_and_is_lowered_if_not():
     rows = [(0.0, 50.0, 4), (0.0, 50.0, 4)]
     assert held(Case(jobs_of(rows, tables=tables), cluster_of(4)), config.policy()) == [2.0, 2.0]
     assert held(Case(jobs_of(rows[:1], tables=tables), cluster_of(4)), config.policy()) == [4.0]
+    # Without a step there is no cap at all where it is not kept to.
+    at_once = WfqConfig(clip_demand_factor=0.85, delta=0.0).policy()
+    assert held(Case(jobs_of(rows[:1], tables=tables), cluster_of(4)), at_once) == [4.0]
     # Three on 10 GPUs at 0.79, first missed at 5 GPUs: 4 each as far as there are, though they could use 8.
     wide = Case(jobs_of([(0.0, 50.0, 8)] * 3, tables=tables), cluster_of(10))
     assert held(wide, WfqConfig(clip_demand_factor=0.85, delta=0.06).policy()) == [4.0, 4.0, 2.0]
