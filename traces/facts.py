@@ -73,10 +73,12 @@ def is_enriched(folder: Path) -> bool:
 
 
 def sentences(assumptions: Mapping[str, Any], names: set[str] | None = None) -> list[str]:
-    """What to tell of assumptions: a sentence a fact, of those alone that own one of some tables."""
-    return [
-        fact["says"] for fact in assumptions["facts"].values() if names is None or not names.isdisjoint(fact["tables"])
-    ]
+    """What to tell of assumptions: a sentence a fact, of those alone that own one of some tables.
+
+    A fact without tables is its columns, which `names` may hold beside tables.
+    """
+    facts = assumptions["facts"].values()
+    return [fact["says"] for fact in facts if names is None or not names.isdisjoint(fact["tables"] or fact["columns"])]
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -87,7 +89,8 @@ def _read(path: Path) -> Mapping[str, Any]:
         for name, one in saved["files"].items():
             if one["file"] != FILES[name] or not isinstance(one["sha256"], str):
                 raise ValueError(f"the file of {name} is not {FILES[name]}")
-        if not all(fact["says"] and isinstance(fact["tables"], list) for fact in saved["facts"].values()):
+        facts = saved["facts"].values()
+        if not all(fact["says"] and isinstance(fact["tables"] + fact["columns"], list) for fact in facts):
             raise ValueError("a fact without words")
     # whatever JSON holds instead of the expected mapping
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -174,7 +174,7 @@ def simulated(
     facts, decide = settings_apart(settings, rule, base_rule, local)
     experiment = replace(experiment, given={**facts, **costs})
     segments = _segments(facts, request)
-    assumed = experiment.assumptions(rule.kind)
+    assumed = experiment.assumptions(rule.kind, rule.needs)
     # Before the run, which may take long: the user may want to stop it.
     for line in (*(f"assumed: {line}" for line in assumed), *taken):
         console.note(line)

@@ -1,6 +1,6 @@
 """An experiment: the jobs of a window, the cluster that they run on and what is known of them, whatever the policy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,18 @@ from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs
 from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.experiments.worlds import SHARED_OUT, World, check_law
-from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, KINDS, POOL, POOLS, ROUNDS, TASKS, PolicySpec
+from jobcast.schedulers.policies import (
+    ELASTIC,
+    ENERGY,
+    GOODPUT,
+    KINDS,
+    POOL,
+    POOLS,
+    ROUNDS,
+    TASKS,
+    TIME_LIMITS,
+    PolicySpec,
+)
 from jobcast.schedulers.settings import read_settings
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace
@@ -31,6 +42,12 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     ENERGY: ("profiles",),
 }
 """Tables beside an enriched trace that jobs come from, by the kind of policy that schedules them."""
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    ROUNDS: ("weight",),
+    TASKS: ("deadline", "weight"),
+    ENERGY: ("deadline", "weight"),
+}
+"""Columns that an enrichment may draw and that a kind of policy, or its figures, go by; see `docs/traces.md`."""
 REMEDIES: Mapping[str, str] = {
     TASKS: "schedulers of tasks need it; `jobcast trace generate mlfs` writes one with --{name}-out, `jobcast trace "
     "enrich --facts tasks` supplies it for any trace",
@@ -83,11 +100,12 @@ class Experiment:
     def _assumed(self) -> Mapping[str, Any] | None:
         return assumptions_beside(self.trace.source.path)
 
-    def assumptions(self, kind: str) -> tuple[str, ...]:
-        """What the jobs that a kind of policy meets rest on, in sentences; none where nothing was enriched."""
-        beside = self._beside(kind)
+    def assumptions(self, kind: str, needs: Collection[str] = ()) -> tuple[str, ...]:
+        """What the jobs rest on that a policy of a kind, with its needs, meets; none where nothing was enriched."""
+        limits = ("time_limit_s",) if TIME_LIMITS in needs else ()
+        met = {*self._beside(kind), *COLUMNS.get(kind, ()), *limits}
         of_recorded = tuple(note for note in self.window.notes if note.startswith(ASSUMED)) if self.recorded else ()
-        result = tuple(sentences(self._assumed, set(beside))) if self._assumed is not None and beside else ()
+        result = tuple(sentences(self._assumed, met)) if self._assumed is not None else ()
         return (*result, *of_recorded)
 
     @cached_property

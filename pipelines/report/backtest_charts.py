@@ -3,6 +3,7 @@
 SIA, Figures 11, 13 and 15.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
@@ -46,6 +47,18 @@ KINDS = {RECOMMENDED: PALETTE[2], NOW: INK, ALLOWED: PALETTE[0], REFUSED: PALETT
 SHAPES = ("diamond", "square", "circle", "triangle-up", "cross")
 
 
+def _decades(most: float) -> list[float]:
+    """0 and the powers of ten up to a number: from 1 on, or the last one below it where it is less.
+
+    >>> _decades(250.0), _decades(0.36), _decades(0.0)
+    ([0.0, 1.0, 10.0, 100.0], [0.0, 0.1], [0.0])
+    """
+    if not most:
+        return [0.0]
+    first = min(0, math.floor(math.log10(most)))
+    return [0.0, *takewhile(lambda one: one <= most, (10.0**power for power in count(first)))]
+
+
 def gain_against_risk(points: Sequence[Mapping[str, Any]]) -> Chart:
     """Hours saved a week against hours by which slowed jobs are later a week, a point a policy and setting.
 
@@ -69,8 +82,7 @@ def gain_against_risk(points: Sequence[Mapping[str, Any]]) -> Chart:
     # Nobody slowed is the aim, and a logarithm has no place for it.
     # By itself such a scale has ticks at its upper end alone.
     most = max(columns["slowdown_h_week"], default=0.0)
-    ticks = [0.0, *takewhile(lambda one: one <= most, (10.0**power for power in count()))]
-    x = x.scale(type="symlog", domainMin=0, constant=1).axis(format=",~r", values=ticks)
+    x = x.scale(type="symlog", domainMin=0, constant=1).axis(format=",~r", values=_decades(most))
     y = alt.Y("saved_h_week:Q", title="hours saved a week").axis(format=",~r")
     base = alt.Chart(data).encode(x=x, y=y)
     told = {

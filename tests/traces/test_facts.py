@@ -51,7 +51,8 @@ def test_a_table_that_changed_is_told_when_it_is_asked_for(folder):
         lambda told: json.dumps(told | {"kind": "other"}),
         lambda told: json.dumps(told | {"files": {"speedups": {"file": "../speedups.csv", "sha256": "0"}}}),
         lambda told: json.dumps(told | {"files": {"unknown": {"file": "speedups.csv", "sha256": "0"}}}),
-        lambda told: json.dumps(told | {"facts": {"due": {"says": "", "tables": []}}}),
+        lambda told: json.dumps(told | {"facts": {"due": {"says": "", "columns": [], "tables": []}}}),
+        lambda told: json.dumps(told | {"facts": {"due": {"says": "Drawn.", "tables": []}}}),
     ],
 )
 def test_damaged_assumptions_are_refused(folder, change):
@@ -66,3 +67,6 @@ def test_sentences_are_of_the_tables_in_use(folder):
     assert len(sentences(told)) == 3
     (said,) = sentences(told, {"profiles"})
     assert said.startswith("Profiles are assumed")
+    alone = {"due": {"says": "Due dates are drawn.", "columns": ["deadline", "weight"], "tables": []}}
+    assert sentences({"facts": alone}, {"weight", "tasks"}) == ["Due dates are drawn."]
+    assert sentences({"facts": alone}, {"tasks"}) == []

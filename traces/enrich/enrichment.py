@@ -1,7 +1,7 @@
 """`jobcast trace enrich`: a plain trace with what it lacks, in one folder with what was assumed."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from jobcast.traces.enrich.tables import (
     step_time_table,
     throughput_table,
 )
-from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, is_enriched
+from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, assumptions_beside, is_enriched
 from jobcast.traces.files import keep_others, replacing, sha256_of
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.learning_curves import write_job_curves
@@ -66,6 +66,8 @@ DRAWN: Mapping[str, str] = {
     "time_limit_s": "Time limits are drawn: the next usual one above the duration times a factor.",
 }
 """The same of facts that are columns alone: a sentence a column, of those alone that the trace does not fill itself."""
+OWN, EARLIER = "the trace's own", "of an earlier enrichment"
+"""Whose a column is that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,11 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
     says = {
         fact: SAYS.get(fact) or " ".join(DRAWN[name] for name in COLUMNS_OF[fact] if counts[name][1]) for fact in facts
     }
+    # what was drawn once is no column of the trace's own the second time; the tables of then do not come along
+    before = assumptions_beside(trace.source.path)
+    old = {} if before is None else {fact: {**one, "tables": []} for fact, one in before["facts"].items()}
     # what the trace tells by itself is no assumption
-    result = {
+    result = old | {
         fact: {"says": said, "columns": list(COLUMNS_OF[fact]), "tables": list(_TABLES_OF.get(fact, ()))}
         for fact, said in says.items()
         if said
@@ -139,8 +144,9 @@ def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) 
         "columns": {name: {"kept": kept, "drawn": drawn} for name, (kept, drawn) in counts.items()},
         "models": _models(jobs),
         "models_sha256": sha256_of(MODELS_FILE),
+        **({} if before is None else {"before": before}),
     }
-    return Enriched(replace(trace, jobs=whole), tables, assumptions, _notes(counts, jobs))
+    return Enriched(replace(trace, jobs=whole), tables, assumptions, _notes(counts, jobs, _drawn_in(before)))
 
 
 def write_enriched(enriched: Enriched, folder: Path) -> None:
@@ -201,9 +207,19 @@ def _models(jobs: EnrichedJobs) -> dict[str, dict[str, Any]]:
     }
 
 
-def _notes(counts: Mapping[str, tuple[int, int]], jobs: EnrichedJobs) -> tuple[str, ...]:
+def _drawn_in(assumptions: Mapping[str, Any] | None) -> set[str]:
+    """Columns that an enrichment drew, or one before it."""
+    if assumptions is None:
+        return set()
+    drawn = {name for name, count in assumptions["columns"].items() if count["drawn"]}
+    return drawn | _drawn_in(assumptions.get("before"))
+
+
+def _notes(counts: Mapping[str, tuple[int, int]], jobs: EnrichedJobs, before: Collection[str]) -> tuple[str, ...]:
+    """In words: what was kept, of columns of the trace's own and of those that it was enriched with before."""
     kept = [
-        f"column {name}: the trace's own, kept" + (f"; {drawn:,} empty rows filled" if drawn else "")
+        f"column {name}: {EARLIER if name in before else OWN}, kept"
+        + (f"; {drawn:,} empty rows filled" if drawn else "")
         for name, (own, drawn) in counts.items()
         if own
     ]

@@ -31,12 +31,14 @@ def test_it_tells_what_it_assumed(shell, plain):
 def test_policies_of_each_kind_find_their_tables(shell, plain):
     shell.works("trace", "enrich", plain, "--facts", ALL, "--out", "made")
     words = ("simulate", "--trace", "made/jobs.parquet", "--gpus", 8, "--baseline", "none", "--json", "-", "--policy")
+    due = "Due dates are drawn, as multiples of the duration. Weights are drawn, uniformly."
     for policy, facts in {
         "fcfs": [],
-        "srpt": ["Training is synthetic"],
+        "easy": ["Time limits are drawn"],
+        "srpt": ["Training is synthetic", due],
         "srsf": ["Scaling is assumed"],
         "pollux": ["Goodput is synthetic"],
-        "tiresias": ["Task graphs and training curves are synthetic"],
+        "tiresias": ["Task graphs and training curves are synthetic", due],
     }.items():
         answer = shell.works(*words, policy)
         assert [one.split(":")[0] for one in json.loads(answer.out)["assumptions"]] == facts, policy

@@ -17,7 +17,7 @@ from jobcast.traces.enrich.columns import (
     EnrichConfig,
     known_models,
 )
-from jobcast.traces.enrich.enrichment import enrich, write_enriched
+from jobcast.traces.enrich.enrichment import SAYS, enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
@@ -141,6 +141,25 @@ def test_an_enriched_trace_may_be_enriched_again():
     first = enrich(trace_of([4, 1], [5000.0, 7.0]), ("speedups", "training"), EnrichConfig(), 3).trace
     again = enrich(first, ALL, EnrichConfig(), 3).trace
     assert again.jobs.select(first.jobs.columns).equals(first.jobs)
+
+
+def test_what_was_drawn_before_is_no_column_of_the_traces_own(tmp_path):
+    plain = trace_of([4, 1], [5000.0, 7.0], time_limit_s=[6000.0, 60.0])
+    write_enriched(enrich(plain, ("due", "speedups", "limits"), EnrichConfig(), 3), tmp_path / "first")
+    made = enrich(read_trace(tmp_path / "first" / "jobs.parquet"), ("due", "limits"), EnrichConfig(), 4)
+    drawn = "Due dates are drawn, as multiples of the duration. Weights are drawn, uniformly."
+    assert sentences(made.assumptions) == [drawn, SAYS["speedups"]]
+    assert made.assumptions["facts"]["speedups"]["tables"] == []
+    assert made.assumptions["before"]["seed"] == 3
+    told = (
+        "column time_limit_s: the trace's own, kept",
+        "column deadline: of an earlier enrichment, kept",
+        "column weight: of an earlier enrichment, kept",
+    )
+    assert made.notes == told
+    write_enriched(made, tmp_path / "second")
+    assert enrich(read_trace(tmp_path / "second" / "jobs.parquet"), ("due",), EnrichConfig(), 4).notes == told[1:]
+    assert "before" not in enrich(plain, ("due",), EnrichConfig(), 3).assumptions
 
 
 def test_the_reference_comes_first_with_speed_one():
