@@ -121,7 +121,7 @@ def numbered(count: int, before: int = 0) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always).
+    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always); 0: from then on there is no such pool.
 
     `cells` are the GPUs of each cell that the quota is made of, the largest first; empty where that is not told.
     """
@@ -144,13 +144,27 @@ class PoolsTable:
         return cls(tuple(Quota(pool.name, pool.quota) for pool in pools))
 
     def at(self, instant_s: float) -> list[Pool]:
-        """Pools in force at an instant, names ascending; a pool is there from its first row on.
+        """Pools in force at an instant, names ascending; a pool is there from its first row on, until one of 0 GPUs.
 
-        >>> PoolsTable((Quota("a", 4), Quota("a", 8, 100.0), Quota("b", 2, 100.0))).at(99.0)
-        [Pool(name='a', quota=4)]
+        >>> table = PoolsTable((Quota("a", 4), Quota("a", 0, 100.0), Quota("b", 2, 100.0)))
+        >>> table.at(99.0), table.at(100.0)
+        ([Pool(name='a', quota=4)], [Pool(name='b', quota=2)])
         """
         newest = self._newest(instant_s)
-        return [Pool(name, newest[name].gpus) for name in sorted(newest)]
+        return [Pool(name, newest[name].gpus) for name in sorted(newest) if newest[name].gpus]
+
+    def gone_between(self, from_s: float, until_s: float) -> dict[str, float]:
+        """Pools in force at an instant that are gone by another, and the first instant at which they are.
+
+        >>> PoolsTable((Quota("a", 4), Quota("a", 0, 100.0), Quota("b", 2))).gone_between(0.0, 100.0)
+        {'a': 100.0}
+        """
+        gone: dict[str, float] = {}
+        for quota in sorted(self.quotas, key=lambda quota: quota.from_s):
+            if not quota.gpus and from_s < quota.from_s <= until_s:
+                gone.setdefault(quota.pool, quota.from_s)
+        there = {pool.name for pool in self.at(from_s)}
+        return {name: gone[name] for name in sorted(there & gone.keys())}
 
     def cells_at(self, instant_s: float) -> dict[str, tuple[int, ...]]:
         """Cells of the pools in force at an instant that tell theirs. SIA, section 5.5.

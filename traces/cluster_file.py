@@ -278,8 +278,10 @@ def _quotas(raw: Any, path: Path) -> PoolsTable:
 
 def _quota(name: str, figures: dict[str, Any], where: str) -> Quota:
     refuse_unknown(figures, POOL_KEYS, where)
-    gpus = whole(figures.get("gpus"), where)
     cells, since = (text(figures.get(key), f"{where}, {key}") for key in ("cells", "from"))
+    # From a date on a pool may be gone, as in a pools file.
+    gone = bool(since) and figures.get("gpus") == 0
+    gpus = 0 if gone else whole(figures.get("gpus"), where)
     return Quota(name, gpus, parse_from_s(since, f"{where}, from"), parse_cells(cells, gpus, f"{where}, cells"))
 
 
@@ -330,8 +332,9 @@ def write_cluster(cluster: Cluster, path: Path) -> None:
     energy: dict[str, Any] = {"price_eur_kwh": cluster.tariff[0][1]} if len(tariff) == 1 else {"tariff": tariff}
     pools: dict[str, list[dict[str, Any]]] = {}
     for quota in cluster.quotas.quotas:
-        result = {"gpus": quota.gpus, "cells": cells_text(quota.cells), "from": from_text(quota.from_s)}
-        pools.setdefault(quota.pool, []).append({key: value for key, value in result.items() if value})
+        result = {"cells": cells_text(quota.cells), "from": from_text(quota.from_s)}
+        told = {key: value for key, value in result.items() if value}
+        pools.setdefault(quota.pool, []).append({"gpus": quota.gpus, **told})
     raw: dict[str, Any] = {"nodes": rows} | ({"pools": pools} if pools else {})
     raw |= {"energy": {"pue": cluster.pue, **energy}, **rules_values(cluster.rules)}
     with replacing(path) as draft:

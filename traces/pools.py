@@ -34,6 +34,8 @@ CELLS = re.compile(r"(?P<count>[0-9]{1,12})x(?P<gpus>[0-9]{1,12})", re.ASCII)
 def read_pools(path: PathLike) -> PoolsTable:
     """Read a pools file: CSV with the columns pool, gpus and, where quotas change, from.
 
+    A row of 0 GPUs with a date ends a pool.
+
     A column `cells` tells what a quota is made of, such as `2x8+1x4`: two cells of 8 GPUs and one of 4. Where it is
     empty the quota is as many whole servers as it holds, and powers of two.
 
@@ -165,8 +167,11 @@ def _quota(row: dict[str, str], where: str) -> Quota:
     pool, gpus, since = row["pool"] or "", (row["gpus"] or "").strip(), (row.get("from") or "").strip()
     if not pool.strip():
         raise PoolsError(f"{where}, column pool: must not be empty; fill it in or drop the row")
-    if not gpus.isascii() or not gpus.isdigit() or len(gpus) > MOST_DIGITS or int(gpus) < 1:
-        raise PoolsError(f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row")
+    # Without a date 0 would be a pool that never is: a slip.
+    least = 0 if since else 1
+    if not gpus.isascii() or not gpus.isdigit() or len(gpus) > MOST_DIGITS or int(gpus) < least:
+        how = "correct or drop the row, or tell in the column from since when the pool has 0"
+        raise PoolsError(f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; {how}")
     cells = parse_cells((row.get("cells") or "").strip(), int(gpus), f"{where}, column cells")
     return Quota(pool, int(gpus), parse_from_s(since, f"{where}, column from"), cells)
 

@@ -244,7 +244,7 @@ class Figures:
     waits_known : number of those jobs
     followed_after_completion : share of completions with an arrival in the five minutes after
     followed_at_random : the same at a random time; less than after completions = a closed loop
-    quota : GPUs that its owners pay for, the last number where it changes; None where not given
+    quota : GPUs that its owners pay for, the last number where it changes, 0 of a pool that is gone; None: not given
     burst_share : burst_gpus over the quota; SIA, Figure 3b
     utilization_mean : mean share of the quota at work, over the hours of the clock from the trace's first to its last
         submission in which there was a quota
@@ -361,11 +361,12 @@ def _waits(wait_s: Floats) -> dict[str, Any]:
 def against_quota(figures: Figures, quota: Floats, busy: Floats) -> Figures:
     """Figures that need a quota added to those that do not; both hour by hour: the quota, and GPUs at work.
 
-    The quota that is told, and that bursts are compared with, is the last one.
+    The quota that is told, and that bursts are compared with, is the last one; of a pool that is gone by then it is 0,
+    with which nothing is compared.
     """
     last = int(quota[-1])
-    share = float(busy.sum() / quota.sum())
-    return replace(figures, quota=last, burst_share=figures.burst_gpus / last, utilization_mean=share)
+    share, burst = float(busy.sum() / quota.sum()), figures.burst_gpus / last if last else UNKNOWN
+    return replace(figures, quota=last, burst_share=burst, utilization_mean=share)
 
 
 def _variation(gaps_s: Floats) -> float:

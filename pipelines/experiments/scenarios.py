@@ -10,7 +10,7 @@ from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.recorded_state import beginning_of, with_recorded
-from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.formatting import counted, iso
 from jobcast.simulator.workload import Beginning
 from jobcast.traces.table import NO_GPUS, NOT_ENDED, Trace
 
@@ -128,8 +128,26 @@ def cut_scenario(
     # Windows exclude their end.
     end_s = max(float(window.submit_s[-1]), begin_s) + 1.0 if until_s is None else until_s
     amid = beginning_of(window, begin_s) if recorded else None
-    dropped = dict(window.dropped)
-    return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dropped, begin=amid)
+    dropped, notes = dict(window.dropped), (*window.notes, *_gone(window, place, end_s))
+    return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, notes, dropped, begin=amid)
+
+
+def _gone(window: Trace, place: Cluster, end_s: float) -> tuple[str, ...]:
+    """A note on pools of the beginning that are gone before jobs of theirs come, which a replay still serves."""
+    pools, submit_s = window.jobs["pool"].to_numpy().astype(str), window.submit_s
+    gone = place.quotas.gone_between(place.at_s, end_s)
+    late = {name: int(((pools == name) & (submit_s >= since_s)).sum()) for name, since_s in gone.items()}
+    told = [
+        f"{name} from {iso(gone[name])} on ({counted(count, 'job')} after that)"
+        for name, count in late.items()
+        if count
+    ]
+    if not told:
+        return ()
+    return (
+        f"warning: pools that are gone within the window keep the GPUs of its beginning: {', '.join(told)}; --until "
+        "ends a replay before, --from begins one without them",
+    )
 
 
 def untold(window: Trace, taken: Mapping[str, str]) -> list[str]:

@@ -91,7 +91,7 @@ def clusters(draw):
     total = sum(group.count * group.gpus for group in groups)
     since = draw(st.lists(st.integers(0, 10**9), unique=True, max_size=3).map(sorted))
     cells = draw(st.sampled_from([(), (total,), (1,) * total]))
-    quotas = [Quota("a", total, ALWAYS_S, cells), *(Quota("a", 1, float(at_s)) for at_s in since)]
+    quotas = [Quota("a", total, ALWAYS_S, cells), *(Quota("a", row % 2, float(at_s)) for row, at_s in enumerate(since))]
     hours = draw(st.lists(st.integers(1, 23), unique=True, max_size=3).map(sorted))
     tariff = tuple((float(hour), draw(st.floats(0, 10))) for hour in (0, *hours))
     table = PoolsTable(tuple(quotas) if draw(st.booleans()) else ())
@@ -142,6 +142,7 @@ NODE = "nodes: [{gpus: 1, gpu_type: t4}]\n"
         ),
         ("nodes: [{gpus: 4, memory: 9}]", "did you mean memory_gb?"),
         (NODE + "pools: [a]", "pools: {name: gpus} are expected, got ['a']"),
+        (NODE + "pools: {a: {gpus: -1, from: 2024-01-01}}", "pool a: must be a whole number >= 1, got -1"),
         (NODE + "pools: {a: 0}", "pool a: must be a whole number >= 1, got 0"),
         (NODE + "pools: {1: 1, '1': 1}", "a pool is given twice"),
         (NODE + "pools: {a: 5}", "the pools' quotas (5) exceed the cluster's 1 GPUs"),

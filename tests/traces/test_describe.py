@@ -172,6 +172,15 @@ def test_what_ran_before_a_pools_first_quota_counts_for_no_utilisation(make_trac
     assert description.utilization_hourly == (0.5, 0.5, 0.5, 0.5)
 
 
+def test_a_pool_that_is_gone_has_the_utilisation_of_while_it_was_there(make_trace):
+    """Two of four GPUs at work for four hours, the last two of them without a quota."""
+    rows = [("a", 3600.0 * hour, 3600.0, 2) for hour in range(4)]
+    quotas = PoolsTable((Quota("a", 4), Quota("a", 0, 7200.0)))
+    a = describe(make_trace(*rows, ("a", 4 * 3600.0, 1.0, 1)), quotas).pools["a"]
+    assert (a.quota, a.utilization_mean) == (0, 0.5)
+    assert math.isnan(a.burst_share)
+
+
 def test_quotas_that_change_count_hour_by_hour(make_trace):
     trace = make_trace(("a", 0, 7200, 4), ("a", 7200, 1, 1))
     pools = PoolsTable((Quota("a", 8), Quota("a", 4, HOUR_S), Quota("unused", 9)))

@@ -33,6 +33,8 @@ def test_quotas_in_force(tmp_path):
         ("pool,gpus\na,1\na,2\n", "row 3, column pool: 'a' is given twice"),
         ("pool,gpus,from\na,1,60\na,2,1970-01-01T00:01Z\n", "row 3, column pool: 'a' is given twice"),
         ("pool,gpus\na,0\n", "row 2, column gpus: must be a whole number >= 1, got '0'"),
+        ("pool,gpus,from\na,-1,60\n", "row 2, column gpus: must be a whole number >= 1, got '-1'"),
+        ("pool,gpus,from,cells\na,0,60,1x2\n", "row 2, column cells: 1x2 are not the 0 GPUs of the pool"),
         ("pool,gpus\na,-1\n", "row 2, column gpus: must be a whole number >= 1, got '-1'"),
         ("pool,gpus\na,1.5\n", "row 2, column gpus: must be a whole number >= 1, got '1.5'"),
         ("pool,gpus\na,\n", "row 2, column gpus: must be a whole number >= 1, got ''"),
@@ -51,6 +53,16 @@ def test_a_bad_row_is_named(tmp_path, text, message):
         read_pools(path)
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
+
+
+def test_a_row_of_0_from_a_date_on_ends_a_pool(tmp_path):
+    path = pools_file(tmp_path, "pool,gpus,from\na,8,\na,0,1970-01-02\na,4,1970-01-03\nb,2,\n")
+    table = read_pools(path)
+    there = [[pool.name for pool in table.at(day * DAY_S)] for day in range(3)]
+    assert there == [["a", "b"], ["b"], ["a", "b"]]
+    again = tmp_path / "again.csv"
+    write_pools(table, again)
+    assert read_pools(again) == table
 
 
 def test_what_is_written_is_read_back(tmp_path):

@@ -68,14 +68,11 @@ def test_quotas_change_from_the_day_on():
     assert at_day == {
         1: [Pool("vcA", 64), Pool("vcC", 8)],
         2: [Pool("vcA", 64), Pool("vcB", 32), Pool("vcC", 8)],
-        3: [Pool("vcA", 32), Pool("vcB", 32), Pool("vcC", 8)],
-        4: [Pool("vcA", 32), Pool("vcB", 32), Pool("vcC", 8)],
+        3: [Pool("vcA", 32), Pool("vcB", 32)],
+        4: [Pool("vcA", 32), Pool("vcB", 32)],
     }
-    assert len(reading.pools.quotas) == 4
-    assert reading.trace.notes[-2:] == (
-        "quotas of 3 pools told, 1 changes",
-        "pools that end with 0 GPUs keep their last quota: vcC",
-    )
+    assert len(reading.pools.quotas) == 5
+    assert reading.trace.notes[-1] == "quotas of 3 pools told, 2 changes"
 
 
 def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jobs(tmp_path):

@@ -39,8 +39,8 @@ def read_quotas(trace: Trace, files: Mapping[str, PathLike], clusters: int, cloc
     """The trace with the quotas that its clusters' tables tell.
 
     A quota holds from the beginning of its day, in the zone of the log's times; only changes are kept. What the first
-    day tells holds before it too where jobs were submitted earlier. A quota of 0 cannot be told in a pools file: the
-    virtual cluster is there from its first GPU on and keeps its last quota, and a note counts those.
+    day tells holds before it too where jobs were submitted earlier. A virtual cluster is there from its first GPU on,
+    and gone on days of 0.
 
     Raises
     ------
@@ -48,7 +48,6 @@ def read_quotas(trace: Trace, files: Mapping[str, PathLike], clusters: int, cloc
         A table cannot be read, or holds what is no day or no number of GPUs.
     """
     quotas: list[Quota] = []
-    gone: list[str] = []
     # traces are in order of submission
     first_s = float(trace.submit_s[0])
     for cluster, path in files.items():
@@ -56,14 +55,9 @@ def read_quotas(trace: Trace, files: Mapping[str, PathLike], clusters: int, cloc
         for name, gpus in columns.items():
             pool = within(cluster, name, clusters)
             quotas += _changes(pool, days_s, gpus, first_s)
-            # a pools file has no row for "gone", so a note must tell
-            if gpus[-1] == 0 and any(gpus):
-                gone.append(pool)
     result = {quota.pool for quota in quotas}
-    notes = [f"quotas of {len(result)} pools told, {len(quotas) - len(result)} changes"]
-    if gone:
-        notes.append(f"pools that end with 0 GPUs keep their last quota: {', '.join(gone)}")
-    return Reading(replace(trace, notes=(*trace.notes, *notes)), PoolsTable(tuple(quotas)) if quotas else None)
+    note = f"quotas of {len(result)} pools told, {len(quotas) - len(result)} changes"
+    return Reading(replace(trace, notes=(*trace.notes, note)), PoolsTable(tuple(quotas)) if quotas else None)
 
 
 def _changes(pool: str, days_s: list[float], gpus: list[int], first_s: float) -> list[Quota]:
@@ -71,10 +65,13 @@ def _changes(pool: str, days_s: list[float], gpus: list[int], first_s: float) ->
 
     >>> _changes("a", [0.0, 86400.0, 172800.0], [0, 8, 8], 0.0)
     [Quota(pool='a', gpus=8, from_s=86400.0, cells=())]
+    >>> [quota.gpus for quota in _changes("a", [0.0, 86400.0, 172800.0], [8, 0, 0], 0.0)]
+    [8, 0]
     """
     changes: list[Quota] = []
     for day, (day_s, count) in enumerate(zip(days_s, gpus, strict=True)):
-        if count and (not changes or changes[-1].gpus != count):
+        # before its first GPU it is not there anyway
+        if changes[-1].gpus != count if changes else count:
             # jobs before the first day would otherwise meet no quota
             since_s = ALWAYS_S if day == 0 and first_s < day_s else day_s
             changes.append(Quota(pool, count, since_s))

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import PoolsError, TraceError
-from jobcast.domain.hardware import pools_cluster
+from jobcast.domain.hardware import Cluster, PoolsTable, Quota, pools_cluster
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
@@ -41,6 +41,23 @@ def test_a_window_begins_at_from_and_ends_before_until(trace):
     assert [job.seq for job in scenario.workload.jobs] == [0, 1, 2]
     assert (scenario.from_s, scenario.until_s) == (1.0, 4.0)
     assert scenario.earlier.jobs["job_id"].to_list() == ["1"]
+
+
+def test_a_pool_that_is_gone_within_the_window_is_served_and_told(trace):
+    """b is gone from 2 s on: job 4 comes later; at 2 s it has no capacity."""
+    table = PoolsTable((Quota("a", 4), Quota("b", 2), Quota("b", 0, 2.0)))
+    told = {
+        until_s: cut_scenario(trace, Cluster(quotas=table, at_s=0.0), until_s=until_s).notes for until_s in (3.0, 5.0)
+    }
+    (line,) = told[5.0]
+    assert line.startswith("warning: pools that are gone within the window keep the GPUs of its beginning: ")
+    assert "b from 1970-01-01T00:00:02Z on (1 job after that); --until ends a replay before" in line
+    assert told[3.0] == ()
+    late = cut_scenario(trace, Cluster(quotas=table, at_s=2.0), from_s=2.0)
+    assert late.notes == ()
+    with pytest.raises(PoolsError, match="pool b has no GPUs but 1 jobs lie in such pools"):
+        rigid_jobs(late)
+    assert ids(rigid_jobs(late, only_pools=True)) == ["3", "5"]
 
 
 def test_a_limit_takes_the_first_jobs_of_the_window(trace):
