@@ -53,8 +53,7 @@ def test_quotas_that_the_sources_tell_are_written_as_told(shell):
     assert answer.err.splitlines() == [
         "jobs.csv: 3 of 5 rows, read as helios",
         "  submit_time, start_time, end_time: times without an offset read as Asia/Shanghai",
-        "  quotas of 3 pools told, 1 changes",
-        "  pools that end with 0 GPUs keep their last quota: Earth/vcC",
+        "  quotas of 3 pools told, 2 changes",
         "  dropped 2: CPU job (gpu_num 0)",
         "pools.csv: quotas of 3 pools as the sources tell them, none for 1 pool with jobs (Venus/vcA): add rows, "
         "or replay with --pools-only",
@@ -65,6 +64,7 @@ def test_quotas_that_the_sources_tell_are_written_as_told(shell):
         "Earth/vcA,32,2020-04-02T16:00:00Z",
         "Earth/vcB,32,2020-04-01T16:00:00Z",
         "Earth/vcC,8,2020-03-31T16:00:00Z",
+        "Earth/vcC,0,2020-04-02T16:00:00Z",
     ]
 
 
