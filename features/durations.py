@@ -60,6 +60,20 @@ def duration_columns(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> tu
     return _columns(tuple(horizons_min))
 
 
+def column_number(name: str, horizons_min: Sequence[float]) -> int:
+    """Position of a column: looked up, since schedulers ask at every submission.
+
+    >>> duration_columns((5,))[column_number("log2 gpus", (5,))]
+    'log2 gpus'
+    """
+    return _numbers(tuple(horizons_min))[name]
+
+
+@cache
+def _numbers(horizons_min: tuple[float, ...]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(_columns(horizons_min))}
+
+
 @cache
 def _columns(horizons_min: tuple[float, ...]) -> tuple[str, ...]:
     bins = bin_labels(horizons_min)

@@ -26,6 +26,7 @@ from jobcast.features.durations import (
     GROUPS,
     START_DEPTHS,
     STARTED,
+    column_number,
     duration_columns,
     edges_s,
     group_counts,
@@ -151,13 +152,12 @@ def majority(rows: Floats, horizons_min: Sequence[float]) -> Floats:
 
 def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
     """The last finished job of the same pool and width, else of the pool."""
-    columns, log_edges = duration_columns(horizons_min), [math.log(edge) for edge in edges_s(horizons_min)]
-    like, pool = (rows[:, columns.index(f"{group} log last s")] for group in ("pool_width", "pool"))
-    log_s = np.where(np.isnan(like), pool, like)
-    votes = np.zeros((len(rows), len(horizons_min) + 1))
-    known = np.flatnonzero(~np.isnan(log_s))
+    log_edges = [math.log(edge) for edge in edges_s(horizons_min)]
+    like, pool = (rows[:, column_number(f"{group} log last s", horizons_min)] for group in ("pool_width", "pool"))
+    log_s = np.where(np.isnan(like), pool, like)[:, None]
     # The logarithm is searched among logarithms, as features hold it.
-    votes[known, np.searchsorted(log_edges, log_s[known], side="left")] = 1.0
+    found = np.array(log_edges).searchsorted(log_s, side="left")
+    votes: Floats = ((found == np.arange(len(log_edges) + 1)) & ~np.isnan(log_s)).astype(np.float64)
     return votes
 
 

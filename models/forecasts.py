@@ -231,11 +231,23 @@ class RegistryForecasts:
         return row
 
     def _answer(self, pool: str) -> "_Answer":
-        if pool not in self._checked:
+        answer = self._answers.get(pool)
+        if answer is None:
             # All pools, since they are then computed together; and one that the history may not list.
             for known in (*self._history.pools, pool):
                 self._check(known)
-        return self._answers[pool]
+            return self._answers[pool]
+        # Most questions end here: of the other pools arrivals matter only when something is computed.
+        if not answer.settled and pool not in self._checked:
+            self._check(pool)
+            return self._answers[pool]
+        return answer
+
+    def _lacking(self, lacks: "Callable[[_Answer], bool]") -> list[str]:
+        """Pools whose answers lack something, as of now."""
+        for pool in self._history.pools:
+            self._check(pool)
+        return [pool for pool, answer in self._answers.items() if lacks(answer)]
 
     def _check(self, pool: str) -> None:
         """Open a pool's answer at the grid instant, or anew at the pool's first arrival since."""
@@ -280,7 +292,7 @@ class RegistryForecasts:
             self._beyond[arrivals.name].look(rows)
             return arrivals.horizon_proba(rows, column)
 
-        pools = [pool for pool, answer in self._answers.items() if answer.probability[column] is None]
+        pools = self._lacking(lambda answer: answer.probability[column] is None)
         result = _asked(pools, ask)
         # The usual case, checked at once for all pools.
         if _within(result, (len(pools),), 1.0):
@@ -312,7 +324,7 @@ class RegistryForecasts:
         def ask(pools: list[str]) -> Any:
             return loads.lend_rows(self._load_rows(loads, pools))
 
-        pools = [pool for pool, answer in self._answers.items() if answer.load_gpus is None]
+        pools = self._lacking(lambda answer: answer.load_gpus is None)
         result = _asked(pools, ask)
         if _within(result, (len(pools), len(self._horizons_s)), MOST_GPUS):
             for pool, gpus in zip(pools, result.tolist(), strict=True):
@@ -327,7 +339,7 @@ class RegistryForecasts:
         def ask(pools: list[str]) -> Any:
             return load_quantiles(loads, self._load_rows(loads, pools), levels)
 
-        pools = [pool for pool, answer in self._answers.items() if answer.levels != levels]
+        pools = self._lacking(lambda answer: answer.levels != levels)
         for pool, row in _by_pool(pools, _asked(pools, ask), ask):
             result = self._answers[pool]
             result.levels = levels

@@ -21,6 +21,7 @@ from jobcast.features.durations import (
     WIDTH,
     burst_key,
     burst_numbers,
+    column_number,
     duration_columns,
     duration_rows,
 )
@@ -211,9 +212,12 @@ class JobDuration:
         """What `blended` mixes, (n_jobs, K, B), in the order of `FORECASTS`."""
         # Without tags the paper's rule falls back on pool and width, see `rule`.
         rules = DURATION_RULES if self.use_tags else {**DURATION_RULES, "tag_pool_width": last_n}
-        voted = [shares(rules[name](rows, self.horizons_min), prior, self.prior_weight) for name in FORECASTS[1:]]
+        parts = np.empty((len(rows), len(FORECASTS), booster.shape[1]))
+        parts[:, 0] = booster
+        for number, name in enumerate(FORECASTS[1:], 1):
+            parts[:, number] = shares(rules[name](rows, self.horizons_min), prior, self.prior_weight)
         # Rounded, so that one row asked alone and among many teaches the calibration the same.
-        return np.asarray(np.round(np.stack([booster, *voted], axis=1), DIGITS), np.float64)
+        return parts.round(DIGITS)
 
     def rule_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
         """Probabilities of later jobs by the rule; a `Forecaster`."""
@@ -253,12 +257,16 @@ class JobDuration:
     def _boosted(self, plain: Floats) -> Floats:
         """Probabilities by the booster, (n_jobs, B), in queues by the one that has learnt what they show."""
         assert self.booster_ is not None
+        if self.queue_booster_ is None:
+            return self.booster_.predict_proba(plain)
+        waited = in_queues(plain, self.horizons_min)
+        # Of one row, as schedulers ask, there is one booster to ask.
+        if waited.all():
+            return self.queue_booster_.predict_proba(plain)
         proba = self.booster_.predict_proba(plain)
-        if self.queue_booster_ is not None:
-            waited = in_queues(plain, self.horizons_min)
-            # Asked for its rows alone: most rows did not wait, and trees cost by the row.
-            if waited.any():
-                proba[waited] = self.queue_booster_.predict_proba(plain[waited])
+        # Asked for its rows alone: most rows did not wait, and trees cost by the row.
+        if waited.any():
+            proba[waited] = self.queue_booster_.predict_proba(plain[waited])
         return proba
 
     def predict(self, rows: Floats) -> Ints:
@@ -282,7 +290,7 @@ class JobDuration:
         # Nothing costs anything: the least cost would always be the shortest bin.
         if self.under_cost == 0.0:
             return self.predict(rows)
-        gpus = np.exp2(rows[:, self.columns.index(WIDTH)])
+        gpus = np.exp2(rows[:, column_number(WIDTH, self.horizons_min)])
         cost = self.under_cost * gpus / np.asarray(lenders_gpus, np.float64)
         return cheapest_bin(_sound(self.predict_proba(rows)), self.overstay_h_, cost)
 

@@ -61,12 +61,12 @@ class Rounds:
 
     def decide(self, view: View) -> Decision:
         """Changes of the jobs that run."""
-        state = self._state(view)
+        state, shown = self._state(view)
         stuck = state.active and state.total_gpus <= 0  # jobs that may not be stopped hold all GPUs
         chosen = () if stuck else self._policy.choose(state)
         self.rounds += 1
         # Taken after the choice: `changed` compares with what the policy saw last.
-        self._seen = {one.job.seq: _shown(one) for one in state.active}
+        self._seen = shown
         run_on = {job.seq for job in chosen}
         # Who is given another number of GPUs starts anew.
         starts = [job for job in chosen if job.seq not in view.running or _held(view.running[job.seq]) != job.gpus]
@@ -90,25 +90,24 @@ class Rounds:
         columns: dict[str, dict[int, float]] = getattr(self._policy, "job_columns", dict)()
         return columns
 
-    def _state(self, view: View) -> RoundState:
+    def _state(self, view: View) -> tuple[RoundState, dict[int, int]]:
+        """What the policy sees, and the regimes that each job has shown, by seq."""
         if self._first_s is None:
             self._first_s = view.now_s
-        active, total_gpus = [], view.total_gpus
-        for job in view.active.values():
+        active, total_gpus, running, known = [], view.total_gpus, view.running, self._speeds
+        for seq, job in view.active.items():
+            run = running.get(seq)
             # Its GPUs are out of reach for the whole of its life, so they are not dealt out.
-            if job.seq in view.running and not job.preemptible:
+            if run is not None and not job.preemptible:
                 total_gpus -= job.gpus
                 continue
-            service = view.service(job)
-            gpus = _held(view.running[job.seq]) if job.seq in view.running else 0
-            if job.seq not in self._speeds:
-                self._speeds[job.seq] = speeds_of(job, view)
-            active.append(
-                ActiveJob(job, service.held_s, service.run_s, gpus > 0, service.progress, self._speeds[job.seq], gpus)
-            )
+            service, gpus = view.service(job), 0 if run is None else _held(run)
+            if seq not in known:
+                known[seq] = speeds_of(job, view)
+            active.append(ActiveJob(job, service.held_s, service.run_s, gpus > 0, service.progress, known[seq], gpus))
         shown = {one.job.seq: _shown(one) for one in active}
         adapted = any(shown[seq] != count for seq, count in self._seen.items() if seq in shown)
-        return RoundState(
+        state = RoundState(
             now_s=view.now_s,
             # Rounded: instants are sums of rounds, whose dust must not shift a number.
             index=round((view.now_s - self._first_s) / self._round_s),
@@ -119,6 +118,7 @@ class Rounds:
             changed=adapted or shown.keys() != self._seen.keys(),
             adapted=adapted,
         )
+        return state, shown
 
 
 class ShareRounds:

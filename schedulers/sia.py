@@ -263,7 +263,7 @@ class Sia(Placed):
             return inf
         # The gate decides whether the load counts at all, as in Figure 8.
         future = self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
-        return future + self._slack * view.pools[pool].quota
+        return future + self._slack * view.pools[pool].quota if self._slack else future
 
     def figures(self) -> dict[str, float]:
         """How often the run switched sharing off or on by itself, where it may."""

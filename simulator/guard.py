@@ -188,22 +188,21 @@ class GuardedForecasts:
 
     def _ask(self, question: str, kind: str, given: tuple[Any, ...], check: Callable[[Any], Answer]) -> Answer:
         """What the source answers, or `Conservative` in its place; `given`: a job, or a pool, a horizon and more."""
-        key: Key = (kind, given[0].pool, 0.0) if kind == DURATIONS else (kind, given[0], given[1])
         self._tally.checked(kind)
         try:
             # Most runs have no breaker: they pay for two tests.
             if self._breakers or self._lost is not None:
-                self._let_through(key)
+                self._let_through(_key(kind, given))
             answer = check(getattr(self._source, question)(*given))
         except ENDING:
             raise
         except Exception as error:  # whatever a predictor does wrong is counted and told, and lends nothing
-            self._replace(key, given[0], error)
+            self._replace(_key(kind, given), given[0], error)
             safe = self._safe if question != "duration_s" else self._longest
             instead: Answer = getattr(safe, question)(*given)
             return instead
         if self._breakers or self._marks:
-            self._close(key)
+            self._close(_key(kind, given))
         return answer
 
     def _let_through(self, key: Key) -> None:
@@ -283,6 +282,11 @@ class Nobody:
             raise BadAnswerError(Reason.DEGRADED, self._why)
 
         return missing
+
+
+def _key(kind: str, given: tuple[Any, ...]) -> Key:
+    """What a question is about, by which answers to it are replaced."""
+    return (kind, given[0].pool, 0.0) if kind == DURATIONS else (kind, given[0], given[1])
 
 
 def _horizons(source: ForecastSource) -> tuple[float, ...]:

@@ -109,8 +109,15 @@ class Replayed:
         return list(dict.fromkeys(note for scenario in scenarios for note in scenario.notes)) + dropped
 
 
-def replayed(request: BacktestRequest, trace: Trace, home: Path, console: Console, label: str) -> Replayed:
-    """Replay the matrix that was asked for. Raises as `run_backtest`."""
+def replayed(
+    request: BacktestRequest,
+    trace: Trace,
+    home: Path,
+    console: Console,
+    label: str,
+    shared: backtest.Baselines | None = None,
+) -> Replayed:
+    """Replay the matrix that was asked for; `shared`: see `backtest.run_matrix`. Raises as `run_backtest`."""
     asked_by_name, skipped = set(request.policies), list[dict[str, str]]()
     request = replace(request, policies=_named(request.policies))
     local = asks_for_locality(request.settings)
@@ -149,6 +156,7 @@ def replayed(request: BacktestRequest, trace: Trace, home: Path, console: Consol
             degrade=request.degrade,
             warmup_days=request.warmup_days,
             lacking=lacking,
+            shared=shared,
             progress=step,
         )
     return Replayed(request, experiments, bases, wanted, cells, results, lacking, skipped, against)

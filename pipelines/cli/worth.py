@@ -39,6 +39,7 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cli.backtest_request import BacktestRequest, replayed
+    from jobcast.pipelines.experiments.backtest import Baselines
     from jobcast.pipelines.experiments.worth import parts_of, specs_of, values_of, worth
     from jobcast.schedulers.registry import find_policy
     from jobcast.traces.readers import read_trace
@@ -50,11 +51,13 @@ def command(
     specs = {name: specs_of(parts, now) for name, parts in wanted.items()}
     console, trace, home = options.console_of(), read_trace(trace_path), find_home()
     found, notes = dict[str, Any](), dict[str, None]()
+    # Window and cluster are the same for all policies, and so is what each is compared with.
+    shared: Baselines = {}
     for name, parts in wanted.items():
         request = BacktestRequest(
             policies=(name,), forecasts=tuple(specs[name].values()), settings=settings_of(pairs), **asked
         )
-        done = replayed(request, trace, home, console, f"worth {name}")
+        done = replayed(request, trace, home, console, f"worth {name}", shared)
         if done.lacking:
             raise ConfigError(done.lacking[0].why)
         # With --set both ways ran; what is asked about is the policy as it was set.

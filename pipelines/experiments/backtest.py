@@ -121,6 +121,10 @@ class CellResult:
         return {**row, "versions": dict(self.run.models), "figures": {**row["figures"], **times}}
 
 
+Baselines = dict[tuple[object, ...], Simulated | JobcastError]
+"""What baselines came to, for matrices of the same windows that follow one another; by `_share`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lacking:
     """A cell that could not run, and why."""
@@ -233,13 +237,15 @@ def run_matrix(
     degrade: bool | None = None,
     warmup_days: float = 0.0,
     lacking: list[Lacking] | None = None,
+    shared: Baselines | None = None,
     progress: Step | None = None,
 ) -> list[CellResult]:
     """Replay all cells, `jobs` at a time; results in the order of the cells.
 
     The baselines of `baselines_of`, None for those of fcfs, are replayed once a window, whether or not they are cells
     themselves. What cannot run, a model that has seen the window among it, goes into `lacking` where that is given,
-    else what it lacks is raised. Raises ConfigError when the warm-up leaves no job of a window.
+    else what it lacks is raised. Baselines in `shared` are not replayed, others are put in. Raises ConfigError when
+    the warm-up leaves no job of a window.
     """
     # Before anything is replayed, so that a warm-up that leaves nothing is refused at once.
     counted_s = [counted_from(*one.stretch_s, warmup_days) for one in experiments]
@@ -247,10 +253,14 @@ def run_matrix(
     windows = range(len(experiments))
     at = {(law, window): replace(base, window=window) for law, base in named.items() for window in windows}
     # Baselines and cells together, each simulation once.
-    todo = {cell.identity: cell for cell in (*at.values(), *cells)}
+    known = {} if shared is None else {base.identity: _share(base, experiments) for base in at.values()}
+    done = {identity: shared[key] for identity, key in known.items() if shared and key in shared}
+    todo = {cell.identity: cell for cell in (*at.values(), *cells) if cell.identity not in done}
     trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
     ran_all = _replay_all(experiments, _as_found(list(todo.values()), home), trust, jobs, engine, progress)
-    done = dict(zip(todo, ran_all, strict=True))
+    done |= dict(zip(todo, ran_all, strict=True))
+    if shared is not None:
+        shared |= {key: done[identity] for identity, key in known.items()}
     found: list[CellResult] = []
     for cell in cells:
         law = experiments[cell.window].law_of(find_policy(cell.policy))
@@ -263,10 +273,15 @@ def run_matrix(
             lacking.append(Lacking(cell, str(ran)))
             continue
         # Of a law without baseline there is none, and one that could not run came back as its error.
-        known = None if base is None else done[base.identity]
-        base_run = known if isinstance(known, Simulated) else None
+        compared = None if base is None else done[base.identity]
+        base_run = compared if isinstance(compared, Simulated) else None
         found.append(_measured(cell, ran, base_run, experiments[cell.window], counted_s[cell.window]))
     return found
+
+
+def _share(base: Cell, experiments: Sequence[Experiment]) -> tuple[object, ...]:
+    """What makes the run of a baseline: facts that `--set` names go with the kinds of policies beside it."""
+    return *base.identity, *sorted(experiments[base.window].given.items())
 
 
 def _as_found(cells: Sequence[Cell], home: Path) -> list[Cell]:

@@ -95,6 +95,22 @@ def test_the_baseline_is_measured_against_itself_once_a_window(scenarios, tmp_pa
     assert [result.figures["speedup_gmean"] for result in results] == [1.0, 1.0]
 
 
+def test_matrices_of_the_same_windows_share_what_they_are_compared_with(tmp_path, scenarios):
+    cells, shared, totals = matrix(PAIRS[2:3], windows=1, seeds=1), {}, []
+
+    def ask(scenarios):
+        run_matrix(scenarios, cells, home=tmp_path, shared=shared, progress=lambda _, total: totals.append(total))
+
+    ask(scenarios[:1])
+    first = dict(shared)
+    ask(scenarios[:1])
+    assert totals == [2, 2, 1]
+    assert shared == first
+    # Other facts, another run.
+    ask([dataclasses.replace(scenarios[0], given={"restart_s": "60"})])
+    assert totals == [2, 2, 1, 2, 2]
+
+
 def test_a_baseline_that_asks_goes_by_the_first_source_named_and_nobody_takes_its_place(scenarios, tmp_path):
     cells = matrix(PAIRS[2:], windows=1, seeds=1)
     bases = baselines_of(cells, "ssf", scenarios[0], [ORACLE, RANDOM])
