@@ -257,6 +257,12 @@ def test_no_start_differs_from_the_references(name):
         check(name, seed)
 
 
+@pytest.mark.parametrize("seed", [115, 128, 717, 1143])
+def test_reservations_move_to_earlier_only_once_somebody_has_ended(seed):
+    """Draws where they would also move as others come: one that moved has left a hole for one before it."""
+    check("conservative_backfill", seed, 20)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOTH)
 def test_no_start_of_twenty_thousand_jobs_differs_from_the_references(name):
