@@ -77,7 +77,9 @@ def command(
     with kept_for_good():
         known = LogReader(log)
     watch, advisor = advisor_of(Slurm(), known, open_registry(home), make, rules, clock)
-    with alone(home) if apply_ or undo else nullcontext():
+    # Nobody of a home without a live side applies, and what is refused leaves none behind.
+    changes = apply_ or (undo and (home / "live").is_dir())
+    with alone(home) if changes else nullcontext():
         if undo:
             click.echo("\n".join(advisor.undo(time.time())))
             return

@@ -233,7 +233,7 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_none(tmp_path, monkeypatch):
         tries.append(number)
         return True
 
-    monkeypatch.setattr(store_lock, "_try", late)
+    monkeypatch.setattr(store_lock, "lock_now", late)
     with locked(tmp_path):
         assert (len(tries), lock_file(tmp_path).exists()) == (2, True)
 

@@ -84,7 +84,7 @@ def test_what_the_registry_lacks_is_trained_on_the_weeks_before(monkeypatch, tmp
         lambda name, *words, **more: asked.append((name, words, more)),
     )
     monkeypatch.setattr("jobcast.models.registry.open_registry", lambda home: SimpleNamespace(list=lambda: known))
-    monkeypatch.setattr("jobcast.traces.readers.read_trace", lambda path, format: (path, format))
+    monkeypatch.setattr("papers.sia.bench.read_trace", lambda path, format: (path, format))
     home = tmp_path / "home"
     train_predictors(Path("traces"), home)
     versions = [(name, words[0]) for name, words, _ in asked]

@@ -26,7 +26,7 @@ def test_training_tells_what_was_registered(shell, run, store, train):
     told = shell.json(*train, "--seed", 4, *set_up)
     assert set(told) == {
         "predictor", "version", "aliases", "run_id", "algorithm", "seed", "training", "validation", "inputs", "notes",
-        "home", "jobcast", "new", "command",
+        "home", "jobcast", "new", "command", "weak_validation",
     }  # fmt: skip
     assert (told["predictor"], told["version"], told["aliases"]) == ("new-load", 2, ["challenger"])
     assert (told["algorithm"], told["seed"], told["jobcast"]) == ("sliding-max", 4, jobcast.__version__)
