@@ -50,7 +50,8 @@ class LogForecasts(NamedTuple):
     shares: Floats | None = None
 
     def errors(self, true_s: Floats) -> LogErrors:
-        """Beside what came; NaN of jobs of which that is not known."""
+        """Beside what came, at least `LEAST_S`; NaN of jobs of which that is not known."""
+        true_s = np.maximum(true_s, LEAST_S)
         logs, slack = np.log10(true_s), slack_s(true_s)
         covered = (self.low_s - slack <= true_s) & (true_s <= self.high_s + slack)
         errors = LogErrors(np.abs(np.log10(self.told_s) - logs), np.abs(np.log10(self.rule_s) - logs), covered)
@@ -91,12 +92,12 @@ def run_time_forecasts(model: CompletionTime, jobs: Trace) -> LogForecasts:
 
 def size_errors(model: JobSize, jobs: Trace) -> LogErrors:
     """Of the work of jobs that were over."""
-    return size_forecasts(model, jobs).errors(np.maximum(jobs.gpu_time_s, LEAST_S))
+    return size_forecasts(model, jobs).errors(jobs.gpu_time_s)
 
 
 def run_time_errors(model: CompletionTime, jobs: Trace) -> LogErrors:
     """Of the run times of jobs that were over."""
-    return run_time_forecasts(model, jobs).errors(np.maximum(jobs.duration_s, LEAST_S))
+    return run_time_forecasts(model, jobs).errors(jobs.duration_s)
 
 
 def _of_level(intervals: tuple[Interval, ...]) -> Interval:

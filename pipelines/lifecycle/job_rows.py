@@ -376,7 +376,7 @@ def size_rows(model: JobSize, sample: Sample) -> Blocks:
     """Jobs by their work; until a job is over, by what it has done at least."""
     jobs = sample.jobs
     forecast = size_forecasts(model, jobs)
-    errors = forecast.errors(np.maximum(jobs.gpu_time_s, LEAST_S))
+    errors = forecast.errors(jobs.gpu_time_s)
     # Work comes as fast as a job is wide.
     return {ALL_JOBS: LogRows(*_lasting(sample, jobs, forecast, errors, jobs.duration_gpus))}
 
@@ -385,7 +385,7 @@ def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
     """Jobs by their run times: what completions are made of, whatever the policy."""
     jobs = sample.jobs
     forecast = run_time_forecasts(model, jobs)
-    errors = forecast.errors(np.maximum(jobs.duration_s, LEAST_S))
+    errors = forecast.errors(jobs.duration_s)
     result: dict[str, Any] = {"pinball": errors.pinball, "ends_s": forecast.ends_s, "shares": forecast.shares}
     return {ALL_JOBS: IntervalRows(*_lasting(sample, jobs, forecast, errors, 1), **result)}
 
