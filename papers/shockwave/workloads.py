@@ -21,6 +21,8 @@ HOUR_S = 3600.0
 SHORTEST_S, LONGEST_S = 0.2 * HOUR_S, 5.0 * HOUR_S
 """Run times of jobs. Shockwave, section 8.1."""
 WIDEST = 8  # GPUs of a job; Shockwave, section 8.1
+CROWD_JOBS, CROWD_GPUS = 220, 64
+"""The larger published trace, and the GPUs that it is replayed on. Shockwave, figure 9."""
 RUN_TIMES_OFF, ARRIVALS_OFF_S = 0.001, 1.0
 CONTENTION = 3.0  # Shockwave, appendix I: its default
 
@@ -54,6 +56,25 @@ def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | floa
     courses = Courses(KIND, generate_courses(KIND, trace, seed, chosen))
     tables = TrainingTables(read_throughputs(folder / throughputs), courses=courses)
     return rigid_jobs(cut_scenario(trace, pools_cluster(pools)), tables=tables)
+
+
+def resampled(data: Path, seed: int, throughputs: str, jobs: int, gpus: int) -> RigidScenario:
+    """Jobs of both published traces, drawn with replacement, as crowded on another cluster as 220 jobs are on 64 GPUs.
+
+    Gaps between submissions are drawn from that trace, and are shorter as the cluster is larger.
+    Raises TraceError where a file of `data` cannot be read.
+    """
+    rng = np.random.default_rng(seed)
+    small, large = (published(data, count, gpus, throughputs) for count in (120, CROWD_JOBS))
+    known = [pair for one in (small, large) for pair in zip(one.workload.jobs, one.workload.outcomes, strict=True)]
+    gaps_s = np.diff([job.submit_s for job in large.workload.jobs]) * CROWD_GPUS / gpus
+    submit_s = [0.0, *np.cumsum(rng.choice(gaps_s, jobs - 1)).tolist()]
+    picked = [known[index] for index in rng.integers(len(known), size=jobs)]
+    named = [
+        replace(job, job_id=f"{index:03d}", submit_s=at_s)
+        for index, (at_s, (job, _)) in enumerate(zip(submit_s, picked, strict=True))
+    ]
+    return replace(large, workload=replace(large.workload, jobs=named, outcomes=[outcome for _, outcome in picked]))
 
 
 def perturbed(scenario: RigidScenario, seed: int) -> RigidScenario:

@@ -1,10 +1,12 @@
 """Workloads of Shockwave's evaluation."""
 
+import numpy as np
 import polars as pl
+import pytest
 
 from jobcast.traces.table import Trace
 from papers.shockwave.figure10 import mix
-from papers.shockwave.workloads import LONGEST_S, SHORTEST_S, WISR, nearest_window, philly, published
+from papers.shockwave.workloads import LONGEST_S, SHORTEST_S, WISR, nearest_window, philly, published, resampled
 
 
 def test_the_window_is_the_one_whose_demand_is_nearest_three():
@@ -23,6 +25,19 @@ def test_the_published_trace_trains(traces):
     assert len(scenario.workload.jobs) == 220
     assert scenario.workload.total_gpus == 64
     assert all(job.training is not None for job in scenario.workload.jobs)
+
+
+def test_resampled_jobs_are_published_ones_as_crowded_on_any_cluster(traces):
+    known = {outcome for count in (120, 220) for outcome in published(traces, count, 64, WISR).workload.outcomes}
+    small, large = (resampled(traces, 3, WISR, jobs=300, gpus=gpus).workload for gpus in (64, 256))
+    assert set(small.outcomes) <= known
+    assert len(set(small.outcomes)) > 150  # of 340, 300 times with replacement: some 200
+    assert (small.total_gpus, large.total_gpus) == (64, 256)
+    # Submissions of 220 jobs span 5,956 s on 64 GPUs; on four times as many GPUs all gaps are a quarter.
+    gaps_s = np.diff([job.submit_s for job in small.jobs])
+    assert gaps_s.mean() == pytest.approx(5956 / 219, rel=0.2)
+    assert np.diff([job.submit_s for job in large.jobs]) == pytest.approx(gaps_s / 4)
+    assert small.jobs[0].submit_s == 0.0
 
 
 def test_mixes_differ_in_nothing_but_the_modes(traces):
