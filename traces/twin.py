@@ -577,6 +577,7 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
     # one job of each stream tells its names
     example = log.rows[np.searchsorted(log.items.stream, jobs.stream)]
     names = [name for name in ("pool", "user") if name in trace.jobs.columns]
+    submit_s = as_finely(submit_s, log.submit_s)
     stamps = np.round((log.from_s + submit_s) * MICROSECONDS).astype(np.int64)
     frame = (
         trace.jobs[example]
@@ -589,6 +590,15 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
         )
     )
     return numbered(frame, "twin", trace)
+
+
+def as_finely(times_s: Floats, log_s: Floats) -> Floats:
+    """Times in whole seconds where all of a log are, so that jobs of one second stay jobs of one second.
+
+    >>> as_finely(np.array([2.9, 3.1]), np.array([1.0, 8.0])), as_finely(np.array([2.9, 3.1]), np.array([1.5, 8.0]))
+    (array([2., 3.]), array([2.9, 3.1]))
+    """
+    return np.floor(times_s) if np.array_equal(log_s, np.floor(log_s)) else times_s
 
 
 def numbered(frame: pl.DataFrame, name: str, origin: Trace) -> Trace:

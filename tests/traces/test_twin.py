@@ -70,6 +70,15 @@ def test_a_timer_stays_a_timer(make_trace):
     assert gaps_s.std() < 100
 
 
+def test_jobs_of_one_second_stay_jobs_of_one_second(make_trace):
+    # arrays of four tasks at a time, in a log of whole seconds
+    at_s = np.cumsum(np.random.default_rng(0).integers(100, 3000, 300)).astype(float)
+    for later, same in ((0.0, 0.75), (0.5, 0.0)):
+        log = make_trace(*(("p", t_s + later * (index % 2), 60.0, 1) for index, t_s in enumerate(np.repeat(at_s, 4))))
+        gaps_s = np.diff(twin_of(log, seed=1).submit_s)
+        assert (gaps_s == 0.0).mean() == pytest.approx(same, abs=0.1)
+
+
 def test_a_silence_of_years_stays_one(make_trace):
     """Two stretches of ten weeks seven years apart, and one job between them, which comes at another time."""
     rng = np.random.default_rng(0)
