@@ -44,11 +44,17 @@ class Turns:
         """
         for name in left_out & self.later.keys():
             del self.later[name]
-        while lost := [name for name, one in self.later.items() if not one.after <= there | self.later.keys()]:
+        while lost := self._lost(there):
             for name in lost:
                 del self.later[name]
                 self.never[name] = self.why.pop(name)
         return [one._replace(job=replace(one.job, seq=seq)) for seq, one in enumerate(self.later.values(), first)]
+
+    def _lost(self, there: Set[str]) -> list[str]:
+        # Thousands of tasks of an array share one set.
+        sets, known = {id(one.after): one.after for one in self.later.values()}, there | self.later.keys()
+        never = {mine for mine, names in sets.items() if names - known}
+        return [name for name, one in self.later.items() if id(one.after) in never]
 
 
 def turns_of(active: Mapping[str, JobRecord], now_s: float) -> Turns:

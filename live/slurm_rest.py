@@ -75,8 +75,8 @@ class SlurmRest(Slurm):
         finally:
             connection.close()
         if answer.status != 200:
-            told = f"slurmrestd: {what.partition('?')[0]}: answers with status {answer.status}"
-            raise ClusterError(f"{told}; see that {AGREES}")
+            what = what.partition("?")[0]
+            raise ClusterError(f"slurmrestd: {what}: answers with status {answer.status}; see that {AGREES}")
         return data
 
     def _connection(self) -> HTTPConnection:

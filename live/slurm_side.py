@@ -107,19 +107,19 @@ class SlurmSide:
 
 def _notes(snapshot: Snapshot) -> dict[str, str]:
     """By job that waits, what futures do not reckon with: nodes, and types of GPUs where there are several."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, str] = {}
     nodes = [node for node in snapshot.nodes.values() if node.up]
     several = len({one for node in nodes for one in node.names if one.startswith(TYPE)}) > 1
-    for job in snapshot.jobs if several else ():
-        types = frozenset(one for names in job.asks for one in names if one.startswith(TYPE))
-        if job.waits and types:
+    for job in filter(lambda one: one.waits, snapshot.jobs):
+        types, told = frozenset(one for names in job.asks for one in names if one.startswith(TYPE)), []
+        if types and several:
             mine = [node for node in nodes if types <= node.names]
-            gpus, held = (sum(counts) for counts in ([one.gpus for one in mine], [one.held for one in mine]))
+            held = (
+                f"{sum(one.held for one in mine)} of {sum(one.gpus for one in mine)} GPUs of nodes with that are held"
+            )
             names = ", ".join(sorted(one.removeprefix(TYPE) for one in types))
-            told = f"it asks for {names}, and {held} of {gpus} GPUs of nodes with that are held"
-            found[job.job_id] = [f"{told}; here any type would do, and it may start later than told"]
-    for job in snapshot.jobs:
-        if job.waits and job.reason == "Resources":
-            told = "no nodes that it may use have room, says Slurm; that is not reckoned with here"
-            found.setdefault(job.job_id, []).append(told)
-    return {name: "; ".join(told) for name, told in found.items()}
+            told.append(f"it asks for {names}, and {held}; here any type would do, and it may start later than told")
+        if job.reason == "Resources":
+            told.append("no nodes that it may use have room, says Slurm; that is not reckoned with here")
+        found[job.job_id] = "; ".join(told)
+    return found

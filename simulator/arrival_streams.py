@@ -216,11 +216,16 @@ class ForeseenArrivals:
         ]
         self.outcomes: list[Outcome] = [*stream.outcomes[:count], *(Outcome(run_s) for _, run_s in later)]
         self._later = [one for one, _ in later]
-        self._left = [one.ends for one in self._later]
-        self._after: dict[str, list[int]] = {}
+        # By set of ids, which thousands of tasks of an array share: how many have ended, and who waits for how many.
+        self._ended: dict[int, int] = {}
+        self._sets: dict[str, list[int]] = {}
+        self._waiting: dict[tuple[int, int], list[int]] = {}
         for place, one in enumerate(self._later):
-            for name in one.after:
-                self._after.setdefault(name, []).append(place)
+            mine = id(one.after)
+            for name in one.after if mine not in self._ended else ():
+                self._sets.setdefault(name, []).append(mine)
+            self._ended.setdefault(mine, 0)
+            self._waiting.setdefault((mine, one.ends), []).append(place)
         self._ready = [(one.from_s, count + place) for place, one in enumerate(self._later) if not one.ends]
         heapify(self._ready)
         self.waits_for_ends = bool(later)
@@ -256,9 +261,9 @@ class ForeseenArrivals:
     def completed(self, job: Job, now_s: float) -> None:
         """A job ends now: who waited for it alone may start."""
         # Who is only believed to come may be called like one that is there.
-        for place in self._after.get(job.job_id, NOBODY) if job.seq < self.first else NOBODY:
-            self._left[place] -= 1
-            if not self._left[place]:
+        for mine in self._sets.get(job.job_id, NOBODY) if job.seq < self.first else NOBODY:
+            self._ended[mine] += 1
+            for place in self._waiting.get((mine, self._ended[mine]), NOBODY):
                 heappush(self._ready, (max(now_s, self._later[place].from_s), self.first - len(self._later) + place))
         self._look()
 

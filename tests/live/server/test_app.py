@@ -139,7 +139,7 @@ def test_what_cannot_be_is_refused(site):
     ):  # fmt: skip
         assert site.ask("/v1/events", {"events": [{**submit, **change}]})[0] == 422, change
     told = json.loads(site.ask("/v1/events", {"events": [submit, {**submit, "pool": "other"}]})[1])
-    assert told == {"detail": "events[1]: a submission to a pool that is not in the file of pools"}
+    assert told == {"detail": "events[1]: a submission to a pool that has no quota here"}
     assert site.ask("/v1/events", b"{")[0] == 422
     assert site.ask("/v1/events", b" " * 8_000_001)[0] == 413
     assert site.ask("/v1/forecasts?pools=%3Cscript%3E")[0] == 404
