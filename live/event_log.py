@@ -87,6 +87,10 @@ class EventLog:
         self.file = self._database.file
         self._numbers, self._events, self._reading = array("q"), list[Event](), threading.Lock()
 
+    def make(self) -> None:
+        """Make the file where there is none: what cannot be kept is told before anything happens."""
+        self._database.make()
+
     def append(self, events: Iterable[Event]) -> int:
         """Keep events; how many were new comes back: of one job, kind and time the first stays."""
         names = ("known_s", "kind", "job_id", "at_s", "facts")

@@ -137,6 +137,8 @@ def command(
         config.load()
     except OSError as error:
         raise ConfigError(f"--tls-cert {tls_cert}, --tls-key {tls_key}: no use ({reason(error)}); give PEM") from error
+    # Last: what is refused leaves nothing behind.
+    log.make()
     if door is not None:
         name, number = f"[{host}]" if ":" in host else host, door.getsockname()[1]
         options.console_of().result(f"listens on {'http' if tls_cert is None else 'https'}://{name}:{number}")

@@ -88,6 +88,14 @@ def test_serve_says_where_it_listens_and_refuses_an_address_or_a_certificate_tha
     assert "give PEM" in shell.refuses("serve", *pools, 0, "--tls-cert", "pools.csv", "--tls-key", "pools.csv")
 
 
+def test_serve_refuses_a_home_in_which_it_can_keep_nothing(shell, monkeypatch, csv):
+    csv("p,1", name="pools.csv", header="pool,gpus")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: [door.close() for door in sockets])
+    shell.home.mkdir(exist_ok=True)
+    (shell.home / "live").touch()
+    assert "live.sqlite: cannot be used as event log" in shell.refuses("serve", "--pools", "pools.csv", "--port", 0)
+
+
 def test_serve_starts_while_a_slurm_that_it_knew_is_down(shell, monkeypatch, tmp_path):
     """A unit that ended with exit code 2 would stay down after Slurm is back."""
     monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: [door.close() for door in sockets])
