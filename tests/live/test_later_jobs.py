@@ -1,10 +1,20 @@
 """Who waits may start at once, later, or not before somebody does something."""
 
+import gzip
+from pathlib import Path
+
 import pytest
 
+from jobcast.domain.jobs import Pool
 from jobcast.live.event_log import START, SUBMIT, Event
 from jobcast.live.later_jobs import LIMITS, turns_of
+from jobcast.live.news import news
 from jobcast.live.recorded_jobs import ClusterRecord
+from jobcast.live.slurm import Snapshot
+from jobcast.traces.files import FileBytes
+from jobcast.traces.readers.slurm_queue import queued_jobs
+
+RECORDED = Path(__file__).parent / "recorded" / "mixed"
 
 
 def records(*jobs):
@@ -86,3 +96,24 @@ def test_limits_that_pass_as_others_end(reason, passes):
     assert bool(LIMITS.fullmatch(reason)) is passes
     turns = turns_of(records(("a", held(reason))), 5.0)
     assert (set(turns.ready), set(turns.never)) == (({"a"}, set()) if passes else (set(), {"a"}))
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_of_a_recorded_queue_all_but_those_that_people_hold_have_their_turn(when):
+    """Arrays were submitted with --array=0-5%2 (28) and 1-9:2%1 (64), 1 was requeued, 66 asked to begin later."""
+    data = gzip.decompress((RECORDED / f"{when}.squeue.json.gz").read_bytes())
+    jobs = [job for job in queued_jobs(FileBytes("squeue --json", data)) if job.gpus]
+    at_s = max(job.submit_s for job in jobs)
+    pools = [Pool(name, 32) for name in {job.qos for job in jobs}]
+    active = ClusterRecord().take(news(Snapshot(at_s, jobs, {}, {}), ClusterRecord(), pools, "qos")).active
+    turns = turns_of(active, at_s)
+    assert set(turns.never.values()) == {"it is held, and may not start yet (JobHeldUser)"}
+    assert set(turns.never) == {job.job_id for job in jobs if job.reason == "JobHeldUser" and job.waits}
+    later = turns.among(turns.ready.keys(), set(), 0)
+    waits = {"early": {"1", "66"}, "late": {"66"}}[when]
+    assert waits == {one.job.job_id for one in later if not one.ends}
+    for array, most in (("28", 2), ("64", 1)):
+        there = [name for name in active if name.startswith(f"{array}_")]
+        assert sum(name in turns.ready for name in there) == min(most, len(there))
+        ends = sorted(one.ends for one in later if one.job.job_id.startswith(f"{array}_"))
+        assert ends == [*range(1, len(there) - most + 1)]
