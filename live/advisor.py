@@ -17,7 +17,7 @@ from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Pool
 from jobcast.live.advice import Action, Advice, stopped_figures
-from jobcast.live.claims import before, claimants, claimed, new_name
+from jobcast.live.claims import before, claimants, claimed, new_name, place_of
 from jobcast.live.event_log import ADVISOR, INTENT, LEASE, OVERSTAY, REQUEUE, Event
 from jobcast.live.forecasts import Asked, guarded, reasons
 from jobcast.live.job_record import JobRecord
@@ -110,6 +110,7 @@ class Advisor:
         self._make_policy, self.rules, self.clock = make_policy, rules, clock
         # One of others' threads may be ahead meanwhile: all of an advice is of one state.
         self.state, self._number, self._name = known.state, 0, ""
+        self._place = place_of(known.log.file)
         self._attempts = _Attempts()
         self._catch_up()
 
@@ -119,7 +120,8 @@ class Advisor:
         self.state = self._known.state
         for number, event in self._known.log.since(self._number):
             self._number = number
-            if event.kind == ADVISOR:
+            # A copy of the log brings along what it was called where it was copied from.
+            if event.kind == ADVISOR and event.job_id.startswith(self._place):
                 self._name = self._name or event.job_id
             elif event.kind == INTENT:
                 self._attempts.grants_s.append(self.clock.real(event.at_s))
@@ -357,7 +359,7 @@ class Advisor:
     def _named(self, at_s: float) -> str:
         """What this advisor is called, and those of its home that come after it."""
         if not self._name:
-            self._keep([Event(at_s, ADVISOR, new_name(), at_s)])
+            self._keep([Event(at_s, ADVISOR, new_name(self._place), at_s)])
         return self._name
 
     def _do(self, action: Action, advice: Advice, snapshot: Snapshot) -> None:

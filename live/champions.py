@@ -75,7 +75,10 @@ class ChampionWatch:
         try:
             found = self._looked_up()
         except Exception as error:  # a registry may be away in any way; what answers stays
-            self._tell("the registry cannot be asked", error)
+            there = type(error) is RegistryError
+            self._tell(
+                "the registry has no champion that could answer" if there else "the registry cannot be asked", error
+            )
             return False
         wanted = {name: version.version for name, version in found.items()}
         if wanted == self.current.versions:

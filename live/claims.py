@@ -4,6 +4,7 @@ So a second advisor sees that it is not alone, and what was changed can be put b
 of the advisor and its home.
 """
 
+import hashlib
 import os
 import re
 import socket
@@ -23,10 +24,15 @@ CLAIM = re.compile(r"(?:^| )jobcast by=(?P<by>\S+) before=(?P<before>\S*)$")
 NO_LIMIT = "none"
 
 
-def new_name() -> str:
-    """A name for an advisor that has none; Slurm keeps descriptions in lower case."""
+def place_of(log: Path) -> str:
+    """What names begin with of advisors whose log lies here: a copy elsewhere, or on another host, is another's."""
     host = re.sub(r"[^\w.-]", "", socket.gethostname())
-    return f"{host}-{uuid.uuid4().hex[:8]}".lower()
+    return f"{host}-{hashlib.blake2s(bytes(log.resolve()), digest_size=4).hexdigest()}-".lower()
+
+
+def new_name(place: str) -> str:
+    """A name for an advisor that has none at a place; Slurm keeps descriptions in lower case."""
+    return f"{place}{uuid.uuid4().hex[:8]}"
 
 
 def claimed(qos: Qos, by: str, lends: bool) -> str:

@@ -31,6 +31,7 @@ from jobcast.models.completion.job_completions import (
 )
 from jobcast.schedulers.registry import POLICIES
 from jobcast.schedulers.run_times import RunTimes
+from jobcast.simulator.arrival_streams import Later
 from jobcast.simulator.engine import Simulation, Standing
 from jobcast.simulator.history import EarlierJobs
 
@@ -87,10 +88,12 @@ class Future:
     ----------
     seconds : that run time by seq
     coming : who arrives, by submission, and how long each runs; None for nobody. It can be read once
+    later : who may start later, numbered behind the run's jobs, and how long each runs
     """
 
     seconds: Mapping[int, float]
     coming: Coming | None = None
+    later: Sequence[tuple[Later, float]] = ()
 
     def __call__(self, job: Job) -> float:
         """Its run time, seconds."""
@@ -100,16 +103,16 @@ class Future:
 def completions(run: Simulation, seqs: Sequence[int], believed_s: Believed) -> dict[int, Completion]:
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
     # Points have nobody come: only futures say who may.
-    coming = believed_s.coming if isinstance(believed_s, Future) else None
-    if _runs_on(run) and getattr(run.policy, "apart", False):
+    coming, later = (believed_s.coming, believed_s.later) if isinstance(believed_s, Future) else (None, ())
+    if _runs_on(run) and getattr(run.policy, "apart", False) and not later:
         believed_s, coming = _within({run.jobs[seq].pool for seq in seqs}, believed_s, coming)
-    fork = run.fork(believed_s, coming)
+    fork = run.fork(believed_s, coming, later)
     # No further than needed, a copy is as dear as the run itself: who runs and is never stopped ends as it expects to.
     settled = fork.cluster.running if _runs_on(run) else ()
     left = list(seqs)
     while left and not fork.over:
         # One that is open is enough to go on; who has ended or settled stays so.
-        if left[-1] in fork.cluster.active and left[-1] not in settled:
+        if isnan(fork.end_s(left[-1])) and left[-1] not in settled:
             fork.step()
         else:
             left.pop()
@@ -150,6 +153,7 @@ class RunTimeDraws:
     probable : whether the run's source of forecasts says how likely bins of run times are
     fitted : how jobs that came before count, where that was chosen already
     limits : whether jobs of about the same time limit are alike; else those of a pool and width
+    later : jobs that are known, and may start later
     """
 
     earlier: EarlierJobs
@@ -159,6 +163,7 @@ class RunTimeDraws:
     probable: bool = False
     fitted: SizeForecaster | None = None
     limits: bool = True
+    later: Sequence[Later] = ()
     _kinds: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
     _before: "Known | None" = field(default=None, init=False)
 
@@ -166,8 +171,10 @@ class RunTimeDraws:
         """Raises TraceError where no job has ended."""
         active = list(run.cluster.active.values())
         done_s = np.array([run.law.service(run, job).run_s for job in active])
+        known = self._known(run, active, done_s)
+        active += [one.job for one in self.later]
+        done_s, kind = np.append(done_s, np.zeros(len(self.later))), self._kinds_of(active)
         limit_s = np.array([limit_of(job) for job in active])
-        known, kind = self._known(run, active, done_s), self._kinds_of(active)
         sample = self._sample(run, known)
         odds = self._odds(run, active) if self.probable else None
         model = self._arrivals(run, known)
@@ -181,7 +188,7 @@ class RunTimeDraws:
             drawn_s = np.minimum(drawn_s, np.maximum(limit_s, done_s + LEAST_S))
             seconds = dict(zip((job.seq for job in active), drawn_s.tolist(), strict=True))
             coming = None if model is None else self._coming(run, known, draws, ArrivalDraws(model, rng), rng)
-            yield Future(seconds, coming)
+            yield Future(seconds, coming, [(one, seconds[one.job.seq]) for one in self.later])
 
     def _sample(self, run: Simulation, known: "Known") -> SizeSample:
         run_s, ended, kind = known.run_s, known.ended, known.kind

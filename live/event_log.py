@@ -46,8 +46,10 @@ class Event:
     job_id : of a quota the pool, empty for a look and for GPUs
     at_s : when it happened, seconds from the epoch
     facts : of a submission `pool`, `gpus`, `user`, `tag`, and where told `time_limit_s` and `held` (it may not start
-        yet); of a change those that are others now; of a start `dedicated`, of an end `duration_s`, where told; of a
-        quota and of GPUs `gpus`
+        yet), beside a Slurm `waits_for` (why, in its word), `after` (other jobs), `eligible_s` (from when it may),
+        `at_once` (tasks of its array that may run at a time), of one that runs `paused_s` (how long it was suspended
+        before) and `suspended_s` (since when it is, else None); of a change those that are others now; of a start
+        `dedicated`, of an end `duration_s`, where told; of a quota and of GPUs `gpus`
     """
 
     known_s: float
@@ -84,6 +86,10 @@ class EventLog:
         self._database = GrowingDatabase(home / "live" / "live.sqlite", "event log", OURS, SCHEMA, TABLES, ("events",))
         self.file = self._database.file
         self._numbers, self._events, self._reading = array("q"), list[Event](), threading.Lock()
+
+    def make(self) -> None:
+        """Make the file where there is none: what cannot be kept is told before anything happens."""
+        self._database.make()
 
     def append(self, events: Iterable[Event]) -> int:
         """Keep events; how many were new comes back: of one job, kind and time the first stays."""

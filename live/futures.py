@@ -4,7 +4,7 @@ One copy of the run is played a future, from which the ends of all jobs are read
 what was played well under a millisecond, so that one thread may refresh while others ask.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, isnan
 from typing import NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError
+from jobcast.domain.jobs import Job
 from jobcast.domain.times import iso
 from jobcast.live.completion_forecasts import Draws, completions
 from jobcast.models.completion.intervals import Interval, IntervalTracker, Position
@@ -144,7 +145,9 @@ class Futures:
     ends: Kind = field(default_factory=Kind)
     _played: _Played | None = field(default=None, init=False)
 
-    def refresh(self, run: Simulation, came: Came | None = None) -> None:
+    def refresh(
+        self, run: Simulation, came: Came | None = None, later: Sequence[Job] = (), untold: Container[str] = ()
+    ) -> None:
         """Play futures from the instant that a run has come to; the run is left as it is. Raises as its policy does.
 
         Where the run goes on meanwhile in another thread, pass a copy (`run.fork()`).
@@ -152,11 +155,15 @@ class Futures:
         Parameters
         ----------
         came : what has come of jobs that are not active any more; by default as the run has it
+        later : jobs that may start later, of which the draws tell
+        untold : ids of jobs of which nobody knows when they will end
         """
-        active = list(run.cluster.active.values())
+        there = list(run.cluster.active.values())
+        active = [*there, *later]
         played = [completions(run, [job.seq for job in active], one) for one in self.draws(run, run.stream.arrived)]
-        end_s = {job.job_id: np.array([one[job.seq].end_s for one in played]) for job in active}
-        waiting = [job for job in active if isnan(run.start_s(job.seq))]
+        told = [job for job in active if job.job_id not in untold]
+        end_s = {job.job_id: np.array([one[job.seq].end_s for one in played]) for job in told}
+        waiting = [*(job for job in there if isnan(run.start_s(job.seq))), *later]
         start_s = {job.job_id: np.array([one[job.seq].start_s for one in played]) for job in waiting}
         if came is None:
             came = {job.job_id: (run.start_s(job.seq), run.end_s(job.seq)) for job in run.jobs[: run.stream.arrived]}

@@ -75,6 +75,16 @@ class JobRecord(NamedTuple):
         return bool(self.facts.get("held"))
 
     @property
+    def suspended(self) -> bool:
+        """Whether it holds GPUs, and does not get on."""
+        return self.runs and self.facts.get("suspended_s") is not None
+
+    def paused_s(self, now_s: float) -> float:
+        """How long its run has been suspended by an instant, seconds."""
+        since_s = self.facts.get("suspended_s")
+        return float(self.facts.get("paused_s", 0.0)) + (0.0 if since_s is None else max(0.0, now_s - since_s))
+
+    @property
     def dedicated(self) -> bool:
         """Whether the GPUs of its last start count against its pool's quota."""
         return self.start is None or bool(self.start.facts.get("dedicated", True))

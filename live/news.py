@@ -128,6 +128,12 @@ def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Cl
         facts["time_limit_s"] = job.limit_s * clock.scale
     if job.waits:
         facts |= {"held": job.held, "granted": on_lease(job)}
+        facts |= {"waits_for": job.reason, "after": job.after} if job.held else {}
+        facts |= {"at_once": job.at_once} if job.array else {}
+        facts |= {"eligible_s": clock.model(job.eligible_s)} if job.eligible_s == job.eligible_s else {}
+    paused_s = job.paused_s * clock.scale
+    if job.runs and (paused_s or job.suspended or "paused_s" in known.facts):
+        facts |= {"paused_s": paused_s, "suspended_s": clock.model(job.pause_s) if job.suspended else None}
     again = known.over and known.end is not None and submit_s > known.end.at_s
     new = known.submit_s != known.submit_s or again
     came_s = min(submit_s + after_s, now_s) if new else known.submit_s
@@ -150,7 +156,8 @@ def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Cl
         yield Event(now_s, START, name, min(start_s, now_s), {"dedicated": not on_lease(job)})
     if not job.runs and not known.over:
         ended_s = min(end_s, now_s) if end_s == end_s else now_s
-        run_s = {"duration_s": ended_s - start_s} if start_s == start_s else {}
+        # As in Slurm's accounting, a job does not run while it is suspended.
+        run_s = {"duration_s": ended_s - start_s - paused_s} if start_s == start_s else {}
         if job.state == "PREEMPTED" and known.start is not None:
             run_s |= _lost(known.start, ended_s, job.gpus)
         yield Event(now_s, END, name, ended_s, run_s)

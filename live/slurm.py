@@ -213,12 +213,8 @@ def history_of(data: bytes, pool_by: str) -> Trace | None:
 
 
 def _qos(tres: str, others: str, priority: str, told: str) -> Qos:
-    return Qos(
-        parse_tres(tres).gpus,
-        tuple(filter(None, others.split(","))),
-        int(priority) if priority.isdecimal() else 0,
-        told,
-    )
+    rank = int(priority) if priority.isdecimal() else 0
+    return Qos(parse_tres(tres).gpus, tuple(filter(None, others.split(","))), rank, told)
 
 
 def node_of(row: Mapping[str, str]) -> Node:

@@ -19,6 +19,7 @@ from jobcast.traces.files import FileBytes, reason
 from jobcast.traces.table import Trace
 
 VERSION = "v0.0.38"
+AGREES = f"slurmctld runs, the token holds (scontrol token) and slurmrestd has {VERSION} of its API"
 
 
 class SlurmRest(Slurm):
@@ -74,7 +75,8 @@ class SlurmRest(Slurm):
         finally:
             connection.close()
         if answer.status != 200:
-            raise ClusterError(f"slurmrestd: {what.partition('?')[0]}: answers with status {answer.status}")
+            what = what.partition("?")[0]
+            raise ClusterError(f"slurmrestd: {what}: answers with status {answer.status}; see that {AGREES}")
         return data
 
     def _connection(self) -> HTTPConnection:

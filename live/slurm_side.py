@@ -16,6 +16,8 @@ from jobcast.live.state import STALE_S
 
 HEARD_S = 1.0
 """After a look began nobody looks anew for who asks about a job that is not known, nor waits longer for one."""
+TYPE = "gpu "
+"""What names of types of GPUs begin with, see `slurm_queue.named`."""
 LOG = logging.getLogger(__name__)
 
 
@@ -43,7 +45,7 @@ class SlurmSide:
         self._last: Advice | None = None
         self._trouble, self.pools = "", pools
         self._lock, self._seen_s = threading.Lock(), -inf
-        self._roomless: frozenset[str] = frozenset()
+        self._notes: dict[str, str] = {}
 
     def look(self) -> None:
         """See the cluster, keep what is new of it, and work out what to do. What fails is logged, and told in short."""
@@ -68,7 +70,7 @@ class SlurmSide:
         self._seen_s = self._clock()
         try:
             snapshot = self._advisor.look(self._seen_s)
-            self._roomless = frozenset(job.job_id for job in snapshot.jobs if job.waits and job.reason == "Resources")
+            self._notes = _notes(snapshot)
             then(snapshot)
             self._trouble = ""
         except (ClusterError, LedgerError) as error:
@@ -80,9 +82,8 @@ class SlurmSide:
         self.pools, self._last = pools_of(snapshot.qos), self._advisor.advise(snapshot)
 
     def waits_for(self, job_id: str) -> str:
-        """What Slurm says that a job waits for, where that is other than its pool's quota; empty where it is not."""
-        told = "no nodes that it may use have room, says Slurm; that is not reckoned with here"
-        return told if job_id in self._roomless else ""
+        """What a job waits for that is other than its pool's quota; empty where it is not."""
+        return self._notes.get(job_id, "")
 
     def advice(self) -> Mapping[str, Any]:
         """What would be done now, and why; nothing where the cluster was not seen for a minute."""
@@ -102,3 +103,23 @@ class SlurmSide:
     def leases(self) -> list[Mapping[str, Any]]:
         """What is lent to whom, and until when."""
         return [] if self._last is None else [lease_figures(one, self._clock()) for one in self._last.leases]
+
+
+def _notes(snapshot: Snapshot) -> dict[str, str]:
+    """By job that waits, what futures do not reckon with: nodes, and types of GPUs where there are several."""
+    found: dict[str, str] = {}
+    nodes = [node for node in snapshot.nodes.values() if node.up]
+    several = len({one for node in nodes for one in node.names if one.startswith(TYPE)}) > 1
+    for job in filter(lambda one: one.waits, snapshot.jobs):
+        types, told = frozenset(one for names in job.asks for one in names if one.startswith(TYPE)), []
+        if types and several:
+            mine = [node for node in nodes if types <= node.names]
+            held = (
+                f"{sum(one.held for one in mine)} of {sum(one.gpus for one in mine)} GPUs of nodes with that are held"
+            )
+            names = ", ".join(sorted(one.removeprefix(TYPE) for one in types))
+            told.append(f"it asks for {names}, and {held}; here any type would do, and it may start later than told")
+        if job.reason == "Resources":
+            told.append("no nodes that it may use have room, says Slurm; that is not reckoned with here")
+        found[job.job_id] = "; ".join(told)
+    return found

@@ -57,13 +57,13 @@ def standing(
     # For a pool of which no GPU is up nobody can say anything.
     empty = {pool.name for pool in up if not pool.quota}
     inside = [job for job in there if job.pool not in empty]
-    outcomes = [Outcome(_run_s(believed_s(job), now_s - since_s[job.job_id])) for job in inside]
+    ran_s = {name: now_s - at_s - active[name].paused_s(now_s) for name, at_s in since_s.items()}
+    outcomes = [Outcome(_run_s(believed_s(job), ran_s[job.job_id])) for job in inside]
     workload = Workload(inside, outcomes, [pool for pool in up if pool.quota])
     seqs = {job.job_id: job.seq for job in workload.jobs}
     held.sort(key=lambda job: (since_s[job.job_id], job.job_id))
     stands = {
-        seqs[job.job_id]: Stand(now_s - since_s[job.job_id], _grant(job, active[job.job_id]), since_s[job.job_id])
-        for job in held
+        seqs[job.job_id]: Stand(ran_s[job.job_id], _grant(job, active[job.job_id]), since_s[job.job_id]) for job in held
     }
     return Simulation(workload, policy, source).begin(now_s, stands)
 

@@ -60,17 +60,9 @@ class State:
     def after(self, rows: Sequence[tuple[int, Event]]) -> "State":
         """With more events and their numbers."""
         record = self.record.after([event for _, event in rows])
+        of_jobs = record.jobs, record.places, dict(record.active), record.past
         return State(
-            rows[-1][0],
-            record.known_s,
-            record,
-            record.jobs,
-            record.places,
-            dict(record.active),
-            record.past,
-            record.gpus,
-            record.lent > 0,
-            len(record.limits) > 1,
+            rows[-1][0], record.known_s, record, *of_jobs, record.gpus, record.lent > 0, len(record.limits) > 1
         )
 
     @property

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from jobcast.domain.jobs import Job, Outcome, Succession
 from jobcast.simulator.workload import Workload
@@ -174,6 +174,23 @@ class ClosedArrivals:
             self.next_s = self._heap[0][0]
 
 
+class Later(NamedTuple):
+    """A job that is known, and may not start before others have ended, or an instant.
+
+    Attributes
+    ----------
+    job : which keeps the submission that it had
+    from_s : seconds from the epoch
+    after : ids of the others
+    ends : how many of them must have ended
+    """
+
+    job: Job
+    from_s: float
+    after: frozenset[str] = frozenset()
+    ends: int = 0
+
+
 class ForeseenArrivals:
     """The jobs of a run that have arrived, then such as somebody believes to come, numbered as they do.
 
@@ -182,12 +199,36 @@ class ForeseenArrivals:
     stream : of the run
     coming : jobs and their run times, by submission; read no further than time goes
     most : how many of them at most
+    later : known jobs and their run times, numbered before those: they arrive when they may start
     """
 
-    def __init__(self, stream: "AnyArrivals", coming: Iterable[tuple[Job, float]], most: int) -> None:
-        self.jobs: list[Job] = list(stream.jobs[: stream.arrived])
-        self.outcomes: list[Outcome] = list(stream.outcomes[: stream.arrived])
-        self.waits_for_ends = False
+    def __init__(
+        self,
+        stream: "AnyArrivals",
+        coming: Iterable[tuple[Job, float]],
+        most: int,
+        later: Sequence[tuple[Later, float]] = (),
+    ) -> None:
+        count = stream.arrived
+        self.jobs: list[Job] = [
+            *stream.jobs[:count],
+            *(replace(one.job, seq=count + place) for place, (one, _) in enumerate(later)),
+        ]
+        self.outcomes: list[Outcome] = [*stream.outcomes[:count], *(Outcome(run_s) for _, run_s in later)]
+        self._later = [one for one, _ in later]
+        # By set of ids, which thousands of tasks of an array share: how many have ended, and who waits for how many.
+        self._ended: dict[int, int] = {}
+        self._sets: dict[str, list[int]] = {}
+        self._waiting: dict[tuple[int, int], list[int]] = {}
+        for place, one in enumerate(self._later):
+            mine = id(one.after)
+            for name in one.after if mine not in self._ended else ():
+                self._sets.setdefault(name, []).append(mine)
+            self._ended.setdefault(mine, 0)
+            self._waiting.setdefault((mine, one.ends), []).append(place)
+        self._ready = [(one.from_s, count + place) for place, one in enumerate(self._later) if not one.ends]
+        heapify(self._ready)
+        self.waits_for_ends = bool(later)
         self.first = len(self.jobs)
         self._coming = islice(coming, most)
         self._pull()
@@ -195,20 +236,36 @@ class ForeseenArrivals:
     def _pull(self) -> None:
         """Look at the next one."""
         self._next = next(self._coming, None)
-        self.next_s = inf if self._next is None else self._next[0].submit_s
+        self._look()
+
+    def _look(self) -> None:
+        """Who is next: of those who come, or may start later."""
+        self._next_s = inf if self._next is None else self._next[0].submit_s
+        self.next_s = min(self._next_s, self._ready[0][0] if self._ready else inf)
 
     def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
         """Jobs that arrive by an instant and have not been taken yet."""
-        begin = len(self.jobs)
-        while self._next is not None and self.next_s <= now_s and (most is None or len(self.jobs) < begin + most):
-            job, run_s = self._next
-            self.jobs.append(replace(job, seq=len(self.jobs)))
-            self.outcomes.append(Outcome(run_s))
-            self._pull()
-        return self.jobs[begin:]
+        found: list[Job] = []
+        while self.next_s <= now_s and (most is None or len(found) < most):
+            if self._next is None or self.next_s < self._next_s:
+                found.append(self.jobs[heappop(self._ready)[1]])
+                self._look()
+            else:
+                job, run_s = self._next
+                found.append(replace(job, seq=len(self.jobs)))
+                self.jobs.append(found[-1])
+                self.outcomes.append(Outcome(run_s))
+                self._pull()
+        return found
 
     def completed(self, job: Job, now_s: float) -> None:
-        """Nothing follows from it."""
+        """A job ends now: who waited for it alone may start."""
+        # Who is only believed to come may be called like one that is there.
+        for mine in self._sets.get(job.job_id, NOBODY) if job.seq < self.first else NOBODY:
+            self._ended[mine] += 1
+            for place in self._waiting.get((mine, self._ended[mine]), NOBODY):
+                heappush(self._ready, (max(now_s, self._later[place].from_s), self.first - len(self._later) + place))
+        self._look()
 
     def row(self, job: Job) -> int:
         """Jobs are numbered as they come."""

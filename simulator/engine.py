@@ -21,7 +21,7 @@ from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.domain.scheduling_rules import SchedulingRules
-from jobcast.simulator.arrival_streams import AnyArrivals, ClosedArrivals, ForeseenArrivals, arrivals_of
+from jobcast.simulator.arrival_streams import AnyArrivals, ClosedArrivals, ForeseenArrivals, Later, arrivals_of
 from jobcast.simulator.cluster import ClusterState, Starts
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
@@ -170,7 +170,10 @@ class Simulation:
         return min(self.law.next_s(), self.stream.next_s, ask_s)
 
     def fork(
-        self, believed_s: Callable[[Job], float] | None = None, coming: Iterable[tuple[Job, float]] | None = None
+        self,
+        believed_s: Callable[[Job], float] | None = None,
+        coming: Iterable[tuple[Job, float]] | None = None,
+        later: Sequence[tuple[Later, float]] = (),
     ) -> "Simulation":
         """A copy that goes its own way: nothing that happens to one changes the other.
 
@@ -181,6 +184,7 @@ class Simulation:
             nobody else arrives; meters that watch are left out. Without it the copy goes on in truth.
         coming : who arrives nevertheless, by submission, and how long each runs alone; goes with `believed_s`, and with
             laws that can `make_room`. A source that is asked about one of them answers what is believed of it
+        later : known jobs that are no part of the run, and how long each runs alone; likewise
 
         Notes
         -----
@@ -197,8 +201,8 @@ class Simulation:
         else:
             fork.source, fork.history = None if self.source is None else Standing(self.source), None
             fork.stream.next_s, fork.stream.waits_for_ends = inf, False
-            if coming is not None:
-                fork._foresee(coming)
+            if coming is not None or later:
+                fork._foresee(coming or (), later)
         # Whatever the policy holds of source and history becomes the fork's, not a copy of the run's.
         shared = {id(self.source): fork.source, id(self.history): fork.history}
         fork.policy = deepcopy(self.policy, shared)
@@ -210,12 +214,12 @@ class Simulation:
             fork.law.believe(fork, believed_s)
         return fork
 
-    def _foresee(self, coming: Iterable[tuple[Job, float]]) -> None:
+    def _foresee(self, coming: Iterable[tuple[Job, float]], later: Sequence[tuple[Later, float]]) -> None:
         """Others arrive here, whom the run does not know."""
-        self.stream = stream = ForeseenArrivals(self.stream, coming, MOST_COMING)
+        self.stream = stream = ForeseenArrivals(self.stream, coming, MOST_COMING, later)
         self.jobs = stream.jobs
-        self._make_room(MOST_COMING)
-        self.law.make_room(MOST_COMING)  # type: ignore[attr-defined]
+        self._make_room(MOST_COMING + len(later))
+        self.law.make_room(MOST_COMING + len(later))  # type: ignore[attr-defined]
         if self.source is not None:
             self.source = Foreseeing(self.source, stream)
 

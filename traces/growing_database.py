@@ -57,6 +57,11 @@ class GrowingDatabase:
             database.execute("COMMIT")
             return database.total_changes - before
 
+    def make(self) -> None:
+        """Make the file where there is none."""
+        with self.open(make=True):
+            pass
+
     @contextmanager
     def open(self, make: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection whose rows go by name; `make`: the file, where there is none."""

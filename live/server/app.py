@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from jobcast import __version__
+from jobcast.domain.errors import LedgerError
 from jobcast.live.champions import POLL_S
 from jobcast.live.server import routes
 from jobcast.live.server.access import LOOPBACK, Access, name_of
@@ -80,6 +81,11 @@ def _answer_errors(app: FastAPI) -> None:
         # What was sent is not sent back: it may be no JSON (NaN), or of any size.
         told = [{"where": [str(part) for part in one["loc"]], "what": one["msg"]} for one in error.errors()[:MOST_TOLD]]
         return JSONResponse({"detail": told}, 422)
+
+    @app.exception_handler(LedgerError)
+    async def unkept(request: Request, error: LedgerError) -> Response:
+        LOG.warning("%s", error)
+        return JSONResponse({"detail": "nothing can be kept now; the server's log tells why"}, 503)
 
     @app.exception_handler(Exception)
     async def ours(request: Request, error: Exception) -> Response:

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, isnan, nan
@@ -24,6 +24,7 @@ from jobcast.live.forecasts import Asked, guarded, source_of
 from jobcast.live.futures import FutureAnswer, Futures
 from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.job_record import JobRecord
+from jobcast.live.later_jobs import turns_of
 from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing, too_wide
 from jobcast.live.state import Known, State
@@ -45,6 +46,7 @@ ASKED = "?" * 201
 NEEDS = {policies.ARRIVALS: ARRIVALS, policies.LOADS: LOADS, policies.DURATIONS: DURATIONS}
 """What policies ask -> the predictor that answers it."""
 NONE_ENDED = "no job has ended yet, and no version of completion-time is registered: nothing is known of run times"
+SUSPENDED = "it is suspended, and ends some time after it is resumed"
 LOG = logging.getLogger(__name__)
 
 
@@ -125,11 +127,14 @@ class Eta:
 
 
 class Queue(NamedTuple):
-    """A run that stands where the cluster stands, what its futures are drawn from, and by job why it is not in it."""
+    """A run that stands where the cluster stands, what its futures are drawn from, by job why it is not in it, and for
+    what others wait beside GPUs.
+    """
 
     run: Simulation
     draws: RunTimeDraws
     left_out: Mapping[str, str]
+    why: Mapping[str, str]
 
 
 class _Asked(NamedTuple):
@@ -235,9 +240,10 @@ class Etas:
         # Of a job that was cancelled while it waited nothing is learnt.
         awaited = filter(None, map(state.job, self.futures.awaited))
         came = {job.job_id: (s, nan if isnan(s) else end_s) for job, s, end_s in awaited}
-        self.futures.refresh(queue.run, came)
+        suspended = {name for name, one in state.active.items() if one.suspended}
+        self.futures.refresh(queue.run, came, [one.job for one in queue.draws.later], suspended)
         self._asked = _Asked(basis, source, queue.draws.fitted)
-        self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue.run)}, {}
+        self.basis, self._why, self._imagined = basis, {**queue.left_out, **_waits(queue, suspended)}, {}
         self.rounds += 1
         self.doubt = self._doubt(queue.run, state)
 
@@ -258,7 +264,9 @@ class Etas:
         known = state.job(job_id)
         if known is None:
             return None
-        ended = not isnan(known.end_s)
+        ended, record = not isnan(known.end_s), state.active.get(job_id, JobRecord())
+        if record.suspended:
+            return Eta(known, None, self.basis, SUSPENDED, self._clock())
         # One that has come since is not among the futures; one that was left out is not looked for again.
         if not ended and not self.futures.knows(job_id):
             self._catch_up(state.number)
@@ -296,7 +304,7 @@ class Etas:
         """What futures say, or why they cannot."""
         facts = {name: one for name, one in question._asdict().items() if one != inf}
         basis, source, fitted = self._asked or self._not_asked(state, now_s)
-        run, draws, left_out = self._queue(state, now_s, basis, source, JobRecord(ASKED, now_s, facts))
+        run, draws, left_out, _ = self._queue(state, now_s, basis, source, JobRecord(ASKED, now_s, facts))
         if ASKED in left_out:
             return None, left_out[ASKED]
         draws.futures, draws.fitted = IMAGINED, fitted
@@ -339,15 +347,15 @@ class Etas:
     ) -> Queue:
         """The queue at an instant, beside it `more` jobs."""
         came = (one for one in state.active.values() if one.came)
-        left_out = {one.name: why for one in came if (why := self._why_not(one.job()) or _held(one))}
-        active = {name: one for name, one in state.active.items() if name not in left_out}
-        active |= {one.name: one for one in more}
+        left_out = {one.name: why for one in came if (why := self._why_not(one.job()))}
+        turns = turns_of({name: one for name, one in state.active.items() if name not in left_out}, now_s)
+        active = turns.ready | {one.name: one for one in more}
         sizes = basis.predictors.get(COMPLETIONS)
         spec = find_of_kind(basis.policy, policies.POOLS)
         policy = make_policy(basis.policy, source, spec.overtaking if self._backfill else {})
         run = standing(active, state.gpus, now_s, self.pools, policy, source, lambda job: BELIEVED_S)
         # Who waits for nodes that are down would wait for ever in a run, which would fail.
-        short = too_wide(run, active)
+        short = too_wide(run, active | {name: state.active[name] for name in turns.later})
         if short:
             left_out |= short
             run = standing(active, state.gpus, now_s, self.pools, policy, source, lambda job: BELIEVED_S, short)
@@ -357,7 +365,9 @@ class Etas:
         draws = RunTimeDraws(ran, FUTURES, 0, sizes, DURATIONS in basis.predictors)
         # One that all jobs have is a default, and says nothing of how long any of them runs.
         draws.limits = state.limited
-        return Queue(run, draws, left_out)
+        there = {job.job_id for job in run.cluster.active.values()}
+        draws.later = turns.among(there, left_out.keys(), run.stream.arrived)
+        return Queue(run, draws, left_out | turns.never, turns.why)
 
     def _why_not(self, job: Job) -> str:
         """Why a job can never run within the quotas; empty where it can."""
@@ -367,18 +377,17 @@ class Etas:
         return f"it asks for {job.gpus} GPUs, and pool {job.pool} has {quota}" if job.gpus else "it asks for no GPUs"
 
 
-def _held(job: JobRecord) -> str:
-    return "it is held, and may not start yet" if job.held else ""
-
-
-def _waits(run: Simulation) -> dict[str, str]:
+def _waits(queue: Queue, suspended: Set[str]) -> dict[str, str]:
     """By job that waits, what for."""
-    ahead, result = Counter[str](), {}
+    run, ahead, result = queue.run, Counter[str](), {}
+    holds = [one.job for one in run.cluster.running.values() if one.job.job_id in suspended]
+    paused = {job.pool: f"; job {job.job_id} is suspended, and taken to go on now" for job in holds}
     for job in run.cluster.active.values():
         if job.seq in run.cluster.running:
             continue
         pool = run.cluster.pools[job.pool]
         held = f"{pool.dedicated:g} of {pool.quota} GPUs of pool {job.pool} are held"
-        result[job.job_id] = f"{held}; jobs that wait before it: {ahead[job.pool]}"
+        before = f"jobs that wait before it: {ahead[job.pool]}{paused.get(job.pool, '')}"
+        result[job.job_id] = "; ".join(filter(None, (queue.why.get(job.job_id), held, before)))
         ahead[job.pool] += 1
-    return result
+    return {**queue.why, **result}

@@ -156,7 +156,7 @@ def add_jobs(app: FastAPI, service: Service, access: Access) -> None:
     def eta_before(body: EtaBody, asker: Annotated[Asker, read], form: Form = "json") -> Any:
         """When a job would start and end that is not submitted yet, of several widths and time limits."""
         if body.pool not in {pool.name for pool in service.pools}:
-            raise HTTPException(422, "a pool that is not in the file of pools")
+            raise HTTPException(422, "a pool that has no quota here")
         found = [service.asked(one, asker) for one in body.questions()]
         answers = [one for one in found if one is not None]
         if len(answers) < len(found):
@@ -258,7 +258,7 @@ def _event(body: EventBody, at: int, now_s: float, service: Service) -> Event:
         raise refused("an event of a job needs job_id")
     given = body.kind == SUBMIT or (body.kind == CHANGE and "pool" in body.model_fields_set)
     if given and body.pool not in {pool.name for pool in service.pools}:
-        raise refused("a submission to a pool that is not in the file of pools")
+        raise refused("a submission to a pool that has no quota here")
     facts = {"pool": body.pool, "gpus": body.gpus, "user": body.user, "tag": body.tag} if body.kind == SUBMIT else {}
     for name in FACTS.get(body.kind, ()):
         # Of a change only what is told is another.

@@ -33,7 +33,8 @@ def told(service: Service, now_s: float) -> str | None:
         return None
     waiting = defaultdict[str, list[str]](list)
     for one in by_submission(service.state.active.values()):
-        if one.start is None and service.etas.futures.knows(one.name):
+        # Nobody waits behind who may start only later.
+        if one.start is None and not one.held and service.etas.futures.knows(one.name):
             waiting[one.facts["pool"]].append(one.name)
     gpus = service.held(service.forecasts(now_s))
     at = Clock(now_s).said(now_s)

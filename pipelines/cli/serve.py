@@ -137,6 +137,8 @@ def command(
         config.load()
     except OSError as error:
         raise ConfigError(f"--tls-cert {tls_cert}, --tls-key {tls_key}: no use ({reason(error)}); give PEM") from error
+    # Last: what is refused leaves nothing behind.
+    log.make()
     if door is not None:
         name, number = f"[{host}]" if ":" in host else host, door.getsockname()[1]
         options.console_of().result(f"listens on {'http' if tls_cert is None else 'https'}://{name}:{number}")
@@ -175,11 +177,21 @@ def _cluster(slurm: bool, rest: str | None, token_file: Path | None) -> "Slurm |
 def _of_slurm(
     cluster: "Slurm", known: "LogReader", registry: Any, pool_by: str, every_s: float, clock: "Clock"
 ) -> "SlurmSide":
-    """What looks at a Slurm from now on. Raises ClusterError where it does not answer now."""
+    """What looks at a Slurm from now on. Raises ClusterError where it does not answer now, and never was seen."""
+    from jobcast.domain.errors import ClusterError
+    from jobcast.domain.jobs import Pool
     from jobcast.live.advisor import Rules
     from jobcast.live.leases import pools_of
     from jobcast.live.slurm_side import SlurmSide
     from jobcast.pipelines.cli.advise import advisor_of, lending_policy
 
     watch, advisor = advisor_of(cluster, known, registry, lending_policy("sia", {}), Rules(pool_by), clock)
-    return SlurmSide(advisor, time.time, every_s, watch.poll, pools_of(advisor.look(time.time()).qos))
+    try:
+        pools: Sequence[Pool] = pools_of(advisor.look(time.time()).qos)
+    except ClusterError as error:
+        # A server that starts while Slurm is down goes on by what it knew, as one does that runs: both may start anew.
+        pools = [Pool(name, gpus) for name, gpus in sorted(known.state.quotas.items())]
+        if not pools:
+            raise
+        options.console_of().note(f"goes on by what was known of the cluster: {error}")
+    return SlurmSide(advisor, time.time, every_s, watch.poll, pools)

@@ -1,5 +1,6 @@
 """What is lent, what never is, and what a kill at any instant leaves behind."""
 
+import shutil
 from dataclasses import replace
 from math import inf, nan
 
@@ -315,6 +316,21 @@ def test_a_second_advisor_is_refused_and_changes_nothing(tmp_path):
     assert (slurm.done, slurm.limits, slurm.jobs) == (done, limits, jobs)
     look(slurm, advisor_of(slurm, tmp_path / "x"))  # one that comes after the first goes on
     assert slurm.jobs["b4"].runs
+
+
+def test_a_copy_of_a_home_is_another_advisor(tmp_path):
+    """It brings along what the first is called; put back by its own `undo`, it lends alone."""
+    slurm = busy()
+    look(slurm, advisor_of(slurm, tmp_path / "x"))
+    shutil.copytree(tmp_path / "x", tmp_path / "copy")
+    slurm.end("b2")
+    with pytest.raises(ConfigError, match="another advisor"):
+        look(slurm, advisor_of(slurm, tmp_path / "copy"))
+    advisor_of(slurm, tmp_path / "copy").undo(slurm.now_s)
+    look(slurm, advisor_of(slurm, tmp_path / "copy"))
+    with pytest.raises(ConfigError, match="another advisor"):
+        look(slurm, advisor_of(slurm, tmp_path / "x"))
+    look(slurm, advisor_of(slurm, tmp_path / "copy"))
 
 
 def test_of_two_that_begin_at_once_one_goes_on_and_the_bound_holds(tmp_path):

@@ -14,10 +14,10 @@ class Elsewhere:
     """A registry in memory that may be away, or lack files."""
 
     def __init__(self):
-        self.number, self.away_since_s, self.damaged = 1, None, False
+        self.number, self.away_since_s, self.damaged, self.empty = 1, None, False, False
 
     def resolve(self, name, alias):
-        if name == champions.COMPLETIONS:
+        if name == champions.COMPLETIONS or self.empty:
             raise RegistryError("no such model")
         return ModelVersion(
             **{**dict.fromkeys(ModelVersion.__dataclass_fields__, ""), "name": name, "version": self.number}
@@ -49,6 +49,17 @@ def test_a_registry_that_is_away_is_told_and_its_versions_stay(there):
     registry.away_since_s = None
     watch.poll()
     assert watch.trouble == ""
+
+
+def test_a_registry_without_champions_is_not_called_away():
+    registry = Elsewhere()
+    registry.empty = True
+    watch = ChampionWatch(registry, lambda _: None)
+    assert not watch.poll()
+    assert watch.trouble == "the registry has no champion that could answer (RegistryError)"
+    registry.resolve = lambda name, alias: 1 / 0
+    watch.poll()
+    assert watch.trouble == "the registry cannot be asked (ZeroDivisionError)"
 
 
 def test_nothing_new_is_lent_by_versions_of_a_registry_that_is_away(there):

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.live.claims import alone, before, claimants, claimed, new_name
+from jobcast.live.claims import alone, before, claimants, claimed, new_name, place_of
 from jobcast.live.slurm import Qos
 
 
@@ -23,11 +23,23 @@ def test_what_nobody_claims_stays():
     assert before(Qos(8, told="jobcast by= before=1"), True) is None
 
 
-def test_names_are_what_slurm_keeps_of_them():
-    name = new_name()
+def test_names_are_what_slurm_keeps_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "Login 1.example")
+    place = place_of(tmp_path / "A home")
+    name = new_name(place)
     assert name == name.lower()
     assert name.split() == [name]
-    assert new_name() != name
+    assert name.startswith("login1.example-")
+    assert new_name(place) != name
+
+
+def test_a_place_is_a_host_and_a_path(tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(tmp_path)
+    here = place_of(tmp_path / "x")
+    assert place_of(tmp_path / "link" / "x") == here
+    assert place_of(tmp_path / "y") != here
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    assert place_of(tmp_path / "x") != here
 
 
 def test_one_process_of_a_home_applies(tmp_path):

@@ -64,6 +64,40 @@ def test_what_changes_is_told(watched):
     assert (watched.record.jobs["b2"].facts["gpus"], watched.record.jobs["b2"].held) == (4, True)
 
 
+def test_why_it_may_not_start_yet_is_told(watched):
+    for name in ("b0", "b1", "7_1"):
+        watched.slurm.submit(name, "b", 8, at_once=3 if name == "7_1" else 0)
+    watched.look()
+    slurm, at_s = watched.slurm, watched.slurm.now_s
+    slurm.jobs["7_1"] = replace(slurm.jobs["7_1"], reason="Dependency", after="afterany:b0")
+    assert watched.look() == [(CHANGE, "7_1")]
+    facts = watched.record.jobs["7_1"].facts
+    assert (facts["waits_for"], facts["after"], facts["at_once"]) == ("Dependency", "afterany:b0", 3)
+    slurm.jobs["7_1"] = replace(slurm.jobs["7_1"], reason="BeginTime", eligible_s=at_s + 120.0)
+    assert watched.look() == [(CHANGE, "7_1")]
+    assert watched.record.jobs["7_1"].facts["eligible_s"] == at_s + 120.0
+
+
+def test_what_is_suspended_does_not_run(watched):
+    """It runs for 5 s, stands still for 20, and runs for 15 more."""
+    slurm = watched.slurm
+    slurm.submit("b0", "b", 8)
+    watched.look()
+    slurm.jobs["b0"] = replace(slurm.jobs["b0"], state="SUSPENDED", pause_s=slurm.now_s)
+    assert watched.look() == [(CHANGE, "b0")]
+    known = watched.record.jobs["b0"]
+    assert (known.suspended, known.paused_s(slurm.now_s)) == (True, 5.0)
+    slurm.pass_time(15.0)
+    slurm.jobs["b0"] = replace(slurm.jobs["b0"], state="RUNNING", pause_s=slurm.now_s, paused_s=20.0)
+    assert watched.look() == [(CHANGE, "b0")]
+    known = watched.record.jobs["b0"]
+    assert (known.suspended, known.paused_s(slurm.now_s)) == (False, 20.0)
+    slurm.pass_time(10.0)
+    slurm.end("b0")
+    watched.look()
+    assert watched.record.jobs["b0"].times[2] == 20.0
+
+
 def test_a_requeue_and_what_was_lost(watched):
     watched.slurm.submit("b0", "b", 8, qos="b")
     watched.look()

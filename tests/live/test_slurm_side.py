@@ -33,6 +33,35 @@ def test_who_waits_for_nodes_is_known_as_of_the_last_look(tmp_path):
     assert side.waits_for("b3") == ""
 
 
+def test_who_asks_for_one_of_several_types_of_gpus_is_told_how_many_are_held(tmp_path, monkeypatch):
+    """Of the 4 nodes of 8 GPUs, 24 of which are held, three have A100 and one H100."""
+    slurm = busy()
+    side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)
+    slurm.jobs["b3"] = replace(slurm.jobs["b3"], asks=(frozenset(["partition gpu"]), frozenset(["gpu a100"])))
+    plain = slurm.nodes()
+    held = [node.held for node in plain.values()]
+
+    def nodes(last):
+        types = dict.fromkeys(plain, "gpu a100") | {"n3": last}
+        return {name: replace(node, names=frozenset(["partition gpu", types[name]])) for name, node in plain.items()}
+
+    monkeypatch.setattr(slurm, "nodes", lambda: nodes("gpu h100"))
+    side.look()
+    told = f"it asks for a100, and {sum(held[:3])} of 24 GPUs of nodes with that are held; here any type would do, and"
+    assert side.waits_for("b3") == f"{told} it may start later than told"
+    assert side.waits_for("b2") == ""
+    slurm.jobs["b3"] = replace(slurm.jobs["b3"], reason="Resources")
+    side.look()
+    assert side.waits_for("b3").endswith(
+        "than told; no nodes that it may use have room, says Slurm; that is not reckoned with here"
+    )
+    # Where all are alike, it may have any.
+    slurm.jobs["b3"] = replace(slurm.jobs["b3"], reason="QOSGrpGRES")
+    monkeypatch.setattr(slurm, "nodes", lambda: nodes("gpu a100"))
+    side.look()
+    assert side.waits_for("b3") == ""
+
+
 def test_a_slurm_that_does_not_answer_is_told_without_its_words(tmp_path, caplog):
     slurm = busy()
     side = SlurmSide(advisor_of(slurm, tmp_path), lambda: slurm.now_s, 5.0, lambda: None)

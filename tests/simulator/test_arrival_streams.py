@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import DecisionError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool, Succession
 from jobcast.schedulers.pool_rules import Fcfs, GlobalShortestServiceFirst, MaxMinFair
-from jobcast.simulator.arrival_streams import ClosedArrivals, ForeseenArrivals, OpenArrivals
+from jobcast.simulator.arrival_streams import ClosedArrivals, ForeseenArrivals, Later, OpenArrivals
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import KnownDurations
 from jobcast.simulator.history import RunHistory
@@ -181,3 +181,27 @@ def test_ends_are_compared_whenever_jobs_were_submitted(workload):
     assert ends_against_baseline(slow, fast)["ends_later_pct"] == pytest.approx(200 / 3)
     assert ends_against_baseline(slow, fast, 12.0) == {"ends_earlier_mean_s": -9.0, "ends_later_pct": 100.0}
     assert np.isnan(ends_against_baseline(slow, fast, 1e9)["ends_later_pct"])
+
+
+def test_who_may_start_later_arrives_when_others_have_ended_or_its_time_has_come(workload):
+    """Of a's end b may start at 9 s, of two ends among a and b c may; d may from 2 s on. New ones come behind them."""
+    made = workload([("a", "p", 0, 1, 1)], {"p": 4})
+    run = OpenArrivals(made)
+    (a,) = run.due(0.0)
+    b, c, d = (Job(0, name, "p", 0.0, 1) for name in "bcd")
+    later = [Later(b, 9.0, frozenset("a"), 1), Later(c, 0.0, frozenset("ab"), 2), Later(d, 2.0)]
+    # One that is believed to come is called like one that is awaited.
+    coming = [(Job(0, "a", "p", 3.0, 1), 7.0)]
+    stream = ForeseenArrivals(run, coming, 9, [(one, 5.0) for one in later])
+    assert (stream.first, stream.next_s, stream.waits_for_ends) == (4, 2.0, True)
+    assert [(job.job_id, job.seq) for job in stream.due(3.0, 1)] == [("d", 3)]
+    (new,) = stream.due(3.0)
+    assert (new.seq, stream.outcomes[4], stream.next_s) == (4, Outcome(7.0), inf)
+    stream.completed(new, 3.5)
+    assert stream.next_s == inf
+    stream.completed(a, 4.0)
+    assert stream.next_s == 9.0
+    (found,) = stream.due(9.0)
+    assert (found.job_id, stream.outcomes[found.seq]) == ("b", Outcome(5.0))
+    stream.completed(found, 14.0)
+    assert [(job.job_id, job.submit_s) for job in stream.due(14.0)] == [("c", 0.0)]

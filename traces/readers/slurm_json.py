@@ -106,12 +106,12 @@ def _shown(jobs: Sequence[Any]) -> Mapping[str, str]:
 
 
 def job_figures(job: Any, place: Place, number: int) -> dict[str, Any]:
-    """What a job tells, by the names of sacct's columns; numbers as `_number` reads them."""
+    """What a job tells, by the names of sacct's columns; numbers as `number_of` reads them."""
     if not isinstance(job, dict):
         raise TraceError(f"{place.path}, {place.row(number)}: must be an object, got {shown_value(job)}; {AGAIN}")
     result = {name: _at(job, path) for name, path in _fields(job).items()}
     for name in NUMBERS:
-        value = _number(result[name])
+        value = number_of(result[name])
         if value is None:
             place.fail(number, name, "must be a number", result[name], AGAIN)
         result[name] = value
@@ -149,18 +149,18 @@ def _at(job: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
     """A number as any of the parsers writes it, NaN where it is not set, infinite for no limit; None: it is none.
 
-    >>> _number(5), _number({"set": True, "infinite": False, "number": 5}), _number({"set": False, "number": 0})
+    >>> number_of(5), number_of({"set": True, "infinite": False, "number": 5}), number_of({"set": False, "number": 0})
     (5.0, 5.0, nan)
-    >>> _number(2**32 - 1), _number({"set": False, "infinite": True, "number": 0}), _number("five")
+    >>> number_of(2**32 - 1), number_of({"set": False, "infinite": True, "number": 0}), number_of("five")
     (inf, inf, None)
     """
     if isinstance(value, dict):
         if value.get("infinite"):
             return inf
-        return _number(value.get("number")) if value.get("set") else float("nan")
+        return number_of(value.get("number")) if value.get("set") else float("nan")
     if value is None or value == "":
         return float("nan")
     if isinstance(value, str):
@@ -236,7 +236,7 @@ def resources_text(tres: Any) -> str | None:
         return plain_text(tres)
     rows = []
     for one in tres:
-        count = _number(_at(one, "count"))
+        count = number_of(_at(one, "count"))
         if count is not None and isfinite(count):
             kind, name = _at(one, "type"), _at(one, "name")
             rows.append(f"{kind}{f'/{name}' if name else ''}={count:.0f}{'M' if kind == 'mem' else ''}")

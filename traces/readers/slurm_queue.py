@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 from jobcast.domain.clock import MINUTE_S
@@ -17,6 +17,7 @@ from jobcast.traces.readers.slurm_json import (
     job_figures,
     job_name,
     listed_jobs,
+    number_of,
     plain_text,
     resources_text,
     state_of,
@@ -45,6 +46,10 @@ class QueuedJob:
     mark, comment : of administrators, of its user
     asks : of each node one of each: its partitions, a type of GPUs, features where these are joined by & or | alone
     at_once : how many tasks of its array may run at a time; 0 without a bound
+    eligible_s : from when it may start where it waits for its time (`BeginTime`), seconds from the epoch; else NaN
+    after : jobs that it waits for, as squeue writes it
+    paused_s, pause_s : how long it had been suspended when it was last suspended or resumed, and when that was, seconds
+        from the epoch; NaN where it never was
     """
 
     job_id: str
@@ -65,6 +70,10 @@ class QueuedJob:
     comment: str
     asks: tuple[frozenset[str], ...] = ()
     at_once: int = 0
+    eligible_s: float = nan
+    after: str = ""
+    paused_s: float = 0.0
+    pause_s: float = nan
 
     @property
     def array(self) -> str:
@@ -81,6 +90,11 @@ class QueuedJob:
     def runs(self) -> bool:
         """Whether it holds GPUs."""
         return self.state in NOT_ENDED and not self.waits
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it holds GPUs, and does not get on."""
+        return self.state == "SUSPENDED"
 
     @property
     def held(self) -> bool:
@@ -110,11 +124,13 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
     waits, over = state in WAITING, state not in NOT_ENDED
     # Of a job that was cancelled while it waited Slurm tells as its start when that was.
     never = over and figures["end"] <= figures["start"] and not resources_text(figures["alloctres"])
-    minutes = figures["timelimit"]
+    minutes, reason = figures["timelimit"], _text(row.get("state_reason"))
+    pause_s, ran_s = (number_of(row.get(key)) or 0.0 for key in ("suspend_time", "pre_sus_time"))
+    pause_s = pause_s if 0.0 < pause_s < inf else nan
     job = QueuedJob(
         job_id=name,
         state=state,
-        reason=_text(row.get("state_reason")),
+        reason=reason,
         **{key: _text(figures[theirs]) for key, theirs in NAMES.items()},
         gpus=_gpus(figures, waits, place, number),
         nodes=_count(row.get("node_count"), 1),
@@ -127,6 +143,10 @@ def _jobs_of(row: Any, place: Place, number: int) -> Iterator[QueuedJob]:
         comment=_text(row.get("comment")),
         asks=tuple(_asks(row, _text(figures["partition"]))),
         at_once=_count(row.get("array_max_tasks"), 0),
+        eligible_s=figures["eligible"] if reason == "BeginTime" and 0.0 < figures["eligible"] < inf else nan,
+        after=_text(row.get("dependency")),
+        paused_s=max(0.0, pause_s - figures["start"] - ran_s),  # 0 where any is not known
+        pause_s=pause_s,
     )
     yield from (replace(job, job_id=one) for one in task_names(name)) if waits else (job,)
 

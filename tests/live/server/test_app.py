@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jobcast.domain.errors import PoolsError
+from jobcast.domain.errors import LedgerError, PoolsError
 from jobcast.domain.jobs import Pool
 from jobcast.live.server.shadow import LEVELS
 from jobcast.models.forecasts import RegistryForecasts
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_refused(site):
     ):  # fmt: skip
         assert site.ask("/v1/events", {"events": [{**submit, **change}]})[0] == 422, change
     told = json.loads(site.ask("/v1/events", {"events": [submit, {**submit, "pool": "other"}]})[1])
-    assert told == {"detail": "events[1]: a submission to a pool that is not in the file of pools"}
+    assert told == {"detail": "events[1]: a submission to a pool that has no quota here"}
     assert site.ask("/v1/events", b"{")[0] == 422
     assert site.ask("/v1/events", b" " * 8_000_001)[0] == 413
     assert site.ask("/v1/forecasts?pools=%3Cscript%3E")[0] == 404
@@ -193,3 +193,14 @@ def test_gpus_of_pools(site):
     assert list(told["pools"]["busy"]["forecasts"]) == ["5min", "60min", "720min"]
     assert told["leases"] is None
     assert "nothing was heard" in told["degraded"][0]
+
+
+def test_what_cannot_be_kept_is_told_in_a_line_of_the_log(site, monkeypatch, caplog):
+    def full(events):
+        raise LedgerError("live.sqlite: no space left on the device")
+
+    monkeypatch.setattr(site.service.known, "keep", full)
+    submit = {"kind": "submit", "job_id": "a", "at_s": 0.0, "pool": "busy"}
+    status, answer = site.ask("/v1/events", {"events": [submit]})
+    assert (status, json.loads(answer)) == (503, {"detail": "nothing can be kept now; the server's log tells why"})
+    assert "live.sqlite: no space left on the device" in caplog.messages

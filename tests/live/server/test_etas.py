@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.live.event_log import GPUS, Event, EventLog
+from jobcast.live.event_log import CHANGE, GPUS, Event, EventLog
 from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
@@ -372,3 +372,68 @@ def test_leases_of_an_advisor(registry):
         assert site.ask("/v1/advice", token=TOKENS["ada"])[0] == 403
         told = site.told("/v1/leases", token=TOKENS["bob"])["leases"]
         assert [one["job_id"] for one in told] == ["next"]
+
+
+def of_array(task, **facts):
+    return Event(NOW_S, CHANGE, f"7_{task}", NOW_S, {"held": True, "waits_for": "JobArrayTaskLimit", **facts})
+
+
+def test_tasks_beyond_the_bound_of_their_array_start_as_others_end(registry):
+    """Jobs take 100 s. Of four tasks one may run at a time; the first has run for 40 s, and calm's GPUs are idle."""
+    with Site(registry, policy="fcfs", backfill=True) as site:
+        site.now_s = NOW_S
+        tasks = [("submit", f"7_{task}", NOW_S - 50.0, {"pool": "calm", "gpus": 1}) for task in range(4)]
+        site.post(*past(), *tasks, ("start", "7_0", NOW_S - 40.0, {}))
+        site.service.take([of_array(task, at_once=1) for task in (1, 2, 3)])
+        site.service.refresh()
+        told = [site.told(f"/v1/jobs/7_{task}/eta") for task in range(4)]
+        starts, ends = ([seconds(one[kind]["p50"]) for one in told[1:]] for kind in ("start", "end"))
+        # Medians of 40 draws each, which vary more and more.
+        assert starts == pytest.approx([60.0, 160.0, 260.0], rel=0.3)
+        assert ends == pytest.approx([160.0, 260.0, 360.0], rel=0.3)
+        assert seconds(told[0]["end"]["p50"]) == pytest.approx(60.0, rel=0.2)
+        assert told[3]["why"] == "no more than 1 tasks of its array may run at a time"
+        assert site.service.etas.trouble == ""
+
+
+def test_who_was_requeued_starts_from_when_it_may_and_who_is_held_by_hand_never(registry):
+    with Site(registry, policy="fcfs", backfill=True) as site:
+        site.now_s = NOW_S
+        names = ("again", "held", "chained", "limited")
+        site.post(*past(), *(("submit", name, NOW_S - 50.0, {"pool": "calm", "gpus": 4}) for name in names))
+        facts = {
+            "again": {"waits_for": "BeginTime", "eligible_s": NOW_S + 120.0},
+            "held": {"waits_for": "JobHeldUser"},
+            "chained": {"waits_for": "Dependency", "after": "afterany:again(unfulfilled)"},
+            "limited": {"waits_for": "QOSMaxGRESPerUser"},
+        }
+        site.service.take([Event(NOW_S, CHANGE, name, NOW_S, {"held": True, **facts[name]}) for name in names])
+        site.service.refresh()
+        told = {name: site.told(f"/v1/jobs/{name}/eta") for name in names}
+        assert seconds(told["again"]["start"]["p50"]) == pytest.approx(120.0, abs=2.0)
+        assert (told["held"]["start"], told["chained"]["start"]) == (None, None)
+        assert told["held"]["why"] == "it is held, and may not start yet (JobHeldUser)"
+        assert seconds(told["limited"]["start"]["p50"]) <= 5.0
+        assert told["limited"]["why"].startswith("Slurm says QOSMaxGRESPerUser: that is not reckoned with here")
+
+
+def test_of_who_is_suspended_no_end_is_told_and_it_goes_on_from_where_it_stopped(registry):
+    """Jobs take 100 s, and it had run for 40 s when it was suspended 1,000 s ago."""
+    with Site(registry, policy="fcfs") as site:
+        site.now_s = NOW_S
+        site.post(*past(), ("submit", "a", NOW_S - 1_040.0, {"pool": "calm", "gpus": 16}))
+        site.post(("start", "a", NOW_S - 1_040.0, {}), ("submit", "b", NOW_S - 30.0, {"pool": "calm", "gpus": 16}))
+        facts = {"paused_s": 0.0, "suspended_s": NOW_S - 1_000.0}
+        site.service.take([Event(NOW_S, CHANGE, "a", NOW_S, facts)])
+        site.service.refresh()
+        told, behind = (site.told(f"/v1/jobs/{name}/eta") for name in "ab")
+        assert (told["state"], told["end"]) == ("running", None)
+        assert told["why"] == "it is suspended, and ends some time after it is resumed"
+        assert behind["why"].endswith("; job a is suspended, and taken to go on now")
+        assert seconds(behind["start"]["p50"]) == pytest.approx(60.0, rel=0.2)
+        # Resumed after 10 s more it has 60 s left still, and that is told at once.
+        site.now_s += 10.0
+        resumed = {"paused_s": 1_010.0, "suspended_s": None}
+        site.service.take([Event(site.now_s, CHANGE, "a", site.now_s, resumed)])
+        told = site.told("/v1/jobs/a/eta")
+        assert (told["why"], seconds(told["end"]["p50"])) == ("", pytest.approx(70.0, rel=0.2))

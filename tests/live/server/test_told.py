@@ -3,6 +3,7 @@
 import subprocess
 import time
 
+from jobcast.live.event_log import CHANGE, Event
 from jobcast.live.server import told
 from jobcast.models.registry import open_registry
 from tests.live.server.site import NOW_S, Site, filled
@@ -18,6 +19,14 @@ def test_the_last_who_waits_is_told_by_pool_and_until_when(site, tmp_path):
     assert busy.endswith(": 32 of 32 GPUs are idle")
     assert "2 wait before you, and the last of them is expected to start " in calm
     assert file.stat().st_mode & 0o777 == 0o644
+    # Nobody waits behind one that may start only tomorrow.
+    site.post(("submit", "begins", NOW_S, {"pool": "calm", "gpus": 1}))
+    later = {"held": True, "waits_for": "BeginTime", "eligible_s": NOW_S + 86_400.0}
+    site.service.take([Event(NOW_S, CHANGE, "begins", NOW_S, later)])
+    site.service.refresh()
+    told.write_told(file, site.service, NOW_S)
+    assert "calm as of" in file.read_text()
+    assert ": 2 wait before you" in file.read_text()
     assert [path.name for path in file.parent.iterdir()] == ["told"]
 
 

@@ -192,5 +192,5 @@ def test_the_command_looks_and_changes_nothing(there, tmp_path, monkeypatch):
     assert "would do: nothing" in done.stdout
     (figures,) = map(json.loads, out.read_text().splitlines())
     assert figures["pools"]["poolb"] == {"quota": 16, "held": 16, "on_lease": 0, "waiting_gpus": 16}
-    assert figures["degraded"] == ["the registry cannot be asked (RegistryError)"]
+    assert figures["degraded"] == ["the registry has no champion that could answer (RegistryError)"]
     assert limit("poolb") == 0

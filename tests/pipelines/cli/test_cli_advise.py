@@ -9,7 +9,7 @@ import uvicorn
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant
 from jobcast.live.claims import alone
-from jobcast.live.event_log import END, START, SUBMIT, Event, EventLog
+from jobcast.live.event_log import END, QUOTA, START, SUBMIT, Event, EventLog
 from jobcast.pipelines.cli import advise
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.forecast_sources import Conservative
@@ -86,6 +86,26 @@ def test_serve_says_where_it_listens_and_refuses_an_address_or_a_certificate_tha
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "in use" in shell.refuses("serve", *pools, taken.getsockname()[1])
     assert "give PEM" in shell.refuses("serve", *pools, 0, "--tls-cert", "pools.csv", "--tls-key", "pools.csv")
+
+
+def test_serve_refuses_a_home_in_which_it_can_keep_nothing(shell, monkeypatch, csv):
+    csv("p,1", name="pools.csv", header="pool,gpus")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: [door.close() for door in sockets])
+    shell.home.mkdir(exist_ok=True)
+    (shell.home / "live").touch()
+    assert "live.sqlite: cannot be used as event log" in shell.refuses("serve", "--pools", "pools.csv", "--port", 0)
+
+
+def test_serve_starts_while_a_slurm_that_it_knew_is_down(shell, monkeypatch, tmp_path):
+    """A unit that ended with exit code 2 would stay down after Slurm is back."""
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: [door.close() for door in sockets])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    words = ("serve", "--slurm-rest", "unix:/nowhere", "--port", 0)
+    assert "slurmrestd: cannot be asked" in shell.refuses(*words)
+    EventLog(shell.home).append([Event(1.0, QUOTA, "vision", 1.0, {"gpus": 8})])
+    done = shell.works(*words)
+    assert "listens on http://127.0.0.1:" in done.out
+    assert "goes on by what was known of the cluster: slurmrestd: cannot be asked" in done.err
 
 
 def test_a_clock_of_its_own_goes_on_where_it_began(tmp_path, monkeypatch):

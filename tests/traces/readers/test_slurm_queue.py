@@ -38,6 +38,31 @@ def test_a_recorded_queue():
     assert {(job.array, job.at_once) for job in jobs} == {("", 0), ("28", 2), ("64", 1)}
 
 
+def test_why_jobs_may_not_start_yet():
+    """The words of the early queue: one was requeued, and Slurm has it wait for two minutes."""
+    data = gzip.decompress((RECORDED / "mixed" / "early.squeue.json.gz").read_bytes())
+    jobs = {job.job_id: job for job in queued_jobs(FileBytes("squeue --json", data))}
+    again = jobs["1"]
+    assert (again.reason, again.eligible_s - again.submit_s) == ("BeginTime", 121.0)
+    assert all(isnan(job.eligible_s) for job in jobs.values() if job.reason != "BeginTime")
+    (chained,) = queue(JOB | {"state_reason": "Dependency", "dependency": "afterok:2_*(unfulfilled)"})
+    assert chained.after == "afterok:2_*(unfulfilled)"
+
+
+@pytest.mark.parametrize("form", [int, lambda number: {"set": True, "infinite": False, "number": number}])
+def test_who_was_suspended(form):
+    """As Slurm 22.05 told of one that ran for 4 s, stood still for 9, and was suspended again after 2 more."""
+    told = {"job_state": "RUNNING", "start_time": 148, "suspend_time": form(161), "pre_sus_time": form(4)}
+    resumed, again, never = queue(
+        JOB | told,
+        JOB | told | {"job_state": ["SUSPENDED"], "suspend_time": form(163), "pre_sus_time": form(6)},
+        JOB | told | {"suspend_time": form(0), "pre_sus_time": form(0)},
+    )
+    assert (resumed.suspended, resumed.pause_s, resumed.paused_s) == (False, 161.0, 9.0)
+    assert (again.suspended, again.runs, again.pause_s, again.paused_s) == (True, True, 163.0, 9.0)
+    assert (never.paused_s, isnan(never.pause_s)) == (0.0, True)
+
+
 def test_of_a_job_that_waits_slurms_own_forecast_is_no_start():
     (job,) = queue(JOB)
     assert (job.gpus, job.nodes, job.limit_s, job.mark, job.held) == (16, 2, 300.0, "jobcast lease=x", False)
