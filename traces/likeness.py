@@ -43,13 +43,16 @@ def dispersion(submit_s: Floats, window_s: float) -> float:
     return float(counts.var() / counts.mean())
 
 
-def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None) -> dict[str, Any]:
+def likeness(
+    log: Trace, release: Trace, words: Mapping[str, str] | None = None, weeks: int | None = None
+) -> dict[str, Any]:
     """Distances between a log and what was made of it.
 
     Parameters
     ----------
     log, release : the two
     words : pools of the release by pools of the log; None = the same names
+    weeks : length of the release; None = the log's. Loads are compared for as long as both last
 
     Returns
     -------
@@ -66,7 +69,7 @@ def likeness(log: Trace, release: Trace, words: Mapping[str, str] | None = None)
         "gaps": ks_2samp(_gaps_s(renamed), _gaps_s(release)).statistic,
     }
     ours, theirs = (np.nan_to_num(hour_of_week(one.submit_s)).ravel() for one in (log, release))
-    loads = _loads(renamed, renamed), _loads(release, renamed)
+    loads = _loads(renamed, renamed, weeks), _loads(release, renamed, weeks)
     # of a pool of cores alone there is no load that an error could be a share of
     busy = loads[0].sum(axis=1) > 0.0
     errors = (np.abs(loads[1] - loads[0])[busy] / loads[0][busy].mean(axis=1, keepdims=True)).ravel()
@@ -92,12 +95,22 @@ def _gaps_s(trace: Trace) -> Floats:
     return gaps if len(gaps) else np.zeros(1)
 
 
-def _loads(trace: Trace, like: Trace) -> Floats:
-    """GPU-seconds by pool of `like` and week from the trace's first submission on, (n_pools, n_weeks of `like`)."""
-    pools, weeks = like.pools, int((like.submit_s[-1] - like.submit_s[0]) // WEEK_S) + 1
+def _loads(trace: Trace, like: Trace, length: int | None) -> Floats:
+    """GPU-seconds by pool of `like` and week from the trace's first submission on, (n_pools, n_weeks).
+
+    Weeks are those of `like`, or its first `length`, of which the last may be a part of one.
+    """
+    pools, span_s = like.pools, like.submit_s[-1] - like.submit_s[0]
+    weeks = int(span_s // WEEK_S) + 1
     index = trace.jobs["pool"].replace_strict(pools, range(len(pools)), default=-1).to_numpy()
-    week = ((trace.submit_s - trace.submit_s[0]) // WEEK_S).astype(np.int64)
-    known = (index >= 0) & (week < weeks)
+    since_s = trace.submit_s - trace.submit_s[0]
+    week = (since_s // WEEK_S).astype(np.int64)
+    known = index >= 0
+    if length is not None:
+        weeks = min(weeks, length)
+        # What is longer than `like` goes on in the week that is a part of one there.
+        known &= since_s <= span_s
+    known &= week < weeks
     sums = np.bincount(index[known] * weeks + week[known], trace.gpu_time_s[known], len(pools) * weeks)
     return sums.astype(np.float64).reshape(len(pools), weeks)
 

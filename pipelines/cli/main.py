@@ -128,6 +128,10 @@ def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
     ctx.ensure_object(dict).update(debug=debug, quiet=quiet)
 
 
+def _unshown(*_warning: Any, **_more: Any) -> None:
+    """Shows no warning."""
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and leave with its exit code.
 
@@ -148,6 +152,8 @@ def main(arguments: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
+                # scikit-learn's threads set filters one over the other, and may leave none.
+                warnings.showwarning = _unshown
             code = cli.main(words, prog_name="jobcast", standalone_mode=False, obj={"words": words})
             # Only what was armed here is stopped: a program that calls this may have a timer of its own.
             if heard:

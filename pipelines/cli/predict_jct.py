@@ -45,7 +45,7 @@ from jobcast.pipelines.report.completion import (
     sentence,
     write_plot,
 )
-from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.console import Console, Step
 from jobcast.pipelines.report.figure_lines import fidelity_line
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, iso, parse_time
 from jobcast.pipelines.report.layout import aligned
@@ -64,8 +64,8 @@ UNTRAINED = (
 )
 MOST_INSTANTS = 200
 """Times that a job is asked about again, at most."""
-Answering = Callable[[Question], tuple[dict[str, Any], list[JobAnswers]]]
-"""What the run went by, and the jobs that were asked about."""
+Answering = Callable[[Question, Step | None], tuple[dict[str, Any], list[JobAnswers]]]
+"""What the run went by, and the jobs that were asked about; tells its progress."""
 Combining = Callable[[float, list[JobAnswers]], tuple[list[JobAnswers], WaitForecasts | None]]
 """Answers of futures at an instant with those of queue-wait, and the latter, None where there are none."""
 
@@ -84,8 +84,7 @@ def predict_jct(asked: Mapping[str, Any], learned: Registered | None, console: C
     spec = _source(asked, rule, question)
     answering = _answering(asked, trace, rule, learned, spec)
     with console.progress(f"predict {question.job or 'all jobs'}") as step:
-        described, found = answering(question)
-        # Futures are simulated in one go: there is nothing to count.
+        described, found = answering(question, step)
         step(1, 1)
     of = alone = {"policy": rule.name, "version": _version(learned), "sizes": described["sizes"]}
     # Of several instants the same is said once.
@@ -222,21 +221,24 @@ def _answering(
     from_s, settings = asked["from_s"], settings_of(asked["pairs"])
     model, place = None if learned is None else learned.model, place_of(trace, asked, from_s)
 
-    def answer(question: Question) -> tuple[dict[str, Any], list[JobAnswers]]:
+    def answer(question: Question, progress: Step | None) -> tuple[dict[str, Any], list[JobAnswers]]:
         if rule.kind == ELASTIC:
             refuse_of_elastic(rule.name, asked, "pools", "forecasts", "pool", "begin")
-            found = answer_jct(trace, place, rule.name, settings, question, from_s, model)
+            found = answer_jct(trace, place, rule.name, settings, question, from_s, model, progress)
             return {"sizes": question.sizes}, found
         now = asked["begin"] == RECORDED
         window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
         experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
         how: dict[str, Any] = {"home": find_home(), "spec": spec, "pool": asked["pool"], "learned": model}
         try:
+            # Futures of all jobs are simulated in one go: there is nothing to count.
             result, found = answer_by_copies(experiment, rule, settings, question, **how)
         # Its remedies are of replays of windows.
         except OverlapError as error:
             seen = str(error).partition(";")[0]
-            raise OverlapError(f"{seen}; ask later by --at, or pass --forecasts {CONSERVATIVE.label}") from error
+            # A later instant does not move the beginning of a replay.
+            later = "ask later by --at" if now else "begin after that by --from"
+            raise OverlapError(f"{seen}; {later}, or pass --forecasts {CONSERVATIVE.label}") from error
         return {**result, **({"begin": RECORDED} if now else {})}, found
 
     return answer
@@ -311,7 +313,7 @@ def _again(
     for number in range(1, MOST_INSTANTS + 1):
         later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
         try:
-            _, futures = answer(later)
+            _, futures = answer(later, None)
         # The job has ended by then, which the error says.
         except TraceError as error:
             rows.append({"at": iso(later.at_s), "finished": str(error)})

@@ -73,7 +73,7 @@ def twin(
     drawn = twin_of(trace, weeks=weeks, seed=seed)
     made, table, words = renamed(drawn, _quotas(trace, pools, pools_out), np.random.default_rng(seed))
     _write(made, table, out, pools_out)
-    result = _audit(trace, made, words["pool"], lambda half, number: twin_of(half, seed=number), seed, console)
+    result = _audit(trace, made, words["pool"], lambda half, number: twin_of(half, seed=number), seed, console, weeks)
     left = [name for name in read.jobs.columns if name not in made.jobs.columns]
     return {"seed": seed, "left_out_columns": left, **result}, _twin_text(result, left)
 
@@ -91,14 +91,20 @@ def _write(made: Trace, table: PoolsTable | None, out: Path, pools_out: Path | N
 
 
 def _audit(
-    trace: Trace, made: Trace, words: Mapping[str, str], release: Release, seed: int, console: Console
+    trace: Trace,
+    made: Trace,
+    words: Mapping[str, str],
+    release: Release,
+    seed: int,
+    console: Console,
+    weeks: int | None = None,
 ) -> dict[str, Any]:
     console.note("audit: the attack makes what is shared of halves of the trace")
     attacks = {by: membership(trace, release, by, seed) for by in ("weeks", "users")}
     return {
         "jobcast": __version__,
         "trace": asdict(trace.source),
-        **likeness(trace, made, words),
+        **likeness(trace, made, words, weeks),
         "membership": {by: attack and asdict(attack) for by, attack in attacks.items()},
     }
 

@@ -6,6 +6,7 @@ import pytest
 from jobcast.traces.generators import generate
 from jobcast.traces.likeness import likeness, linkage, membership, weighted_auc
 from jobcast.traces.table import Trace
+from jobcast.traces.trace_stats import WEEK_S
 from jobcast.traces.twin import twin_of
 
 
@@ -78,3 +79,23 @@ def test_nothing_to_part(make_trace):
     trace = make_trace(("a", 0, 100, 1), ("a", 10, 101, 1))
     assert membership(trace, lambda half, seed: half, "weeks") is None
     assert membership(trace, lambda half, seed: half, "users") is None
+
+
+@pytest.mark.parametrize(
+    ("weeks", "jobs", "error"),
+    [
+        # the log's first week alone
+        (1, [("a", 0, 100, 1)], 0.0),
+        (1, [("a", 0, 150, 1)], 0.5),
+        # the log's second week ends at its last submission, an hour after it began
+        (
+            3,
+            [("a", 0, 100, 1), ("a", WEEK_S + 3600, 300, 1), ("a", WEEK_S + 3601, 9e3, 1), ("a", 2 * WEEK_S, 9e3, 1)],
+            0.0,
+        ),
+    ],
+)
+def test_loads_are_compared_for_as_long_as_log_and_release_last(make_trace, weeks, jobs, error):
+    log = make_trace(("a", 0, 100, 1), ("a", WEEK_S + 3600, 300, 1))
+    told = likeness(log, make_trace(*jobs), weeks=weeks)
+    assert (told["load_error_mean"], told["load_error_max"]) == (error, error)

@@ -22,6 +22,7 @@ from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_job
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, play_starts_and_ends
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind
@@ -106,6 +107,7 @@ def answer_jct(
     question: Question,
     from_s: float | None = None,
     learned: CompletionTime | None = None,
+    progress: Step | None = None,
 ) -> list[JobAnswers]:
     """Replay a trace up to an instant and forecast starts and completions of a job, or of all that wait or run.
 
@@ -138,7 +140,10 @@ def answer_jct(
     refuse_what_if(question, "--model", question.model)
     run, found = replayed(scenario), []
     known = _known(run, earlier, question, learned)
-    for job in _queue(run, question.limit) if question.job is None else [_find(scenario, trace, question)]:
+    asked_about = _queue(run, question.limit) if question.job is None else [_find(scenario, trace, question)]
+    for number, job in enumerate(asked_about):
+        if progress is not None:
+            progress(number, len(asked_about))
         stands, own = _standing(run, scenario, job, question), int(run.jobs.most[job])
         # Widths of its own and of others, the latter from the instant on.
         wide = [(own, run)] + [(gpus, _at_width(run, job, gpus)) for gpus in question.ask_gpus if gpus != own]

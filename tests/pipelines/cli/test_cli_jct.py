@@ -52,6 +52,16 @@ def test_all_jobs_and_one_of_them_at_other_widths(shell, stream):
     assert f"; with 4 GPUs instead of {job['gpus']}: ends" in asked["text"]
 
 
+def test_all_jobs_are_counted_as_they_are_answered(shell, stream, monkeypatch):
+    """A queue of thousands takes hours."""
+    monkeypatch.setattr("jobcast.pipelines.report.console.PLAIN_LINE_EVERY_S", 0.0)
+    done = shell.works("predict", "jct", *stream, "--at", "9950", "--futures", "2", "--timezone", "UTC")
+    jobs = len(done.out.splitlines()) - 2
+    counted = [line for line in done.err.splitlines() if line.startswith("predict all jobs")]
+    assert jobs >= 2
+    assert counted == [f"predict all jobs: {100 * number // jobs} %" for number in range(jobs)]
+
+
 def test_nothing_after_the_instant_is_read(shell, stream, csv):
     """The same trace cut off at the instant gives the same answer."""
     words = ("--at", "10010", "--job", "100", "--futures", "20")
@@ -145,5 +155,11 @@ def test_completions_of_whole_jobs_by_registered_run_times(shell, run, store):
     asked = ("predict", "jct", *words[1:-2], "--policy", "fcfs")
     answer = shell.json(*asked, "--at", f"{at:.6f}", "--job", job, "--futures", "10")
     assert answer["answers"][0]["point_h"] * 3600 == pytest.approx(rows["predicted_jct_s"][20], abs=1.0)
-    seen = shell.refuses(*asked[:6], "--policy", "fcfs", "--at", "2024-01-01T06:00:00Z")
-    assert seen.endswith("ask later by --at, or pass --forecasts conservative")
+    # A later instant does not help a replay that begins where training does.
+    line = shell.refuses(*asked[:6], "--policy", "fcfs", "--at", f"{at:.6f}")
+    assert line.endswith("; begin after that by --from, or pass --forecasts conservative")
+    started = pl.read_parquet(run.trace).with_columns(start_time=pl.col("submit_time"))
+    started.write_parquet("started.parquet")
+    now = ("predict", "jct", "--trace", "started.parquet", "--gpus", "10000", "--policy", "fcfs", "--begin", "recorded")
+    line = shell.refuses(*now, "--at", "2024-01-01T06:00:00Z")
+    assert line.endswith("; ask later by --at, or pass --forecasts conservative")

@@ -194,6 +194,27 @@ def test_warnings_of_libraries_do_not_reach_the_user(shell, csv):
     assert json.loads(answer.out)["speedup_mean"] is None
 
 
+def test_warnings_are_not_shown_where_a_library_has_lost_the_filters():
+    """As scikit-learn's threads do, each of which puts back what another had set."""
+    program = """
+import warnings
+from jobcast.pipelines.cli import main as line
+
+answered = line.cli.main
+
+def loses(*words, **how):
+    warnings.resetwarnings()
+    warnings.warn("of a library")
+    return answered(*words, **how)
+
+line.cli.main = loses
+line.main(["--version"])
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert answer.stdout.startswith("jobcast")
+    assert answer.stderr == ""
+
+
 @pytest.mark.parametrize("words", [("models", "list"), ("models", "list", "--json", "-"), ("--help",)])
 def test_a_closed_pipe_is_no_error_to_be_told(run, words):
     reading, writing = os.pipe()
