@@ -207,6 +207,7 @@ def test_clusters_of_one_table_keep_their_ids_apart(written):
     trace = read_sources([log], format="sacct").trace
     assert trace.jobs["job_id"].to_list() == ["east/1", "west/1"]
     assert trace.pools == ["east/gpu", "west/gpu"]
+    assert any("2 clusters" in note and "all pools share" in note and "--clusters NAME" in note for note in trace.notes)
 
 
 @pytest.mark.parametrize(

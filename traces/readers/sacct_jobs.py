@@ -660,4 +660,8 @@ def _of_clusters(made: pl.DataFrame, frame: pl.DataFrame) -> tuple[pl.DataFrame,
         return made, ()
     prefix = clusters.fill_null("unknown") + "/"
     named = made.with_columns((prefix + made[name]).alias(name) for name in ("job_id", "pool"))
-    return named, (f"{clusters.n_unique()} clusters: job_id and pool read cluster/name",)
+    told = (
+        f"{clusters.n_unique()} clusters: job_id and pool read cluster/name; in a replay all pools share their GPUs, "
+        "so convert each by itself (sacct --clusters NAME) to see what sharing within one gains"
+    )
+    return named, (told,)
