@@ -1,13 +1,13 @@
 """Plots of the figures, as SVG files on white: panels by measure, lines, groups of bars, distributions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jobcast.pipelines.report.look import DASHES, INK, WIDE, draw, styles
+from jobcast.pipelines.report.look import DASHES, INK, WIDE, Style, draw, styles
 from jobcast.simulator.log import Spans
 from papers.results import HOUR_S, Measure, Page
 
@@ -65,6 +65,11 @@ def panels(
             figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
 
     save(page, title, paint, (WIDE[0], height))
+
+
+def alike(always: Sequence[str], labels: Iterable[str]) -> dict[str, Style]:
+    """Styles by which a policy looks alike in all figures of a paper: those of `always` keep theirs."""
+    return styles([*always, *(label for label in labels if label not in always)])
 
 
 def hatch(dashes: str, mark: str = "//") -> str:

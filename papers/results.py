@@ -92,9 +92,9 @@ def of_case(found: Means, case: str) -> dict[str, dict[str, float]]:
     return {name: figures for (of, name), figures in found.items() if of == case}
 
 
-def names_of(done: Iterable[Done]) -> tuple[list[str], list[str]]:
+def names_of(found: Iterable[Done] | Means) -> tuple[list[str], list[str]]:
     """Cases and names, in the order of their first run."""
-    pairs = [(one.case, one.name) for one in done]
+    pairs = [one if isinstance(one, tuple) else (one.case, one.name) for one in found]
     return list(dict.fromkeys(case for case, _ in pairs)), list(dict.fromkeys(name for _, name in pairs))
 
 

@@ -5,12 +5,10 @@ from itertools import combinations
 
 import numpy as np
 
-from jobcast.domain.arrays import Floats
-from jobcast.domain.energy import EnergyCluster
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
-from jobcast.simulator.log import RunLog, Spans, by_job
+from jobcast.simulator.log import RunLog, by_job
 from jobcast.simulator.metrics import figures, tardiness_s
-from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
+from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, power_over_time, session
 from papers.andreas.bench import ROWS, Bench
 from papers.andreas.measures import ENERGY, LATE, MAKESPAN, TARDINESS, power
 from papers.plotting import gantt
@@ -31,23 +29,6 @@ def figure4(bench: Bench, page: Page) -> None:
     page.csv(("job", "node", "gpus", "from_s", "until_s"), _segments(scenario, log))
     jobs, policies = lines(_jobs(scenario, log)), lines(_policies(scenario))
     page.write(jobs=jobs, policies=policies, **_found(scenario, log))
-
-
-def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:
-    """Watts of nodes from change to change, for a plot of steps. ANDREAS, Figure 5.
-
-    Returns
-    -------
-    instants_s : (n,) at which any node's GPUs in use change, ascending
-    watts : (n, n_nodes) from this instant to the next; in the last row all nodes are unused
-    """
-    instants_s = np.unique(np.concatenate([spans.from_s, spans.until_s]))
-    used = np.zeros((len(instants_s), len(cluster.kind_of)), dtype=np.int64)
-    gpus = np.rint(spans.gpus).astype(np.int64)
-    for at_s, sign in ((spans.from_s, 1), (spans.until_s, -1)):
-        np.add.at(used, (np.searchsorted(instants_s, at_s), spans.node), sign * gpus)
-    watts: Floats = cluster.power_w[cluster.kind_of, np.cumsum(used, axis=0)]
-    return instants_s, watts
 
 
 def _segments(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:

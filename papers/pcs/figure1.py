@@ -3,15 +3,19 @@
 from functools import partial
 
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.elastic import ElasticJobs
+from jobcast.domain.hardware import flat_cluster
+from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.report.look import WIDE
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import errors_pct, excess_pct
+from jobcast.traces.table import Trace
 from papers.pcs.plotting import style_of
 from papers.plotting import panels
 from papers.results import Claim, Page, claims, grid, number, numbers, result
@@ -19,33 +23,23 @@ from papers.results import Claim, Page, claims, grid, number, numbers, result
 SUBMIT = (0.0, 0.0, 1.0, 10.0)
 SIZES = (10.0, 8.0, 1.0, 8.0)
 """The text prints none; these are of the published figure's data, `data/fig1/fig1a.json`."""
+NAMES = tuple(f"J{index + 1}" for index in range(len(SIZES)))
 LEASE = 1.0  # PCS, footnote 1
 POLICIES = {"srsf": "Tiresias (SRSF)", "elastic_themis": "Themis", "elastic_fifo": "FIFO"}
 """In the order of the figure's rows."""
 
 
-def toy_jobs(count: int) -> ElasticJobs:
-    """The first of the four jobs; a unit of time is a second."""
-    ones, none = np.ones(count), np.zeros(count)
-    return ElasticJobs(
-        submit_s=np.array(SUBMIT[:count]),
-        size_s=np.array(SIZES[:count]),
-        least=none,
-        most=ones,
-        model=np.zeros(count, dtype=np.int64),
-        stage_of=np.arange(count + 1),
-        stage_end=ones,
-        stage_most=ones,
-        speedup=np.array([[[0.0, 1.0], [0.0, 1.0]]]),
-        speed=np.ones((1, 1)),
-    )
-
-
 def play_toy(policy: str, arrived: int = len(SIZES)) -> RunLog:
-    """The first `arrived` jobs under a policy, to their end, each with the forecast made at its submission."""
-    settings = {"lease_s": str(LEASE)} if policy == "elastic_themis" else {}
-    jobs, rule = toy_jobs(arrived), make_policy(policy, None, settings)
-    return replay_elastic(ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.ones(1)), rule), predict=True)
+    """The first `arrived` jobs under a policy, to their end, each with the forecast made at its submission.
+
+    A unit of time is a second.
+    """
+    columns = {"job_id": NAMES, "pool": "all", "submit_time": SUBMIT, "duration": SIZES, "gpus": 1}
+    trace = Trace.from_frame(pl.DataFrame(columns).head(arrived), name="toy")
+    workload = elastic_jobs(cut_scenario(trace, flat_cluster(1))).workload
+    jobs = workload.jobs._replace(least=np.zeros(arrived))  # a job may have any share of the GPU
+    rule = make_policy(policy, None, {"lease_s": str(LEASE)} if policy == "elastic_themis" else {})
+    return replay_elastic(ElasticReplay(jobs, workload.size_s, workload.cluster, rule), predict=True)
 
 
 def expected_ends(policy: str) -> list[list[float]]:
@@ -53,7 +47,6 @@ def expected_ends(policy: str) -> list[list[float]]:
     return [play_toy(policy, arrived).end_s.tolist() for arrived in range(1, len(SIZES) + 1)]
 
 
-NAMES = tuple(f"J{index + 1}" for index in range(len(SIZES)))
 STEP = 8.0
 """Units by which J1 is put off at a time. PCS, section 2.2."""
 PAPER = {"srsf": (11.25, 10, 46), "elastic_themis": (13.5, 0, 24), "elastic_fifo": (15.75, 500, 0)}

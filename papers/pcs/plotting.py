@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jobcast.pipelines.report.charts import thin_cdf
-from jobcast.pipelines.report.look import INK, WIDE, Style, legend_beside, styles
+from jobcast.pipelines.report.look import INK, WIDE, Style, legend_beside
 from papers.pcs.runs import TITLES
-from papers.plotting import hatch, save
+from papers.plotting import alike, hatch, save
 from papers.results import Page
 
 PCS = ("PCS-jct", "PCS-bal", "PCS-pred")
@@ -24,7 +24,7 @@ TALL_PANEL = 2.9
 def style_of(label: str, labels: Sequence[str] = ALWAYS) -> Style:
     """The style of a policy, or of a label among others."""
     plain = label.removesuffix(" (published)")
-    return styles([*labels, *([] if plain in labels else [plain])])[plain]
+    return alike(labels, [plain])[plain]
 
 
 def distributions(axes: Axes, values: Mapping[str, Sequence[float]], said: str, most: float | None = None) -> None:

@@ -12,10 +12,10 @@ from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSp
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.report.charts import thin_cdf
-from jobcast.pipelines.report.look import WIDE, Style, legend_beside, styles
+from jobcast.pipelines.report.look import WIDE, legend_beside
 from jobcast.simulator import metrics
-from papers.plotting import grouped, panels, save
-from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, number, of_case, result
+from papers.plotting import alike, grouped, panels, save
+from papers.results import HOUR_S, Means, Measure, Page, Replayed, grid, means, names_of, number, of_case, result
 from papers.shockwave.workloads import perturbed
 
 SHOCKWAVE = "shockwave"
@@ -150,34 +150,26 @@ def write_cases(page: Page, title: str, done: list[Replayed]) -> tuple[Means, li
     found = medians(done)
     page.runs(done)
     bars(page, title, found)
-    cases = dict.fromkeys(case for case, _ in found)
-    return found, [
-        part for case in cases for part in (f"## {case}", comparison(found, case), who_is_better(found, case))
-    ]
+    tables = [(f"## {case}", comparison(found, case), who_is_better(found, case)) for case in names_of(found)[0]]
+    return found, [part for table in tables for part in table]
 
 
 def bars(page: Page, title: str, found: Means) -> None:
     """Draw `NAME.svg`: four panels, as the paper has them: a group of bars a case, a bar a policy."""
-    cases = list(dict.fromkeys(case for case, _ in found))
-    names = list(dict.fromkeys(label for _, label in found))
+    cases, names = names_of(found)
 
     def panel(axes: Axes, one: Measure) -> None:
         values = {
             label: [found.get((case, label), {}).get(one.key, np.nan) * one.scale for case in cases] for label in names
         }
-        grouped(axes, cases, values, _styles(names))
+        grouped(axes, cases, values, alike(ALWAYS, names))
 
     panels(page, title, PANELS, panel, height=2 * TALL_PANEL, columns=2)
 
 
-def _styles(labels: Iterable[str]) -> dict[str, Style]:
-    """Styles by which a policy looks alike in all figures."""
-    return styles([*ALWAYS, *(label for label in labels if label not in ALWAYS)])
-
-
 def fairness_cdfs(page: Page, title: str, done: Sequence[Replayed]) -> None:
     """Draw `NAME.svg`: distributions over jobs of finish-time fairness, a line a run."""
-    style = _styles([one.name for one in done])
+    style = alike(ALWAYS, (one.name for one in done))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()

@@ -1,9 +1,9 @@
 """Shockwave, Table 1 with Figures 1 and 15: what a fairness filter makes of three jobs on four GPUs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from papers.results import Page, lines, read_rows
 from papers.shockwave.toy import Score, adaptive_scores, all_scores, filter_scores, leaves_filter_at, score
@@ -12,35 +12,9 @@ FAIR = 1.0 + 1e-9
 """Sharing incentive holds up to this rho."""
 FIGURES = ("worst_rho", "mean_jct", "makespan")
 THIRD, TWO_THIRDS, ONE = Fraction(1, 3), Fraction(2, 3), Fraction(1)
-
-
-class Printed(NamedTuple):
-    """A schedule and its figures as the paper prints them.
-
-    Attributes
-    ----------
-    filter : as in Table 1
-    figure : where the schedule stands
-    shares : passing the filter, by round; the last one holds from there on
-    schedule : for each GPU a letter a round, a dot where it idles
-    """
-
-    filter: str
-    figure: str
-    shares: list[Fraction]
-    schedule: list[str]
-    worst_rho: str
-    mean_jct: str
-    makespan: str
-
-
-def _printed(row: dict[str, Any]) -> Printed:
-    shares = [Fraction(one) for one in row["shares"].split()]
-    return Printed(**row | {"shares": shares, "schedule": row["schedule"].split()})
-
-
-PRINTED = [_printed(row) for row in read_rows(Path(__file__).with_suffix(".csv"))]
-"""Table 1 in its order."""
+PRINTED = read_rows(Path(__file__).with_suffix(".csv"))
+"""Table 1 in its order: shares pass by round, the last one from there on; schedules have a letter a round for each GPU,
+a dot where it idles."""
 
 
 class Row(NamedTuple):
@@ -54,7 +28,7 @@ class Row(NamedTuple):
     leaves_filter_at : first round of the printed schedule that such a filter never grants; None: it keeps to it
     """
 
-    printed: Printed
+    printed: Mapping[str, str]
     scored: Score
     reachable: tuple[Score, ...]
     leaves_filter_at: int | None
@@ -64,8 +38,9 @@ def table1_rows() -> list[Row]:
     """Score the printed schedules, and run a filter of our own for the same shares. Lines in the order of Table 1."""
     rows = []
     for one in PRINTED:
-        reachable, leaves_at = _best_first(filter_scores(one.shares)), leaves_filter_at(one.schedule, one.shares)
-        rows.append(Row(one, score(one.schedule), reachable, leaves_at))
+        schedule, shares = one["schedule"].split(), list(map(Fraction, one["shares"].split()))
+        reachable, leaves_at = _best_first(filter_scores(shares)), leaves_filter_at(schedule, shares)
+        rows.append(Row(one, score(schedule), reachable, leaves_at))
     return rows
 
 
@@ -94,28 +69,28 @@ def table1(data: object, page: Page) -> None:
 def _scored_line(row: Row) -> tuple[str, ...]:
     printed, scored = row.printed, row.scored
     return (
-        printed.filter,
-        printed.figure,
+        printed["filter"],
+        printed["figure"],
         ", ".join(f"{rho:.2f}" for rho in scored.rho),
         f"{scored.worst_rho:.2f}",
-        printed.worst_rho,
+        printed["worst_rho"],
         "yes" if scored.worst_rho <= FAIR else "no",
         f"{scored.mean_jct:.2f}",
-        printed.mean_jct,
+        printed["mean_jct"],
         f"{scored.makespan}",
-        printed.makespan,
+        printed["makespan"],
         f"{scored.worst_requested_rho:.2f}",
     )
 
 
 def _reached_line(row: Row) -> tuple[str, ...]:
     kept = "yes" if row.leaves_filter_at is None else f"not from round {row.leaves_filter_at} on"
-    return (row.printed.filter, "; ".join(map(_figures, row.reachable)), kept)
+    return (row.printed["filter"], "; ".join(map(_figures, row.reachable)), kept)
 
 
 def agrees(row: Row) -> bool:
     """Whether the scored figures round to the printed ones."""
-    pairs = [(getattr(row.printed, name), getattr(row.scored, name)) for name in FIGURES]
+    pairs = [(row.printed[name], getattr(row.scored, name)) for name in FIGURES]
     return all(f"{value:.{len(text.partition('.')[2])}f}" == text for text, value in pairs)
 
 

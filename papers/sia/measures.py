@@ -12,7 +12,7 @@ from jobcast.pipelines.report.charts import thin_cdf
 from jobcast.pipelines.report.look import PALETTE, plain_ticks
 from papers.plotting import panels, save
 from papers.results import Done, Floats, Measure, Page, grid, names_of, number
-from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS
+from papers.sia.bench import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Row
 
 BOOTSTRAPS = 2000
 INTERVAL = (2.5, 97.5)
@@ -58,6 +58,11 @@ def median(measure: Measure, done: Sequence[Done], case: str, name: str) -> floa
 def mean(measure: Measure, done: Sequence[Done], case: str, name: str) -> float:
     """Mean over draws."""
     return float(measure.of(done, case, name).mean())
+
+
+def most_slowed(done: Sequence[Done], cases: Sequence[str], rows: Sequence[Row]) -> float:
+    """The largest share of the jobs of any draw that any of some policies slow, %."""
+    return max(float(SLOWED.of(done, case, row.title).max()) for case in cases for row in rows)
 
 
 def times_less(ours: float, theirs: float) -> float:

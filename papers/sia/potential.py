@@ -68,7 +68,7 @@ def _found(done: Sequence[Done], cases: Sequence[str]) -> dict[str, str]:
     def everywhere(holds: Sequence[bool]) -> str:
         return result(f"{sum(holds)} of {len(cases)} workloads", all(holds))
 
-    slowed = max(float(m.SLOWED.of(done, case, row.title).max()) for case in cases for row in FREE)
+    slowed = m.most_slowed(done, cases, FREE)
     hurt = {row.title: max(mean(m.SLOWED, done, case, row.title) for case in cases) for row in (GSSF, MMFS, SSF)}
     hurt_text = "; ".join(f"{name} {pct:.1f} %" for name, pct in hurt.items())
     geometric = "; ".join(f"{row.title} {_by(m.GMEAN, done, cases[0], row):.1f}" for row in ROWS[1:])

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from papers.results import Done, Measure, Page, draws_text, numbers, result
 from papers.sia import bench as who
 from papers.sia import measures as m
@@ -22,7 +24,7 @@ def figure14(bench: who.Bench, page: Page) -> None:
     title, panels = "Figure 14: numbers of queues that share", (m.GMEAN, m.P90, m.TOTAL, m.WORST)
     done, shown = _over_queues(bench, page, title, DRAWS, (who.SIA, who.SIA_PAPER, *OTHERS), panels)
     cases = [one.name for one in DRAWS]
-    ours = [m.median(m.GMEAN, done, case, who.SIA.title) for case in cases]
+    ours = _speeds(done, cases, who.SIA)
     rivals = [max(m.median(m.GMEAN, done, case, row.title) for row in OTHERS) for case in cases]
     better = [case for case, one, other in zip(cases, ours, rivals, strict=True) if one >= other]
     less = [m.times_less(*(m.mean(m.TOTAL, done, case, row.title) for row in (who.SIA, who.MMFS))) for case in cases]
@@ -45,17 +47,9 @@ def figure15a(bench: who.Bench, page: Page) -> None:
     ours, arrivals, random = (total[row.title] for row in (who.SIA, who.SIA_RANDOM_ARRIVALS, who.SIA_RANDOM))
     totals = "; ".join(f"{name} {minutes:,.0f}" for name, minutes in total.items())
     alike = f"{random:,.0f} against {total[who.MMFS.title]:,.0f} min"
-    slowed = max(
-        float(m.SLOWED.of(done, case, row.title).max()) for case in cases for row in (who.SIA_EXACT, who.SIA_VC)
-    )
-    speed = {
-        row.title: [m.median(m.GMEAN, done, case, row.title) for case in cases]
-        for row in (who.SIA, who.SIA_EXACT, who.SIA_VC)
-    }
-    more, gaps = (
-        [one / other for one, other in zip(speed[better.title], speed[worse.title], strict=True)]
-        for better, worse in ((who.SIA_EXACT, who.SIA), (who.SIA_VC, who.SIA_EXACT))
-    )
+    slowed = m.most_slowed(done, cases, (who.SIA_EXACT, who.SIA_VC))
+    speeds = [np.array(_speeds(done, cases, row)) for row in (who.SIA, who.SIA_EXACT, who.SIA_VC)]
+    more, gaps = speeds[1] / speeds[0], speeds[2] / speeds[1]
     found = {
         "totals": result(totals, ours < arrivals < random),
         "random": result(alike, random * SIMILAR > total[who.MMFS.title]),
@@ -74,7 +68,7 @@ def figure16(bench: who.Bench, page: Page) -> None:
     less = m.times_less(
         *(sum(m.mean(m.TOTAL, done, case, row.title) for case in cases) for row in (who.SIA, who.HIVED))
     )
-    slowed = max(float(m.SLOWED.of(done, case, who.SIA_EXACT.title).max()) for case in cases)
+    slowed = m.most_slowed(done, cases, (who.SIA_EXACT,))
     found = {
         "growing": _growing(done, cases),
         "less": result(m.times_text(less), less > 1.0),
@@ -109,7 +103,11 @@ def _over_queues(
     return done, {"draws": draws_text(bench.fewer), **tables}
 
 
+def _speeds(done: Sequence[Done], cases: Sequence[str], row: who.Row) -> list[float]:
+    return [m.median(m.GMEAN, done, case, row.title) for case in cases]
+
+
 def _growing(done: Sequence[Done], cases: Sequence[str]) -> str:
     """Whether who.SIA's speedup grows with the number of queues."""
-    ours = [m.median(m.GMEAN, done, case, who.SIA.title) for case in cases]
+    ours = _speeds(done, cases, who.SIA)
     return result(f"{numbers(ours)} by queues", ours == sorted(ours))

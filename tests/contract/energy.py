@@ -11,9 +11,9 @@ import pytest
 
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.metrics import tardiness_s
-from papers.andreas.accounting import cost_of_spans
 from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
+from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 
 MOST_PERIODS = 150

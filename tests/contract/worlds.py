@@ -25,11 +25,11 @@ from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
-from papers.andreas.accounting import cost_of_spans
 from tests.contract import elastic, energy, tasks
 from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
 from tests.contract.rigid import NOT_LENT, sources
+from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.tasks.test_task_properties import last_seen
 
 CLOCK_DEPENDENT = ("decision_s", "decision_max_s")

@@ -8,6 +8,7 @@ import pytest
 from tests.goldens.cases import CASES, Case
 from tests.goldens.runs import Bench, differences, read_goldens
 
+pytestmark = pytest.mark.xdist_group("goldens")  # what they share is made once
 SHOWN = 10
 
 

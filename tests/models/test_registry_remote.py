@@ -20,6 +20,7 @@ from jobcast.models.registry.runs import Swept, sweep_store
 from jobcast.models.registry.store import UnfinishedRun
 from tests.models.registry_servers import free_port, mlflow_server, one_alias_only, postgres, registering
 
+pytestmark = pytest.mark.xdist_group("remote")  # its servers are started once
 NAME = "new-load"
 
 

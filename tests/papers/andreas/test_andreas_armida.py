@@ -7,8 +7,16 @@ import pytest
 
 from jobcast.domain.energy import Deployment
 from jobcast.simulator.log import Spans
-from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, expected_eur, real_eur, session
-from papers.andreas.figure4 import power_over_time, shared
+from papers.andreas.armida import (
+    PERIOD_S,
+    armida_scenario,
+    energy_eur,
+    expected_eur,
+    power_over_time,
+    real_eur,
+    session,
+)
+from papers.andreas.figure4 import shared
 from papers.andreas.instances import small
 from papers.andreas.table3 import Compared, compare
 from tests.simulator.energy.energy_cases import cluster_of

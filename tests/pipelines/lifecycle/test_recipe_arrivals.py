@@ -19,6 +19,7 @@ DAY_S = 86400.0
 FROM_S = 17_000 * DAY_S
 UNTIL_S = FROM_S + 6 * DAY_S
 SETTINGS = TrainSettings(horizons_min=(15.0, 120.0), min_train_jobs=20)
+pytestmark = pytest.mark.xdist_group("recipe")  # what they share is trained once
 
 
 def trace_of(arrivals):
@@ -48,10 +49,10 @@ def data():
     return TrainingData.of(trace_of({"bot": bot, "office": office()}), FROM_S, UNTIL_S, 20)
 
 
-def trained(data, algorithm=None, **changes) -> Trained:
+def trained(data, algorithm=None, progress=None, **changes) -> Trained:
     name, recipe = recipe_of(WillJobsArrive.name, algorithm)
     settings = TrainSettings(horizons_min=(15.0, 120.0), min_train_jobs=20, **changes)
-    return recipe(data, name, settings, None)
+    return recipe(data, name, settings, progress)
 
 
 def test_more_rows_than_a_training_may_hold_are_read_on_a_coarser_grid(data, monkeypatch):
@@ -68,8 +69,14 @@ def rows_of(text):
 
 
 @pytest.fixture(scope="module")
-def chosen(data):
-    return trained(data)
+def said():
+    """What `chosen` told of its progress."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def chosen(data, said):
+    return trained(data, progress=lambda *done: said.append(done))
 
 
 @pytest.mark.slow
@@ -99,7 +106,7 @@ def test_the_twin_is_scored_on_the_end_of_the_training_time(chosen):
 
 
 @pytest.mark.slow
-def test_the_end_of_the_training_time_does_not_decide_on_the_twin(data):
+def test_the_end_of_the_training_time_does_not_decide_on_the_twin(data, chosen):
     """Other jobs in the last fifth: the twin's thresholds stay what they were."""
     until_s = data.validation_from_s
     bot = FROM_S + np.arange(600.0, 6 * DAY_S, 1500.0)
@@ -110,7 +117,7 @@ def test_the_end_of_the_training_time_does_not_decide_on_the_twin(data):
         UNTIL_S,
         20,
     )
-    first, second = (trained(one).validation["horizons"] for one in (data, other))
+    first, second = (one.validation["horizons"] for one in (chosen, trained(other)))
     for horizon in first:
         assert first[horizon]["threshold"] == second[horizon]["threshold"]
         assert first[horizon]["gate"]["threshold"] == second[horizon]["gate"]["threshold"]
@@ -141,10 +148,7 @@ def test_time_too_short_for_the_folds_of_a_horizon_is_said():
 
 
 @pytest.mark.slow
-def test_progress_ends_where_it_said(data):
-    said = []
-    name, recipe = recipe_of(WillJobsArrive.name, None)
-    recipe(data, name, SETTINGS, lambda *done: said.append(done))
+def test_progress_ends_where_it_said(chosen, said):
     assert said[-1] == (8, 8)  # four algorithms, two horizons
 
 

@@ -21,6 +21,7 @@ from tests.pipelines.report.test_trace_page import made_trace
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("pages"),  # what they share is made once
     pytest.mark.skipif(found() is None, reason="there is no Chromium here"),
 ]
 PICTURES = os.environ.get("JOBCAST_PICTURES")

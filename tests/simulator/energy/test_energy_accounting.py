@@ -14,7 +14,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant
 from jobcast.simulator.log import Spans
 from jobcast.simulator.meters import EnergyMeter, price_seconds_between
-from papers.andreas.accounting import cost_of_spans, price_seconds
+from tests.simulator.energy.accounting import cost_of_spans, price_seconds
 from tests.simulator.energy.energy_cases import cluster_of, tariff_of
 
 NODE = (0.0, 100.0, 180.0)

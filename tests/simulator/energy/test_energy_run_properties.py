@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import DAY_S, POSTPONED, WATT_SECONDS
-from papers.andreas.accounting import cost_of_spans
 from tests.contract.random_jobs import check_same
+from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import clusters, energy_jobs, metered, workload_of
 from tests.simulator.energy.energy_policies import COPIED, Chaos
 

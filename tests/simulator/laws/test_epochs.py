@@ -16,7 +16,7 @@ from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.epochs import Epochs, elastic_jobs
 from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.workload import Workload
-from papers.andreas.accounting import cost_of_spans
+from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import cluster_of
 
 WATTS = (50.0, 100.0, 150.0, 200.0, 250.0)
