@@ -103,6 +103,8 @@ FAMILIES: dict[str, tuple[str, tuple[float, ...], tuple[str, ...]]] = {
     "will-jobs-arrive": ("lightgbm", (60,), ("scattered", "fewer", "left", "renamed")),
     "new-load": ("quantile", (60,), ("growing", "wider", "scattered", "renamed")),
     "job-duration": ("tag-pool-width", (5, 60, 720), ("mixed", "longer", "shorter", "renamed")),
+    "completion-time": ("futures", (60,), ("longer", "shorter", "renamed")),
+    "job-size": ("pooled", (60,), ("longer", "shorter", "mixed", "renamed")),
 }
 """Algorithm, horizons and shifts of each."""
 
