@@ -1,6 +1,7 @@
 """The predictor `completion-time`: what `predict jct` draws futures from, and how far its intervals must reach."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ FUTURES = 30
 """Drawn of each job that intervals are calibrated on, and of each that is asked about without a policy."""
 CALIBRATED = 100
 """Jobs at the end of training that intervals are calibrated on, each from those before it."""
-UNSEEN, RUNNING = 0, 1
+UNSEEN, RUNNING, AGED = 0, 1, 2
 """What draws of different kinds begin their seeds with."""
 
 
@@ -89,7 +90,7 @@ class CompletionTime(JsonModel):
         return IntervalTracker(known=self.known_)
 
     def running(
-        self, sample: SizeSample, width: Ints, done_s: Floats, seed: int = 0
+        self, sample: SizeSample, width: Ints, done_s: Floats, at_s: Floats | None = None, seed: int = 0
     ) -> list[tuple[float, tuple[Interval, ...]]]:
         """Of jobs that go on as they do: the median and the intervals of the time that is left, seconds.
 
@@ -97,13 +98,44 @@ class CompletionTime(JsonModel):
         ----------
         sample : run times that are known
         width, done_s : (n_jobs,) GPUs, and seconds that each has run
+        at_s : (n_jobs,) when each is asked about, seconds from the epoch; None: when training ended
         seed : of the draws
         """
-        tracker = self.tracker()
         left_s = drawn(sample, width, done_s, (RUNNING, seed)) - done_s[:, None]
+        return self._told(left_s, np.zeros(len(left_s)) if at_s is None else self._unseen(at_s))
+
+    def submitted(self, width: Ints, at_s: Floats, seed: int = 0) -> list[tuple[float, tuple[Interval, ...]]]:
+        """Of jobs at their submissions, from what was known when training ended: see `running`.
+
+        Recent jobs have as much of their weight as they would beside all that came since: what is not known of those is
+        drawn from all jobs alike.
+        """
+        settings, past, unseen = self.settings_, self.past_, self._unseen(at_s)
+        even = replace(self.sample(), weight=np.full(len(past), 1.0 / len(past)))
+        near, far = (drawn(one, width, np.zeros(len(width)), (RUNNING, seed)) for one in (self.sample(), even))
+        still = np.exp(-unseen / settings.recency_)[:, None]
+        is_near = np.random.default_rng((AGED, seed)).uniform(size=near.shape) < still
+        return self._told(np.where(is_near, near, far), unseen)
+
+    def _told(self, left_s: Floats, unseen: Floats) -> list[tuple[float, tuple[Interval, ...]]]:
+        """Medians and intervals of futures, (n_jobs, FUTURES) seconds that are left."""
+        tracker = self.tracker()
         # Intervals are of logarithms, and a job that runs is not over.
         left_s = np.maximum(left_s, 1.0)
-        return [(float(np.median(row)), tracker.intervals(row)) for row in left_s]
+        return [
+            (float(np.median(row)), tracker.intervals(row, unseen=count))
+            for row, count in zip(left_s, unseen.tolist(), strict=True)
+        ]
+
+    def _unseen(self, at_s: Floats) -> Floats:
+        """(n,) how many outcomes there were between the end of training and some instants, at the pace of training.
+
+        What the last jobs of training taught holds for those behind them, whose queue and experiments are the same. It
+        wears off as fast as where it is learnt on and on; else one burst would narrow or widen intervals for good.
+        """
+        jobs_per_s = len(self.past_) / -float(self.past_.submit_s[0])
+        unseen: Floats = np.maximum(at_s - self.trained_until_s_, 0.0) * jobs_per_s
+        return unseen
 
     def as_dict(self) -> dict[str, Any]:
         """See `JsonModel`."""

@@ -107,14 +107,19 @@ class IntervalTracker:
         self.levels, self.trust, self.memory = tuple(levels), trust, memory
         self.known = list(known)
 
-    def intervals(self, futures_s: Floats, open_now: Sequence[Position] = ()) -> tuple[Interval, ...]:
+    def intervals(
+        self, futures_s: Floats, open_now: Sequence[Position] = (), unseen: float = 0.0
+    ) -> tuple[Interval, ...]:
         """Intervals of a job whose completion took `futures_s`, (n_futures,) seconds more than 0; one a level.
 
-        `open_now`: positions, as of now, of jobs behind those of `known`.
+        Parameters
+        ----------
+        open_now : positions, as of now, of jobs behind those of `known`
+        unseen : outcomes that came behind all of these and are not known here: those that are count less by them
         """
         # Completion times spread over orders of magnitude; ends move by factors.
         logs = np.sort(np.log(futures_s))
-        places, share = self._learnt([*self.known, *open_now], _agree(logs))
+        places, share = self._learnt([*self.known, *open_now], _agree(logs), unseen)
         if _certain(logs):
             # Nothing that is not known can move such a job's end.
             return tuple(Interval(level, float(np.exp(logs[0])), float(np.exp(logs[-1]))) for level in self.levels)
@@ -167,14 +172,14 @@ class IntervalTracker:
                 found.appendleft(at)
         return list(found)
 
-    def _learnt(self, known: Sequence[Position], agree: float) -> tuple[Floats, Floats]:
+    def _learnt(self, known: Sequence[Position], agree: float, unseen: float) -> tuple[Floats, Floats]:
         """Distribution of positions of jobs like one: ascending ones, and the share that lies at or below each."""
         own = (np.arange(GRID) + 0.5) / GRID
         if np.isinf(self.trust) or not known:
             return own, own
         place = np.concatenate([own, [one.place for one in known]])
         ended = np.concatenate([np.ones(GRID, dtype=np.bool_), [one.ended for one in known]])
-        recent = np.arange(len(known))[::-1] / self.memory
+        recent = (np.arange(len(known))[::-1] + unseen) / self.memory
         apart = (np.array([one.agree for one in known]) - agree) / ALIKE
         learnt = lessons(tuple(known)) * np.exp(-recent - 0.5 * np.square(apart))
         weight = np.concatenate([np.full(GRID, self.trust / GRID), learnt])

@@ -77,7 +77,7 @@ def size_forecasts(model: JobSize, jobs: Trace) -> LogForecasts:
 def run_time_forecasts(model: CompletionTime, jobs: Trace) -> LogForecasts:
     """The run times of jobs."""
     past = model.past_
-    result = model.running(model.sample(), jobs.gpus, np.zeros(len(jobs)))
+    result = model.submitted(jobs.gpus, jobs.submit_s)
     ends = [_of_level(intervals) for _, intervals in result]
     told = np.array([quantiles(intervals) for _, intervals in result]).reshape(len(result), 2 * len(LEVELS), 2)
     return LogForecasts(

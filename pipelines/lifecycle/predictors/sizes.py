@@ -87,7 +87,8 @@ class Completions(_OfEndedJobs[CompletionTime]):
         past = KnownJobs.of(known, float(known.submit_s[0]), float(np.nextafter(at_s, np.inf)))
         # Nothing has ended yet: what the version learnt must do.
         sample = model.settings_.sample(past.run_s, past.ended, past.most) if past.ended.any() else model.sample()
-        result = model.running(sample, left.gpus, at_s - left.start_s, self.settings.seed)
+        asked_s = np.full(len(left), at_s)
+        result = model.running(sample, left.gpus, at_s - left.start_s, asked_s, self.settings.seed)
         columns: dict[str, list[float]] = {"left_s": [median for median, _ in result]}
         for place, level in enumerate(model.tracker().levels):
             name = f"{100 * level:g}"

@@ -58,6 +58,19 @@ def test_in_the_long_run_intervals_hold_what_they_promise(shift, factor):
     assert held.mean(axis=0) == pytest.approx([0.5, 0.9], abs=0.09)
 
 
+def test_positions_wear_off_by_the_outcomes_that_are_not_known():
+    """After as many as the memory lasts each weighs 1 / e: as if the futures were trusted e times as much."""
+    known = [Position(1.2, True)] * 2
+    late = IntervalTracker(known=known, trust=8.0, memory=50.0).intervals(FUTURES, unseen=50.0)
+    doubted = IntervalTracker(known=known, trust=8.0 * np.e, memory=50.0).intervals(FUTURES)
+    for one, other in zip(late, doubted, strict=True):
+        assert (one.low_s, one.high_s) == pytest.approx((other.low_s, other.high_s))
+    bare = IntervalTracker().intervals(FUTURES)[-1].high_s
+    now, later, last = (IntervalTracker(known=known).intervals(FUTURES, unseen=n)[-1].high_s for n in (0, 100, 10_000))
+    assert bare < later < now
+    assert last == pytest.approx(bare)
+
+
 def test_a_miss_counts_from_when_a_job_outlives_its_futures_on_not_from_its_end():
     """Thirty jobs of which none has ended: asked at once they say nothing, after e^6 s that futures are too short."""
     tracker, never = IntervalTracker(), np.full(30, np.inf)
