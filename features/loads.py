@@ -53,9 +53,8 @@ def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, cou
 def _counts(arrival_s: Floats, edges_s: Floats, ticks: Floats, horizon_s: float) -> NDArray[np.int64]:
     """Arrivals by each edge."""
     low, given = edges_s.min(), np.append(ticks, horizon_s)
-    offsets = np.append(ticks - low, horizon_s).astype(np.int64)
-    step = int(np.gcd.reduce(offsets))
-    if not np.array_equal(given, np.floor(given)) or offsets.max() >= step * edges_s.size:
+    step = int(np.gcd.reduce(np.append(np.diff(ticks), horizon_s).astype(np.int64)))
+    if not np.array_equal(given, np.floor(given)) or np.ptp(edges_s) // step >= edges_s.size:
         return np.asarray(np.searchsorted(arrival_s, edges_s, side="right"))
     # Windows of whole seconds on a grid share their edges with those of other instants: each is looked up once.
     counts = np.searchsorted(arrival_s, np.arange(low, edges_s.max() + step, step), side="right")

@@ -1,5 +1,6 @@
 """Karma between pools of whole jobs: who lent GPUs earns credits, and who has most of them borrows first."""
 
+from collections import defaultdict
 from functools import partial
 from math import ceil, inf
 
@@ -52,9 +53,9 @@ class Karma(Placed):
         self._alpha, self._quantum_s = alpha, quantum_s
         self._initial_s, self._least_s = (0.0, -inf) if credits_h is None else (credits_h * HOUR_S, 0.0)
         self.credits_s: dict[str, float] = {}
-        self._since_s = 0.0
-        self._held: dict[str, float] = {}  # since then, by pool
-        self._asked: dict[str, float] = {}  # held or pending
+        self._since_s: float | None = None  # nobody has asked yet
+        self._held: defaultdict[str, float] = defaultdict(float)  # since then, by pool
+        self._asked: defaultdict[str, float] = defaultdict(float)  # held or pending
 
     def decide(self, view: View) -> Decision:
         """Guarantees first, then what is lent; in both the pool with the most credits whose head fits."""
@@ -73,8 +74,8 @@ class Karma(Placed):
         pools = view.pools.values()
         names, quotas = list(view.pools), np.array([float(pool.quota) for pool in pools])
         before = np.array([self.credits_s.get(name, self._initial_s) for name in names])
-        held, asked = (np.array([of.get(name, 0.0) for name in names]) for of in (self._held, self._asked))
-        passed_s = view.now_s - self._since_s if self._held else 0.0
+        held, asked = (np.array([of[name] for name in names]) for of in (self._held, self._asked))
+        passed_s = 0.0 if self._since_s is None else view.now_s - self._since_s
         credits = before + earned_s(before, quotas, held, asked, self._alpha, passed_s)
         self.credits_s, self._since_s = dict(zip(names, credits.tolist(), strict=True)), view.now_s
 

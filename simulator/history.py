@@ -248,8 +248,9 @@ class RunHistory:
         self._finished.append(Finished(job, at_s, duration_s))
 
 
-# At one instant arrivals, starts, ends, then by position; jobs themselves cannot be compared.
-_in_time = itemgetter(0, 1, 2)
+# At one instant by position; what one job does stays in its order, since sorting is stable. Each kind of event has
+# columns of its own, so that it does not matter whether a job starts before or after another one arrives.
+_in_time = itemgetter(0, 2)
 
 
 def _ahead(earlier: EarlierJobs | None) -> list[Ahead]:

@@ -89,7 +89,7 @@ def _rho(view: ElasticView, job: int, free: float, scaled: bool) -> float:
 @njit(types.void(INTS, FLOATS, types.int64), cache=True)
 def _settle(order: Ints, rho: Floats, begin: int) -> None:
     """Sort what is nearly sorted, order[begin:] by `rho`, highest first; equal ones stay as they are."""
-    for i in range(begin + 1, len(order)):
+    for i in range(begin, len(order)):
         job, k = order[i], i
         while k > begin and rho[order[k - 1]] < rho[job]:
             order[k] = order[k - 1]

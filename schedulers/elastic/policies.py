@@ -51,7 +51,7 @@ def _pcs(gpu_types: Sequence[str] | None, own: PcsSettings) -> Any:
     return replace(config.policy(types, **how), later=later, keep=own.promises == "keep")
 
 
-def _of_rule(name: str, place: str, *, preemptive: bool = True) -> Make:
+def _of_rule(name: str, place: str, *, preemptive: bool) -> Make:
     """What makes a policy of a compiled rule; the order of GPU types does not matter to it."""
 
     def make(gpu_types: Sequence[str] | None, own: Any) -> Any:

@@ -20,6 +20,11 @@ def test_windows_are_open_at_their_left_and_closed_at_their_right():
     assert window_loads(pool, [], 60.0, 3).shape == (0, 3)
 
 
+def test_windows_of_a_second_and_a_half_are_no_windows_of_whole_seconds():
+    pool = pool_of([(time, time, time + 1, gpus) for time, gpus in [(1.2, 1), (2.0, 2), (3.7, 4)]])
+    assert window_loads(pool, [1.5, 3.0, 4.5], 1.5, 3).tolist() == [[1, 0, 0], [2, 1, 0], [4, 2, 1]]
+
+
 def test_sliding_max_is_the_largest_of_the_last_windows():
     jobs = [(30.0, 9), (90.0, 2), (150.0, 5)]
     pool = pool_of([(time, time, time + 1, gpus) for time, gpus in jobs])

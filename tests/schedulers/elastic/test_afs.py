@@ -84,3 +84,11 @@ def test_prefers_the_efficient_one_to_the_short_one():
 def test_of_equal_jobs_without_gpus_the_later_one_wins():
     case = Case(jobs_of([(0.0, 10.0, 1), (0.0, 10.0, 1), (0.0, 10.0, 1)]), cluster_of(2))
     assert case.log(AFS).end_s.tolist() == [20.0, 10.0, 10.0]
+
+
+def test_what_is_too_little_for_the_rest_is_left_idle():
+    """Of 3 GPUs 1 is all that the first can use; the other starts on 4."""
+    case = Case(jobs_of([(0.0, 100.0, 1, 0), (0.0, 100.0, 4, 4)]), cluster_of(3))
+    run = case.run(AFS)
+    run.submit(2)
+    assert run.state.gpus[:, 0].tolist() == [1.0, 0.0]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 
+from jobcast.domain.elastic import ElasticView
 from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
@@ -33,12 +34,12 @@ def test_srsf_goes_by_gpus_times_time_left():
     assert ends(case, SRSF) == [15.0, 9.0]
 
 
-def test_srsf_counts_the_gpus_that_speed_does_not_repay():
-    """2 GPUs at speed 1.25: 8 / 1.25 x 2 = 12.8 GPU-seconds, more than 10 on one; linear it would be 8."""
-    slow = np.array([0.0, 1.0, 1.25])
-    tables = np.stack([np.stack([slow, slow])])
+@pytest.mark.parametrize(("speed", "ends_s"), [(1.25, [18.0, 10.0]), (2.0, [8.0, 18.0])])
+def test_srsf_counts_the_gpus_that_speed_does_not_repay(speed, ends_s):
+    """2 GPUs at speed 1.25: 8 / 1.25 x 2 = 12.8 GPU-seconds, more than 10 on one; linear it is 8."""
+    tables = np.full((1, 2, 3), [0.0, 1.0, speed])
     case = Case(jobs_of([(0.0, 8.0, 2), (0.0, 10.0, 1)], tables=tables), cluster_of(1))
-    assert ends(case, SRSF) == [18.0, 10.0]
+    assert ends(case, SRSF) == ends_s
 
 
 def test_las_goes_by_gpu_seconds_held():
@@ -135,6 +136,17 @@ def test_deals_as_sorting_after_each_grant_does(view):
 def test_passes_over_those_whose_least_does_not_fit(view):
     gpus = dealt(THEMIS, view)
     assert {job: gpus[job, 0] for job in view.active[: view.count]} == by_sorting(view)
+
+
+def test_of_those_left_whoever_waits_for_most_is_next():
+    """Six GPUs, jobs of 100 s on 4, 3 and 6, which are also their shares: all are delayed by 1, and the first gets 4.
+
+    On the 2 that are left the second would take 3/2 of the time on its share, the third 6/2: it gets them.
+    """
+    jobs = jobs_of([(0.0, 100.0, most) for most in (4, 3, 6)])
+    none, alone = np.zeros(3), np.ones(3)
+    view = ElasticView(0.0, np.array([6.0]), np.arange(3), 3, jobs, jobs.size_s, jobs.most, none, alone)
+    assert dealt(THEMIS, view)[:, 0].tolist() == [4.0, 0.0, 2.0]
 
 
 def test_takes_turns_by_leases():

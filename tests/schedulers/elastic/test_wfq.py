@@ -30,6 +30,7 @@ def test_caps_at_the_first_crossing_or_the_last():
     assert demand_cap(jobs, 0, 0.85, True) == 4.0
     assert demand_cap(jobs, 0, 0.0, False) == 16.0
     assert demand_cap(jobs, 0, 1.0, False) == 1.0  # one GPU is just as efficient as that
+    assert demand_cap(jobs, 0, 1.1, False) == 0.0  # nobody is
 
 
 def test_what_a_satisfied_queue_leaves_goes_to_the_others_by_weight():
@@ -55,6 +56,7 @@ def test_shares_are_as_high_by_weight_as_demands_allow(rows, gpus):
     ("shares", "demands", "gpus", "whole"),
     [
         ([1.2, 1.45, 1.35], [9, 9, 9], 4, [1, 2, 1]),
+        ([1.6, 1.7, 1.7], [9, 9, 9], 5, [1, 2, 2]),
         ([1.5, 1.5], [9, 9], 3, [2, 1]),  # of equal rests the first
         ([1.5 - 1e-8, 1.5], [9, 9], 3, [2, 1]),  # as are those that differ by rounding
         ([1.6, 0.4], [1, 9], 2, [1, 1]),  # who has all it asks for gets no more
@@ -87,12 +89,22 @@ def test_a_cap_holds_while_others_can_use_the_share_and_is_lowered_if_not():
     rows = [(0.0, 50.0, 4), (0.0, 50.0, 4)]
     assert held(Case(jobs_of(rows, tables=tables), cluster_of(4)), config.policy()) == [2.0, 2.0]
     assert held(Case(jobs_of(rows[:1], tables=tables), cluster_of(4)), config.policy()) == [4.0]
+    # On 5 GPUs the two are one short of using all.
+    assert held(Case(jobs_of(rows, tables=tables), cluster_of(5)), config.policy()) == [4.0, 1.0]
     # Without a step there is no cap at all where it is not kept to.
     at_once = WfqConfig(clip_demand_factor=0.85, delta=0.0).policy()
     assert held(Case(jobs_of(rows[:1], tables=tables), cluster_of(4)), at_once) == [4.0]
     # Three on 10 GPUs at 0.79, first missed at 5 GPUs: 4 each as far as there are, though they could use 8.
     wide = Case(jobs_of([(0.0, 50.0, 8)] * 3, tables=tables), cluster_of(10))
     assert held(wide, WfqConfig(clip_demand_factor=0.85, delta=0.06).policy()) == [4.0, 4.0, 2.0]
+
+
+def test_a_cap_reaches_to_the_last_efficient_number_of_gpus_where_it_is_monotone():
+    """Caps 2 and 4 at efficiency 0.85, as above; the first two can use 6 GPUs at 4."""
+    config, tables = WfqConfig(clip_demand_factor=0.85), np.stack([np.stack([BUMPY, BUMPY])])
+    case = Case(jobs_of([(0.0, 50.0, 8)] * 3, tables=tables), cluster_of(6))
+    assert held(case, config.policy()) == [2.0, 2.0, 2.0]
+    assert held(case, config.policy(monotone=True)) == [4.0, 2.0, 0.0]
 
 
 def test_types_have_weights_of_their_own():
