@@ -86,6 +86,8 @@ def test_arrivals_that_were_not_known_are_refused():
     policy = SiaVc(Oracle(workload))
     with pytest.raises(ConfigError, match=r"job 001 arrives at 7\.0+ s, which was not known before"):
         policy.lane(replace(workload.jobs[1], submit_s=7.0))
+    with pytest.raises(ConfigError, match=r"job 002 arrives at 5\.0+ s, which was not known before"):
+        policy.lane(replace(workload.jobs[1], seq=2, job_id="002"))  # beyond the last that was known
 
 
 def workload_of(trace, pools):
