@@ -146,3 +146,5 @@ def test_a_plan_starts_what_leaves_all_reservations_their_gpus():
     assert plan.start(range(1, 3), 1.0, 2) == [2]
     assert plan.start(range(3, 4), 4.0, 2) == [3]
     assert plan.start(range(4, 4), 5.0, 2) == [1]
+    # Virtual starts are asked for after an instant; after the last one there is none.
+    assert [plan.next_start_s(at_s) for at_s in (-1.0, 0.0, 14.0, 15.0)] == [0.0, 4.0, 15.0, np.inf]
