@@ -230,7 +230,7 @@ def likeliest_bin(probability: Floats) -> NDArray[np.int64]:
 def skill(error: Figure, rule_error: Figure) -> Figure:
     """The share of a rule's error that is saved; None where there is none to save.
 
-    >>> skill(0.25, 1.0), skill(0.0, 0.0), skill(None, None)
+    >>> skill(0.5, 2.0), skill(0.0, 0.0), skill(None, None)
     (0.75, None, None)
     """
     return None if error is None or not rule_error else 1.0 - error / rule_error

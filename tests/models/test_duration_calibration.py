@@ -35,6 +35,17 @@ def test_before_anything_is_known_the_booster_counts_most():
     assert told[0] == pytest.approx(known[0] * np.array([0.9, 0.1]) + (1 - known[0]) * 0.5)
 
 
+@pytest.mark.parametrize("far", [-2000.0, 2000.0])
+def test_what_all_weights_or_all_shifts_have_in_common_changes_nothing(far):
+    calibration = Calibration.untaught(2)
+    calibration.state[:K] += far
+    calibration.state[K + 1 :] = far
+    known = calibration.known("a")
+    assert known[:K] == pytest.approx(Calibration.untaught(2).known("a")[:K])
+    told = parts([0.9, 0.1], [0.9, 0.1])
+    assert calibrated_proba(told[None], known[None])[0] == pytest.approx([0.9, 0.1])
+
+
 def test_another_pool_has_shifts_of_its_own():
     calibration = Calibration.untaught(2)
     for _ in range(100):

@@ -17,6 +17,7 @@ from jobcast.schedulers.sia_plan import (
     END,
     FUTURES,
     GPUS,
+    LEVELS,
     OVER,
     START,
     STEPS_MIN,
@@ -164,6 +165,9 @@ def test_survival_and_quantiles_of_log_uniform_bins():
     assert [survival(chances, EDGES, 10.0**power) for power in (0.5, 1.5)] == pytest.approx([0.75, 0.25])
     assert [run_time(chances, EDGES, 0.0, level) for level in (0.25, 0.75)] == pytest.approx([10.0**0.5, 10.0**1.5])
     assert run_time(np.array([0.0, 1.0, 0.0]), np.array([1.0, 10.0, 100.0, 1e3]), 0.0, 0.5) == pytest.approx(10.0**1.5)
+    # Nobody ends between 10 and 100 s: half of them beyond. None ends before the first edge.
+    assert run_time(np.array([0.5, 0.0, 0.5]), np.array([1.0, 10.0, 100.0, 1e3]), 0.0, 0.5) == pytest.approx(100.0)
+    assert run_time(chances, EDGES, 0.0, 0.0) == pytest.approx(1.0)
     # Who has outlived the first bin is in the second.
     assert run_time(chances, EDGES, 10.0, 0.5) == pytest.approx(10.0**1.5)
     # No bin allows it: log-uniform up to twelve times as long.
@@ -172,9 +176,9 @@ def test_survival_and_quantiles_of_log_uniform_bins():
 
 @pytest.mark.parametrize("number", [0, 1, 12345, 2_000_000_000])
 def test_each_level_stands_for_one_future(number):
-    assert sorted(level_of(number, future) for future in range(FUTURES)) == [
-        (place + 0.5) / FUTURES for place in range(FUTURES)
-    ]
+    levels = [(place + 0.5) / FUTURES for place in range(FUTURES)]
+    assert sorted(level_of(number, future) for future in range(FUTURES)) == levels
+    assert list(LEVELS) == levels  # forecasts of loads are asked for the same
 
 
 def test_levels_are_in_an_order_of_their_own():

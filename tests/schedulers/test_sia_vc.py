@@ -86,6 +86,8 @@ def test_arrivals_that_were_not_known_are_refused():
     policy = SiaVc(Oracle(workload))
     with pytest.raises(ConfigError, match=r"job 001 arrives at 7\.0+ s, which was not known before"):
         policy.lane(replace(workload.jobs[1], submit_s=7.0))
+    with pytest.raises(ConfigError, match=r"job 002 arrives at 5\.0+ s, which was not known before"):
+        policy.lane(replace(workload.jobs[1], seq=2, job_id="002"))  # beyond the last that was known
 
 
 def workload_of(trace, pools):
@@ -144,3 +146,5 @@ def test_a_plan_starts_what_leaves_all_reservations_their_gpus():
     assert plan.start(range(1, 3), 1.0, 2) == [2]
     assert plan.start(range(3, 4), 4.0, 2) == [3]
     assert plan.start(range(4, 4), 5.0, 2) == [1]
+    # Virtual starts are asked for after an instant; after the last one there is none.
+    assert [plan.next_start_s(at_s) for at_s in (-1.0, 0.0, 14.0, 15.0)] == [0.0, 4.0, 15.0, np.inf]
