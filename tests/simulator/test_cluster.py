@@ -129,11 +129,17 @@ def test_cells_of_a_job_are_as_many_gpus_as_it_is_wide_and_free():
         (2, (Cell(1, 0, 2),), "there is no such cell"),
         (2, (Cell(-1, 0, 2),), "there is no such cell"),
         (2, (Cell(0, 0, 3), Cell(0, 4, -1)), "there is no such cell"),
+        (2, (Cell(0, 0, 2), Cell(0, 4, 0)), "there is no such cell"),
         (4, (Cell(0, 0, 2), Cell(0, 1, 2)), "its cells overlap"),
+        (10, (Cell(0, ANYWHERE, 5), Cell(0, ANYWHERE, 5)), "server 0 has 8 GPUs free, it is given 10 of them"),
     ],
 )
 def test_impossible_cells(gpus, cells, message):
     assert message in Placements((8,)).why_not(NARROW, Grant(gpus, cells))
+
+
+def test_cells_may_lie_anywhere_on_a_server():
+    assert Placements((8,)).why_not(NARROW, Grant(8, (Cell(0, ANYWHERE, 3), Cell(0, ANYWHERE, 5)))) is None
 
 
 def test_without_servers_there_are_no_cells():
