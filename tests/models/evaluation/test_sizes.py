@@ -58,8 +58,8 @@ def test_run_times_are_held_by_their_intervals_of_90_percent():
 
     told = [(1.0, (interval(0.5, False), interval(0.9, True))), (10.0, (interval(0.9, False), interval(0.5, True)))]
     asked = []
-    model = SimpleNamespace(past_=PAST, sample=lambda: "sample", running=lambda *given: asked.append(given) or told)
-    jobs = Jobs(duration_s=np.array([0.5, 100.0]), gpus=np.array([1, 2]))
+    model = SimpleNamespace(past_=PAST, submitted=lambda *given: asked.append(given) or told)
+    jobs = Jobs(duration_s=np.array([0.5, 100.0]), gpus=np.array([1, 2]), submit_s=np.array([5.0, 6.0]))
     found = run_time_errors(model, jobs)
     assert found.error.tolist() == [0.0, 1.0]
     assert found.rule_error.tolist() == [0.0, 2.0]
@@ -67,5 +67,5 @@ def test_run_times_are_held_by_their_intervals_of_90_percent():
     # Of 100 s: ends at 2000 and 3000 for .05 and .95, at 1 and 1000 for .25 and .75.
     losses = [0.95 * np.log(20.0), 0.05 * np.log(30.0), 0.25 * np.log(100.0), 0.25 * np.log(10.0)]
     assert found.pinball[1] == pytest.approx(np.mean(losses))
-    ((_, gpus, ran_s),) = asked
-    assert (gpus.tolist(), ran_s.tolist()) == ([1, 2], [0.0, 0.0])
+    ((gpus, submit_s),) = asked
+    assert (gpus.tolist(), submit_s.tolist()) == ([1, 2], [5.0, 6.0])
