@@ -145,13 +145,16 @@ def _owners_square(off: Floats, day: NDArray[np.int64], owner: NDArray[Any]) -> 
     return max(0.0, float((totals**2).sum()) * owners / max(owners - 1, 1) - float((by_day**2).sum()))
 
 
-def settled(rows: OfRows, known_s: float) -> OfRows:
-    """Rows whose truth was known at an instant, without the last ones, of which only the early known are."""
+def settled(rows: OfRows, known_s: float, figure: str = "") -> OfRows:
+    """Rows whose truth was known at an instant, without the last ones, of which only the early known are.
+
+    Of a figure those as well of which it was decided by then, whatever the truth.
+    """
     known = rows.known_by(known_s)
     if not len(known):
         return known
     delay_s = float(np.quantile(known.known_s - known.time_s, SETTLED))
-    return known.of(known.time_s + delay_s <= known_s)
+    return known.of((known.time_s + delay_s <= known_s) | known.decided(figure, known_s))
 
 
 def shares_of(week: int) -> list[float]:
@@ -189,17 +192,24 @@ def findings(
     alphas = [FALSE_ALARMS * share / max(len(rows) * len(limits), 1) for share in shares_of(len(begins_s))]
     found = list[Found]()
     for name, block in rows.items():
-        known = settled(block, known_s)
-        for begin_s, alpha in zip(begins_s, alphas, strict=True):
-            late = known.of(known.time_s >= begin_s)
-            parts = late.parts()
-            for limit in limits:
-                told = ratio_of(late.time_s, *parts[limit.figure], late.owner)
-                if told is not None:
-                    promise = (promises or {}).get(limit.figure)
-                    judged = limit if promise is None else replace(limit, granted=MEASURED)
-                    found += _found(name, begin_s, told.value, told.half(alpha, promise), judged, nominal)
+        for known, some in _settled_for(block, limits, known_s):
+            for begin_s, alpha in zip(begins_s, alphas, strict=True):
+                late = known.of(known.time_s >= begin_s)
+                parts = late.parts()
+                for limit in some:
+                    told = ratio_of(late.time_s, *parts[limit.figure], late.owner)
+                    if told is not None:
+                        promise = (promises or {}).get(limit.figure)
+                        judged = limit if promise is None else replace(limit, granted=MEASURED)
+                        found += _found(name, begin_s, told.value, told.half(alpha, promise), judged, nominal)
     return found
+
+
+def _settled_for(block: Rows, limits: Sequence[Limit], known_s: float) -> list[tuple[Rows, list[Limit]]]:
+    """Rows that are settled, and the limits whose figures are told of them."""
+    own = [one for one in limits if block.decided(one.figure, known_s).any()]
+    others = [one for one in limits if one not in own]
+    return [(settled(block, known_s), others), *((settled(block, known_s, one.figure), [one]) for one in own)]
 
 
 def bare_findings(rows: Blocks, limits: Sequence[Limit], nominal: Mapping[str, float], since_s: float) -> list[Found]:

@@ -75,6 +75,10 @@ class Rows:
         rows = self.as_of(known_s)
         return rows.of(rows.known_s <= known_s)
 
+    def decided(self, figure: str, known_s: float) -> Bools:
+        """(n_rows,) of which rows an instant has decided a figure, whatever their truth is."""
+        return np.zeros(len(self), dtype=np.bool_)
+
     def decided_beside(self, other: Self, known_s: float) -> Bools:
         """(n_rows,) which rows an instant decides of two versions, both as of then."""
         return (self.known_s <= known_s) & (other.known_s <= known_s)

@@ -184,6 +184,11 @@ class LogRows(ErrorRows):
             covered=np.where(open_now, ~late, self.covered),
         )
 
+    def decided(self, figure: str, known_s: float) -> Bools:
+        """Whether an interval holds is decided once its upper end has passed, however long it lasts on after that."""
+        passed = self.begun_s + self.bound_s <= known_s
+        return passed if figure == "coverage_90" else np.zeros_like(passed)
+
     def decided_beside(self, other: Self, known_s: float) -> Bools:
         """Where one of two has been broken, the other holds so far: without that row the bolder one would be spared."""
         return (self.known_s <= known_s) | (other.known_s <= known_s)

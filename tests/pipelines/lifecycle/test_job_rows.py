@@ -12,7 +12,7 @@ from jobcast.models.evaluation.curves import score_curves
 from jobcast.models.evaluation.intervals import DayDraws, days_of
 from jobcast.models.evaluation.regimes import crps
 from jobcast.models.predictors import PREDICTORS, answers_of, ours_for
-from jobcast.pipelines.lifecycle.drift_verdict import FINE, RETRAIN, WATCH, findings, verdict_of
+from jobcast.pipelines.lifecycle.drift_verdict import FINE, RETRAIN, WATCH, findings, settled, verdict_of
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, DurationRows, LoadRows, Sample, known_of_both
 from jobcast.pipelines.lifecycle.job_rows import (
     CurveRows,
@@ -94,6 +94,25 @@ def test_a_queue_in_which_nothing_starts_any_longer_is_told():
         for begins_s in ([0.0], [0.0, 7 * DAY_S])
     ]
     assert said == [FINE, RETRAIN]
+
+
+def test_a_bound_is_judged_once_it_has_passed_and_does_not_wait_for_who_waits_on():
+    """Told two hours and at most three; from the second week on all wait for six days: of few that is known as yet."""
+    at_s = np.arange(0.0, 14 * DAY_S, 7200.0)
+    late = at_s >= 7 * DAY_S
+    wait_s, hour = np.where(late, 6 * DAY_S, 3600.0), np.full(len(at_s), 3600.0)
+    off, names = np.abs(np.log10(wait_s / 7200.0)), np.array(["a"] * len(at_s))
+    rows = LogRows(at_s, at_s + wait_s, names, off, off, 1.0 - late, at_s, 2 * hour, 2 * hour, 3 * hour)
+    now_s = 14 * DAY_S
+    # Errors of the last six days are of those alone that had started: they wait. Bounds do so for three hours.
+    assert settled(rows, now_s, "mae_log10").time_s.max() == 8 * DAY_S
+    bounds = settled(rows, now_s, "coverage_90")
+    assert (bounds.time_s.max(), bounds.covered.mean()) == (now_s - 4 * 3600.0, pytest.approx(84 / 167))
+    judge = LIVES[answers_of("queue-wait")]
+    nominal = {"coverage_90": 0.9, "mae_log10": np.log10(2.0)}
+    said = verdict_of(findings({"jobs": rows}, judge.limits, nominal, [0.0, 7 * DAY_S], now_s))
+    assert said.says == RETRAIN
+    assert {one.figure for one in said.off} == {"coverage_90"}
 
 
 def test_of_two_versions_who_broke_one_bound_counts_for_both_by_hand():
