@@ -4,8 +4,8 @@
 
 The workload is SIA's synthetic one (appendix A.1, base variant) in 60 pools of 16 GPUs, each at a load of 0.8: bursts
 of jobs 1 to 8 GPUs wide, two and a half hours long on average, some 3,850 jobs a day. More jobs are more days of the
-same. Each run has a process of its own, so that its peak is its own too. CPU seconds are those of the replay alone, as
-for the bars of `bench_simulate.py`; the peak includes drawing the trace. Exits with 1 when a bar is missed.
+same. Each run has a process of its own, so that its peak is its own too. CPU seconds are those of the replay alone; the
+peak includes drawing the trace. Exits with 1 when a bar is missed.
 """
 
 import argparse
