@@ -162,20 +162,26 @@ ROUND_POLICIES = (
         "Shockwave (NSDI 2023)",
     ),
     _spec("ossp", "ossp:OpenShop", OsspSettings, "the least makespan of the active jobs", "Shockwave"),
-    _spec("allox", "allox:AlloX", AlloxSettings, "the least mean completion time, by matching", "AlloX (EuroSys 2020)"),
+    _spec(
+        "allox",
+        "round_rules:AlloX",
+        AlloxSettings,
+        "the least mean completion time, by matching",
+        "AlloX (EuroSys 2020)",
+    ),
     _spec(
         *("themis_filter", "round_rules:ThemisFilter", FilterSettings, "each round to the worst off"),
         "Themis (NSDI 2020)",
     ),
     _spec("gavel", "gavel:Gavel", GavelSettings, "max-min fair shares of the time", "Gavel (OSDI 2020)"),
-    _spec("mst", "mst:MaxSumThroughput", MstSettings, "the greatest sum of throughputs", "Gavel; Shockwave"),
+    _spec("mst", "round_rules:MaxSumThroughput", MstSettings, "the greatest sum of throughputs", "Gavel; Shockwave"),
     _spec(
         *("gandiva_fair", "round_rules:GandivaFair", GandivaFairSettings, "rounds in proportion to tickets"),
         "Gandiva_fair (EuroSys 2020)",
     ),
     _spec("srpt", "round_rules:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
     _spec(
-        *("longest_then_srpt", "longest_then_srpt:LongestThenSrpt", LongestThenSrptSettings),
+        *("longest_then_srpt", "round_rules:LongestThenSrpt", LongestThenSrptSettings),
         *("jobs that bind the makespan first, then the shortest remaining time", ""),
     ),
     _spec(

@@ -205,10 +205,10 @@ CLASSES = {
     "ssf": "pool_rules:ShortestServiceFirst", "mmfs": "pool_rules:MaxMinFair", "themis_np": "themis_np:ThemisNp",
     "karma": "karma:Karma", "sia": "sia:Sia",
     "sia_risk": "sia_risk:SiaRisk", "sia_plan": "sia_plan:SiaPlan", "shockwave": "shockwave:Shockwave",
-    "ossp": "ossp:OpenShop", "allox": "allox:AlloX", "themis_filter": "round_rules:ThemisFilter",
-    "gavel": "gavel:Gavel", "mst": "mst:MaxSumThroughput", "gandiva_fair": "round_rules:GandivaFair",
+    "ossp": "ossp:OpenShop", "allox": "round_rules:AlloX", "themis_filter": "round_rules:ThemisFilter",
+    "gavel": "gavel:Gavel", "mst": "round_rules:MaxSumThroughput", "gandiva_fair": "round_rules:GandivaFair",
     "srpt": "round_rules:ShortestRemaining", "pollux": "pollux:Pollux",
-    "longest_then_srpt": "longest_then_srpt:LongestThenSrpt", "sia_preempt": "sia_preempt:SiaPreempt",
+    "longest_then_srpt": "round_rules:LongestThenSrpt", "sia_preempt": "sia_preempt:SiaPreempt",
     "easy": "backfill:Easy", "easy_forecast": "backfill:EasyForecast",
     "conservative_backfill": "backfill:Conservative",
 }  # fmt: skip

@@ -2,18 +2,32 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
 
-from jobcast.schedulers.allox import AlloX
 from jobcast.schedulers.gavel import Gavel
-from jobcast.schedulers.longest_then_srpt import LongestThenSrpt
-from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.round_policies import by_rounds
-from jobcast.schedulers.round_rules import GandivaFair, LeastAttained, ShortestRemaining, ThemisFilter
+from jobcast.schedulers.round_rules import (
+    EPOCHS,
+    STEPS,
+    AlloX,
+    GandivaFair,
+    LeastAttained,
+    LongestThenSrpt,
+    MaxSumThroughput,
+    ShortestRemaining,
+    ThemisFilter,
+    attained_share,
+    fractional_knapsack,
+    queue_places,
+)
 from jobcast.schedulers.shockwave import Shockwave
 from jobcast.simulator.engine import replay
 from tests.schedulers.rounds_driver import (
@@ -27,6 +41,7 @@ from tests.schedulers.rounds_driver import (
     job,
     seqs,
     state,
+    trained,
     workloads,
 )
 
@@ -235,3 +250,136 @@ def test_what_the_winners_leave_goes_to_the_worst_treated():
     # offered: job 1 alone; on 3 GPUs the contention is 1, and fairness 1.5, 2 and 1.6
     jobs = [active(0, held_s=300.0), active(1), active(2, 2)]
     assert seqs(ThemisFilter(KNOWN, filter=1 / 3).choose(state(jobs, 3, now_s=600.0))) == [1, 2]
+
+
+@given(times=st.lists(st.integers(1, 50), min_size=1, max_size=6), gpus=st.integers(1, 3))
+def test_the_matching_has_the_least_sum_of_completion_times(times, gpus):
+    places = queue_places(np.array(times, dtype=float), gpus)
+    assert all((places == place).sum() <= gpus for place in places)
+
+    def total(assigned):
+        queues = [sorted(t for t, queue in zip(times, assigned, strict=True) if queue == gpu) for gpu in range(gpus)]
+        return sum(sum(np.cumsum(queue)) for queue in queues)
+
+    assert places @ np.array(times) == min(total(assigned) for assigned in product(range(gpus), repeat=len(times)))
+
+
+def test_heads_of_queues_first_and_gangs_by_gpu_time():
+    # GPU-seconds with the restart of 20 s: 4 x 120, 320, 220, 2 x 520
+    known = Known({0: 100.0, 1: 300.0, 2: 200.0, 3: 500.0})
+    jobs = [active(0, 4), active(1), active(2), active(3, 2)]
+    assert seqs(AlloX(known).choose(state(jobs, 2))) == [2, 1]
+    assert seqs(AlloX(known).choose(state(jobs, 6))) == [2, 1, 0]
+
+
+def test_a_running_job_saves_its_restart():
+    known = Known({0: 100.0, 1: 115.0})
+    assert seqs(AlloX(known).choose(state([active(0), active(1)], 1))) == [0]
+    chosen = AlloX(Known({0: 100.0, 1: 235.0})).choose(state([active(0), active(1, held_s=120.0, running=True)], 1))
+    assert seqs(chosen) == [1]
+    # 81 + 20 s to go, and 100.5 without a restart
+    chosen = AlloX(Known({0: 81.0, 1: 220.5})).choose(state([active(0), active(1, held_s=120.0, running=True)], 1))
+    assert seqs(chosen) == [1]
+
+
+def test_what_a_job_might_have_had_counts_from_its_submission_by_its_weight():
+    assert attained_share(active(0, held_s=60.0, submit_s=300.0, weight=2.0), 600.0) == 60.0 / 600.0
+    assert attained_share(active(0, held_s=0.25, submit_s=599.5), 600.0) == 0.5
+    assert attained_share(active(0, submit_s=600.0), 600.0) == 0.0
+
+
+def test_the_filter_keeps_those_that_had_least():
+    known = Known({0: 700.0, 1: 900.0, 2: 800.0})
+    jobs = [active(0, held_s=600.0), active(1, held_s=60.0), active(2, held_s=300.0)]
+    now = state(jobs, 1, now_s=600.0)
+    assert [attained_share(one, 600.0) for one in jobs] == [1.0, 0.1, 0.5]
+    assert seqs(AlloX(known).choose(now)) == [0]
+    assert seqs(AlloX(known, filter=2 / 3).choose(now)) == [2]
+    assert seqs(AlloX(known, filter=1 / 3).choose(now)) == [1]
+
+
+def sized(job, samples):
+    """The job with a data set of so many samples."""
+    training = replace(job.job.training, samples=samples)
+    return replace(job, job=replace(job.job, training=training))
+
+
+@given(
+    items=st.lists(st.tuples(st.integers(0, 9), st.sampled_from([1, 2, 4])), min_size=1, max_size=10),
+    gpus=st.integers(1, 16),
+)
+def test_the_knapsack_is_the_optimum_of_the_programme(items, gpus):
+    values, widths = (np.array(column, dtype=float) for column in zip(*items, strict=True))
+    shares = fractional_knapsack(values, widths, float(gpus))
+    best = -linprog(-values, [widths], [gpus], bounds=[(0, 1)] * len(items)).fun
+    assert values @ shares == pytest.approx(best)
+    assert widths @ shares == pytest.approx(min(gpus, widths.sum()))
+
+
+def test_rates_follow_the_batch_size_of_the_moment():
+    # epochs a second a GPU: 1/60, 1/40 (it has grown), 1/50 over 2 GPUs
+    jobs = [
+        trained(0, "LM", 10, {10: 60.0}),
+        trained(1, "LM", 10, {10: 60.0, 20: 40.0}, at=20),
+        trained(2, "LM", 10, {10: 50.0}, gpus=2),
+    ]
+    assert MaxSumThroughput().shares(state(jobs, 1)) == [0.0, 1.0, 0.0]
+    assert MaxSumThroughput().shares(state(jobs, 3)) == [1.0, 1.0, 0.5]
+
+
+def test_in_steps_a_large_data_set_counts():
+    # 1000 / 10 steps in 100 s = 1 a second; 400 / 10 in 50 s = 0.8; 1/100 and 1/50 epochs a second
+    jobs = [sized(trained(0, "A", 10, {10: 100.0}), 1000), sized(trained(1, "B", 10, {10: 50.0}), 400)]
+    assert MaxSumThroughput(STEPS).shares(state(jobs, 1)) == [1.0, 0.0]
+    assert MaxSumThroughput().shares(state(jobs, 1)) == [0.0, 1.0]
+    grown = sized(trained(0, "A", 10, {10: 100.0, 40: 50.0}, at=40), 1000)
+    assert [MaxSumThroughput(unit).rate(grown) for unit in (STEPS, EPOCHS)] == [1000 / 40 / 50.0, 1 / 50.0]
+
+
+def test_rates_differ_by_their_share_however_small_they_are():
+    assert fractional_knapsack(np.array([2e-7, 1e-7]), np.ones(2), 1.0).tolist() == [1.0, 0.0]
+    assert fractional_knapsack(np.array([1.0, 1.0 - 1e-12]), np.ones(2), 1.0).tolist() == [0.5, 0.5]
+
+
+def test_without_jobs_there_are_no_shares():
+    assert MaxSumThroughput().shares(state([], 4)) == []
+
+
+def test_without_a_rate_a_job_gets_what_is_left():
+    jobs = [active(0), trained(1, "A", 10, {10: 100.0}), active(2)]
+    assert MaxSumThroughput().shares(state(jobs, 2)) == [0.5, 1.0, 0.5]
+    small, unknown = sized(trained(0, "A", 10, {10: 100.0}), 1), trained(1, "A", 10, {10: 1.0})
+    assert MaxSumThroughput(STEPS).shares(state([unknown, small], 1)) == [0.0, 1.0]
+
+
+def chosen(left_s, gpus, share=0.8, widths=None, running=()):
+    actives = [active(seq, (widths or [1] * len(left_s))[seq], running=seq in running) for seq in range(len(left_s))]
+    return seqs(LongestThenSrpt(Known(dict(enumerate(left_s))), share).choose(state(actives, gpus)))
+
+
+def test_short_jobs_go_first_where_the_load_leaves_time():
+    # Mean load (300 + 400 + 900 + 1000) / 2 = 1300 s: nobody has .8 of it left.
+    assert chosen([900.0, 400.0, 1000.0, 300.0], 2) == [3, 1]
+
+
+def test_jobs_that_bind_the_makespan_go_first_the_longest_before_the_others():
+    # .8 x 1000 s are binding: 1000 s, then 900 s; 300 s behind them.
+    assert chosen([900.0, 400.0, 1000.0, 300.0], 3) == [2, 0, 3]
+    assert chosen([900.0, 400.0, 1000.0, 300.0], 3, share=0.95) == [2, 3, 1]
+
+
+def test_gangs_are_packed_by_first_fit():
+    assert chosen([1000.0, 900.0, 100.0], 4, widths=[3, 2, 1]) == [0, 2]
+
+
+@pytest.mark.parametrize("running", [0, 1])
+def test_ties_go_to_who_runs(running):
+    assert chosen([500.0, 500.0, 900.0], 1, share=1.0, running=[running]) == [running]
+
+
+def test_a_long_job_is_not_left_to_the_end():
+    """A job of 10 rounds and eight of 2 on two GPUs: 13 rounds of work; the shortest first would take 18."""
+    run_s = {0: 10 * 120.0 - 20.0} | dict.fromkeys(range(1, 9), 220.0)
+    jobs = [job(seq) for seq in run_s]
+    assert len(drive(LongestThenSrpt(Known(run_s)), jobs, run_s, 2)) == 14
+    assert len(drive(ShortestRemaining(Known(run_s)), jobs, run_s, 2)) == 18
