@@ -261,7 +261,7 @@ POOL_POLICIES = (
         paper="Mu'alem, Feitelson (TPDS 2001), Slurm",
     ),
     _spec(
-        *("as_recorded", "as_recorded:AsRecorded", "each job starts when the trace says that it did"),
+        *("as_recorded", "pool_rules:AsRecorded", "each job starts when the trace says that it did"),
         needs=(STARTS,),
         asks=(FUTURE,),
         not_local="it starts jobs whatever nodes are free",

@@ -137,9 +137,8 @@ def _pollux(given: Any, own: PolluxSettings) -> Any:
 
 def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":
     """A rule as the engine can ask it; it seats jobs on nodes where their GPUs are given."""
-    from jobcast.schedulers.async_planning import OneRoundLate
     from jobcast.schedulers.placement import NodePlacement
-    from jobcast.schedulers.rounds import Rounds, ShareRounds
+    from jobcast.schedulers.rounds import OneRoundLate, Rounds, ShareRounds
 
     # Some rules can do both, such as Gandiva_fair: their own choice goes before their shares.
     chooser = rule if hasattr(rule, "choose") else ShareRounds(rule)

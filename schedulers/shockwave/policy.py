@@ -17,10 +17,9 @@ from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.run_times import HEDGE, QUANTILE, RunTimes
-from jobcast.schedulers.shockwave.programme import Programme
+from jobcast.schedulers.shockwave.programme import Programme, work_of
 from jobcast.schedulers.shockwave.scaling import Numbers, best_columns, numbers_of, scaled
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
-from jobcast.schedulers.shockwave.work import work_of
 
 
 class Budgets:

@@ -1,10 +1,18 @@
 """Rounds on the engine: who runs when, what starts cost, and what a policy is shown."""
 
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.schedulers.round_rules import LeastAttained
-from jobcast.schedulers.rounds import Rounds, ShareRounds
+from jobcast.schedulers.rounds import OneRoundLate, Rounds, ShareRounds, expected
 from jobcast.simulator.engine import replay
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
 from tests.schedulers.rounds_driver import Equal, InOrder, active, gangs, seqs, state
 
@@ -121,3 +129,115 @@ def test_shares_are_asked_for_again_when_jobs_change_or_one_is_not_known():
     rounds.choose(state([active(0)], 2))
     rounds.choose(state([active(0), active(1)], 2, changed=False))
     assert policy.asked == [["0", "1"], ["0"], ["0", "1"]]
+
+
+THREE = [(0, 80, 1, True), (0, 300, 1, True), (0, 50, 1, True)]
+
+
+def test_gpus_of_jobs_that_finished_idle_for_a_round_where_nobody_fills_them():
+    # The plan for 120 s was made at 0 s, with the first job, which ends at 100 s; the third is planned then for 240 s.
+    rule = InOrder()
+    log = replay(gangs(THREE, 2), Rounds(OneRoundLate(rule), "in_order"))
+    assert log.start_s.tolist() == [0.0, 0.0, 240.0]
+    assert log.end_s.tolist() == [100.0, 320.0, 310.0]
+
+
+def test_gpus_of_jobs_that_finished_are_filled_at_once_by_a_rule_that_can():
+    fill = InOrder()
+    log = replay(gangs(THREE, 2), Rounds(OneRoundLate(InOrder(), fill.choose), "in_order"))
+    assert log.start_s.tolist() == [0.0, 0.0, 120.0]
+    assert [([one.job.seq for one in state.active], state.total_gpus) for state in fill.states] == [([2], 1)]
+
+
+def test_arrivals_wait_for_the_next_plan():
+    # The second comes in the round from 0 to 120 s; the plan made at 120 s is the first that holds it.
+    log = replay(gangs([(0, 500, 1, True), (10, 50, 1, True)], 2), Rounds(OneRoundLate(InOrder()), "in_order"))
+    assert log.start_s.tolist() == [0.0, 240.0]
+
+
+def test_where_nobody_planned_is_left_the_rule_is_asked_at_once():
+    # The first ends at 100 s; at 120 s nobody runs, and nothing could be planned beside.
+    rule = InOrder()
+    log = replay(gangs([(0, 80, 1, True), (0, 50, 1, True)], 1), Rounds(OneRoundLate(rule), "in_order"))
+    assert log.start_s.tolist() == [0.0, 120.0]
+    assert [state.now_s for state in rule.states] == [0.0, 120.0]
+
+
+def test_the_rule_is_shown_the_round_to_come_and_asked_once_a_round():
+    class Counted(InOrder):
+        def figures(self):
+            return {"asked": float(len(self.states))}
+
+    rule = Counted()
+    policy = Rounds(OneRoundLate(rule), "in_order")
+    replay(gangs([(0, 430, 1, True), (0, 90, 1, True)], 1), policy)
+    # At 0 s as it is; at 120 s the state expected at 240 s: 100 s of progress so far, 120 s more by then.
+    assert [(state.now_s, state.index) for state in rule.states[:3]] == [(0.0, 0), (240.0, 2), (360.0, 3)]
+    first, second = rule.states[1].active
+    assert (first.running, first.held_s, first.run_s) == (True, 240.0, 220.0)
+    assert (second.running, second.held_s, second.run_s) == (False, 0.0, 0.0)
+    assert policy.figures() == {"rounds": 5.0, "asked": 5.0}  # at 480 s the first is gone and the second runs at once
+
+
+def state_of(active, gpus=4):
+    return RoundState(now_s=600.0, index=5, round_s=120.0, restart_s=20.0, total_gpus=gpus, active=active)
+
+
+def trained(seq, epochs, running):
+    job = Job(
+        seq, str(seq), "all", 0.0, 1, preemptible=True, training=Training("LM", 10, 4, "gns", {10: 60.0, 20: 40.0})
+    )
+    regimes = (Regime(10, 1.0), Regime(20, epochs - 1.0))
+    return ActiveJob(job, 300.0, 60.0 + 40.0 * (epochs - 1.0), running, Progress(epochs, regimes))
+
+
+def test_what_is_expected_of_training_jobs():
+    going, coming, ending, waiting = (
+        trained(seq, epochs, running)
+        for seq, epochs, running in [(0, 1.0, True), (1, 1.0, False), (2, 3.5, True), (3, 2.0, True)]
+    )
+    later = expected(state_of([going, coming, ending, waiting]), [going.job, coming.job, ending.job])
+    assert (later.now_s, later.index, later.total_gpus) == (720.0, 6, 4)
+    assert [one.running for one in later.active] == [True, True, True, False]
+    assert [one.held_s for one in later.active] == [420.0, 420.0, 420.0, 300.0]
+    # 120 s of epochs of 40 s; 100 s of them after a start; no further than to the end; none.
+    assert [one.progress.epochs for one in later.active] == pytest.approx([4.0, 3.5, 4.0, 2.0])
+    assert [one.progress.regimes[-1].epochs for one in later.active] == pytest.approx([3.0, 2.5, 3.0, 1.0])
+    assert [one.run_s for one in later.active] == pytest.approx([180.0, 160.0, 180.0, 100.0])
+    assert all(one.progress.epochs < 4.0 for one in later.active)
+    assert later.active[3] == ActiveJob(waiting.job, 300.0, 100.0, False, waiting.progress)
+
+
+def test_jobs_that_may_not_be_stopped_leave_the_plan_once_they_run():
+    rigid = Job(0, "0", "all", 0.0, 3)
+    other = Job(1, "1", "all", 0.0, 1, preemptible=True)
+    actives = [ActiveJob(job, 0.0, 0.0, False) for job in (rigid, other)]
+    later = expected(state_of(actives), [rigid])
+    assert ([one.job.seq for one in later.active], later.total_gpus) == ([1], 1)
+
+
+@pytest.mark.parametrize("name", names_of(ROUNDS))
+def test_every_policy_can_be_planned_beside(name):
+    work = gangs([(90 * i, 200 + 70 * (i * 5 % 8), 1 + i % 3, True) for i in range(8)], 4)
+    policy = make_policy(name, Oracle(work), {"solve": "beside"})
+    assert isinstance(policy._policy, OneRoundLate)
+    log = replay(work, policy)
+    held = np.bincount(log.spans.job, log.spans.until_s - log.spans.from_s)
+    assert held == pytest.approx(log.duration_s + 20.0 * (1 + log.preemptions), abs=1e-6)
+    before, default = (make_policy(name, Oracle(work), settings) for settings in ({"solve": "before"}, {}))
+    assert replay(work, before).end_s.tolist() == replay(work, default).end_s.tolist()
+
+
+@pytest.mark.parametrize("name", ["allox", "las", "longest_then_srpt", "srpt", "themis_filter"])
+def test_rules_that_keep_nothing_fill_what_a_plan_leaves_free(name):
+    # The second comes in the round from 0 to 120 s, and is in no plan before that for 240 s.
+    work = gangs([(0, 500, 1, True), (10, 50, 1, True)], 2)
+    log = replay(work, make_policy(name, Oracle(work), {"solve": "beside"}))
+    assert log.start_s.tolist() == [0.0, 120.0]
+
+
+def test_settings_that_cannot_be_used():
+    with pytest.raises(ConfigError, match="policy las: setting solve must be before or beside, got later"):
+        make_policy("las", None, {"solve": "later"})
+    with pytest.raises(ConfigError, match="solve=beside and mechanism=gavel exclude each other"):
+        make_policy("las", None, {"solve": "beside", "mechanism": "gavel"})

@@ -9,9 +9,8 @@ import pytest
 from jobcast.domain.energy import EnergyCluster, EpochTimes
 from jobcast.domain.goodput import Goodputs
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.schedulers.async_planning import expected
 from jobcast.schedulers.placement import NodePlacement
-from jobcast.schedulers.rounds import Rounds, speeds_of
+from jobcast.schedulers.rounds import Rounds, expected, speeds_of
 from jobcast.simulator.engine import Simulation
 from tests.simulator.laws.test_epochs import NODES, TIMES, gang, world
 
