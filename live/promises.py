@@ -12,9 +12,8 @@ from jobcast.domain.errors import LedgerError
 from jobcast.live.futures import Spread
 from jobcast.live.state import WEEK_S, State
 from jobcast.models.completion.intervals import LEVELS, Position
-from jobcast.models.promise_account import Note, judged, keep
 from jobcast.models.promise_ledger import END, START, Outcome, Outcomes, Promise, PromiseLedger
-from jobcast.models.promise_record import SHARES, calibrate
+from jobcast.models.promise_record import SHARES, Note, calibrate, judged, keep
 
 AGAIN_S = 300.0
 """After which what is told of a job is kept once more: somebody may look every few seconds, for days."""
@@ -35,7 +34,7 @@ class Promises:
 
     Attributes
     ----------
-    figures : all that were made in the last 7 days by kind, and by version, as `promise_account.judged`
+    figures : all that were made in the last 7 days by kind, and by version, as `promise_record.judged`
     """
 
     def __init__(self, home: Path, now_s: float, note: Note) -> None:

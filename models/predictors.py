@@ -76,12 +76,12 @@ OURS: Mapping[str, Place] = MappingProxyType(
         "mlf-policy": Place(
             Question.TASK_ORDER,
             "jobcast.models.scheduling.policy:MlfPolicy",
-            "jobcast.models.scheduling.served:ServedSchedulingPolicy",
+            "jobcast.models.scheduling.policy:ServedSchedulingPolicy",
         ),
         "device-rl": Place(
             Question.DEVICE_ORDER,
             "jobcast.models.scheduling.policy:DevicePolicy",
-            "jobcast.models.scheduling.served:ServedSchedulingPolicy",
+            "jobcast.models.scheduling.policy:ServedSchedulingPolicy",
         ),
     }
 )

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.demand import peak_demand, put_off
+from jobcast.traces.pools import peak_demand, put_off
 from jobcast.traces.table import MICROSECONDS, Source, Trace
 from jobcast.traces.trace_stats import FIRST_MONDAY_S, HOUR_S
 from jobcast.traces.words import public_states

@@ -26,8 +26,7 @@ from jobcast.models.registry.cards import (
 from jobcast.models.registry.code_archive import PACKAGE, keep_code
 from jobcast.models.registry.folders import FIGURES, write_card
 from jobcast.models.registry.model_card import CARD_MARKDOWN, model_card, summary_of
-from jobcast.models.registry.provenance import run_tags
-from jobcast.models.registry.runs import log_numbers, open_run, point_aliases
+from jobcast.models.registry.runs import log_numbers, open_run, point_aliases, run_tags
 from jobcast.models.registry.store import ALIASES_TAG, Store
 from jobcast.traces.owners import scratch_room
 

@@ -64,7 +64,7 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
     options.check_places(json_to, (trace_path,), {"--out": asked["out"]})
     result = predict_known(reference, life.known("predict", params), ctx.params, home=params.home)
     if not asked["no_ledger"] and (promises := life.promised(result)):
-        from jobcast.models.promise_account import keep
+        from jobcast.models.promise_record import keep
 
         result["promises"] = keep(params.home, promises, options.console_of().note)
     predictors.tell(ctx, result, life.said("predict", result))

@@ -12,9 +12,8 @@ from jobcast.domain.errors import ConfigError, OverlapError, TraceError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.intervals import IntervalTracker
 from jobcast.models.job_duration import JobDuration
-from jobcast.models.promise_account import ALONE, keep
 from jobcast.models.promise_ledger import END
-from jobcast.models.promise_record import Calibration
+from jobcast.models.promise_record import ALONE, Calibration, keep
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.jct import files_read, place_of, refuse_of_elastic, source_of, spread_of
 from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers

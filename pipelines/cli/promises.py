@@ -27,7 +27,7 @@ def command(trace_path: Path | None, by: str | None, no_ledger: bool, json_to: s
     Example:
       jobcast promises --trace jobs.parquet --by week
     """
-    from jobcast.models.promise_account import account
+    from jobcast.models.promise_record import account
     from jobcast.models.registry.home import find_home
     from jobcast.traces.readers import read_trace
 

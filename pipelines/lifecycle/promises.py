@@ -10,9 +10,8 @@ import numpy as np
 from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import LedgerError
 from jobcast.models.completion.intervals import LEVELS
-from jobcast.models.promise_account import Note
 from jobcast.models.promise_ledger import END, START, Promise, PromiseLedger
-from jobcast.models.promise_record import SHARES, Calibration, calibrate
+from jobcast.models.promise_record import SHARES, Calibration, Note, calibrate
 from jobcast.models.queue_wait import LEVELS as WAIT_LEVELS
 from jobcast.models.queue_wait import MEDIAN
 from jobcast.pipelines.experiments.elastic.completion_prediction import Answer, by_kind

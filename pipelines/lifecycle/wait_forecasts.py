@@ -14,9 +14,8 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import LedgerError, RegistryError
 from jobcast.models.forecast_combination import past_weights
 from jobcast.models.predictor import Known
-from jobcast.models.promise_account import ALONE
 from jobcast.models.promise_ledger import START, Promise, PromiseLedger
-from jobcast.models.promise_record import start_losses
+from jobcast.models.promise_record import ALONE, start_losses
 from jobcast.models.queue_wait import LEVELS, QueueWait
 from jobcast.pipelines.experiments.elastic.completion_prediction import JobAnswers, combined
 from jobcast.pipelines.experiments.sources import is_registered

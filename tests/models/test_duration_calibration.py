@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jobcast.models.calibration_rates import (
+from jobcast.models.duration_calibration import (
     FORECASTS,
     FORGOTTEN,
     HEAD_START,
@@ -14,8 +14,10 @@ from jobcast.models.calibration_rates import (
     SHIFT_RATE,
     TEMPER_RATE,
     TRUST_RATE,
+    Calibration,
+    calibrated_proba,
+    steps_of,
 )
-from jobcast.models.duration_calibration import Calibration, calibrated_proba, steps_of
 from jobcast.models.job_duration import JobDuration
 
 K = len(FORECASTS)

@@ -1,18 +1,22 @@
 """Versions of processes that die, and of processes that register at once."""
 
+import hashlib
 import json
 import os
 import shutil
 import signal
 import sqlite3
 import stat
+import subprocess
 import sys
 import time
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import jobcast
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion, RegisteredModel, digest
@@ -20,7 +24,7 @@ from jobcast.models.registry.code_archive import unpack_code
 from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.home import database_file
 from jobcast.models.registry.promotions import INTENT_TAG, end_moves, half_moved
-from jobcast.models.registry.runs import Swept, point_aliases, sweep_store
+from jobcast.models.registry.runs import Swept, point_aliases, provenance, sweep_store
 from jobcast.models.registry.store import OWNER_TAG, UnfinishedRun
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner
@@ -307,3 +311,54 @@ def test_a_version_with_its_code_inside_as_older_stores_hold_it_still_loads(regi
     assert older.load(older.resolve("new-load")).name == "new-load"
     again = older.export(older.resolve("new-load"), tmp_path / "again")
     assert (again / "code" / "jobcast" / "models" / "pyfunc.py").is_file()
+
+
+USER = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+
+
+def git(*words):
+    return subprocess.run(["git", *USER, *words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project that DVC knows; the working directory lies below."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    for name in ("dvc.yaml", "dvc.lock"):
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def test_the_commit_and_whether_the_files_are_those_of_it(project):
+    git("init", "-q", str(project))
+    git("-C", str(project), "add", ".")
+    git("commit", "-qm", "first")
+    found = provenance({"DVC_EXP_NAME": "warm-fir", "DVC_EXP_BASELINE_REV": ""})
+    assert found.pop("mlflow.user", "me")
+    commit = git("rev-parse", "HEAD")
+    assert found == {
+        "mlflow.source.name": "jobcast",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": commit,
+        "git_commit": commit,
+        "git_dirty": "false",
+        "dvc_rev": hashlib.sha256(b"dvc.lock").hexdigest(),
+        "dvc_experiment": "warm-fir",
+    }
+    (project / "new").touch()  # which git does not know
+    assert provenance({})["git_dirty"] == "false"
+    (project / "dvc.lock").write_text("changed")
+    assert provenance({})["git_dirty"] == "true"
+
+
+def test_without_git_nothing_is_told_of_it(project, capfd):
+    assert not any("git" in tag for tag in provenance({}))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_elsewhere_the_package_s_own_project_counts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = Path(jobcast.__file__).resolve().parents[2] / "params.yaml"
+    assert provenance({})["params_sha256"] == hashlib.sha256(own.read_bytes()).hexdigest()

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.demand import peak_demand
 from jobcast.traces.generators import generate
 from jobcast.traces.likeness import dispersion, likeness
+from jobcast.traces.pools import peak_demand
 from jobcast.traces.table import Trace
 from jobcast.traces.twin import Items, _kinds, draw_like, levels, rigid, twin_of
 

@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.scheduling.learner import BETAS, HIGHEST, LOWEST, VARIATION, search_betas
-from jobcast.models.scheduling.policy import DevicePolicy, Measured, MlfPolicy, Training, joined, picks_of
-from jobcast.models.scheduling.served import ServedSchedulingPolicy
+from jobcast.models.scheduling.policy import (
+    DevicePolicy,
+    Measured,
+    MlfPolicy,
+    ServedSchedulingPolicy,
+    Training,
+    joined,
+    picks_of,
+)
 from jobcast.schedulers.tasks.features import JOB_FEATURES
 from jobcast.schedulers.tasks.network import networks_of, scores_of
 from tests.schedulers.tasks.test_task_network import arrays
