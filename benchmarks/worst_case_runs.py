@@ -22,8 +22,8 @@ from math import inf, isfinite
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
-from benchmarks.bench_elastic import FIRST_JOBS, GPUS, read_jobs
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.schedulers.elastic.wfq import queue_at
@@ -32,6 +32,8 @@ from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay
 from jobcast.simulator.elastic.state import COUNT
 
 WIDTH = 16
+GPUS = 64
+FIRST_JOBS = 301
 TACTICS = ("quiet", "flood", "crowd", "flood and crowd", "pulses", "flood and pulses")
 MOST_FLOOD = 40
 """Jobs of a flood in one queue: a longer one costs time, and a bound that outlasts it is kept anyway."""
@@ -51,6 +53,31 @@ class Tally:
     reached: float = 0.0
     nearly: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+
+
+def read_jobs(folder: Path, count: int) -> ElasticJobs:
+    """The first `count` jobs of the trace, repeated as often as needed, each time after the last arrival."""
+    table, known = pl.read_csv(folder / "trace_0e4a51.csv"), pl.read_csv(folder / "speedups.csv")
+    models = known["model"].unique(maintain_order=True).to_list()
+    speedup = np.zeros((len(models), 2, GPUS + 1))
+    for row, model in enumerate(models):
+        of_model = known.filter(pl.col("model") == model).sort("gpus")
+        gpus, faster = [0, *of_model["gpus"].to_list()], [0.0, *of_model["speedup"].to_list()]
+        speedup[row] = np.interp(np.arange(GPUS + 1), gpus, faster)
+    picked = np.arange(count) % len(table)
+    most = table["num_jobs"].to_numpy().astype(float)[picked]
+    return ElasticJobs(
+        submit_s=np.cumsum(table["sleep_time"].to_numpy().astype(float)[picked]),
+        size_s=table["service"].to_numpy().astype(float)[picked],
+        least=np.zeros(count),
+        most=most,
+        model=np.array([models.index(name) for name in table["model_name"]], dtype=np.int64)[picked],
+        stage_of=np.arange(count + 1),
+        stage_end=np.ones(count),
+        stage_most=most.copy(),
+        speedup=speedup,
+        speed=np.ones((len(models), 1)),
+    )
 
 
 def curves(rng: np.random.Generator) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Training jobs whose batch size changes: what is known of them, how far they are, and the regimes that they run in."""
+"""Training jobs whose batch size changes: what is known of them, how far they are, and the regimes that they run in.
+
+And jobs that run on any number of GPUs: how well they do on each.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,3 +85,23 @@ class Progress:
     def batch_size(self) -> int:
         """The batch size that it runs at, or will start with."""
         return self.regimes[-1].batch_size
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of a job's work in which its goodput does not change. Goodput: Pollux (OSDI 2021).
+
+    Attributes
+    ----------
+    until : work done at its end, in samples as useful as those of the initial batch size
+    goodput : by GPUs, from one on, work a second at the best batch size
+    batch_size : by GPUs, that batch size
+    """
+
+    until: float
+    goodput: tuple[float, ...]
+    batch_size: tuple[int, ...]
+
+
+class Goodputs(dict[int, tuple[float, ...]]):
+    """By `seq` of active jobs: goodput by GPUs, from one on, as measured at the moment, up to the most they can use."""

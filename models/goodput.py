@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.goodput import Phase
+from jobcast.domain.training import Phase
 from jobcast.traces.goodput_tables import NoiseCurve, StepTimes
 
 GPUS_PER_NODE = 4  # of the cluster that Pollux was measured on

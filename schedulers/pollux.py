@@ -7,11 +7,11 @@ import numba
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounding_kernels import rounded as rounded_in
+from jobcast.domain.training import Goodputs
 
 types: Any = numba.types
 _FLOATS, _INTS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")

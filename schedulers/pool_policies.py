@@ -185,7 +185,7 @@ POOL_POLICIES = (
         local=CELLS,
     ),
     _spec(
-        *("karma", "karma:Karma", "a guaranteed share each; who has earned credits by lending borrows first"),
+        *("karma", "pool_rules:Karma", "a guaranteed share each; who has earned credits by lending borrows first"),
         settings=KarmaSettings,
         local=CELLS,
         paper="Karma (OSDI 2023)",

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.domain.goodput import Phase
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Job, Outcome
+from jobcast.domain.training import Phase
 from jobcast.models.goodput import GPUS_PER_NODE, Limits, Throughput, fit_throughput, phases
 from jobcast.simulator.laws.goodput import ScalableWork
 from jobcast.simulator.workload import Workload

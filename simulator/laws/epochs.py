@@ -13,10 +13,10 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
+from jobcast.domain.training import Goodputs
 from jobcast.simulator.cluster import Placer, Starts
 from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.laws.run_time import Regimed

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from jobcast.domain.goodput import Goodputs, Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import GOODPUT
 from jobcast.domain.policy import Grant, Policy
+from jobcast.domain.training import Goodputs, Phase
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.separable import Separable
 from jobcast.simulator.log import RunLog

@@ -21,10 +21,10 @@ from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.energy import EnergyCluster, EpochTimes, Tariff
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.forecasts import ForecastSource
-from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Policy, View
 from jobcast.domain.tasks import OPT_STOP, TaskCluster, TaskJobs
+from jobcast.domain.training import Phase
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.law import Law

@@ -13,9 +13,8 @@ from math import ceil, nan
 import numpy as np
 import pytest
 
-from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool, Requirements
-from jobcast.domain.training import Regime, Training
+from jobcast.domain.training import Phase, Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.experiments.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant, RunningJob, Service
+from jobcast.domain.training import Goodputs
 
 NOW_S = 100_000.0
 

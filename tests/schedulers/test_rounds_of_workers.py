@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.energy import EnergyCluster, EpochTimes
-from jobcast.domain.goodput import Goodputs
 from jobcast.domain.rounds import ActiveJob, RoundState
+from jobcast.domain.training import Goodputs
 from jobcast.schedulers.placement import NodePlacement
 from jobcast.schedulers.rounds import Rounds, expected, speeds_of
 from jobcast.simulator.engine import Simulation

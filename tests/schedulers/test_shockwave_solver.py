@@ -11,10 +11,9 @@ from scipy.optimize import linprog
 
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.shockwave import solver
-from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme, work_of
 from jobcast.schedulers.shockwave.relaxation import majorant_slopes, relax
-from jobcast.schedulers.shockwave.solver import Limits, incumbent, repair, share_lost, solve, timetable
+from jobcast.schedulers.shockwave.solver import Limits, improve, incumbent, repair, share_lost, solve, timetable
 
 HEURISTIC = Limits(60.0, cells=0)
 

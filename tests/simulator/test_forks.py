@@ -6,10 +6,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool, Succession
 from jobcast.domain.policy import Trigger
-from jobcast.domain.training import Regime, Training
+from jobcast.domain.training import Phase, Regime, Training
 from jobcast.live.completion_forecasts import believed_now, completions
 from jobcast.pipelines.experiments.completion_meters import Watcher
 from jobcast.pipelines.experiments.forecast_recording import Recording

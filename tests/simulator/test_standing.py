@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError
-from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Grant
+from jobcast.domain.training import Phase
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation, Stand

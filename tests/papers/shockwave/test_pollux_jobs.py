@@ -2,8 +2,7 @@
 
 import pytest
 
-from jobcast.domain.goodput import Phase
-from jobcast.domain.training import Regime
+from jobcast.domain.training import Phase, Regime
 from jobcast.models.goodput import Limits, Throughput
 from jobcast.pipelines.experiments.scaling_jobs import Application
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch

@@ -7,10 +7,9 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.domain.goodput import Phase
 from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
 from jobcast.domain.jobs import Outcome, Pool
-from jobcast.domain.training import Regime
+from jobcast.domain.training import Phase, Regime
 from jobcast.models.goodput import Limits, Throughput
 from jobcast.pipelines.experiments.goodput_runs import metric_change_pct, scaling_figures
 from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, rigid_jobs

@@ -1,9 +1,9 @@
 import pytest
 
 from jobcast.domain.errors import DecisionError
-from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Pool
 from jobcast.domain.policy import Decision, Grant, Trigger
+from jobcast.domain.training import Phase
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch, replay_goodput
 
 PAIR = Pool("all", 2)
