@@ -15,7 +15,7 @@ from jobcast.schedulers.energy.andreas import outlook_of, queue_of
 from jobcast.schedulers.energy.exact import nodes_to_use, solve
 from jobcast.schedulers.energy.greedy_to_go import OWN, fits_node, land, lift, new_plan, total_eur
 from jobcast.schedulers.energy.objective import proxy_objective
-from jobcast.schedulers.energy.policies import AndreasSettings, ExactSettings
+from jobcast.schedulers.energy.settings import AndreasSettings, ExactSettings
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small

@@ -30,7 +30,7 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.energy import HOUR_S, POSTPONED, Deployment, EnergyView, cost_eur_h, stay_s
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
-from jobcast.schedulers.energy.policies import AndreasSettings
+from jobcast.schedulers.energy.settings import AndreasSettings
 
 if TYPE_CHECKING:
     from jobcast.schedulers.energy.greedy_state import Queue

@@ -14,7 +14,7 @@ import numpy as np
 from jobcast.domain.arrays import Ints
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView
 from jobcast.domain.rounding import rounded_all
-from jobcast.schedulers.energy.policies import QueueSettings
+from jobcast.schedulers.energy.settings import QueueSettings
 
 # From a view and (n,) waiting jobs in order of submission: their rows in order of the queue.
 QueueOrder = Callable[[EnergyView, Ints], Ints]

@@ -31,7 +31,7 @@ from jobcast.schedulers.energy.objective import (
     startable_s,
     tardiness_eur,
 )
-from jobcast.schedulers.energy.policies import ExactSettings
+from jobcast.schedulers.energy.settings import ExactSettings
 
 # Columns of a node up to which its capacity is told of each prefix; else of all together, to keep matrices small.
 MOST_PREFIXES = 400

@@ -12,7 +12,7 @@ from jobcast.domain.energy import POSTPONED, Deployment
 from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, outlook_of, queue_of, relative_speed, warm, ways
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import deployed_s, proxy_objective, startable_s
-from jobcast.schedulers.energy.policies import EQUATION_1, TO_GO
+from jobcast.schedulers.energy.settings import EQUATION_1, TO_GO
 from papers.andreas.instances import small
 from tests.schedulers.energy.exact_views import legal_deployments, random_view
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, view_of
