@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.models.duration_calibration import (
+from jobcast.models.calibration_rates import (
     FORGOTTEN,
     HEAD_START,
     LEAST,

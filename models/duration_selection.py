@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from jobcast.models.calibration_rates import FORECASTS
 from jobcast.models.duration_booster import DurationSettings, log_loss
-from jobcast.models.duration_calibration import FORECASTS, Calibration
+from jobcast.models.duration_calibration import Calibration
 from jobcast.models.duration_data import DurationData, OutOfFold, out_of_fold, selection_table
 from jobcast.models.job_duration import BLENDED, JobDuration
 from jobcast.models.setting_search import Range, search_settings

@@ -27,6 +27,7 @@ from jobcast.features.durations import (
 )
 from jobcast.features.finished import DurationTracker
 from jobcast.features.queueing import in_queues
+from jobcast.models.calibration_rates import FORECASTS
 from jobcast.models.care import Care
 from jobcast.models.duration_booster import (
     DURATION_RULES,
@@ -43,7 +44,7 @@ from jobcast.models.duration_booster import (
     overstays_h,
     shares,
 )
-from jobcast.models.duration_calibration import FORECASTS, Calibration, calibrated_proba
+from jobcast.models.duration_calibration import Calibration, calibrated_proba
 from jobcast.models.duration_data import DurationData, bins_of, last_bin_told_s, out_of_fold, shares_of_bins
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import kept, read_metadata, read_text, take_up, write_metadata

@@ -14,8 +14,8 @@ from jobcast.models.registry.home import find_home
 from jobcast.models.registry.promotions import left_by, move_alias, move_together, remember
 from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
 from jobcast.models.registry.runs import sweep_locked
-from jobcast.models.registry.store import store_of
 from jobcast.models.registry.store_lock import locked
+from jobcast.models.registry.stores import store_of
 
 ORIGIN = ("git_commit", "git_dirty", "dvc_rev", "dvc_experiment", "params_sha256", "lock_sha256", "mlflow.user")
 """Tags of a run that `origin` tells."""

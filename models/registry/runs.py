@@ -21,8 +21,9 @@ from jobcast.models.registry.cards import RegisteredModel
 from jobcast.models.registry.home import PROJECT_MARK
 from jobcast.models.registry.promotions import end_moves, half_moved
 from jobcast.models.registry.references import CHALLENGER, CHAMPION
-from jobcast.models.registry.store import MS_PER_S, OWNER_TAG, Store, UnfinishedRun, store_of
+from jobcast.models.registry.store import MS_PER_S, OWNER_TAG, Store, UnfinishedRun
 from jobcast.models.registry.store_lock import locked
+from jobcast.models.registry.stores import store_of
 from jobcast.traces.files import sha256_of
 from jobcast.traces.owners import Owner, is_left_over
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jobcast.models.duration_calibration import (
+from jobcast.models.calibration_rates import (
     FORECASTS,
     FORGOTTEN,
     HEAD_START,
@@ -14,10 +14,8 @@ from jobcast.models.duration_calibration import (
     SHIFT_RATE,
     TEMPER_RATE,
     TRUST_RATE,
-    Calibration,
-    calibrated_proba,
-    steps_of,
 )
+from jobcast.models.duration_calibration import Calibration, calibrated_proba, steps_of
 from jobcast.models.job_duration import JobDuration
 
 K = len(FORECASTS)

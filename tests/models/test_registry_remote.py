@@ -12,7 +12,7 @@ import requests
 from mlflow.exceptions import MlflowException, RestException
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry import load_exported, open_registry, remote_store, store
+from jobcast.models.registry import load_exported, open_registry, remote_store, stores
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.home import Address, registry_address
 from jobcast.models.registry.model_card import summary_of
@@ -39,7 +39,7 @@ def client(shared, tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
 
     def there(home="home"):
-        store._remote.cache_clear()
+        stores._remote.cache_clear()
         return open_registry(tmp_path / home)
 
     yield there
