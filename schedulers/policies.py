@@ -299,11 +299,9 @@ def of_class(place: str, *, given: bool = True, without: Iterable[str] = ()) -> 
     """
 
     def make(asked: Any, own: Settings) -> Any:
-        made, rest = (
-            resolve_name(f"jobcast.schedulers.{place}"),
-            {key: described for key, described in own if key not in without},
-        )
-        return made(asked, **rest) if given else made(**rest)
+        policy = resolve_name(f"jobcast.schedulers.{place}")
+        settings = {name: value for name, value in own if name not in without}
+        return policy(asked, **settings) if given else policy(**settings)
 
     return make
 

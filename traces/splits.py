@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from jobcast.domain.clock import DAY_S, HOUR_S
 from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.domain.times import iso
 from jobcast.traces.table import Trace
 
 MIN_TRAIN_JOBS = 100
@@ -105,17 +105,13 @@ def check_tests(trace: Trace, from_s: float | None, until_s: float | None) -> No
 
 def _between(from_s: float | None, until_s: float | None) -> str:
     """Name of a window, e.g. from 2017-10-02T00:00:00Z until the end."""
-    since = "from the start" if from_s is None else f"from {_iso(from_s)}"
-    return f"{since} until {'the end' if until_s is None else _iso(until_s)}"
+    since = "from the start" if from_s is None else f"from {iso(math.floor(from_s))}"
+    return f"{since} until {'the end' if until_s is None else iso(math.floor(until_s))}"
 
 
 def _extent(trace: Trace) -> str:
     submit_s = trace.submit_s
-    return f"from {_iso(submit_s[0])} to {_iso(submit_s[-1])}" if len(trace) else "at no time"
-
-
-def _iso(instant_s: float) -> str:
-    return f"{datetime.fromtimestamp(math.floor(instant_s), UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"from {iso(math.floor(submit_s[0]))} to {iso(math.floor(submit_s[-1]))}" if len(trace) else "at no time"
 
 
 def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
