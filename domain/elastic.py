@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.policy import Decision, Grant, Trigger, View
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant, Trigger, View
 
 
 class ElasticJobs(NamedTuple):

@@ -6,9 +6,28 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress
+
+ANYWHERE = -1
+"""In place of a first GPU: whichever of the server are free."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """GPUs of one server: neighbours from `first` up to, without, `first + gpus`, or any. SIA, section 5.5; HiveD.
+
+    Attributes
+    ----------
+    server : position in the cluster's list of servers, from 0
+    first : the first of its GPUs, from 0, or `ANYWHERE`
+    gpus : how many
+    """
+
+    server: int
+    first: int
+    gpus: int
+
 
 Facts = TypeVar("Facts")
 # One for all decisions: most of them change nothing of a kind; read-only, for it is shared.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.goodput import Throughput, fit_throughput
 from jobcast.models.metadata import JsonModel
 from jobcast.models.predictor import ServedModel

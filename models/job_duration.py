@@ -14,9 +14,9 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.domain.jobs import Job
-from jobcast.domain.questions import Question
 from jobcast.features.durations import (
     WIDTH,
     burst_key,

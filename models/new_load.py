@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
-from jobcast.domain.questions import Question
 from jobcast.models.care import Care
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands, LoadData

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from jobcast.domain.errors import TraceError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from jobcast.domain.errors import RegistryError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.plugins import WithInstalled, broken, load_point, points_of
-from jobcast.domain.questions import Question
 from jobcast.models.predictor import Model
 
 ENTRY_POINTS = "jobcast.predictors"
@@ -48,12 +48,12 @@ OURS: Mapping[str, Place] = MappingProxyType(
         "accuracy-curve": Place(
             Question.ACCURACIES,
             "jobcast.models.curves.accuracy_curve:AccuracyCurve",
-            "jobcast.models.curves.served:ServedAccuracyCurve",
+            "jobcast.models.curves.accuracy_curve:ServedAccuracyCurve",
         ),
         "epoch-time": Place(
             Question.EPOCH_TIMES,
             "jobcast.models.epoch_time.epoch_time:EpochTime",
-            "jobcast.models.epoch_time.served:ServedEpochTime",
+            "jobcast.models.epoch_time.epoch_time:ServedEpochTime",
         ),
         "completion-time": Place(
             Question.COMPLETIONS,

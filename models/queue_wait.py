@@ -18,8 +18,8 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.bad_answers import WAITS, BadAnswers, Reason
 from jobcast.domain.clock import WEEK_S
 from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.memory import need_memory
-from jobcast.domain.questions import Question
 from jobcast.features.queue_state import queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.completion.intervals import survival

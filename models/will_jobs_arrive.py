@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.horizons import horizon_label
-from jobcast.domain.questions import Question
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models.algorithms import (
     ALGORITHMS,

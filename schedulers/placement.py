@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Grant
 
 
 class NodePlacement:

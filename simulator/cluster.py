@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain import tolerance
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.jobs import Job, Pool
-from jobcast.domain.policy import Grant, PoolView, RunningJob, Service
+from jobcast.domain.policy import ANYWHERE, Cell, Grant, PoolView, RunningJob, Service
 from jobcast.simulator.queues import PendingQueue, PoolAggregates, Shelves
 
 Starts = Sequence[tuple[Job, Grant]]

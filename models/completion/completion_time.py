@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.completion.intervals import LEVELS, Interval, IntervalTracker, Position
 from jobcast.models.completion.job_completions import SizeDraws, SizeForecaster, SizeSample
 from jobcast.models.completion.known_jobs import FEWEST, KnownJobs

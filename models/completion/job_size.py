@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.completion.intervals import RELATIVE, survival
 from jobcast.models.completion.job_completions import SPREAD, SizeForecaster, pooled
 from jobcast.models.completion.known_jobs import ALIKE, Key, KnownJobs

@@ -9,8 +9,8 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.jobs import Job
-from jobcast.domain.questions import Question
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.metadata import JsonModel
 from jobcast.models.regimes.ahead import (

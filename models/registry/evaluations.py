@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobcast.models.registry.cards import DRAWINGS, HEADLINES, ModelVersion, figure_name, headlines
-from jobcast.models.registry.model_card import with_gains
+from jobcast.models.registry.cards import DRAWINGS, HEADLINES, ModelVersion, figure_name, headlines, with_gains
 from jobcast.models.registry.runs import log_numbers, open_run, run_tags
 from jobcast.models.registry.store import Store
 from jobcast.models.registry.stores import store_of

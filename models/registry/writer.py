@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 from jobcast import __version__
 from jobcast.models.predictors import load_predictor
 from jobcast.models.registry.cards import (
+    CARD_MARKDOWN,
     DRAWINGS,
     ModelCard,
     ModelVersion,
     content_sha256,
     flatten_metrics,
     headlines,
+    model_card,
+    summary_of,
 )
-from jobcast.models.registry.code_archive import PACKAGE, keep_code
-from jobcast.models.registry.folders import FIGURES, write_card
-from jobcast.models.registry.model_card import CARD_MARKDOWN, model_card, summary_of
+from jobcast.models.registry.folders import FIGURES, PACKAGE, keep_code, write_card
 from jobcast.models.registry.runs import log_numbers, open_run, point_aliases, run_tags
 from jobcast.models.registry.store import ALIASES_TAG, Store
 from jobcast.traces.owners import scratch_room

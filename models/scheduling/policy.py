@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.metadata import JsonModel
 from jobcast.models.predictor import ServedModel
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import OURS, PREDICTORS, answers_of
 from jobcast.pipelines.report.layout import aligned, markdown_lines
 from jobcast.schedulers.policies import KINDS, PolicySpec

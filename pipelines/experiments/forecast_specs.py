@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.forecasts import ForecastSource, Question
 from jobcast.domain.plugins import points_of
-from jobcast.domain.questions import Question
 from jobcast.domain.suggestions import did_you_mean
 from jobcast.models.predictors import OURS, answers_of
 from jobcast.models.predictors import PREDICTORS as MODELS

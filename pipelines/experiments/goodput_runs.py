@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.bad_answers import GOODPUTS, BadAnswers
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario

@@ -11,10 +11,10 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import GOODPUT as GOODPUT_LAW
 from jobcast.domain.law import RUNTIME
-from jobcast.domain.questions import Question
 from jobcast.live.completion_forecasts import RunTimeDraws
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.experiments.completion_meters import AtSubmission

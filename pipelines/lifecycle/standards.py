@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import answers_of
 from jobcast.pipelines.experiments.forecast_specs import check_answers
 from jobcast.pipelines.lifecycle import drift_rules, job_rows

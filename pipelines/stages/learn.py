@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from jobcast.domain.errors import ConfigError, TrainingError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import PREDICTORS, load_predictor, ours_for
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.lifecycle.model_files import CARDS, MODELS, drawn_card, model_folder, register_files, write_card

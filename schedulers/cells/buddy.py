@@ -6,7 +6,7 @@ Zhao et al.: HiveD, OSDI 2020, buddy cell allocation; SIA, section 5.5.
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 
-from jobcast.domain.cells import Cell
+from jobcast.domain.policy import Cell
 
 # Of a root: roots with the smaller rank are taken first, where the cells are alike otherwise.
 Rank = Callable[[int], tuple[float, ...]]

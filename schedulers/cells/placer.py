@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Grant, PoolView, View
+from jobcast.domain.policy import Cell, Grant, PoolView, View
 from jobcast.schedulers.cells.buddy import Buddies, Covered, sizes_of, used_of
 from jobcast.schedulers.cells.private import PrivateCluster
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells, cells_of, default_cells, server_size

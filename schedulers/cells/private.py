@@ -5,9 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import RunningJob
+from jobcast.domain.policy import Cell, RunningJob
 from jobcast.schedulers.cells.buddy import Buddies, sizes_of
 
 # An end that the schedule is told of within so many seconds is an end of that instant.

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from math import floor, inf
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, PoolView, View
+from jobcast.domain.policy import Cell, Decision, PoolView, View
 from jobcast.schedulers.cells.placer import Held
 from jobcast.schedulers.cells.turns import TurnAllocation, TurnPlacer
 from jobcast.schedulers.recall import Expected, Recalls, recallable_of

@@ -16,9 +16,8 @@ from math import ceil, inf
 import numpy as np
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, PoolView, View
+from jobcast.domain.policy import Cell, Decision, PoolView, View
 from jobcast.schedulers.cells.buddy import Buddies, buddy_of, sizes_of
 from jobcast.schedulers.cells.placer import CellAllocation, CellPlacer, Held, inside
 from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule

@@ -11,7 +11,6 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.energy import (
     HOUR_S,
     POSTPONED,
@@ -24,7 +23,7 @@ from jobcast.domain.energy import (
     EpochTimes,
 )
 from jobcast.domain.errors import ConfigError, DecisionError
-from jobcast.domain.policy import Decision, Grant, Trigger, View
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant, Trigger, View
 
 
 class Measurement(NamedTuple):

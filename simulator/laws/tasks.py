@@ -18,12 +18,11 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import TASKS
 from jobcast.domain.optstop import stall_epochs
-from jobcast.domain.policy import Decision, Grant, Service
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant, Service
 from jobcast.domain.tasks import MEMORY, QUEUED, AccuracyForecast, TaskView
 from jobcast.simulator.cluster import Starts
 from jobcast.simulator.law import Milestone

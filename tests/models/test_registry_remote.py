@@ -13,9 +13,9 @@ from mlflow.exceptions import MlflowException, RestException
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import load_exported, open_registry, remote_store, stores
+from jobcast.models.registry.cards import summary_of
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.home import Address, registry_address
-from jobcast.models.registry.model_card import summary_of
 from jobcast.models.registry.runs import Swept, sweep_store
 from jobcast.models.registry.store import UnfinishedRun
 from tests.models.registry_servers import free_port, mlflow_server, one_alias_only, postgres, registering

@@ -20,8 +20,7 @@ import jobcast
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion, RegisteredModel, digest
-from jobcast.models.registry.code_archive import unpack_code
-from jobcast.models.registry.folders import CARD_FILE
+from jobcast.models.registry.folders import CARD_FILE, unpack_code
 from jobcast.models.registry.home import database_file
 from jobcast.models.registry.promotions import INTENT_TAG, end_moves, half_moved
 from jobcast.models.registry.runs import Swept, point_aliases, provenance, sweep_store

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import DecisionError, PoolsError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.policy import Decision, Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant
 from jobcast.schedulers.tentative_allocation import ReadAggregates, tally_of
 from jobcast.simulator.cluster import ClusterState, Placements, Placer
 from jobcast.simulator.engine import replay

@@ -6,9 +6,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError
-from jobcast.domain.policy import Decision, Grant, Trigger
+from jobcast.domain.policy import Cell, Decision, Grant, Trigger
 from jobcast.simulator import engine
 from jobcast.simulator.engine import Simulation, replay
 from jobcast.simulator.history import RunHistory

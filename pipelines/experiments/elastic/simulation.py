@@ -9,7 +9,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import SIZES, BadAnswers, Reason
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.clusters import preempting
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene

@@ -15,7 +15,7 @@ import polars as pl
 from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, TraceError
-from jobcast.models.epoch_time.served import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
+from jobcast.models.epoch_time.epoch_time import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
 from jobcast.pipelines.experiments.forecast_specs import EPOCH_TIME, ForecastSpec
 from jobcast.pipelines.experiments.seen_data import seen_by

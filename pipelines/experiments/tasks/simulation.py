@@ -189,7 +189,7 @@ def accuracy_forecast(
     if spec.kind in ("random", "noisy"):
         return Believed(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
     if spec.kind == "registry":
-        from jobcast.models.curves.served import guarded_accuracies
+        from jobcast.models.curves.accuracy_curve import guarded_accuracies
 
         tally = BadAnswers() if tally is None else tally
         asked = registered(ACCURACY_CURVE, spec, home, tally, CURVES, degrade)

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.domain.suggestions import did_you_mean
 from jobcast.models.predictors import OURS, PREDICTORS, answers_of
 from jobcast.pipelines.experiments.forecast_specs import check_known

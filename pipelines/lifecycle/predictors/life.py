@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.evaluation.intervals import DRAWS
 from jobcast.models.predictor import Known, Model
 from jobcast.models.registry import ModelCard, Registry

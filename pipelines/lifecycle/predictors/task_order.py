@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from jobcast import __version__
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.predictor import Known
 from jobcast.models.predictors import ours_for
 from jobcast.models.registry.cards import ModelCard
@@ -128,7 +128,7 @@ def _accuracies(asked: Asked, tally: BadAnswers) -> Any:
 
     The champion's, or those of the model that is asked for in its place.
     """
-    from jobcast.models.curves.served import guarded_accuracies
+    from jobcast.models.curves.accuracy_curve import guarded_accuracies
     from jobcast.pipelines.experiments.tasks.simulation import by_model
 
     model = asked["accuracies"] if "accuracies" in asked.parameters else _champion(asked.home)

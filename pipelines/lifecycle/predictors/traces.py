@@ -8,7 +8,7 @@ import polars as pl
 
 from jobcast.domain.clock import WEEK_S
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.features.corpus import STEP_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
 from jobcast.models.evaluation.smoothing import need_statsforecast

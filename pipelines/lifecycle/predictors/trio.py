@@ -8,8 +8,8 @@ import polars as pl
 
 from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.forecasts import Question
 from jobcast.domain.horizons import bin_labels, horizon_label
-from jobcast.domain.questions import Question
 from jobcast.features.arrivals import arrival_features
 from jobcast.features.corpus import COPIES, SCORED, STEP_S, build_corpus
 from jobcast.models.baselines import EWMA, ewma_arrivals, of_rows

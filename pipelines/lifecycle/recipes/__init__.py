@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.questions import Question
+from jobcast.domain.forecasts import Question
 from jobcast.models.algorithms import PAPER
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_size import JobSize

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
-from jobcast.models.epoch_time.served import MOST_FASTER, MOST_SLOWER, guarded_epoch_s, slowest_s
+from jobcast.models.epoch_time.epoch_time import MOST_FASTER, MOST_SLOWER, guarded_epoch_s, slowest_s
 from jobcast.schedulers.policies import ENERGY
 from jobcast.schedulers.registry import make_policy, names_of
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, replayed, workload_of

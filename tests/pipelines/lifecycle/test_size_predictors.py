@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from jobcast.domain.forecasts import Question
 from jobcast.domain.hardware import flat_cluster
-from jobcast.domain.questions import Question
 from jobcast.live.completion_forecasts import RunTimeDraws
 from jobcast.models.goodput import Throughput
 from jobcast.models.registry import open_registry

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.cells import Cell
+from jobcast.domain.policy import Cell
 from jobcast.schedulers.cells.buddy import Buddies, Covered, sizes_of, used_of
 from jobcast.schedulers.cells.turns import out_of_reach, reserved, reserved_gpus
 

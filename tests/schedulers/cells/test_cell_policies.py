@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.errors import ConfigError, PoolsError
+from jobcast.domain.policy import Cell
 from jobcast.schedulers.cells.buddy import sizes_of
 from jobcast.schedulers.registry import local_policies, make_policy
 from jobcast.simulator.engine import replay

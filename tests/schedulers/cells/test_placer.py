@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcast.domain.cells import Cell
+from jobcast.domain.policy import Cell
 from jobcast.schedulers.cells.placer import ServerMap
 
 

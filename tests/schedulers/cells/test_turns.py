@@ -5,8 +5,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Cell
 from jobcast.schedulers.cells.buddy import Buddies
 from jobcast.schedulers.cells.turns import TurnPlacer, out_of_reach, reserved, reserved_gpus
 from jobcast.schedulers.tentative_allocation import Loads

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.energy import DAY_S
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Grant
 from jobcast.simulator.log import Spans
 from jobcast.simulator.meters import EnergyMeter, price_seconds_between
 from tests.simulator.energy.accounting import cost_of_spans, price_seconds

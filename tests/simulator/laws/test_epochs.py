@@ -5,12 +5,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.elastic import ElasticView
 from jobcast.domain.energy import EpochsDone, EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool, Succession
-from jobcast.domain.policy import Decision, Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant
 from jobcast.domain.training import Regime, Training
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.epochs import Epochs, elastic_jobs

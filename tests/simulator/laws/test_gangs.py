@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import DecisionError, TraceError
 from jobcast.domain.jobs import Succession
-from jobcast.domain.policy import Decision, Grant, Trigger
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant, Trigger
 from jobcast.domain.tasks import QUEUED, TaskView
 from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks

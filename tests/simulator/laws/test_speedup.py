@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.elastic import ElasticView
-from jobcast.domain.policy import Decision, Grant
+from jobcast.domain.policy import ANYWHERE, Cell, Decision, Grant
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.engine import Simulation, replay
