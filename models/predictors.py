@@ -16,7 +16,7 @@ from jobcast.domain.plugins import WithInstalled, broken, load_point, points_of
 from jobcast.models.predictor import Model
 
 ENTRY_POINTS = "jobcast.predictors"
-"""An entry point names a `Model`: a class with a question of `domain.questions` in `answers`."""
+"""An entry point names a `Model`: a class with a question of `domain.forecasts` in `answers`."""
 KIND = "predictor"
 
 
