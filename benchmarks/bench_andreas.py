@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
 from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_policy
-
-HOUR_S = 3600.0
 
 
 class Kind(NamedTuple):

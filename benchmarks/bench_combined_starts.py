@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-HOUR_S = 3600.0
+from jobcast.domain.clock import HOUR_S
 
 
 def main():

@@ -27,6 +27,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import binomtest
 
+from jobcast.domain.clock import DAY_S
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_verdict import FINE
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
@@ -36,7 +37,6 @@ from jobcast.pipelines.report.files import write_text
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 
-DAY_S = 86400.0
 CAMPUS = {"weeks": 6, "pools": 3, "jobs": 1500, "widest": 8}
 TRAINED_DAYS = 28
 STEP_S = 3600.0

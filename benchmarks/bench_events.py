@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.jobs import Pool
 from jobcast.features.corpus import build_corpus
 from jobcast.live.advisor import Advisor
@@ -49,7 +50,7 @@ from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Source, Trace
 from tests.live.imagined_slurm import ImaginedSlurm
 
-DAY_S, YEAR_S = 86_400.0, 365 * 86_400.0
+YEAR_S = 365 * DAY_S
 POOLS = [Pool("ab"[row % 2] if row < 2 else f"pool{row:02}", 16) for row in range(12)]
 HORIZONS_MIN = (5, 60)
 KNOWN_DAYS = 4

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.jobs import Outcome
 from jobcast.schedulers.milp.instance import on_grid
 from jobcast.schedulers.milp.solve import Settings, plan
@@ -19,7 +20,6 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
 
 DEFAULTS = Settings()
-HOUR_S = 3600.0
 COLUMNS = "  {:>4} {:>5} {:>7} {:>6} {:>6} {:>8} {:>8} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}"
 HEAD = ("seed", "jobs", "columns", "rows", "CPU s", "clock s", "fcfs h", "sia_vc h", "first h", "milp h", "gap %")
 

@@ -14,13 +14,14 @@ import time
 import numpy as np
 import polars as pl
 
+from jobcast.domain.clock import DAY_S
 from jobcast.features.queue_state import Queue, queue_rows
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.queue_wait import QueueWait
 from jobcast.traces.table import Trace
 
 BAR_MS = 50.0
-DAY_S, BEGIN_S, NOW_S = 86400.0, 1.6e9, 1.6e9 + 20 * 86400.0
+BEGIN_S, NOW_S = 1.6e9, 1.6e9 + 20 * DAY_S
 RUNNING, WARM_UP = 3_000, 5
 TRAINED_S, THINNED = DAY_S / 2, 15
 """As many trees answer as of weeks."""

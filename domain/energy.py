@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import DAY_S, HOUR_S
 from jobcast.domain.errors import ConfigError, TraceError, refuse_first
 from jobcast.domain.jobs import Job
 
 POSTPONED = -1
 """In place of a node: the job waits."""
-HOUR_S = 3600.0
-DAY_S = 86400.0
 WATT_SECONDS = 3.6e6
 """Of a kWh."""
 

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MINUTE_S = 60.0
+from jobcast.domain.clock import MINUTE_S
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import need_memory
@@ -24,7 +25,6 @@ from jobcast.traces.table_files import read_parquet, write_parquet
 
 STEP_S = 300.0
 """One prediction every 5 minutes a pool. SIA, Figure 21."""
-MINUTE_S = 60.0
 QUIET_S = 28 * 86400.0
 """Further than this from any event of any pool, one instant is like the next: they are left out of the grid."""
 REMEDY = (

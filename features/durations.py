@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.traces.history import pool_histories, rows_by_pool
 from jobcast.traces.table import Trace
@@ -25,7 +26,6 @@ DEPTHS: tuple[int, ...] = (5, 20, 50)
 """How many of a group's last finished jobs are counted by bin; as in `duration_kernels`."""
 START_DEPTHS: tuple[int, ...] = (5, 20)
 """How many of a group's last started jobs are counted; as in `duration_kernels`."""
-MINUTE_S = 60.0
 BURST_S = 3600.0
 """Like jobs of one hour are a burst."""
 NO_GROUP = -1

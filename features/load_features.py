@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import DAY_S, WEEK_S
 from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import arrival_features, feature_names
 
-DAY_S = 86400.0
-WEEK_S = 7 * DAY_S
 PERIODS_S = (DAY_S, WEEK_S)
 """Load of the window so long ago, and of so long per k."""
 MAXIMA: tuple[int, ...] = (2, 4, 8, 12, 24)

@@ -12,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import DAY_S, HOUR_S
 from jobcast.traces.readers.queue_snapshots import AHEAD, MB_PER_GB, SHARES
 from jobcast.traces.table import Trace
 
-DAY_S, HOUR_S = 86400.0, 3600.0
 RECENT_S = 10 * DAY_S
 """Starts and ends of longer ago tell nothing of today's queue."""
 WEIGHED_DAYS = (1.0, 4.0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, WEEK_S
 from jobcast.domain.errors import ConfigError, LedgerError
 from jobcast.domain.times import iso
 from jobcast.models.completion.intervals import LEVELS, IntervalTracker, Position
@@ -209,7 +210,7 @@ def _is_due(promise: Promise, level: float, as_of_s: float) -> bool:
     return _ends(promise, level)[1] + RECORDED_S < as_of_s
 
 
-MONDAY_S, WEEK_S = 4 * 86400.0, 7 * 86400.0
+MONDAY_S = 4 * DAY_S
 GROUPS: Mapping[str, Callable[[Promise], str]] = {
     "week": lambda one: (iso(one.at_s - (one.at_s - MONDAY_S) % WEEK_S) or "")[:10],
     "pool": lambda one: one.pool,

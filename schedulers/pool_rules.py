@@ -17,6 +17,7 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.forecasts import Forecasts, JobForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, PoolView, Trigger, View
@@ -196,7 +197,6 @@ class AsRecorded:
 
 ALPHA = 0.5  # of the example of the authors' code
 QUANTUM_S = 60.0  # ours
-HOUR_S = 3600.0
 DIGITS = 3  # milliseconds: instants near 1e9 s are told to 2e-7 s, and credits are sums of many
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
+from jobcast.domain.clock import DAY_S, MINUTE_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
-from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switch, Switches, SwitchRule
+from jobcast.domain.switches import ALL_SHARE, Switch, Switches, SwitchRule
 from jobcast.schedulers.tentative_allocation import Loads, Placed, TentativeAllocation
 
 # The default, by which dedicated GPUs are given out too.
@@ -75,9 +76,6 @@ def _narrowest(draft: TentativeAllocation, usable: float, max_lane: int) -> Iter
         while (narrower := draft.first(pool, job.gpus - 1, max_lane)) is not None:
             job = narrower
         yield pool, job
-
-
-DAY_S = 86400.0
 
 
 @dataclass(slots=True)

@@ -30,11 +30,12 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, PoolView, View
 from jobcast.domain.rounding import rounded
-from jobcast.domain.switches import ALL_SHARE, MINUTE_S, Switches
+from jobcast.domain.switches import ALL_SHARE, Switches
 
 njit: Any = numba.njit
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Bools, Floats
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from jobcast.simulator.log import RunLog
 
 UNFAIR_ABOVE = (1.00, 1.05, 1.10)
@@ -22,7 +23,6 @@ UNFAIR_ABOVE = (1.00, 1.05, 1.10)
 URGENT = 8.0
 """Levels of urgency above this are urgent. MLFS, section 4.1."""
 SPEEDUP_TAILS = (5.0, 95.0)  # percentiles; SIA, table 17
-MINUTE_S, HOUR_S = 60.0, 3600.0
 MS_PER_S = 1e3
 MB_PER_TB = 1e6
 
@@ -593,7 +593,7 @@ def _share(part: float, whole: float) -> float:
 # Against what was recorded
 
 
-LEAST_WAIT_S, WEEK_S, MONDAY_S = 60.0, 7.0 * 86400.0, -3.0 * 86400.0  # 1970 began on a Thursday
+LEAST_WAIT_S, MONDAY_S = MINUTE_S, -3.0 * DAY_S  # 1970 began on a Thursday
 
 
 def fidelity(log: RunLog, counted: Bools, by_s: float = inf) -> dict[str, Any] | None:

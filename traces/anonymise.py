@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.clock import MINUTE_S
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.table import Trace
-from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S
+from jobcast.traces.trace_stats import FIRST_MONDAY_S
 from jobcast.traces.twin import numbered
 from jobcast.traces.words import NAMES, public_states, renamed, secret_seed
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
@@ -21,7 +22,6 @@ from jobcast.traces.history import rows_by_pool
 from jobcast.traces.outliers import SPANS, YEAR_S
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.trace_stats import (
-    HOUR_S,
     QUIET_WEEKS,
     UNKNOWN,
     Curve,

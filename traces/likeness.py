@@ -15,9 +15,10 @@ from scipy.spatial import KDTree
 from scipy.stats import ks_2samp
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, HOUR_S, WEEK_S
 from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.table import Trace
-from jobcast.traces.trace_stats import DAY_S, FIRST_MONDAY_S, HOUR_S, WEEK_S, hour_of_week
+from jobcast.traces.trace_stats import FIRST_MONDAY_S, hour_of_week
 
 Release = Callable[[Trace, int], Trace]
 """Makes what would be shared of a trace and a seed."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import DAY_S, HOUR_S, WEEK_S
 from jobcast.traces.column_types import instant_s, wall_clock_s
 
 MOST_POINTS = 200
@@ -114,7 +115,6 @@ def _work_since(since_s: Floats, gpus: Floats, edges_s: Floats) -> Floats:
     return done
 
 
-HOUR_S, DAY_S, WEEK_S = 3600.0, 86400.0, 604800.0
 FIRST_MONDAY_S = 4 * DAY_S
 """1970-01-05, the first Monday after the epoch."""
 QUIET_WEEKS = 4

@@ -17,10 +17,11 @@ from scipy.signal import lfilter
 from scipy.special import ndtri
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.pools import peak_demand, put_off
 from jobcast.traces.table import MICROSECONDS, Source, Trace
-from jobcast.traces.trace_stats import FIRST_MONDAY_S, HOUR_S
+from jobcast.traces.trace_stats import FIRST_MONDAY_S
 from jobcast.traces.words import public_states
 
 Keys = tuple[Ints, Ints]

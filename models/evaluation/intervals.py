@@ -83,7 +83,6 @@ def day_block_intervals(
     day_index: ArrayLike,
     draws: int = DRAWS,
     seed: int = 0,
-    confidence: float = CONFIDENCE,
 ) -> dict[str, Interval]:
     """Intervals of figures of rows, each draw weighting all rows of a day by how often the day was drawn.
 
@@ -94,7 +93,6 @@ def day_block_intervals(
     day_index : (n_rows,) the day of each row, any whole numbers; see `days_of`
     draws : of days with replacement, as many as there are; 0 draws none and gives {}, as no rows do
     seed : equal seeds and days give equal intervals
-    confidence : share of the draws between the bounds
 
     Returns
     -------
@@ -119,7 +117,7 @@ def day_block_intervals(
     if not draws or not len(days):
         return {}
     drawn = [figures(weights[position]) for weights in day_weights(len(days), draws, seed)]
-    return {name: interval([one[name] for one in drawn], len(days), confidence) for name in drawn[0]}
+    return {name: interval([one[name] for one in drawn], len(days)) for name in drawn[0]}
 
 
 def day_weights(days: int, draws: int, seed: int = 0) -> Floats:
@@ -135,14 +133,14 @@ def day_weights(days: int, draws: int, seed: int = 0) -> Floats:
     return rng.multinomial(days, np.full(days, 1.0 / days), size=draws).astype(np.float64)
 
 
-def interval(values: ArrayLike | list[Any], days: int, confidence: float = CONFIDENCE) -> Interval:
+def interval(values: ArrayLike | list[Any], days: int) -> Interval:
     """Percentile interval of what the draws gave, shape (draws,); see `day_block_intervals` for when it is None."""
     drawn = np.asarray(values, np.float64)
     known = drawn[np.isfinite(drawn)]
     # A figure that is undefined in most draws has no honest interval.
     if days < LEAST_DAYS or not len(known) or len(known) < LEAST_DEFINED * len(drawn):
         return None
-    low, high = np.quantile(known, ((1 - confidence) / 2, (1 + confidence) / 2))
+    low, high = np.quantile(known, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
     return [float(low), float(high)]
 
 

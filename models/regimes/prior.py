@@ -144,12 +144,10 @@ class RegimePrior(JsonModel):
         # The shortest interval may leave a skewed mean outside.
         return RunTime(mean, min(low, mean), max(high, mean))
 
-    def regimes_ahead(self, job: Job, progress: Progress, level: float = LEVEL) -> tuple[RegimeAhead, ...]:
+    def regimes_ahead(self, job: Job, progress: Progress) -> tuple[RegimeAhead, ...]:
         """What is left of a job by regime, the running one first; regimes that are hardly expected are left out.
 
-        Parameters
-        ----------
-        job, progress, level : as of `remaining_time`; each interval is of one regime by itself
+        Each interval is of one regime by itself, see `remaining_time`.
         """
         training = training_of(job)
         prior, ahead = self._prior(training), self._ahead(training, progress)
@@ -157,7 +155,7 @@ class RegimePrior(JsonModel):
         epochs, weights = epoch_nodes(training, progress, prior, ahead)
         rows = []
         for mean, nodes in zip(means, epochs, strict=False):
-            low, high = self._interval(nodes, weights, level)
+            low, high = self._interval(nodes, weights, LEVEL)
             rows.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
         return tuple(rows)
 

@@ -36,17 +36,16 @@ class Tried:
     value: float
 
 
-def search_betas(
-    value_of: Callable[[tuple[float, ...]], float], rounds: int, seed: int = 0, variations: int = len(BETAS)
-) -> tuple[Tried, ...]:
+def search_betas(value_of: Callable[[tuple[float, ...]], float], rounds: int, seed: int = 0) -> tuple[Tried, ...]:
     """Everything that was tried, in order; the first are the weights of section 4.1.
+
+    After the search small changes of the best are tried, one a weight, and kept where they are better.
 
     Parameters
     ----------
     value_of : what training with weights is worth on a scale that does not depend on the weights, the more the better
     rounds : of Bayesian optimisation, the first one included
     seed : of the search
-    variations : small changes of the best afterwards, kept where they are better
     """
     import optuna
 
@@ -64,13 +63,12 @@ def search_betas(
 
     study.optimize(tell, n_trials=rounds)
     rng = np.random.default_rng(seed)
-    for number in range(variations if rounds else 0):
+    for number in range(len(BETAS) if rounds else 0):
         # Chosen anew each time: an improvement is varied further.
         best = max(tried, key=lambda each: each.value)
         changed = list(best.betas)
         # One weight after another, so that a change's effect is its own.
-        place = number % len(BETAS)
-        changed[place] *= 1.0 + VARIATION * rng.choice([-1.0, 1.0])
+        changed[number] *= 1.0 + VARIATION * rng.choice([-1.0, 1.0])
         betas = tuple(float(np.clip(beta, LOWEST, HIGHEST)) for beta in changed)
         tried.append(Tried(betas, value_of(betas)))
     return tuple(tried)

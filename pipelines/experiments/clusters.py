@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.energy import HOUR_S, EnergyCluster, Tariff
+from jobcast.domain.clock import HOUR_S
+from jobcast.domain.energy import EnergyCluster, Tariff
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster, NodeGroup, PoolsTable, flat_cluster, numbered
 from jobcast.domain.tasks import GPU, TaskCluster

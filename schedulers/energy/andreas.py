@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.energy import HOUR_S, POSTPONED, Deployment, EnergyView, cost_eur_h, stay_s
+from jobcast.domain.clock import HOUR_S
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, cost_eur_h, stay_s
 from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
 from jobcast.schedulers.energy.settings import AndreasSettings

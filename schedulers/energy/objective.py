@@ -7,16 +7,8 @@ here they are instants, and the call's own instant, T_c, is added to the times.
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.energy import (
-    HOUR_S,
-    POSTPONED,
-    Deployment,
-    EnergyCluster,
-    EnergyView,
-    cost_eur_h,
-    stay_s,
-    times_left_s,
-)
+from jobcast.domain.clock import HOUR_S
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyView, cost_eur_h, stay_s, times_left_s
 
 # Penalty of postponing a job, section V.B.
 RHO = 100.0

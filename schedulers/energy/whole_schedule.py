@@ -11,8 +11,8 @@ import numpy as np
 
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.energy import (
-    HOUR_S,
     POSTPONED,
     WATT_SECONDS,
     Deployment,

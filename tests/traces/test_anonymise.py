@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain.clock import DAY_S, HOUR_S, WEEK_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.traces.anonymise import DURATION_SHARE, SIGNATURE, anonymised, signatures
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
-from jobcast.traces.trace_stats import DAY_S, HOUR_S, WEEK_S
 
 JITTER_S = 1800.0
 

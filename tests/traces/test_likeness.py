@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from jobcast.domain.clock import WEEK_S
 from jobcast.traces.generators import generate
 from jobcast.traces.likeness import likeness, linkage, membership, weighted_auc
 from jobcast.traces.table import Trace
-from jobcast.traces.trace_stats import WEEK_S
 from jobcast.traces.twin import twin_of
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.clock import DAY_S, HOUR_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import GPU_TYPES, known_type
 from jobcast.domain.suggestions import did_you_mean
@@ -298,7 +299,6 @@ def _share(words: Words) -> Floats:
     return (words >> np.uint64(64 - DRAW_BITS)).astype(np.float64) * 2.0**-DRAW_BITS
 
 
-HOUR_S, DAY_S = 3600.0, 86400.0
 USUAL_LIMITS_H = (1, 2, 4, 8, 12, 24, 48, 72, 168)
 """Time limits that sites offer; above the last whole days. Ours."""
 TARGET = (0.85, 0.995)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.arrays import Bools, Floats, Ints
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S, WEEK_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
@@ -36,7 +37,6 @@ from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
 
-DAY_S, WEEK_S = 86400.0, 604800.0
 SWING = 0.5
 PEAK_S = 14 * 3600.0
 """Without a trace, the rate of arrivals swings by half of its mean over a day and is highest at 14:00; ours."""
@@ -110,7 +110,6 @@ def _poisson(config: MlfsConfig, rng: np.random.Generator) -> Arrivals:
 
 
 POOL = "mlfs"
-MINUTE_S, HOUR_S = 60.0, 3600.0
 PAPER_GPUS = 80
 LEAST_ITERATION_S = 0.1
 """No iteration is shorter; ours: an exchange between machines takes about as long."""

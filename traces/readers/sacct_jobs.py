@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from jobcast.domain.clock import DAY_S, HOUR_S, MINUTE_S
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
 from jobcast.traces.column_types import Clock, Read, later_instants, read_times
@@ -288,7 +289,6 @@ UNKNOWN = ("unknown", "none", "n/a", "invalid", "(null)", "none assigned", "")
 """How Slurm writes that a time, a name or a length is not there."""
 WALL_CLOCK = "%Y-%m-%dT%H:%M:%S"
 ELAPSED = r"^(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,6}):(?P<s>\d{1,6}(?:\.\d{1,9})?)$"
-DAY_S, HOUR_S, MINUTE_S = 86400.0, 3600.0, 60.0
 FORM = "write [days-]hours:minutes:seconds"
 HOW = f"{FORM}, or use ElapsedRaw"
 

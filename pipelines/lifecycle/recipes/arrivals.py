@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jobcast.domain.clock import MINUTE_S
 from jobcast.features.arrivals import TABLE_9
-from jobcast.features.corpus import MINUTE_S, Corpus, active_grid, build_corpus
+from jobcast.features.corpus import Corpus, active_grid, build_corpus
 from jobcast.models.algorithms import ALGORITHMS as MODELS
 from jobcast.models.algorithms import PAPER, Settings
 from jobcast.models.arrival_folds import FOLDS, cuts, odd

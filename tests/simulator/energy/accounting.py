@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.energy import DAY_S, WATT_SECONDS, EnergyCluster, Tariff
+from jobcast.domain.clock import DAY_S
+from jobcast.domain.energy import WATT_SECONDS, EnergyCluster, Tariff
 from jobcast.simulator.log import Spans
 
 

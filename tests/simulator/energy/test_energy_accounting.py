@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.energy import DAY_S
+from jobcast.domain.clock import DAY_S
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import ANYWHERE, Cell, Grant
 from jobcast.simulator.log import Spans

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.energy import DAY_S, POSTPONED, WATT_SECONDS
+from jobcast.domain.clock import DAY_S
+from jobcast.domain.energy import POSTPONED, WATT_SECONDS
 from tests.contract.random_jobs import check_same
 from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import clusters, energy_jobs, metered, workload_of
