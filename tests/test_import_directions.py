@@ -26,21 +26,26 @@ HOUSE = Path(jobcast.__file__).parent
 
 
 @cache
-def imports_of(path: Path, typing: bool = True) -> list[str]:
-    """Full names of all modules that a file imports, inside functions too, and for type checkers alone if wanted."""
-    names = []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    checked = set() if typing else {id(part) for guard in guards for part in ast.walk(guard)}
-    for node in ast.walk(tree):
-        if id(node) in checked:
-            continue
+def _imports(path: Path) -> list[tuple[str, bool]]:
+    """Full names of all modules that a file imports, and whether for type checkers alone."""
+    found: list[tuple[str, bool]] = []
+    ahead: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8")), False)]
+    while ahead:
+        node, checked = ahead.pop()
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
+            found += [(alias.name, checked) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative imports hide the direction; write jobcast.<room>"
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return names
+            found += [(f"{node.module}.{alias.name}", checked) for alias in node.names]
+        elif not isinstance(node, ast.expr):  # no expression holds an import
+            guards = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+            ahead += [(part, checked or guards) for part in ast.iter_child_nodes(node)]
+    return found
+
+
+def imports_of(path: Path, typing: bool = True) -> list[str]:
+    """Full names of all modules that a file imports, inside functions too, and for type checkers alone if wanted."""
+    return [name for name, checked in _imports(path) if typing or not checked]
 
 
 def files_of(room: str) -> list[Path]:
@@ -94,7 +99,7 @@ def test_mlflow_only_in_the_registry():
 def test_the_walk_finds_forbidden_arrows(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text("def f():\n    from jobcast.simulator import engine\n    import mlflow.pyfunc\n")
-    assert imports_of(bad) == ["jobcast.simulator.engine", "mlflow.pyfunc"]
+    assert sorted(imports_of(bad)) == ["jobcast.simulator.engine", "mlflow.pyfunc"]
 
 
 @pytest.mark.parametrize("floor", FLOORS)

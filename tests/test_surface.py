@@ -142,8 +142,8 @@ def test_a_part_of_a_trace_is_not_taken_for_the_whole_file_that_it_was_read_from
     starts = pl.from_epoch((pl.col("start_time") * 1e6).cast(pl.Int64), "us").dt.replace_time_zone("UTC")
     write_trace(jc.Trace.from_frame(traced[0].jobs.join(ran.with_columns(starts), on="job_id"), name="ran"), path)
     whole = jc.read_trace(path)
-    version = jc.train("queue-wait", whole, until=UNTIL, home=tmp_path)
-    assert jc.train("queue-wait", path, until=UNTIL, home=tmp_path).version == version.version
+    version = jc.train("queue-wait", whole, until="2024-01-05", home=tmp_path)
+    assert jc.train("queue-wait", path, until="2024-01-05", home=tmp_path).version == version.version
     part = whole.between(None, float(whole.submit_s[300]))
     for ask in (jc.train, lambda name, trace, home: jc.forecast(name, trace, at=AT, home=home)):
         with pytest.raises(jc.UserError, match=r"holds other jobs than the trace in memory.* start and until"):

@@ -84,7 +84,6 @@ def test_what_came_of_yesterdays_queue():
     assert np.isnan(row["pool hazard 7d"])
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_nothing_of_the_future_is_read(seed):
     rng = np.random.default_rng(seed)
@@ -103,7 +102,6 @@ def test_nothing_of_the_future_is_read(seed):
     np.testing.assert_equal(seen, other)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=20))
 def test_sums_before_are_those_of_a_loop(rows):
     codes, values = np.array([code for code, _ in rows]), np.array([[float(value)] for _, value in rows])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
@@ -181,7 +181,6 @@ def test_run_times_are_drawn_from_jobs_of_the_same_limit_first():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
 def test_pools_that_do_not_touch_are_left_out_of_each_others_futures(seed):
     """Starts and ends of one pool's jobs are the same to the bit where the others are played, too."""
     rng = np.random.default_rng(seed)

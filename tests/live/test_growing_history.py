@@ -1,7 +1,7 @@
 """A past that grew from look to look is the one that is made from all events at once."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Pool
@@ -33,7 +33,6 @@ happenings = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(rows=happenings, looks=st.sets(st.integers(0, 40)))
 def test_whatever_happens_the_past_is_the_same(rows, looks):
     record, grown, now_s, at = ClusterRecord(), GrowingHistory(), 0.0, 0

@@ -5,7 +5,7 @@ from itertools import product
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Pool
@@ -121,7 +121,6 @@ def seen(state):
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_after_any_events_a_state_is_what_all_of_them_at_once_make(seed):
     events, state, before = events_of(seed), State(), []
@@ -151,7 +150,6 @@ def ran(history):
     return started, [(replace(one.job, seq=0), one.end_s, one.duration_s) for one in history.finished_since(0)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_past_is_told_as_a_run_of_these_jobs_tells_it(seed):
     state, growing, draw, last, read = State(), GrowingHistory(), Random(seed), None, ([], [])

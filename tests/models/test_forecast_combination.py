@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.forecast_combination import (
@@ -37,7 +37,6 @@ def test_nobody_speaks():
     assert np.isnan(combined_quantiles([nothing, nothing], np.array([0.5, 0.5]))).all()
 
 
-@settings(max_examples=40)
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=3, max_size=3), min_size=2, max_size=4), st.integers(0, 9))
 def test_between_its_parts_and_ascending(parts, seed):
     told = [np.sort(np.array([part])) for part in parts]

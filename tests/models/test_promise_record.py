@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.completion.intervals import IntervalTracker
@@ -62,7 +62,6 @@ def test_a_level_that_was_not_promised():
         state(promise(), 0.8, Outcome(None, 1.0), 1.0)
 
 
-@settings(max_examples=40)
 @given(TIMES, TIMES, TIMES, TIMES)
 def test_a_state_never_changes_once_it_is_known(low_s, length_s, event_s, later_s):
     one = promise(low_s=low_s, high_s=low_s + length_s)

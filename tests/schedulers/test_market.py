@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -18,7 +18,6 @@ TOLERANCE = 1e-3
 """Relative. The solver's own error is below 1e-4; a coefficient next to a tie doubles it."""
 EQUAL = st.just(None)
 FREE = st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0, 5.0]), min_size=4, max_size=4)
-few = settings(max_examples=40)
 
 
 @st.composite
@@ -38,7 +37,6 @@ def markets(draw, budgets=FREE, kinds=("linear", "leontief")):
     return make_market(coefficients, None if paid is None else paid[: shape[0]], kind)
 
 
-@few
 @given(markets())
 def test_equilibrium_is_feasible_and_what_has_a_price_is_sold_out(market):
     found = solve(market)
@@ -49,7 +47,6 @@ def test_equilibrium_is_feasible_and_what_has_a_price_is_sold_out(market):
     assert found.utilities == pytest.approx(market.utilities(found.allocation))
 
 
-@few
 @given(markets())
 def test_every_budget_is_spent_to_the_last(market):
     found = solve(market)
@@ -57,7 +54,6 @@ def test_every_budget_is_spent_to_the_last(market):
     assert found.prices.sum() == pytest.approx(market.budgets.sum(), rel=TOLERANCE)
 
 
-@few
 @given(markets())
 def test_maximal_bang_per_buck(market):
     """Appendix D.2: no budget buys more, at these prices, than the job has: with the two above, an equilibrium."""
@@ -66,7 +62,6 @@ def test_maximal_bang_per_buck(market):
     assert found.utilities == pytest.approx(market.budgets / cheapest, rel=TOLERANCE)
 
 
-@few
 @given(markets(budgets=EQUAL))
 def test_sharing_incentive_under_equal_budgets(market):
     """Corollary 4.0.1 (b): an equal share of everything is what everybody has at least, and nobody envies anybody."""
@@ -77,7 +72,6 @@ def test_sharing_incentive_under_equal_budgets(market):
         assert (envied <= found.utilities * (1.0 + TOLERANCE)).all()
 
 
-@few
 @given(markets(), st.integers(0, 2**32 - 1))
 def test_no_other_allocation_has_a_smaller_product_of_ftf(market, seed):
     """Corollary 4.0.1 (a) with budgets as exponents, by which equation 1 weighs."""

@@ -43,7 +43,6 @@ EDGES = np.array([1.0, 10.0, 100.0])
 NAN = float("nan")
 
 
-@settings(max_examples=40)
 @given(in_minutes())
 def test_the_virtual_clock_is_fcfs_where_nobody_is_slowed(workload):
     source = Conservative(workload, HORIZONS_MIN)

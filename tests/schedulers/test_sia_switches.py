@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -33,13 +32,11 @@ def columns(log):
     return [log.start_s.tolist(), log.end_s.tolist(), log.dedicated.tolist(), log.events]
 
 
-@given_settings(max_examples=60)
 @given(in_minutes())
 def test_all_on_changes_nothing(workload):
     assert columns(log_of(workload, switches=every(True))) == columns(log_of(workload))
 
 
-@given_settings(max_examples=60)
 @given(in_minutes())
 def test_all_off_lends_nothing_and_equals_first_come_first_served(workload):
     log = log_of(workload, switches=every(False))
@@ -48,7 +45,6 @@ def test_all_off_lends_nothing_and_equals_first_come_first_served(workload):
     assert log.start_s.tolist() == fcfs.start_s.tolist()
 
 
-@given_settings(max_examples=60)
 @given(in_minutes(), st.integers(0, 40), st.sampled_from(NAMES))
 def test_a_switch_changes_nothing_before_its_instant(workload, minute, pool):
     late = Switches(tuple(Switch(pool, k, 60.0 * minute, False) for k in HORIZONS_MIN))
@@ -57,7 +53,6 @@ def test_a_switch_changes_nothing_before_its_instant(workload, minute, pool):
     assert plain.start_s[before].tolist() == switched.start_s[before].tolist()
 
 
-@given_settings(max_examples=60)
 @given(in_minutes(), st.sets(st.sampled_from(NAMES)))
 def test_with_exact_forecasts_no_switch_slows_a_job(workload, off):
     """More reserved than needed: nobody is slowed, as with exact forecasts alone (SIA, section 5.3)."""

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
@@ -117,7 +116,6 @@ TUNABLES = st.fixed_dictionaries(
 )
 
 
-@given_settings(max_examples=100)
 @given(in_minutes(), TUNABLES)
 def test_no_tunable_slows_a_job_under_exact_forecasts(workload, tunables):
     oracle = Oracle(workload, HORIZONS_MIN)
@@ -125,7 +123,6 @@ def test_no_tunable_slows_a_job_under_exact_forecasts(workload, tunables):
     assert (log.end_s <= replay(workload, make_policy("fcfs", None, {})).end_s).all()
 
 
-@given_settings(max_examples=60)
 @given(in_minutes(), TUNABLES)
 def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunables):
     source = Conservative(workload, HORIZONS_MIN)
@@ -134,7 +131,6 @@ def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunabl
     assert log.dedicated.all()
 
 
-@given_settings(max_examples=60)
 @given(in_minutes(), st.integers(0, 3))
 def test_neutral_settings_change_nothing(workload, seed):
     plain, tuned = (Random(workload, seed, horizons_min=HORIZONS_MIN) for _ in range(2))

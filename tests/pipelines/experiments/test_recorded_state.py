@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError, TraceError
@@ -49,7 +49,6 @@ def replayed(of, policy, tmp_path):
 JOBS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 120), st.integers(1, 8)), min_size=3, max_size=40)
 
 
-@settings(max_examples=40)
 @given(jobs=JOBS, policy=st.sampled_from(["fcfs", "ssf"]), at_s=st.integers(1, 400))
 def test_a_replay_goes_on_from_what_a_replay_recorded(tmp_path_factory, jobs, policy, at_s):
     home = tmp_path_factory.getbasetemp()

@@ -4,7 +4,6 @@ from math import inf
 
 import numpy as np
 from hypothesis import given
-from hypothesis import settings as examples
 
 from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
@@ -48,14 +47,12 @@ def tournament(view):
     return held
 
 
-@examples(max_examples=120)
 @given(views())
 def test_deals_as_the_tournament_does(view):
     gpus = dealt(AFS, view)
     assert {job: gpus[job, 0] for job in view.active[: view.count]} == tournament(view)
 
 
-@examples(max_examples=80)
 @given(views(leasts=(0, 1, 2, 4)))
 def test_deals_as_the_tournament_does_with_leasts(view):
     gpus = dealt(AFS, view)

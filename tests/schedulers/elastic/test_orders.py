@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 
 from jobcast.domain.elastic import ElasticView
 from jobcast.schedulers.registry import make_policy
@@ -125,7 +124,6 @@ def by_sorting(view):
     return held
 
 
-@examples(max_examples=120)
 @given(views())
 def test_deals_as_sorting_after_each_grant_does(view):
     gpus = dealt(THEMIS, view)

@@ -5,7 +5,6 @@ from math import nan
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticPolicy
@@ -187,7 +186,6 @@ def test_types_lie_on_their_own_nodes():
 
 
 @pytest.mark.parametrize("name", WHOLE)
-@examples(max_examples=40)
 @given(case=cases(placed=True))
 def test_nodes_hold_what_jobs_hold_and_no_more_than_they_have(name, case):
     run = case.run(WHOLE[name])
@@ -217,7 +215,6 @@ def placed_where_whole(policy, case):
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("placed", [False, True])
-@examples(max_examples=40)
 @given(data=st.data())
 def test_a_forecast_is_what_happens_if_nothing_more_arrives(name, placed, data):
     case = placed_where_whole(POLICIES[name], data.draw(cases(placed=placed)))
@@ -230,7 +227,6 @@ def test_a_forecast_is_what_happens_if_nothing_more_arrives(name, placed, data):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@examples(max_examples=40)
 @given(case=cases())
 def test_playing_forward_leaves_the_run_alone(name, case):
     for arrived in range(1, len(case.jobs.size_s) + 1):
@@ -240,7 +236,6 @@ def test_playing_forward_leaves_the_run_alone(name, case):
         assert same(plain.state, looking.state)
 
 
-@examples(max_examples=200)
 @given(cases())
 def test_fifo_forecasts_are_exact(case):
     """No later job delays an earlier one. PCS, section 2.2."""

@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.elastic import Preference
@@ -64,7 +64,6 @@ def test_set_preference_is_a_call():
         case.run(make_policy("srsf")).set_preference(SHORT_FIRST.numbers(("",)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(case=cases(), at_s=st.floats(0.0, 200.0), gap_s=st.floats(1.0, 100.0), whole=st.booleans())
 def test_kept_promises_are_kept_and_old_jobs_see_nobody(case, at_s, gap_s, whole):
     """With two changes: whoever was there at the first one ends as if nobody had come after it."""

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.clock import DAY_S
@@ -14,7 +14,6 @@ from tests.simulator.energy.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import clusters, energy_jobs, metered, workload_of
 from tests.simulator.energy.energy_policies import COPIED, Chaos
 
-FEW = settings(max_examples=60)
 CLOCK_DEPENDENT = ("decision_s", "decision_max_s")
 
 
@@ -59,7 +58,6 @@ def by_brute_force(log, cluster):
     return joules, eur
 
 
-@FEW
 @given(st.booleans().flatmap(lambda idle: runs(idle=idle)))
 def test_what_holds_of_every_run(case):
     """The cost from the Gantt chart, the engine's from event to event, and brute force agree; so do two runs.
@@ -95,7 +93,6 @@ def test_what_holds_of_every_run(case):
         assert all(np.array_equal(getattr(mine, name), getattr(its, name)) for name in COPIED)
 
 
-@FEW
 @given(runs())
 def test_calls_and_views(case):
     """A call at each submission, completion and grid point with active jobs, and at no other time; sound views."""
@@ -122,7 +119,6 @@ def test_calls_and_views(case):
         assert ((log.start_s < view.now_s) == view.started)[view.active].all()
 
 
-@FEW
 @given(runs(begins=(0.0, 50_000.0)), st.integers(1, 400))
 def test_a_run_some_days_later_costs_the_same(case, days):
     workload, _, given = case

@@ -155,9 +155,6 @@ def test_looking_and_going_on_is_a_replay(case):
     assert np.array_equal(run.log().end_s, replay_tasks(workload, Fifo(), round_s=ROUND_S, seed=3).end_s)
 
 
-SPANS_FEW = settings(max_examples=40)
-
-
 def held_by_hand(view, decided):
     """(job, server) -> GPUs after a decision, GPU by GPU."""
     gpu_of, found = after(view, decided), {}
@@ -168,7 +165,6 @@ def held_by_hand(view, decided):
     return found
 
 
-@SPANS_FEW
 @given(workloads(roomy=True), st.integers(0, 99))
 def test_spans_are_what_decisions_leave_on_gpus(case, seed):
     """Right after each decision, jobs that a limit ended at it left out; and all of a job's time elsewhere it waits."""
@@ -197,7 +193,6 @@ def test_spans_are_what_decisions_leave_on_gpus(case, seed):
     assert queued_s(log) == pytest.approx(law.state.waited_s, abs=1e-6)
 
 
-@SPANS_FEW
 @given(workloads(roomy=True), st.integers(0, 99))
 def test_servers_hold_what_they_have_and_spans_are_as_long_as_they_can_be(case, seed):
     log = replay_tasks(workload_of(*case), Chaos(seed), round_s=ROUND_S, seed=seed)

@@ -7,7 +7,7 @@ from math import inf, isnan
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
@@ -116,7 +116,6 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(sorted(JOB)), anything, max_size=5), max_size=3))
 def test_whatever_slurm_says_is_read_or_refused(changes):
     document = json.dumps({"jobs": [JOB | change for change in changes]}).encode()
