@@ -8,7 +8,7 @@ kind on that goes with the seed, until one harms. A seed whose looks are in the 
 queue-wait looks at a larger campus, replayed first come, first served.
 
 Limits and shares were set by seeds 0:400, 2000:2060 and 5000:5100 of job-duration and 0:62 of the arrivals and loads,
-how a version of completion-time forgets by 1000:1060, the limit of queue-wait's error by 2000:2020; others count.
+how a version of completion-time forgets by 1000:1060, the limit of queue-wait's error by 2000:2019; others count.
 
     python benchmarks/bench_drift.py --seeds 6000:6100 --predictors job-duration --json drift.json
 """
