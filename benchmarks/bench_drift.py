@@ -5,9 +5,10 @@ looked at as they are and after shifts of them alone. A shift counts as harm whe
 shifted weeks is worse than on the same weeks unshifted by more than its second limit, and as harmless where by less
 than a sixth of it; what lies between counts as neither. Told means that any week is not fine. Shifts are tried from a
 kind on that goes with the seed, until one harms. A seed whose looks are in the file already is not looked at again.
+queue-wait looks at a larger campus, replayed first come, first served.
 
 Limits and shares were set by seeds 0:400, 2000:2060 and 5000:5100 of job-duration and 0:62 of the arrivals and loads,
-how a version of completion-time forgets by 1000:1060; others count.
+how a version of completion-time forgets by 1000:1060, the limit of queue-wait's error by 2000:2019; others count.
 
     python benchmarks/bench_drift.py --seeds 6000:6100 --predictors job-duration --json drift.json
 """
@@ -28,12 +29,15 @@ import polars as pl
 from scipy.stats import binomtest
 
 from jobcast.domain.clock import DAY_S
+from jobcast.domain.jobs import Pool
+from jobcast.features import wait_rows
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_verdict import FINE
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.files import write_text
+from jobcast.pipelines.surface import simulate
 from jobcast.traces.generators import generate
 from jobcast.traces.table import Trace
 
@@ -41,6 +45,11 @@ CAMPUS = {"weeks": 6, "pools": 3, "jobs": 1500, "widest": 8}
 TRAINED_DAYS = 28
 STEP_S = 3600.0
 """Of training rows: a twelfth of them teaches nearly as much, in a twelfth of the time."""
+wait_rows.MOST_ROWS, wait_rows.MOST_INSTANTS = 6_000, 300
+"""As far apart: neighbouring instants have the same jobs waiting."""
+WAITS = "queue-wait"
+OF_WAITS = {"jobs": 5000, "duration_median_min": 60.0}
+"""Of its campus: a dozen users and sixty GPUs, for with one GPU a pool every week is another world."""
 Rng = np.random.Generator
 Shift = Callable[[pl.DataFrame, Rng], pl.DataFrame]
 
@@ -89,8 +98,35 @@ def renamed(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
     return jobs.with_columns(pl.format("new-{}", "user").alias("user"))
 
 
+def doubled(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+    """Every job comes twice."""
+    return pl.concat([jobs, jobs.with_columns(pl.format("{}-again", "job_id").alias("job_id"))])
+
+
+def held(pools: Sequence[Pool]) -> Shift:
+    """Half of each pool's GPUs are held for good."""
+    names = pl.Series([pool.name for pool in pools for _ in range(pool.quota // 2)], dtype=pl.String)
+
+    def shift(jobs: pl.DataFrame, rng: Rng) -> pl.DataFrame:
+        held = (
+            jobs.head(1)
+            .select(pl.all().repeat_by(len(names)).explode())
+            .with_columns(
+                pool=names,
+                job_id=pl.format("held-{}", pl.int_range(len(names))),
+                gpus=pl.lit(1).cast(jobs["gpus"].dtype),
+                duration=pl.lit(100 * DAY_S).cast(jobs["duration"].dtype),
+            )
+        )
+        return pl.concat([held, jobs])
+
+    return shift
+
+
 SHIFTS: dict[str, Shift] = {
     "longer": longer(20.0),
+    "slower": longer(3.0),
+    "doubled": doubled,
     "shorter": longer(0.05),
     "mixed": mixed,
     "wider": wider,
@@ -100,22 +136,29 @@ SHIFTS: dict[str, Shift] = {
     "left": left,
     "renamed": renamed,
 }
-FAMILIES: dict[str, tuple[str, tuple[float, ...], tuple[str, ...]]] = {
+FAMILIES: dict[str, tuple[str | None, tuple[float, ...], tuple[str, ...]]] = {
     "will-jobs-arrive": ("lightgbm", (60,), ("scattered", "fewer", "left", "renamed")),
     "new-load": ("quantile", (60,), ("growing", "wider", "scattered", "renamed")),
     "job-duration": ("tag-pool-width", (5, 60, 720), ("mixed", "longer", "shorter", "renamed")),
     "completion-time": ("futures", (60,), ("longer", "shorter", "renamed")),
     "job-size": ("pooled", (60,), ("longer", "shorter", "mixed", "renamed")),
+    WAITS: (None, (60,), ("slower", "doubled", "held", "renamed")),
 }
 """Algorithm, horizons and shifts of each."""
 
 
-def shifted(trace: Trace, kind: str, from_s: float, seed: int) -> Trace:
+def shifted(trace: Trace, shift: Shift, from_s: float, seed: int) -> Trace:
     """The trace with its jobs from an instant on shifted."""
     late = pl.Series(trace.submit_s >= from_s)
     end = trace.jobs["submit_time"].max()
-    jobs = pl.concat([trace.jobs.filter(~late), SHIFTS[kind](trace.jobs.filter(late), np.random.default_rng(seed))])
+    jobs = pl.concat([trace.jobs.filter(~late), shift(trace.jobs.filter(late), np.random.default_rng(seed))])
     return replace(trace, jobs=jobs.filter(pl.col("submit_time") <= end).sort("submit_time", "job_id"))
+
+
+def queued(trace: Trace, pools: Sequence[Pool], home: Path) -> Trace:
+    """The trace as its jobs wait and run, first come, first served."""
+    ran = simulate(trace, "fcfs", pools, baseline="none", home=home)
+    return Trace.from_frame(ran.jobs, name=trace.name)
 
 
 def harm(name: str, told: dict[str, Any], still: dict[str, Any]) -> float:
@@ -139,27 +182,38 @@ def _pooled(told: dict[str, Any], block: str, figure: str) -> dict[str, float | 
 
 def looks(seed: int, home: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """What is said of some families' versions of a seed."""
-    trace, _ = generate("campus", seed, CAMPUS)
+    for name in names:
+        yield from _looks_of(name, seed, home)
+
+
+def _looks_of(name: str, seed: int, home: Path) -> Iterator[dict[str, Any]]:
+    (algorithm, horizons, kinds), waits = FAMILIES[name], name == WAITS
+    trace, pools = generate("campus", seed, CAMPUS | OF_WAITS if waits else CAMPUS)
+    shifts = {**SHIFTS, "held": held(pools)}
     until_s = float(trace.submit_s[0]) // DAY_S * DAY_S + TRAINED_DAYS * DAY_S
     # The weeks that are looked at end where they did, even if nobody is left.
     end_s = float(trace.submit_s[-1]) + 1.0
-    for name in names:
-        algorithm, horizons, kinds = FAMILIES[name]
-        settings = TrainSettings(horizons_min=horizons, min_train_jobs=50, step_s=STEP_S)
-        version = train_and_register(name, algorithm, trace, None, until_s, settings, home=home)["version"]
 
-        def look(of: Trace, name: str = name, version: int = version) -> dict[str, Any]:
-            return drift((name, str(version)), of, until_s, end_s, home=home).result
+    def met(kind: str | None = None) -> Trace:
+        of = trace if kind is None else shifted(trace, shifts[kind], until_s, seed)
+        return queued(of, pools, home) if waits else of
 
-        still = look(trace)
-        yield _row(seed, name, "none", 0.0, still)
-        first = seed % len(kinds)
-        for kind in (*kinds[first:], *kinds[:first]):
-            told = look(shifted(trace, kind, until_s, seed))
-            row = _row(seed, name, kind, harm(name, told, still), told)
-            yield row
-            if row["harm"] > 1.0:
-                break
+    usual = met()
+    settings = TrainSettings(horizons_min=horizons, min_train_jobs=50, step_s=STEP_S)
+    version = train_and_register(name, algorithm, usual, None, until_s, settings, home=home)["version"]
+
+    def look(of: Trace) -> dict[str, Any]:
+        return drift((name, str(version)), of, until_s, end_s, home=home).result
+
+    still = look(usual)
+    yield _row(seed, name, "none", 0.0, still)
+    first = seed % len(kinds)
+    for kind in (*kinds[first:], *kinds[:first]):
+        told = look(met(kind))
+        row = _row(seed, name, kind, harm(name, told, still), told)
+        yield row
+        if row["harm"] > 1.0:
+            break
 
 
 def _row(seed: int, name: str, kind: str, harmed: float, told: dict[str, Any]) -> dict[str, Any]:

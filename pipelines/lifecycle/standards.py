@@ -212,6 +212,8 @@ LEARNED: Mapping[str, Any] = {
         "slowed": "Jobs that end later than under the heuristic by week",
     },
 }
+WAIT_ERROR = worse("mae_log10", 0.2, 0.4)
+"""How far off a wait is hangs on how long the queue is, which no week of validation tells of the next ones."""
 TIMES: Mapping[str, Any] = {
     "limits": (COVERAGE, SKILL, worse("mae_log10", 0.1, 0.2)),
     "nominal": _times_nominal,
@@ -326,7 +328,13 @@ LIVES: Mapping[Question, Standards] = {
         rows=job_rows.run_time_rows, judges=(), bounds=(HELD,), **{**TIMES, "columns": ("pinball", *TIMES["columns"])}
     ),
     Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
-    Question.WAITS: Standards(rows=job_rows.wait_rows, judges=(), bounds=(HELD,), every_job=True, **TIMES),
+    Question.WAITS: Standards(
+        rows=job_rows.wait_rows,
+        judges=(),
+        bounds=(HELD,),
+        every_job=True,
+        **{**TIMES, "limits": (COVERAGE, SKILL, WAIT_ERROR)},
+    ),
     Question.GOODPUT: Standards(
         rows=job_rows.step_rows,
         judges=(Judge("pollux", (JCT,)),),

@@ -314,6 +314,19 @@ def test_what_saved_nothing_when_it_was_trained_may_save_nothing(validated, erro
     assert verdict_of(found).says == says
 
 
+@pytest.mark.parametrize(("predictor", "most"), [("queue-wait", 0.2), ("completion-time", 0.1)])
+def test_the_error_of_waits_may_wander_twice_as_far_as_that_of_run_times(predictor, most):
+    """By a validation that was off by .3, with a rule that is no better; all days are alike."""
+    judge, times = LIVES[answers_of(predictor)], DAY_S / 8 * np.arange(80)
+
+    def says(error):
+        rows = LogRows(times, times, np.full(80, "a"), error * ONE, error * ONE, 0.9 * ONE, *(ONE,) * 4)
+        nominal = judge.promised(None, {"validation/mae_log10": 0.3})
+        return verdict_of(findings({"jobs": rows}, judge.limits, nominal, [0.0], 10 * DAY_S)).says
+
+    assert (says(0.3 + most - 0.01), says(0.3 + most + 0.01)) == (FINE, RETRAIN)
+
+
 def test_a_speedup_that_is_lost_on_most_days_is_watched():
     """Of ten days all lose 2.8 %, give or take: beyond the limit, but not clearly beyond what matters."""
     days = np.repeat(0.972 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
