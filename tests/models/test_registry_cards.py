@@ -1,13 +1,14 @@
 import math
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry.cards import content_sha256, figure_name, flatten_metrics, headlines
+from jobcast.models.registry.cards import ModelVersion, content_sha256, figure_name, flatten_metrics, headlines
 from jobcast.models.registry.folders import write_card
 from jobcast.models.registry.references import parse_reference
 
@@ -25,6 +26,13 @@ def test_names_are_what_mlflow_takes_and_values_are_finite(nested):
     for name, value in flatten_metrics(nested).items():
         _validate_metric_name(name)
         assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("told", [{"is_new": True}, {"instead_of": 3}])
+def test_a_version_is_the_same_whoever_registered_it_when(told):
+    read = ModelVersion("new-load", 4, (), "run", "jobcast:/artifacts/a", 1.5, {})
+    assert (read.is_new, read.instead_of) == (False, None)
+    assert replace(read, **told) == read != replace(read, version=5)
 
 
 def test_horizon_and_pool_stay_readable():
