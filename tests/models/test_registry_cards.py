@@ -2,6 +2,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import (
     ModelCard,
+    ModelVersion,
     content_sha256,
     figure_name,
     flatten_metrics,
@@ -35,6 +37,13 @@ def test_names_are_what_mlflow_takes_and_values_are_finite(nested):
     for name, value in flatten_metrics(nested).items():
         _validate_metric_name(name)
         assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("told", [{"is_new": True}, {"instead_of": 3}])
+def test_a_version_is_the_same_whoever_registered_it_when(told):
+    read = ModelVersion("new-load", 4, (), "run", "jobcast:/artifacts/a", 1.5, {})
+    assert (read.is_new, read.instead_of) == (False, None)
+    assert replace(read, **told) == read != replace(read, version=5)
 
 
 def test_horizon_and_pool_stay_readable():

@@ -201,12 +201,14 @@ def test_a_lock_that_is_held_for_long_names_who_holds_it(registry, monkeypatch):
 def test_a_lock_that_is_waited_for_is_told_of_once(registry, monkeypatch, caplog):
     from jobcast.models.registry import store_lock
 
+    pauses = []  # how long each was, and whether there was a word before
     monkeypatch.setattr(store_lock, "PATIENCE_S", 4.0)
-    monkeypatch.setattr(store_lock.time, "sleep", lambda _: None)
+    monkeypatch.setattr(store_lock.time, "sleep", lambda pause_s: pauses.append((pause_s, len(caplog.messages))))
     with locked(registry.home), pytest.raises(RegistryError), locked(registry.home):
         pass
     place = f"{lock_file(registry.home)}: held by process {os.getpid()}"
     assert caplog.messages == [f"note: {place}; waiting for it, 4 s at most"]
+    assert sum(pause_s for pause_s, told in pauses if not told) == pytest.approx(2.0)
 
 
 def _knows_no_locks(*_args):

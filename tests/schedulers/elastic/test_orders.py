@@ -147,6 +147,20 @@ def test_of_those_left_whoever_waits_for_most_is_next():
     assert dealt(THEMIS, view)[:, 0].tolist() == [4.0, 0.0, 2.0]
 
 
+def test_equal_ones_stay_in_order_of_submission():
+    """Two GPUs for three alike that could use three each: the first takes both, at each look."""
+    jobs = jobs_of([(0.0, 100.0, 3)] * 3)
+    view = ElasticView(0.0, np.array([2.0]), np.arange(3), 3, jobs, jobs.size_s, jobs.most, np.zeros(3), np.ones(3))
+    assert dealt(THEMIS, view)[:, 0].tolist() == [2.0, 0.0, 0.0]
+
+
+def test_where_all_fit_the_first_to_come_takes_the_first_type():
+    """A GPU of each of two types for two jobs, of which the second, of a tenth of the work, has been delayed more."""
+    jobs = jobs_of([(0.0, 100.0, 1), (0.0, 10.0, 1)], speed=np.array([[1.0, 0.5]]))
+    view = ElasticView(50.0, np.ones(2), np.arange(2), 2, jobs, jobs.size_s, jobs.most, np.zeros(2), np.ones(2))
+    assert dealt(THEMIS, view).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
 def test_takes_turns_by_leases():
     """Jobs of 30 and 25 s on one GPU, both at 0 s, leases of 10 s: rho of both at each lease.
 

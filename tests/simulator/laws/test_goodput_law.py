@@ -1,10 +1,12 @@
 import pytest
 
 from jobcast.domain.errors import DecisionError
-from jobcast.domain.jobs import Pool
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant, Trigger
 from jobcast.domain.training import Phase
-from jobcast.simulator.laws.goodput import ScalableWork, Stretch, replay_goodput
+from jobcast.simulator.engine import Simulation, Stand
+from jobcast.simulator.laws.goodput import Goodput, ScalableWork, Stretch, replay_goodput
+from jobcast.simulator.workload import Workload
 
 PAIR = Pool("all", 2)
 
@@ -57,6 +59,18 @@ def test_a_job_alone_by_hand():
         ]
     ]
     assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
+
+
+@pytest.mark.parametrize(("done", "left_s"), [(0.0, 50.0 + 50.0), (40.0, 30.0 + 50.0), (100.0, 50.0), (180.0, 30.0)])
+def test_a_run_that_begins_amid_a_phase_goes_on_at_its_goodput(done, left_s):
+    """On 2 of 3 GPUs, of which all would do better and one worse: 2 a second up to 100, then 4 up to 300."""
+    work = ScalableWork(
+        0.0, 3, (Phase(100.0, (1.0, 2.0, 3.0), (8, 16, 24)), Phase(300.0, (2.0, 4.0, 5.0), (8, 16, 24)))
+    )
+    jobs, pool = [Job(0, "a", "all", 0.0, 3, preemptible=True)], Pool("all", 3)
+    run = Simulation(Workload(jobs, [Outcome(0.0)], [pool]), Fixed([2]), law=Goodput([work]))
+    run.begin(1000.0, {0: Stand(done, Grant(2), 0.0)})
+    assert run.run().end_s(0) == 1000.0 + left_s
 
 
 def test_phases_that_end_at_one_instant_are_asked_about_once_arrivals_one_by_one():

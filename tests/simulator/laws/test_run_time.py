@@ -113,6 +113,16 @@ def test_a_job_that_outlives_what_is_believed_may_end_any_time():
     assert run.run().end_s(0) == 50.0
 
 
+def test_what_is_believed_of_a_training_job_goes_on_at_the_batch_size_that_it_has():
+    """At 140 s it has done two epochs at 10, and 20 of 40 s of its third at 20; in truth 40 comes at 240 s."""
+    run = Simulation(adaptive(), Watching({0.0: ("start", None)})).wait(140.0)
+    believed = run.fork(lambda job: 260.0).wait(250.0)
+    done = (Regime(10, 2.0), Regime(20, 130.0 / 40.0))
+    assert believed.law.service(believed, believed.jobs[0]).progress == Progress(2.0 + 130.0 / 40.0, done)
+    assert believed.run().end_s(0) == 260.0
+    assert run.run().end_s(0) == RUN_S
+
+
 def test_a_stop_within_the_start_gains_nothing():
     policy = Watching({0.0: ("start", 15.0), 15.0: ("stop", 30.0), 30.0: ("start", None)})
     log = replay(adaptive(restart_s=20.0), policy)

@@ -142,3 +142,12 @@ def test_rules_see_seconds_of_the_run_and_changes_cost_nothing_by_default():
     assert plain.cluster.facts(ElasticView).now_s == 7.0
     plain = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, 2.0 * jobs.size_s)).wait(16.0)
     assert plain.cluster.facts(ElasticView).left_s.tolist() == [OVERDUE_S, 4.0]  # longer than it was declared
+
+
+def test_stages_that_are_believed_end_where_they_were_declared_to():
+    """Declared are 30 s, half of them on two GPUs: 7.5 s, then 15 s on one. In truth all takes twice as long."""
+    jobs = jobs_of([(0.0, 30.0, 2)], stages={0: [(0.5, 2), (1.0, 1)]})
+    workload = elastic_workload(jobs, 2.0 * jobs.size_s, ElasticCluster(np.array([2.0])))
+    run = Simulation(workload, RULES["elastic_fifo"], law=Speedup(jobs, 2.0 * jobs.size_s)).wait(5.0)
+    assert run.fork(lambda job: 0.0).run().end_s(0) == 22.5
+    assert run.run().end_s(0) == 45.0
