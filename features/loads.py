@@ -4,7 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
+from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.history import PoolHistory
+from jobcast.domain.horizons import horizon_label
+from jobcast.domain.memory import need_memory
 
 ROOM_FOR_INSTANTS = 4096
 """Instants whose windows are held at once."""
@@ -64,9 +67,19 @@ def _counts(arrival_s: Floats, edges_s: Floats, ticks: Floats, horizon_s: float)
 def sliding_max(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, count: int) -> Floats:
     """Largest load of the last `count` windows of width k, shape (T,). SIA, section 5.4.1, NewLoadEstimate.
 
-    Parameters and errors as `window_loads`.
+    Parameters and errors as `window_loads`; MemoryLimitError as `need_windows`.
     """
     ticks = np.asarray(ticks_s, np.float64)
+    need_windows(horizon_s, count, len(ticks))
     # Of 5-minute windows a week has 2,016.
     parts = np.split(ticks, range(ROOM_FOR_INSTANTS, len(ticks), ROOM_FOR_INSTANTS))
     return np.concatenate([window_loads(history, part, horizon_s, count).max(axis=1) for part in parts])
+
+
+def need_windows(horizon_s: float, count: int, instants: int) -> None:
+    """Raise MemoryLimitError where `sliding_max` would need more than it may take: a short horizon has many windows."""
+    width = horizon_label(horizon_s / MINUTE_S)
+    many = f"the largest of {count:,} windows of {width} before each of {instants:,} instants"
+    remedy = "give a longer horizon (--horizons), a shorter time (--from and --until), or allow more with --memory"
+    # At once: edges, arrivals by each edge, GPUs by then, loads.
+    need_memory(4 * 8 * min(instants, ROOM_FOR_INSTANTS) * (count + 1), many, remedy)

@@ -78,7 +78,16 @@ def max_of_recent(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) ->
 
 def max_of_week(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
     """Largest load of a k among the whole ones of the last 7 days (one at least), GPUs, shape (T,)."""
-    return sliding_max(history, ticks_s, horizon_s, max(1, int(WEEK_S // horizon_s)))
+    return sliding_max(history, ticks_s, horizon_s, windows_of_week(horizon_s))
+
+
+def windows_of_week(horizon_s: float) -> int:
+    """Whole ones of the last 7 days, one at least.
+
+    >>> windows_of_week(3600.0), windows_of_week(1e7)
+    (168, 1)
+    """
+    return max(1, int(WEEK_S // horizon_s))
 
 
 def ewma_rate(history: PoolHistory, ticks_s: ArrayLike, weight: Floats | None = None) -> Floats:

@@ -168,7 +168,7 @@ def train(
     ('new-load:1', ('challenger', 'champion'))
     """
     folder, given, life = home_of(home), texts(set), life_of(predictor)
-    one = untrained(predictor, algorithm, given, settings)
+    one = untrained(predictor, algorithm, given, train, settings)
     span = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
     # A trace in memory goes as it is; its file is not read again.
     result = train_version(one, known_of(life, TRAIN, trace, folder, given, **span), home=folder)
@@ -213,7 +213,7 @@ def evaluate(
     """
     folder, given, reference = home_of(home), texts(set), reference_of(version)
     check_capable(EVALUATE, reference[0])
-    wished = made(Wishes, "evaluate", {"draws": draws, "given": given}, wishes)
+    wished = made(Wishes, evaluate, {"draws": draws, "given": given}, wishes)
     asked: dict[str, Any] = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
     # Lives look at the options of the command, too.
     asked |= {"prefix": wished.prefix, "points": wished.points, "seed": wished.seed}
@@ -320,7 +320,7 @@ def simulate(
         "settings": given,
         "named": named(cluster),
     }
-    wanted = made(SimulateRequest, "simulate", result, request)
+    wanted = made(SimulateRequest, simulate, result, request)
     limit = number("limit", limit)
     # As the command: what needs no trace comes first.
     check_law(law, given, None)
@@ -384,7 +384,7 @@ def backtest(
     found: dict[str, Any] = {**asked, **span, "settings": texts(set)}
     if {*several(policies), baseline} & DECLARED.keys():
         request["jobs"] = 1  # other processes do not know what was declared in this one
-    wanted = made(BacktestRequest, "backtest", found, request)
+    wanted = made(BacktestRequest, backtest, found, request)
     folder = None if out is None else Path(out)
     result = run_backtest(wanted, read, out=folder, home=home_of(home), console=console)
     # Figures beside the keys, for a frame has no nested columns.

@@ -1,9 +1,10 @@
 """What callers of the surface may write for a trace, a cluster, an instant, a version; and scores as a frame."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ import pandas as pd
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster, pools_cluster
 from jobcast.domain.jobs import Pool
+from jobcast.domain.suggestions import did_you_mean
 from jobcast.models.predictor import Known
 from jobcast.models.registry import ModelVersion, find_home, parse_reference
 from jobcast.models.registry.references import Ref
@@ -170,15 +172,18 @@ def policy_named(policy: str) -> str:
     return policy
 
 
-def made(kind: type[T], who: str, filled: Mapping[str, Any], keywords: Mapping[str, Any]) -> T:
+def made(kind: type[T], asked: Callable[..., Any], filled: Mapping[str, Any], keywords: Mapping[str, Any]) -> T:
     """A dataclass of what a function fills itself and of a caller's keywords for the rest.
 
-    Raises ConfigError for a keyword that is none of the rest, or a number that cannot be.
+    Raises ConfigError for a keyword that is none of the rest nor of the function's own, or a number that cannot be.
     """
-    known = [one.name for one in fields(kind) if one.name not in filled]  # type: ignore[arg-type]
+    rest = [one.name for one in fields(kind) if one.name not in filled]  # type: ignore[arg-type]
+    own = [one.name for one in signature(asked).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     for name in keywords:
-        if name not in known:
-            raise ConfigError(f"{who}: there is no {name!r}; choose from {', '.join(known)}")
+        if name not in rest:
+            known = tuple(dict.fromkeys((*own, *rest)))
+            near = did_you_mean(name, known)
+            raise ConfigError(f"{asked.__name__}: there is no {name!r}; {near}choose from {', '.join(known)}")
     return kind(**{name: number(name, value) for name, value in {**filled, **keywords}.items()})
 
 
@@ -207,10 +212,14 @@ def number(name: str, value: Any) -> Any:
 
 
 def untrained(
-    predictor: str, algorithm: str | None, given: Mapping[str, str], keywords: Mapping[str, Any]
+    predictor: str,
+    algorithm: str | None,
+    given: Mapping[str, str],
+    asked: Callable[..., Any],
+    keywords: Mapping[str, Any],
 ) -> Life[Any]:
-    """A predictor to be trained. Raises ConfigError for settings that cannot be."""
-    settings = made(TrainSettings, f"train {predictor}", {"given": given}, keywords)
+    """A predictor to be trained, as a function was asked for. Raises ConfigError for settings that cannot be."""
+    settings = made(TrainSettings, asked, {"given": given}, keywords)
     # Numpy's numbers as Python's, which metadata can hold.
     horizons = np.atleast_1d(np.asarray(settings.horizons_min)).tolist()
     settings = replace(settings, horizons_min=tuple(horizons))

@@ -347,6 +347,18 @@ def test_a_backtest_replaces_nothing_of_the_users(traced, tmp_path):
         (lambda trace, home: jc.simulate(trace, "fcfs", limit=3.5), "limit: must be a whole number"),
         (lambda trace, home: jc.simulate(trace, "sia", settings={"slack": 1}), "there is no 'settings'"),
         (lambda trace, home: jc.backtest(trace, "sia", settings={"slack": 1}), "there is no 'settings'"),
+        (
+            lambda trace, home: jc.simulate(trace, "sia", forecast="oracle"),
+            "^simulate: there is no 'forecast'; did you mean forecasts[?] choose from trace, .*, law, .*, warmup",
+        ),
+        (
+            lambda trace, home: jc.evaluate("new-load", trace, untill=0),
+            "^evaluate: there is no 'untill'; did you mean until[?] choose from version, trace, start, .*, without, ",
+        ),
+        (
+            lambda trace, home: jc.train("new-load", trace, horizons=[5]),
+            "^train: there is no 'horizons'; did you mean horizons_min[?] choose from predictor, trace, start, ",
+        ),
     ],
 )
 def test_mistakes_are_told_as_the_users(call, words, home, traced):

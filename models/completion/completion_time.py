@@ -168,13 +168,19 @@ def tracker_of(learned: CompletionTime | None, warmed: Sequence[Position] = ()) 
 
 
 class ServedCompletionTime(ServedModel):
-    """One row a running job: its GPUs and how long it has run; answers the time that is left with intervals."""
+    """One row a running job: its GPUs and how long it has run; answers the time that is left with intervals.
+
+    `params`: `at`, the instant that is asked about, seconds from the epoch, by default the end of training: what the
+    last jobs of training taught wears off with time.
+    """
 
     inputs: Mapping[str, str] = {"gpus": "long", "done_s": "double"}
     outputs: Mapping[str, str] = dict.fromkeys(
         ("left_s", *(f"{end}_{level:.0%}_s".replace("%", "") for level in LEVELS for end in ("low", "high"))), "double"
     )
 
+    params: Mapping[str, tuple[str, Any, tuple[int, ...] | None]] = {"at": ("double", None, None)}
+    """Name -> MLflow type, default, shape."""
     shown: Mapping[str, Sequence[Any]] = {"gpus": [1, 8], "done_s": [0.0, 60.0]}
     predictor: CompletionTime
 
@@ -184,6 +190,8 @@ class ServedCompletionTime(ServedModel):
 
         model = self.predictor
         width, done_s = frame["gpus"].to_numpy(np.int64), frame["done_s"].to_numpy(np.float64)
-        result = model.running(model.sample(), width, done_s)
+        at_s = (params or {}).get("at")
+        when = None if at_s is None or np.isnan(at_s) else np.full(len(width), at_s)
+        result = model.running(model.sample(), width, done_s, when)
         rows = [(median, *(end for one in ends for end in (one.low_s, one.high_s))) for median, ends in result]
         return pd.DataFrame(rows, columns=list(self.outputs), index=frame.index)

@@ -216,8 +216,8 @@ def survival(weight: Floats, ended: NDArray[np.bool_]) -> Floats:
     Kaplan and Meier (1958) with weights: a job that has not ended counts as long as it may be.
     """
     at_risk = np.cumsum(weight[::-1])[::-1]
-    # Who has not ended only leaves those at risk.
-    hazard = np.where(ended, weight / at_risk, 0.0)
+    # Who has not ended only leaves those at risk; the largest may weigh nothing any longer, and then nobody is.
+    hazard = np.divide(weight, at_risk, out=np.zeros_like(at_risk), where=ended & (at_risk > 0.0))
     return np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
 
 

@@ -12,7 +12,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel, content_sha256
 from jobcast.models.registry.home import find_home
 from jobcast.models.registry.promotions import left_by, move_alias, move_together, remember
-from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
+from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref, check_alias
 from jobcast.models.registry.runs import sweep_locked
 from jobcast.models.registry.store_lock import locked
 from jobcast.models.registry.stores import store_of
@@ -175,6 +175,7 @@ class Registry:
 
     def set_alias(self, name: str, alias: str, ref: Ref) -> ModelVersion:
         """Point an alias at a version, with no memory of where it pointed."""
+        check_alias(alias)
         target = self.resolve(name, ref)
         with self.store.client() as client:
             client.set_registered_model_alias(name, alias, str(target.version))
@@ -183,8 +184,10 @@ class Registry:
     def promote(self, name: str, ref: Ref, alias: str = CHAMPION) -> ModelVersion:
         """Point an alias at a version and remember the one that it leaves, for `rollback`.
 
-        Raises RegistryError where the version's files are gone or damaged: nobody could load it.
+        Raises RegistryError where the version's files are gone or damaged: nobody could load it; or for what can be no
+        alias.
         """
+        check_alias(alias)
         target = self.resolve(name, ref)
         model = self.show(name)
         if model.aliases.get(alias) == target.version:

@@ -132,6 +132,9 @@ def replayed(
     if request.max_think_s is not None:
         check_loop(request.policies, request.forecasts, request.baseline, request.settings)
     experiments = _experiments(request, trace, {**facts, **costs})
+    # A number that is mistyped is no lack of a policy's, and no row of the others should be waited for.
+    if not request.degrade:
+        _check_pins(request.forecasts, home)
     # Slow ones are left out before forecasts are looked for.
     able = _quick(rules[:-1], asked_by_name, experiments, skipped)
     pairs = _pairs(request, able, experiments[0], skipped)
@@ -178,7 +181,7 @@ def run_backtest(
     # A baseline that nobody asked for is missed where others ran under its law.
     met, law_of = {one.log.law for one in results}, experiments[0].law_of
     missed = [one for one in lacking if one.cell.label in asked_for or law_of(find_policy(one.cell.policy)) in met]
-    skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in missed]
+    skipped += [_missed(one) for one in missed]
     # Baselines alone are no answer to what was asked.
     if asked_for.isdisjoint(one.cell.label for one in results):
         lacks = [one.why for one in missed] or [one["lacks"] for one in skipped]
@@ -291,6 +294,19 @@ def _pairs(
             skipped.append({"policy": rule.name, "lacks": lacking_source(rule, request.forecasts)})
         found += [(rule.name, spec, backtest.label_of(rule.name, spec)) for spec in specs]
     return found
+
+
+def _missed(one: backtest.Lacking) -> dict[str, str]:
+    """A cell that could not run: of a policy that asks, its other forecasts may have answered."""
+    asked = {"forecasts": one.cell.spec.label} if find_policy(one.cell.policy).asks else {}
+    return {"policy": one.cell.policy, **asked, "lacks": one.why}
+
+
+def _check_pins(forecasts: Sequence[ForecastSpec], home: Path) -> None:
+    """Raise a RegistryError for a version that is asked for by its number and is not there."""
+    specs = [spec for asked in forecasts for spec in (asked, *(part for _, part in asked.parts))]
+    for name, number in dict.fromkeys(pin for spec in specs for pin in spec.versions):
+        open_registry(home).pinned(name, number)
 
 
 def _full_row(one: backtest.CellResult, experiment: Experiment) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def promote_model(
       jobcast models promote epoch-time:2 --trace enriched/jobs.parquet --cluster nodes.yaml
     """
     from jobcast.domain.errors import ConfigError
-    from jobcast.models.registry.references import parse_reference
+    from jobcast.models.registry.references import check_alias, parse_reference
     from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replay_judges import Window
     from jobcast.pipelines.lifecycle.standards import standards_of
@@ -113,6 +113,7 @@ def promote_model(
     # An alias may move while the versions are compared.
     if not isinstance(ref, int):
         raise ConfigError(f"{name}: name a version, as in {model}:2")
+    check_alias(alias)
     # Flags are False, all else is None where nobody asked.
     alone = [name for name, value in of_window.items() if value is not None and value is not False]
     if trace_path is None and alone:

@@ -107,15 +107,18 @@ def by_law(known: Sequence[Summary], baseline: str) -> dict[str, list[Summary]]:
 
 
 def by_lack(skipped: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
-    """What is lacking -> the policies that lack it.
+    """What is lacking -> the policies that lack it, with the forecasts that do where it is theirs.
 
     >>> by_lack([{"policy": "edf", "lacks": "watts"}, {"policy": "ps", "lacks": "policy ps: watts"}])
     {'watts': ['edf', 'ps']}
+    >>> by_lack([{"policy": "ssf", "forecasts": "registry:job-duration=9", "lacks": "a version"}])
+    {'a version': ['ssf registry:job-duration=9']}
     """
     found: dict[str, list[str]] = {}
     for one in skipped:
         # Without the policy's name the same lack is the same line for all.
-        found.setdefault(one["lacks"].removeprefix(f"policy {one['policy']}: "), []).append(one["policy"])
+        who = " ".join(filter(None, (one["policy"], one.get("forecasts"))))
+        found.setdefault(one["lacks"].removeprefix(f"policy {one['policy']}: "), []).append(who)
     return {lack: list(dict.fromkeys(policies)) for lack, policies in found.items()}
 
 

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobcast.domain.errors import MemoryLimitError
+from jobcast.domain.memory import memory_limit
 from jobcast.features.arrivals import feature_names
 from jobcast.features.load_features import MAXIMA, MEANS, load_feature_names, load_features
 from jobcast.features.loads import ROOM_FOR_INSTANTS, sliding_max, window_loads
@@ -141,3 +143,11 @@ def test_agrees_with_masks(seed, n_jobs, style):
         window = (history.arrival_s > tick) & (history.arrival_s <= tick + 300.0)
         assert arrives[0] == window.any()
         assert load[0] == history.arrival_gpus[window].sum()
+
+
+def test_a_horizon_with_more_windows_than_memory_holds_is_refused_in_one_line():
+    pool = arrived([30.0])
+    with memory_limit(4 * 8 * 2 * 1001):
+        assert sliding_max(pool, [60.0, 120.0], 0.06, 1000).tolist() == [1.0, 0.0]
+        with pytest.raises(MemoryLimitError, match=r"1,001 windows of 0\.001min before each of 2 instants.*--horizons"):
+            sliding_max(pool, [60.0, 120.0], 0.06, 1001)

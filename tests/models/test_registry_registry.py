@@ -113,6 +113,13 @@ def test_any_alias_can_be_set(registry, variant, card):
     assert registry.resolve("new-load", "shadow").version == 2
 
 
+@pytest.mark.parametrize("alias", ["my alias", "", "latest", "V2", "3", "a/b", "x" * 256])
+def test_what_can_be_no_alias_is_told_in_its_own_words(registry, alias):
+    for move in (registry.set_alias, registry.promote):
+        with pytest.raises(RegistryError, match=f"^alias '{alias}': write letters, digits"):
+            move("new-load", alias=alias, ref=1)
+
+
 def test_equal_files_are_one_version(registry, saved, card, variant):
     sha256 = content_sha256(saved["new-load"])
     made = registry.register(variant("new-load", 4), card(seed=4))

@@ -122,7 +122,11 @@ def read_front(path: Path) -> Front:
         file = read_file(path)
         # The bytes are read once, so that table and metadata are of the same file.
         table = read_parquet(file, AGAIN)
-        about = json.loads(parquet_metadata(file, AGAIN)[ABOUT])
+        metadata = parquet_metadata(file, AGAIN)
+        # Any other Parquet file, an empty one too.
+        if ABOUT not in metadata or not table.height:
+            raise ConfigError(f"{path}: is no front: it holds no configuration of a search; {AGAIN}")
+        about = json.loads(metadata[ABOUT])
         objectives = parse_objectives(",".join(about.pop("objectives")))
         references = {name: tuple(values) for name, values in about.pop("references").items()}
         rows = tuple(_row(described, objectives, path) for described in table.to_dicts())

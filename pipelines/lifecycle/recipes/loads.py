@@ -7,7 +7,9 @@ from typing import Any
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.history import PoolHistory
+from jobcast.features.loads import need_windows
 from jobcast.models.algorithms import PAPER
+from jobcast.models.baselines import windows_of_week
 from jobcast.models.evaluation import evaluate_loads
 from jobcast.models.load_data import Demands, LoadData
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
@@ -43,7 +45,11 @@ def train_loads(
     fit = partial(_fitted, kind, histories, data.from_s, algorithm, settings, tuned)
     validation: Mapping[str, Any] = {}
     # A twin can only be scored on windows that end within the training time.
-    if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
+    scored_s = data.until_s - data.validation_from_s
+    if scored_s > 60.0 * max(settings.horizons_min):
+        # A rule beside it looks back a week: better refused now than after the training.
+        for horizon_min in settings.horizons_min:
+            need_windows(60.0 * horizon_min, windows_of_week(60.0 * horizon_min), int(scored_s // settings.step_s))
         known = data.twin
         try:
             twin = known if isinstance(known, NewLoad) else fit(data.validation_from_s)[0]

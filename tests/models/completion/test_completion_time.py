@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.models.completion.completion_time import CompletionTime, tracker_of
+from jobcast.models.completion.completion_time import CompletionTime, ServedCompletionTime, tracker_of
 from jobcast.models.completion.intervals import Position
 from jobcast.models.evaluation.sizes import run_time_errors
 from tests.models.completion.test_job_size import trace_of
@@ -57,3 +57,17 @@ def test_jobs_that_run_go_on_as_others_did():
     assert 10.0 < left_s < 110.0
     assert most.low_s <= half.low_s <= left_s <= half.high_s <= most.high_s
     assert model.running(model.sample(), np.zeros(0, np.int64), np.zeros(0)) == []
+
+
+def test_a_served_version_is_asked_about_an_instant():
+    """Where nobody names one, as of the end of training; positions of then count for nothing long after it."""
+    model = CompletionTime().fit(trace_of(np.random.default_rng(0).uniform(90, 110, 80)), 0.0, 1e4)
+    model.known_ = [Position(1.05, True)] * 30
+    served = ServedCompletionTime(model)
+    jobs = served.example()
+    then, long_after = (served.predict(jobs, {"at": at_s}) for at_s in (1e4, 1e9))
+    assert served.predict(jobs).equals(then)
+    assert served.predict(jobs, {"at": np.nan}).equals(then)
+    model.known_ = []
+    assert long_after.to_numpy() == pytest.approx(served.predict(jobs).to_numpy())
+    assert (long_after["high_90_s"] < then["high_90_s"]).all()

@@ -143,6 +143,12 @@ def test_survival_by_hand():
     assert found == pytest.approx([1.0, 2 / 3, 2 / 3, 0.0])
 
 
+def test_the_largest_jobs_may_weigh_nothing():
+    """What has been forgotten has no share: nobody is larger than the one that counts, and nothing is divided by 0."""
+    with np.errstate(all="raise"):
+        assert survival(np.array([1.0, 0.0]), np.array([True, True])).tolist() == [1.0, 0.0, 0.0]
+
+
 def test_jobs_count_by_how_many_of_their_futures_agree():
     """Thirty jobs that were overtaken and came late say nothing of one that hardly anybody can overtake."""
     late = [Position(1.2, True, 0.05)] * 30

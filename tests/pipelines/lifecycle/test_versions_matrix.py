@@ -220,6 +220,9 @@ def test_a_version_that_saw_the_window_costs_its_own_row_alone(shell, trained):
     for one in told["skipped"]:
         assert "version 2 was trained on data until 1970-01-04" in one["lacks"]
         assert "--allow-overlap" in one["lacks"]
+    assert [one["forecasts"] for one in told["skipped"]] == [
+        "registry:regime=2", "registry:accuracy-curve=2", "registry:epoch-time=2"
+    ]  # fmt: skip
 
 
 def test_a_policy_without_a_version_is_skipped_with_what_to_type(shell, enriched, tmp_path):

@@ -148,13 +148,21 @@ def test_mistakes_are_told_in_one_line(ask, trace, tmp_path, words, told):
     assert not (tmp_path / "f.parquet").exists()
 
 
+def test_a_front_without_a_configuration_has_nothing_to_choose_or_check(ask, front, trace, tmp_path):
+    write_front(replace(read_front(front), rows=()), empty := tmp_path / "empty.parquet")
+    for words in (("apply", empty, "--pick", 0), ("check", empty, "--trace", trace())):
+        with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
+            ask(*words)
+
+
 def test_files_that_are_no_front(ask, trace, tmp_path):
     with pytest.raises(ConfigError, match=r"let the name end in \.parquet"):
         ask("pcs", "--trace", trace(), *WORDS, "--out", tmp_path / "front.csv")
     with pytest.raises(ConfigError, match="no such file; write it with jobcast search pcs"):
         ask("apply", tmp_path / "none.parquet", "--pick", 0)
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
-    with pytest.raises(ConfigError, match="is no front"):
-        ask("apply", tmp_path / "other.parquet", "--pick", 0)
+    for words in (("apply", tmp_path / "other.parquet", "--pick", 0), ("check", tmp_path / "other.parquet")):
+        with pytest.raises(ConfigError, match="is no front: it holds no configuration"):
+            ask(*words, *(("--trace", trace()) if words[0] == "check" else ()))
     with pytest.raises(ConfigError, match="cannot be read as a front"):
         ask("apply", trace(), "--pick", 0)
