@@ -215,6 +215,7 @@ def test_clusters_of_one_table_keep_their_ids_apart(written):
     [
         ("       JobID    JobName\n------------ ----------\n1 a\n", "sacct --parsable2"),
         ("JobID|State\n1|COMPLETED\n", "no column submit"),
+        (ROW.replace("1|gpu", "1|1"), "no header with JobID, found 1, 1, "),
         (HEADER + ROW.replace("1|gpu", "x|gpu"), "row 2, column JobID: must be a job of Slurm, got 'x'"),
         (HEADER + ROW + ROW.replace("60|", "1:2:3:4|"), "row 3, column ElapsedRaw: must be a length of time"),
         (HEADER + ROW.replace("gpu=2", "gpu=two"), "row 2, column AllocTRES: counts of GPUs cannot be read"),

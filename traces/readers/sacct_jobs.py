@@ -112,6 +112,10 @@ def _check_header(names: list[str], path: str) -> None:
         raise TraceError(f"{path}, row 1: no header of names between |; {EXPORT} and keep the header")
     given = names[:-1] if names[-1] == "" else names
     repeated = sorted({name for name in given if given.count(name) > 1})
+    # a job may be submitted and started in one second, which is no name given twice
+    if repeated and not set(IDS) & set(names):
+        shown = shown_columns(given)
+        raise TraceError(f"{path}, row 1: no header with JobID, found {shown}; {EXPORT} and keep the header")
     if repeated or "" in given:
         what = f"column {repeated[0]} is given twice" if repeated and repeated[0] else "a column has no name"
         raise TraceError(f"{path}, row 1: {what}; {EXPORT}")
