@@ -264,7 +264,8 @@ def with_waiting_tasks(table: PipeTable) -> tuple[PipeTable, tuple[str, ...]]:
     rows = rows.with_columns(pl.coalesce("_tasks", pl.concat_list(name)).alias(name)).explode(name)
     lines, height = rows["_row"], table.frame.height
     place = replace(table.place, row=lambda index: table.place.row(int(lines[index])))
-    note = f"job_id: {len(waiting)} rows of waiting array tasks stand for {rows.height - height + len(waiting)} jobs"
+    jobs = rows.height - height + len(waiting)
+    note = f"job_id: waiting array tasks in {len(waiting)} of {height} rows stand for jobs of their own: {jobs}"
     return PipeTable(rows.drop("_row", "_tasks"), place, table.joined), (note,)
 
 
