@@ -29,8 +29,8 @@ from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
 from jobcast.simulator.workload import Workload
 
-PROGRESS_EVERY = 1000
-"""Completed jobs between two calls of `progress`."""
+PROGRESS_PARTS = 100
+"""Calls of `progress` in a run, at most."""
 FROZEN_FROM = 5_000
 """Jobs of a run from which on looking at all of them again and again is what the collector of garbage costs."""
 
@@ -666,7 +666,7 @@ def replay(
     policy : the scheduler
     source : moved to each instant before the policy is asked anything (the policy holds its `Forecasts` side)
     history : told what happens, before the source is moved
-    progress : called with (completed, all) about every thousand jobs and at the end
+    progress : called with (completed, all) about every hundredth of the jobs and at the end
     law : how jobs progress; by default run times, starts at the workload's costs
     meters : what is counted besides
 
@@ -692,9 +692,11 @@ def replay(
     try:
         if progress is None:
             return run.run().log()
+        # By shares and not by numbers: few jobs under a slow planner take as long as many under a fast one.
+        every = -(-count // PROGRESS_PARTS)
         while not run.over:
             run.step()
-            if run.completed >= result + PROGRESS_EVERY:
+            if run.completed >= result + every:
                 result = run.completed
                 progress(result, count)
     finally:

@@ -107,8 +107,9 @@ class Workload:
             )
         homeless = [job for job in self.jobs if job.pool not in quotas]
         if homeless:
+            lie = "1 job lies" if len(homeless) == 1 else f"{len(homeless)} jobs lie"
             raise PoolsError(
-                f"pool {homeless[0].pool} has no GPUs but {len(homeless)} jobs lie in such pools, "
+                f"pool {homeless[0].pool} has no GPUs but {lie} in such pools, "
                 f"job {homeless[0].job_id} first; give it a quota or pass --pools-only to leave them out"
             )
         wide = [] if self.shared else [job for job in self.jobs if job.gpus > quotas[job.pool]]

@@ -253,12 +253,12 @@ def _notes(
 ) -> tuple[str, ...]:
     """What was left as it stood: jobs that do not train, those without a course, courses of other jobs."""
     plain = sum(training is None for training in trainings)
-    notes = [f"{plain} jobs name no model, batch size or steps and keep their nominal duration"] if plain else []
+    notes = [f"jobs that name no model, batch size or steps, and keep their nominal duration: {plain}"] if plain else []
     if tables.courses is not None:
         path = tables.courses.path
         without = sum(t is not None and job_id not in courses for job_id, t in zip(ids, trainings, strict=True))
         if without:
-            notes.append(f"{without} jobs have no course in {path} and keep their batch size")
+            notes.append(f"jobs that have no course in {path}, and keep their batch size: {without}")
         if stray := len(tables.courses.by_job) - len(courses):
             notes.append(f"{stray} courses in {path} are of jobs that were cut from the trace")
     return tuple(notes)

@@ -151,7 +151,7 @@ def _write_page(
 
     from jobcast.pipelines.report.advice import choice_page
     from jobcast.pipelines.report.files import write_text
-    from jobcast.pipelines.report.formatting import moment, number, shown_zone
+    from jobcast.pipelines.report.formatting import counted, moment, number, shown_zone
 
     first, last = done.experiments[0], done.experiments[-1]
     place = first.place()
@@ -160,7 +160,8 @@ def _write_page(
         ("SHA-256", first.trace.source.sha256),
         (
             "replayed",
-            f"{moment(first.from_s)} to {moment(last.until_s)} {shown_zone()}, {len(done.experiments)} windows",
+            f"{moment(first.from_s)} to {moment(last.until_s)} {shown_zone()}, "
+            f"{counted(len(done.experiments), 'window')}",
         ),
         ("jobs compared", number(result["candidates"][0]["jobs"])),
         ("pools", f"{len(place.pools)} with {number(place.gpus)} GPUs in all"),

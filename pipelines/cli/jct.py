@@ -190,8 +190,10 @@ RULES = {"time_limit": "within the job's time limit", "pool_median": "as long as
 
 
 def _table(result: Mapping[str, Any]) -> str:
+    from jobcast.pipelines.report.formatting import counted
+
     lines = [
-        f"{result['jobs']} jobs under {result['policy']}, sizes {result['sizes']}",
+        f"{counted(result['jobs'], 'job')} under {result['policy']}, sizes {result['sizes']}",
         f"{'interval':<10} {'held %':>8} {'width / median':>15} {'bare: held %':>13}",
     ]
     for level in LEVELS:

@@ -21,6 +21,7 @@ from jobcast.pipelines.experiments.search.front import (
 from jobcast.pipelines.experiments.search.pareto_search import LEAST_JOBS, SearchRequest, search_front
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, compare, workload_of
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import counted
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.traces.readers import read_trace
@@ -82,7 +83,8 @@ def search_and_tell(
     written = [out, *write_plots(front, out)]
     if len(scenario) < LEAST_JOBS:
         console.note(
-            f"only {len(scenario)} jobs, fewer than {LEAST_JOBS}: the front is the default alone, FIFO, untested"
+            f"only {counted(len(scenario), 'job')}, fewer than {LEAST_JOBS}: "
+            "the front is the default alone, FIFO, untested"
         )
     if found.resumed:
         console.note(f"simulations taken from {journal_beside(out)}: {found.resumed}")

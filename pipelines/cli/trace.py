@@ -65,6 +65,7 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
       jobcast trace enrich jobs.parquet --facts speedups,training,goodput,tasks,epochs,limits --out enriched
       jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
     """
+    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.enrich.columns import parse_enrich, parse_facts
     from jobcast.traces.enrich.enrichment import OURS, enrich, write_enriched
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
@@ -78,7 +79,7 @@ def enrich_trace(path: Path, facts: str, out: Path, seed: int, pairs: tuple[str,
     trace = read_trace(path)
     made = enrich(trace, asked, config, seed)
     write_enriched(made, out)
-    console.note(f"{out / JOBS}: {len(made.trace):,} jobs; what was assumed: {out / ASSUMPTIONS}")
+    console.note(f"{out / JOBS}: {counted(len(made.trace), 'job')}; what was assumed: {out / ASSUMPTIONS}")
     for line in (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
         console.note(f"  {line}")
 
@@ -275,13 +276,14 @@ def export_live(out: Path) -> None:
     from jobcast.live.export import exported
     from jobcast.live.recorded_jobs import ClusterRecord, in_order
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.table_files import write_plain
 
     options.check_places(None, (), {"--out": out})
     log = EventLog(find_home())
     frame = exported(ClusterRecord().take(in_order(event for _, event in log.since(0))))
     write_plain(frame, out)
-    options.console_of().note(f"{out}: {len(frame):,} jobs of {log.file}")
+    options.console_of().note(f"{out}: {counted(len(frame), 'job')} of {log.file}")
 
 
 @command.command(name="describe")

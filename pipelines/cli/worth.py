@@ -11,6 +11,8 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
 
+WEEK_H = 168
+
 
 @click.command(name="worth", cls=options.PolicyCommand)
 @options.trace_option()
@@ -65,15 +67,29 @@ def command(
         ran = (one for one in done.results if (one.cell.policy, one.cell.settings) == (name, settings))
         notes |= dict.fromkeys(done.notes)
         found[name] = worth(parts, now, values_of(ran))
+        gpus = done.experiments[0].place().gpus
     result = {
         "policies": found,
         "forecasts": now,
         "price_eur": price,
+        "cluster_eur_week": None if price is None else gpus * WEEK_H * price,
         "inputs": {"trace": asdict(trace.source)},
     }
     for note in notes:
         console.note(note)
-    options.table_or_json(result, json_to, "\n\n".join(_told(name, one, price) for name, one in found.items()), console)
+    tables = [_told(name, one, price) for name, one in found.items()]
+    if price is not None:
+        tables.append(_whole(gpus, price))
+    options.table_or_json(result, json_to, "\n\n".join(tables), console)
+
+
+def _whole(gpus: int, price: float) -> str:
+    from jobcast.pipelines.report.formatting import counted, number
+
+    return (
+        f"EUR are of GPU-hours that jobs wait for, which nobody pays: they may exceed what the cluster costs, "
+        f"{counted(gpus, 'GPU')} all week for {number(gpus * WEEK_H * price)} EUR"
+    )
 
 
 def _told(name: str, found: Mapping[str, Any], price: float | None) -> str:

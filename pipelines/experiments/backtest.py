@@ -16,6 +16,7 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
+from jobcast.pipelines.experiments.going import Going, going
 from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
 from jobcast.pipelines.experiments.settings import Settings, settings_for
 from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures
@@ -308,13 +309,12 @@ def _replay_all(
 
     # The longest first: a slow cell begun last would keep the other workers waiting.
     order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
-    found: dict[int, Simulated | JobcastError] = {}
     # Results come in no order: the number says whose each is.
-    tasks = (delayed(_replay)(number, experiments[cells[number].window], cells[number], trust) for number in order)
-    for number, ran in results(tasks, jobs=jobs, engine_name=engine):
-        found[number] = ran
-        if progress:
-            progress(len(found), len(cells))
+    with going(len(cells), progress) as told:
+        tasks = (
+            delayed(_replay)(number, experiments[cells[number].window], cells[number], trust, told) for number in order
+        )
+        found: dict[int, Simulated | JobcastError] = dict(results(tasks, jobs=jobs, engine_name=engine))
     return [found[number] for number in range(len(cells))]
 
 
@@ -325,17 +325,21 @@ def _weight(cell: Cell) -> int:
 
 
 def _replay(
-    number: int, experiment: Experiment, cell: Cell, trust: Mapping[str, Any]
+    number: int, experiment: Experiment, cell: Cell, trust: Mapping[str, Any], told: Going | None
 ) -> tuple[int, Simulated | JobcastError]:
     """`trust`: where models lie, and which may be used; see `policy_runs.Ask`. What a policy lacks comes back."""
     ask = Ask(policy=cell.policy, spec=cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
+    step = told.of(number) if told else None
     try:
-        return number, replace(run(experiment, ask), replaced=())  # nobody explains a backtest
+        return number, replace(run(experiment, ask, step), replaced=())  # nobody explains a backtest
     # A policy that breaks the engine's rules is a bug to be seen, not a cell that lacks something.
     except DecisionError:
         raise
     except JobcastError as error:
         return number, error
+    finally:
+        if step:
+            step(1, 1)
 
 
 def _measured(

@@ -44,6 +44,9 @@ LENGTH_TEXT = (
     "datum.value < 60 ? datum.value + ' s' : datum.value < 3600 ? datum.value / 60 + ' min' : "
     "datum.value < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'"
 )
+BOX_WIDTH = "(isFinite(containerSize()[0]) ? containerSize()[0] : width)"
+"""Of the box on a page, which is known before a chart is laid out: its own width comes later, and a legend that takes
+more rows by it is cut above."""
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "system-ui, 'DejaVu Sans', Arial, sans-serif",
@@ -55,7 +58,8 @@ CONFIG: dict[str, Any] = {
     },
     "legend": {
         "orient": "top", "title": None, "labelColor": INK, "labelFontSize": 11, "titleColor": INK,
-        "labelLimit": {"expr": "max(width - 40, 120)"}, "columns": {"expr": "width < 420 ? 1 : width < 700 ? 2 : 3"},
+        "labelLimit": {"expr": "max(width - 40, 120)"},
+        "columns": {"expr": f"{BOX_WIDTH} < 500 ? 1 : {BOX_WIDTH} < 780 ? 2 : 3"},
     },
     "text": {"fill": INK, "fontSize": 11},
     "rule": {"stroke": INK},

@@ -31,6 +31,13 @@ def test_completions_then_arrivals_then_one_call(workload, scripted):
     assert log.policy == "scripted"
 
 
+def test_few_jobs_tell_how_far_they_are_each_time_one_ends(workload, scripted):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 7, 1), ("c", "p", 0, 9, 1)], {"p": 3})
+    told = []
+    replay(made, scripted(made, {0.0: (("a", "b", "c"), (), None)}), progress=lambda *counts: told.append(counts))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
 def test_when_all_is_over_a_step_changes_nothing(workload, scripted):
     made = workload([("a", "p", 0, 5, 1)], {"p": 1})
     run = Simulation(made, scripted(made, {0.0: (("a",), (), None)}))
@@ -223,7 +230,7 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
             head = view.pools["p"].pending.head()
             return Decision({head.seq: Grant(1)} if head else {})
 
-    for jobs, ends in ((2000, [1000, 2000]), (2500, [1000, 2000, 2500])):
+    for jobs, ends in ((2000, range(20, 2001, 20)), (250, [*range(3, 250, 3), 250])):
         made, told = workload([(f"{i:05}", "p", i, 1, 1) for i in range(jobs)], {"p": 2}), []
         log = replay(made, Greedy(), progress=lambda done, count, told=told: told.append((done, count)))
         assert told == [(end, jobs) for end in ends]

@@ -46,7 +46,7 @@ def test_jobs_are_allocations_that_held_gpus_and_ended():
     assert trace.jobs["cores"].to_list() == [8.0, 1.0, 4.0, 16.0, 4.0, 8.0, 8.0]
     assert trace.jobs["partition"].to_list() == ["gpu", "gpu", "debug", "gpu", "long", "gpu", "gpu,long"]
     assert trace.source.rows == 22
-    assert "job_id: 1 rows of waiting array tasks stand for 7 jobs" in trace.notes
+    assert "job_id: waiting array tasks in 1 of 16 rows stand for jobs of their own: 7" in trace.notes
     assert trace.dropped == {
         "job step (the job has a row of its own)": 3,
         "never ran (no time elapsed)": 1,
@@ -215,6 +215,7 @@ def test_clusters_of_one_table_keep_their_ids_apart(written):
     [
         ("       JobID    JobName\n------------ ----------\n1 a\n", "sacct --parsable2"),
         ("JobID|State\n1|COMPLETED\n", "no column submit"),
+        (ROW.replace("1|gpu", "1|1"), "no header with JobID, found 1, 1, "),
         (HEADER + ROW.replace("1|gpu", "x|gpu"), "row 2, column JobID: must be a job of Slurm, got 'x'"),
         (HEADER + ROW + ROW.replace("60|", "1:2:3:4|"), "row 3, column ElapsedRaw: must be a length of time"),
         (HEADER + ROW.replace("gpu=2", "gpu=two"), "row 2, column AllocTRES: counts of GPUs cannot be read"),

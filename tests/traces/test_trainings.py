@@ -169,7 +169,7 @@ def test_jobs_that_name_no_model_are_plain():
     found = trainings_of(trace_of(LM, ("8", 1, None, None, 5, None), ("9", 1, "ViT", 8, None, None)), tables_of())
     assert found.trainings[1:] == (None, None)
     assert found.regimes[1:] == ((), ())
-    assert found.notes == ("2 jobs name no model, batch size or steps and keep their nominal duration",)
+    assert found.notes == ("jobs that name no model, batch size or steps, and keep their nominal duration: 2",)
 
 
 @pytest.mark.parametrize("spelt", [("007", "7"), ("7", "007"), ("7", "7"), ("a7", "a7")])
@@ -189,7 +189,7 @@ def test_courses_of_jobs_that_were_cut_are_counted():
     whole = trace_of(("0", *LM[1:]), ("1", *LM[1:]), ("2", *LM[1:]))
     courses = {"0": ((0, 10),), "2": ((0, 10),)}
     assert trainings_of(whole, tables_of(courses)).notes == (
-        "1 jobs have no course in regimes.csv and keep their batch size",
+        "jobs that have no course in regimes.csv, and keep their batch size: 1",
     )
     cut = whole.between(None, 1.0)
     assert trainings_of(cut, tables_of(courses)).notes == (
@@ -203,7 +203,7 @@ def test_a_window_may_hold_no_job_whose_batch_size_changes():
     found = trainings_of(whole.between(None, 1.0), tables)
     assert found.regimes == ((Regime(10, 4.0),),)
     assert found.notes == (
-        "1 jobs have no course in regimes.csv and keep their batch size",
+        "jobs that have no course in regimes.csv, and keep their batch size: 1",
         "1 courses in regimes.csv are of jobs that were cut from the trace",
     )
     assert trainings_of(whole.between(5.0, None), tables).trainings == ()

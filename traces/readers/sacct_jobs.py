@@ -113,6 +113,10 @@ def _check_header(names: list[str], path: str) -> None:
         raise TraceError(f"{path}, row 1: no header of names between |; {EXPORT} and keep the header")
     given = names[:-1] if names[-1] == "" else names
     repeated = sorted({name for name in given if given.count(name) > 1})
+    # a job may be submitted and started in one second, which is no name given twice
+    if repeated and not set(IDS) & set(names):
+        shown = shown_columns(given)
+        raise TraceError(f"{path}, row 1: no header with JobID, found {shown}; {EXPORT} and keep the header")
     if repeated or "" in given:
         what = f"column {repeated[0]} is given twice" if repeated and repeated[0] else "a column has no name"
         raise TraceError(f"{path}, row 1: {what}; {EXPORT}")
@@ -261,7 +265,8 @@ def with_waiting_tasks(table: PipeTable) -> tuple[PipeTable, tuple[str, ...]]:
     rows = rows.with_columns(pl.coalesce("_tasks", pl.concat_list(name)).alias(name)).explode(name)
     lines, height = rows["_row"], table.frame.height
     place = replace(table.place, row=lambda index: table.place.row(int(lines[index])))
-    note = f"job_id: {len(waiting)} rows of waiting array tasks stand for {rows.height - height + len(waiting)} jobs"
+    jobs = rows.height - height + len(waiting)
+    note = f"job_id: waiting array tasks in {len(waiting)} of {height} rows stand for jobs of their own: {jobs}"
     return PipeTable(rows.drop("_row", "_tasks"), place, table.joined), (note,)
 
 

@@ -77,7 +77,7 @@ def elastic_jobs(
         None,
         f"GPUs: {place.origin}",
         *table_notes,
-        f"{rigid} jobs without min_gpus hold all their GPUs or none" if rigid else "",
+        f"jobs without min_gpus, which hold all their GPUs or none: {rigid}" if rigid else "",
         f"declared sizes are wrong by up to {noise:.0%}" if noise else "",
         f"declared sizes are wrong by a log-normal factor of {spread:g}" if spread else "",
         listed=window.jobs.with_columns(duration=pl.Series(size_s)),

@@ -95,14 +95,17 @@ def test_worth_of_forecasts(shell, trial, run):
     words = ("worth", *trial, "--seeds", 1)
     shown = shell.works(*words, "--policies", "ssf", "--price", "2", "--json", "figures.json").out
     assert "EUR" in shown
-    found = json.loads(Path("figures.json").read_text())["policies"]["ssf"]
+    result = json.loads(Path("figures.json").read_text())
+    gpus = sum(int(line.split(",")[1]) for line in Path(trial[3]).read_text().splitlines()[1:])
+    assert result["cluster_eur_week"] == gpus * 7 * 24 * 2
+    found = result["policies"]["ssf"]
     assert [one["part"] for one in found["parts"]] == ["durations"]
     only = found["parts"][0]
     figure = "saved_gpu_h_week"
     assert only["worth"] == pytest.approx(found["now"][figure] - found["none"][figure])
     assert only["headroom"] == pytest.approx(found["exact"][figure] - found["now"][figure])
     told = shell.works(*words, "--policies", "ssf", "--price", "2")
-    assert "EUR" in told.out
+    assert f"{gpus} GPUs all week for" in told.out
     assert told.err.count("quotas: pools file") == 1
     assert "asks nothing of arrivals, loads, durations" in shell.refuses(*words, "--policies", "mmfs")
     assert "--policies: nothing named" in shell.refuses(*words, "--policies", ",")

@@ -55,7 +55,7 @@ def test_a_pool_that_is_gone_within_the_window_is_served_and_told(trace):
     assert told[3.0] == ()
     late = cut_scenario(trace, Cluster(quotas=table, at_s=2.0), from_s=2.0)
     assert late.notes == ()
-    with pytest.raises(PoolsError, match="pool b has no GPUs but 1 jobs lie in such pools"):
+    with pytest.raises(PoolsError, match="pool b has no GPUs but 1 job lies in such pools"):
         rigid_jobs(late)
     assert ids(rigid_jobs(late, only_pools=True)) == ["3", "5"]
 

@@ -33,7 +33,8 @@ CUT = """[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
   const box = svg.getBoundingClientRect();
   return [...svg.querySelectorAll('text')].filter((text) => {
     const at = text.getBoundingClientRect();
-    return at.width && (at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1);
+    const besides = at.left < box.left - 1 || at.right > box.right + 1;
+    return at.width && (besides || at.top < box.top - 1 || at.bottom > box.bottom + 1);
   }).map((text) => text.textContent);
 })"""
 
@@ -81,7 +82,7 @@ def pages(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("width", [1300, 400])
+@pytest.mark.parametrize("width", [1300, 500, 400])
 def test_a_page_is_whole_at_any_width(browser, pages, name, width):
     del browser.errors[:], browser.requests[:]
     address = (pages / f"{name}.html").as_uri()
