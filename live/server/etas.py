@@ -267,8 +267,8 @@ class Etas:
         ended, record = not isnan(known.end_s), state.active.get(job_id, JobRecord())
         if record.suspended:
             return Eta(known, None, self.basis, SUSPENDED, self._clock())
-        # One that has come since is not among the futures; one that was left out is not looked for again.
-        if not ended and not self.futures.knows(job_id):
+        # One that has come since, or waits again, is not among them; one that was left out is not looked for again.
+        if not ended and not self.futures.knows(job_id, isnan(known.start_s)):
             self._catch_up(state.number)
         now_s = self._clock()
         answer = None if ended else self._answer(known, now_s)
@@ -278,9 +278,11 @@ class Etas:
 
     def _answer(self, known: Known, now_s: float) -> FutureAnswer | None:
         try:
-            return self.futures.answer(known.job.job_id, now_s, isnan(known.start_s))
+            answer = self.futures.answer(known.job.job_id, now_s, known.start_s)
         except TraceError:  # not among the futures, or not any more: another thread may just have played new ones
             return None
+        # Of one that ran in them, and waits again, they tell nothing.
+        return None if isnan(known.start_s) and answer.start is None else answer
 
     def asked(self, question: Question) -> Eta | None:
         """When a job would start and end that were submitted now; None where those who ask before it take too long."""
