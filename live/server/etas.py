@@ -264,17 +264,16 @@ class Etas:
         known = state.job(job_id)
         if known is None:
             return None
-        ended, record = not isnan(known.end_s), state.active.get(job_id, JobRecord())
-        if record.suspended:
+        ended, waits = not isnan(known.end_s), isnan(known.start_s)
+        if state.active.get(job_id, JobRecord()).suspended:
             return Eta(known, None, self.basis, SUSPENDED, self._clock())
         # One that has come since, or waits again, is not among them; one that was left out is not looked for again.
-        if not ended and not self.futures.knows(job_id, isnan(known.start_s)):
+        if not ended and not self.futures.knows(job_id, waits):
             self._catch_up(state.number)
         now_s = self._clock()
         answer = None if ended else self._answer(known, now_s)
-        waits = not ended and isnan(known.start_s)
-        why = (self._why.get(job_id, "") if waits else "") or ("" if answer or ended else self.trouble)
-        return Eta(known, answer, self.basis, why, now_s)
+        why = "" if ended or not waits else self._why.get(job_id, "")
+        return Eta(known, answer, self.basis, why or ("" if answer or ended else self.trouble), now_s)
 
     def _answer(self, known: Known, now_s: float) -> FutureAnswer | None:
         try:
