@@ -198,7 +198,7 @@ class Futures:
         start_s, end_s = played.start_s.get(job_id), played.end_s[job_id]
         if start_s is not None and not isnan(started_s):
             # It waited then: now that it has started it runs as long as in each of the futures.
-            start_s, end_s = None, started_s + end_s - start_s
+            return self.about(None, started_s + end_s - start_s, now_s)
         return self.about(start_s, end_s, now_s)
 
     def about(self, start_s: Floats | None, end_s: Floats, now_s: float) -> FutureAnswer:
