@@ -182,21 +182,24 @@ class Futures:
         """Seconds since futures were played, NaN before the first ones."""
         return np.nan if self._played is None else now_s - self._played.at_s
 
-    def knows(self, job_id: str) -> bool:
-        """Whether a job was active when futures were played."""
-        return self._played is not None and job_id in self._played.end_s
+    def knows(self, job_id: str, waits: bool = False) -> bool:
+        """Whether a job was active when futures were played, and waited then where it `waits`."""
+        return self._played is not None and job_id in (self._played.start_s if waits else self._played.end_s)
 
-    def answer(self, job_id: str, now_s: float, waits: bool = True) -> FutureAnswer:
+    def answer(self, job_id: str, now_s: float, started_s: float = np.nan) -> FutureAnswer:
         """When a job will start and end, from the last futures in which it has not done so yet.
 
-        `waits`: whether a job that waited when futures were played does so still. Raises TraceError for a job that was
-        not active then.
+        `started_s`: when a job started, NaN where it waits. Raises TraceError for a job that was not active then.
         """
         played = self._played
         if played is None or job_id not in played.end_s:
             when = "yet" if played is None else f"at {iso(played.at_s)}"
             raise TraceError(f"job {job_id}: no futures of it were played {when}; refresh, or pass an active job's id")
-        return self.about(played.start_s.get(job_id) if waits else None, played.end_s[job_id], now_s)
+        start_s, end_s = played.start_s.get(job_id), played.end_s[job_id]
+        if start_s is not None and not isnan(started_s):
+            # It waited then: now that it has started it runs as long as in each of the futures.
+            return self.about(None, started_s + end_s - start_s, now_s)
+        return self.about(start_s, end_s, now_s)
 
     def about(self, start_s: Floats | None, end_s: Floats, now_s: float) -> FutureAnswer:
         """What futures of a job say, (n_futures,) starts and ends, by all that was learnt when they were last played.

@@ -111,7 +111,8 @@ class Slurm:
             raise ClusterError(str(error)) from error
 
     def _queue_document(self) -> FileBytes:
-        return FileBytes("squeue --json", self._run("squeue", "--json"))
+        # Else Slurm cuts off which tasks of an array wait after 64 characters.
+        return FileBytes("squeue --json", self._run("squeue", "--json", SLURM_BITSTR_LEN="0"))
 
     def qos(self) -> dict[str, Qos]:
         """Limits as the accounting has them."""
@@ -123,7 +124,8 @@ class Slurm:
     def nodes(self) -> dict[str, Node]:
         """GPUs of all nodes that have any."""
         text = self._run("scontrol", "-o", "show", "node").decode(errors="replace")
-        found = [dict(FIELD.findall(line)) for line in text.splitlines()]
+        # The first of each: what administrators write of a node comes last, and may look like another.
+        found = [dict(reversed(FIELD.findall(line))) for line in text.splitlines()]
         nodes = {row["NodeName"]: node_of(row) for row in found if "NodeName" in row}
         return {name: node for name, node in nodes.items() if node.gpus}
 
@@ -219,7 +221,8 @@ def _qos(tres: str, others: str, priority: str, told: str) -> Qos:
 
 def node_of(row: Mapping[str, str]) -> Node:
     """A node from what scontrol writes: State, CfgTRES, AllocTRES, Gres, Partitions, ActiveFeatures."""
-    state = row.get("State", "UNKNOWN").upper()
+    # A node that Slurm has powered down to save energy comes up for the job that starts on it.
+    state = row.get("State", "UNKNOWN").upper().replace("POWERED_DOWN", "")
     gpus, held = (parse_tres(row.get(key, "")).gpus or 0 for key in ("CfgTRES", "AllocTRES"))
     types = GPU_TYPE.findall(f"{row.get('Gres', '')},{row.get('CfgTRES', '')}")
     texts = (row.get(key, "").replace("(null)", "") for key in ("Partitions", "ActiveFeatures"))

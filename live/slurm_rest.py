@@ -7,11 +7,10 @@ import base64
 import json
 import socket
 from collections.abc import Mapping
-from datetime import datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from jobcast.domain.errors import ClusterError, ConfigError
 from jobcast.live.slurm import TIMEOUT_S, Node, Qos, Slurm, history_of, node_of
@@ -54,8 +53,8 @@ class SlurmRest(Slurm):
 
     def history(self, from_s: float, pool_by: str) -> Trace | None:
         """Jobs that the accounting has since an instant; None where it has none that hold GPUs."""
-        since = quote(f"{datetime.fromtimestamp(from_s):%Y-%m-%dT%H:%M:%S}")
-        data = self._get("slurmdb", f"jobs?start_time={since}")
+        # Seconds from the epoch: slurmrestd may run in another time zone.
+        data = self._get("slurmdb", f"jobs?start_time=uts{int(from_s)}")
         return history_of(data, pool_by) if _read(data).get("jobs") else None
 
     def _rows(self, part: str, what: str, key: str) -> list[dict[str, Any]]:

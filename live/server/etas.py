@@ -264,23 +264,24 @@ class Etas:
         known = state.job(job_id)
         if known is None:
             return None
-        ended, record = not isnan(known.end_s), state.active.get(job_id, JobRecord())
-        if record.suspended:
+        ended, waits = not isnan(known.end_s), isnan(known.start_s)
+        if state.active.get(job_id, JobRecord()).suspended:
             return Eta(known, None, self.basis, SUSPENDED, self._clock())
-        # One that has come since is not among the futures; one that was left out is not looked for again.
-        if not ended and not self.futures.knows(job_id):
+        # One that has come since, or waits again, is not among them; one that was left out is not looked for again.
+        if not ended and not self.futures.knows(job_id, waits):
             self._catch_up(state.number)
         now_s = self._clock()
         answer = None if ended else self._answer(known, now_s)
-        waits = not ended and isnan(known.start_s)
-        why = (self._why.get(job_id, "") if waits else "") or ("" if answer or ended else self.trouble)
-        return Eta(known, answer, self.basis, why, now_s)
+        why = "" if ended or not waits else self._why.get(job_id, "")
+        return Eta(known, answer, self.basis, why or ("" if answer or ended else self.trouble), now_s)
 
     def _answer(self, known: Known, now_s: float) -> FutureAnswer | None:
         try:
-            return self.futures.answer(known.job.job_id, now_s, isnan(known.start_s))
+            answer = self.futures.answer(known.job.job_id, now_s, known.start_s)
         except TraceError:  # not among the futures, or not any more: another thread may just have played new ones
             return None
+        # Of one that ran in them, and waits again, they tell nothing.
+        return None if isnan(known.start_s) and answer.start is None else answer
 
     def asked(self, question: Question) -> Eta | None:
         """When a job would start and end that were submitted now; None where those who ask before it take too long."""

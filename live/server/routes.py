@@ -261,8 +261,8 @@ def _event(body: EventBody, at: int, now_s: float, service: Service) -> Event:
         raise refused("a submission to a pool that has no quota here")
     facts = {"pool": body.pool, "gpus": body.gpus, "user": body.user, "tag": body.tag} if body.kind == SUBMIT else {}
     for name in FACTS.get(body.kind, ()):
-        # Of a change only what is told is another.
-        if name in body.model_fields_set and getattr(body, name) is not None:
+        # Of a change only what is told is another; a limit that is null is none from then on.
+        if name in body.model_fields_set and (body.kind == CHANGE or getattr(body, name) is not None):
             facts[name] = getattr(body, name)
     return Event(known_s, body.kind, body.job_id, body.at_s, facts)
 

@@ -96,6 +96,17 @@ def test_answers_are_of_the_last_futures_and_tell_their_age():
         futures.answer("j9", 12.0)
 
 
+def test_who_has_started_since_ends_after_its_run_whenever_it_was_to_start():
+    """Both take some 100 s, so that job 1 was to end after 200; it started after 10."""
+    futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))
+    futures.refresh(run_of(QUEUE))
+    run_s = futures._played.end_s["j1"] - futures._played.start_s["j1"]
+    told = futures.answer("j1", 12.0, started_s=10.0)
+    assert told.start is None
+    assert told.end.drawn_s == pytest.approx(run_s - 2.0)
+    assert 50.0 < told.end.median_s < 150.0
+
+
 def test_a_start_that_is_late_is_as_likely_to_be_later_by_as_much_again():
     """All futures had job 1 start by now, and nobody has heard of it."""
     futures = Futures(RunTimeDraws(earlier([100.0] * 60), futures=20, seed=0))

@@ -64,6 +64,17 @@ def test_what_changes_is_told(watched):
     assert (watched.record.jobs["b2"].facts["gpus"], watched.record.jobs["b2"].held) == (4, True)
 
 
+def test_a_time_limit_that_is_lifted_binds_no_more(watched):
+    """scontrol update TimeLimit=UNLIMITED, of a job that runs; a limit may be set again."""
+    watched.slurm.submit("b0", "b", 8, limit_s=600.0)
+    watched.look()
+    for limit_s in (inf, 1200.0):
+        watched.slurm.jobs["b0"] = replace(watched.slurm.jobs["b0"], limit_s=limit_s)
+        assert watched.look() == [(CHANGE, "b0")]
+        assert watched.record.jobs["b0"].limit_s == limit_s
+        assert watched.look() == []
+
+
 def test_why_it_may_not_start_yet_is_told(watched):
     for name in ("b0", "b1", "7_1"):
         watched.slurm.submit(name, "b", 8, at_once=3 if name == "7_1" else 0)

@@ -53,6 +53,32 @@ def test_what_may_be_asked_of_a_node():
     assert node_of({"CfgTRES": "gres/gpu=8"}).names == set()
 
 
+@pytest.mark.parametrize(
+    ("state", "up"),
+    [
+        ("IDLE+CLOUD+POWERED_DOWN", True), ("MIXED+POWERING_UP", True), ("IDLE+POWERING_DOWN", False),
+        ("IDLE+POWER_DOWN", False), ("DOWN+CLOUD+POWERED_DOWN", False), ("IDLE+DRAIN+POWERED_DOWN", False),
+    ],
+)  # fmt: skip
+def test_jobs_start_on_a_node_that_was_powered_down(state, up):
+    assert node_of({"State": state, "CfgTRES": "gres/gpu=8"}) == Node(8, 0, up)
+
+
+def test_what_is_written_of_a_node_is_none_of_its_fields(commands):
+    line = "NodeName=n1 State=IDLE+DRAIN CfgTRES=gres/gpu=8 AllocTRES=   Comment=x AllocTRES=gres/gpu=7"
+    commands("scontrol", f"echo '{line} Reason=until State=IDLE again, CfgTRES=gres/gpu=4 [root@2026-11-28T17:00:00]'")
+    assert Slurm().nodes() == {"n1": Node(8, 0, False)}
+
+
+def test_slurm_is_asked_for_all_tasks_of_an_array_that_wait(commands):
+    """By itself it cuts their numbers off after 64 characters."""
+    known = '"job_id": 7, "array_job_id": 7, "job_state": "PENDING", "submit_time": 1'
+    row = f'{{"jobs": [{{{known}, "array_task_string": "%s"}}]}}'
+    whole, cut = row % "1,3,5,7", row % "1,3,..."
+    commands("squeue", f"""[ "$SLURM_BITSTR_LEN" = 0 ] && echo '{whole}' || echo '{cut}'""")
+    assert [job.job_id for job in Slurm().queue()] == ["7_1", "7_3", "7_5", "7_7"]
+
+
 @pytest.mark.parametrize(("kind", "may"), [("preempt/qos", True), ("preempt/none", False), ("preempt/qosx", False)])
 def test_whether_a_qos_may_stop_jobs_of_another(commands, kind, may):
     commands("scontrol", f"printf 'PreemptMode             = REQUEUE\nPreemptType             = {kind}\n'")

@@ -1,7 +1,10 @@
 """What is told where slurmrestd refuses."""
 
 import threading
+import time
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -30,3 +33,33 @@ def test_who_is_refused_is_told_what_to_look_at(status):
         with pytest.raises(ClusterError, match=told):
             SlurmRest(f"http://127.0.0.1:{server.server_port}").queue()
         thread.join()
+
+
+class InUtc(Refuses):
+    """Reads instants as Slurm 22.05 does: local time, here UTC, or `uts` and seconds from the epoch."""
+
+    def do_GET(self):
+        (said,) = parse_qs(urlsplit(self.path).query)["start_time"]
+        local = said.removeprefix("uts")
+        self.server.since_s = (
+            float(local) if local != said else datetime.fromisoformat(said).replace(tzinfo=UTC).timestamp()
+        )
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"jobs": []}')
+
+
+def test_a_history_begins_when_it_should_whatever_the_time_zone_of_slurmrestd(monkeypatch):
+    """Jobs that ended meanwhile were missed where it runs west of who asks."""
+    with HTTPServer(("127.0.0.1", 0), InUtc) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        try:
+            assert SlurmRest(f"http://127.0.0.1:{server.server_port}").history(1_700_000_000.5, "account") is None
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        thread.join()
+        assert server.since_s == 1_700_000_000.0

@@ -1,6 +1,7 @@
 """The server over HTTP: forecasts equal those of a replay, champions change, tokens, bounds."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -31,6 +32,14 @@ def events_of(trace, until_s):
         if known_s <= until_s:
             times = {"at_s": float(known_s), "known_s": float(known_s), "duration_s": float(run_s)}
             yield {"kind": "end", "job_id": job.job_id, **times}
+
+
+def test_a_change_may_lift_a_time_limit(site):
+    about = {"job_id": "j", "at_s": site.now_s}
+    site.ask("/v1/events", {"events": [{"kind": "submit", "pool": "busy", "time_limit_s": 60, **about}]})
+    assert site.service.state.active["j"].limit_s == 60.0
+    site.ask("/v1/events", {"events": [{"kind": "change", "time_limit_s": None, **about}]})
+    assert site.service.state.active["j"].limit_s == math.inf
 
 
 def test_live_equals_offline_bit_by_bit(site, small_trace, predictors):

@@ -437,3 +437,17 @@ def test_of_who_is_suspended_no_end_is_told_and_it_goes_on_from_where_it_stopped
         site.service.take([Event(site.now_s, CHANGE, "a", site.now_s, resumed)])
         told = site.told("/v1/jobs/a/eta")
         assert (told["why"], seconds(told["end"]["p50"])) == ("", pytest.approx(70.0, rel=0.2))
+
+
+def test_who_ran_when_futures_were_played_and_waits_again_is_told_when_it_starts(site, monkeypatch):
+    """Slurm requeues the job that runs; it is asked about before the next round, by whom another round is under way."""
+    site.now_s += 10.0
+    site.post(("requeue", "runs", NOW_S + 10.0, {}))
+    monkeypatch.setattr(etas, "PATIENCE_S", 0.01)
+    with site.service.etas._playing:
+        status, line = site.ask("/v1/jobs/runs/eta?format=text")
+    assert (status, line.startswith(b"job runs: nothing can be said of when it starts")) == (200, True)
+    monkeypatch.undo()
+    told = site.told("/v1/jobs/runs/eta")
+    assert (told["state"], told["futures_age_s"]) == ("pending", 0.0)
+    assert seconds(told["start"]["p50"]) <= seconds(told["end"]["p50"])
