@@ -189,19 +189,35 @@ def findings(
     begins_s : of the weeks up to now, ascending
     promises : of what is nominal, what was measured on rows itself, so that it is in doubt as well
     """
-    alphas = [FALSE_ALARMS * share / max(len(rows) * len(limits), 1) for share in shares_of(len(begins_s))]
+    told, tests = promises or {}, max(len(rows) * len(limits), 1)
+    weeks = [(s, FALSE_ALARMS * share / tests) for s, share in zip(begins_s, shares_of(len(begins_s)), strict=True)]
+    # How sure a promise is that was measured is in the interval already.
+    judged = [replace(limit, granted=MEASURED) if limit.figure in told else limit for limit in limits]
     found = list[Found]()
     for name, block in rows.items():
-        for known, some in _settled_for(block, limits, known_s):
-            for begin_s, alpha in zip(begins_s, alphas, strict=True):
-                late = known.of(known.time_s >= begin_s)
-                parts = late.parts()
-                for limit in some:
-                    told = ratio_of(late.time_s, *parts[limit.figure], late.owner)
-                    if told is not None:
-                        promise = (promises or {}).get(limit.figure)
-                        judged = limit if promise is None else replace(limit, granted=MEASURED)
-                        found += _found(name, begin_s, told.value, told.half(alpha, promise), judged, nominal)
+        for known, some in _settled_for(block, judged, known_s):
+            for begin_s, alpha in weeks:
+                found += _since(name, begin_s, known, alpha, some, nominal, told)
+    return found
+
+
+def _since(
+    block: str,
+    begin_s: float,
+    known: Rows,
+    alpha: float,
+    limits: Sequence[Limit],
+    nominal: Mapping[str, float],
+    promises: Mapping[str, Ratio],
+) -> list[Found]:
+    """The figures of one block since one week's begin."""
+    late = known.of(known.time_s >= begin_s)
+    parts, found = late.parts(), list[Found]()
+    for limit in limits:
+        ratio = ratio_of(late.time_s, *parts[limit.figure], late.owner)
+        if ratio is not None:
+            half = ratio.half(alpha, promises.get(limit.figure))
+            found += _found(block, begin_s, ratio.value, half, limit, nominal)
     return found
 
 
