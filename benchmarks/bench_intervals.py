@@ -88,7 +88,7 @@ def cell(name, policy, sizes, futures, scored):
 
     from jobcast.models.completion.completion_time import tracker_of
     from jobcast.pipelines.experiments.clusters import cluster_of
-    from jobcast.pipelines.experiments.elastic import conformal_intervals, earlier_jobs
+    from jobcast.pipelines.experiments.elastic import completion_prediction, conformal_intervals
     from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
     from jobcast.pipelines.experiments.elastic.simulation import prepare, with_sizes
     from jobcast.pipelines.experiments.scenarios import cut_scenario
@@ -106,14 +106,14 @@ def cell(name, policy, sizes, futures, scored):
     how = {"futures": futures, "seed": 0, "declared": sizes != "forecast"}
     known = []
     began_s = time.process_time()
-    if hasattr(earlier_jobs, "warmed"):
+    if hasattr(completion_prediction, "warmed"):
         facts["spread"] = spread
-        known = [earlier_jobs.warmed(scene, policy, settings, facts, **how)]
+        known = [completion_prediction.warmed(scene, policy, settings, facts, **how)]
     warm_s = time.process_time() - began_s
     scene = with_sizes(scene, scene.workload.size_s * wrong)
     every = max(1, len(scene) // scored)
     jobs = np.arange(every // 2, len(scene), every).tolist()
-    earlier = earlier_jobs.earlier_of(scene, facts)
+    earlier = completion_prediction.earlier_of(scene, facts)
     found = conformal_intervals.forecast_run(prepare(scene, policy, settings), earlier, jobs, **how)
     made = conformal_intervals.track(found, scene.workload.jobs.submit_s[found.job], tracker_of(None, *known))
     cpu_s = time.process_time() - began_s

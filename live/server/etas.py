@@ -20,12 +20,11 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job, Pool, Requirements
 from jobcast.live.champions import ARRIVALS, COMPLETIONS, DURATIONS, LOADS, Champions
 from jobcast.live.completion_forecasts import KEPT, RunTimeDraws, completions
-from jobcast.live.forecasts import Asked, guarded, source_of
+from jobcast.live.forecasts import Asked, Remembered, guarded, source_of
 from jobcast.live.futures import FutureAnswer, Futures
 from jobcast.live.growing_history import GrowingHistory
 from jobcast.live.job_record import JobRecord
 from jobcast.live.later_jobs import turns_of
-from jobcast.live.remembered_forecasts import Remembered
 from jobcast.live.standing import standing, too_wide
 from jobcast.live.state import Known, State
 from jobcast.models.completion.job_completions import SizeForecaster

@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from jobcast.live.advice import instant, stopped_figures
 from jobcast.live.event_log import CHANGE, END, LOOK, START, SUBMIT, Event
 from jobcast.live.server.access import Access, Asker, Role
-from jobcast.live.server.eta_answers import eta_figures, eta_line, lines
 from jobcast.live.server.etas import Eta, Question
 from jobcast.live.server.metrics import exposition
 from jobcast.live.server.service import Answers, Service
+from jobcast.live.server.told import eta_figures, eta_line, lines
 
 PAGE = {"/": "text/html", "/page.js": "text/javascript", "/page.css": "text/css"}
 """Files of the page for people, which hold nothing of the cluster: the page asks for the rest with its token."""

@@ -16,9 +16,8 @@ from jobcast.models.registry.home import find_home
 from jobcast.pipelines.cli.options import check_places, made_by, table_or_json, tell_notes
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.completion_by_copies import score_by_copies
-from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NOISY
+from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NOISY, earlier_of, warmed
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Progress, figures_of, forecast_run, track
-from jobcast.pipelines.experiments.elastic.earlier_jobs import earlier_of, warmed
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.experiment import Experiment

@@ -273,8 +273,7 @@ def export_live(out: Path) -> None:
       jobcast trace live --out seen.parquet
     """
     from jobcast.live.event_log import EventLog
-    from jobcast.live.export import exported
-    from jobcast.live.recorded_jobs import ClusterRecord, in_order
+    from jobcast.live.recorded_jobs import ClusterRecord, exported, in_order
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.report.formatting import counted
     from jobcast.traces.table_files import write_plain

@@ -20,8 +20,7 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.experiments.forecast_specs import PARTS, REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goodputs
-from jobcast.pipelines.experiments.needed_facts import prepared
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, check_locality, scenario_workload
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, check_locality, prepared, scenario_workload
 from jobcast.pipelines.experiments.rounds import replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, check_horizons, loaded
 from jobcast.pipelines.experiments.sources import Chosen, Sources

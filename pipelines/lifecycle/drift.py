@@ -19,15 +19,17 @@ from jobcast.pipelines.lifecycle import drift_rules as rules
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, compare_rows, why_worse
 from jobcast.pipelines.lifecycle.drift_verdict import (
     FALSE_ALARMS,
+    PASSED,
     Found,
     Ratio,
     Verdict,
+    advice,
     findings,
+    in_words,
     lost_inputs,
     silence,
     verdict_of,
 )
-from jobcast.pipelines.lifecycle.drift_words import PASSED, advice, in_words
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Rows, Sample, joined, known_of_both
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
 from jobcast.pipelines.lifecycle.predictors.traces import scored_pools, stretch_of

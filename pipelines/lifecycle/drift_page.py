@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines.lifecycle.drift_rules import PSI_LIMIT, SwitchRule
-from jobcast.pipelines.lifecycle.drift_verdict import FINE
-from jobcast.pipelines.lifecycle.drift_words import cost_in_words
+from jobcast.pipelines.lifecycle.drift_verdict import FINE, cost_in_words
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.charts import Axis, Chart, bands, curves, line_at, shade
 from jobcast.pipelines.report.files import write_text

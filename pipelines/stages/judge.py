@@ -24,8 +24,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.policy_runs import default_forecasts, sources_for
 from jobcast.pipelines.lifecycle import promotion
-from jobcast.pipelines.lifecycle.drift_verdict import LEAST_DAYS, RETRAIN, bare_findings, findings, verdict_of
-from jobcast.pipelines.lifecycle.drift_words import in_words
+from jobcast.pipelines.lifecycle.drift_verdict import LEAST_DAYS, RETRAIN, bare_findings, findings, in_words, verdict_of
 from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
 from jobcast.pipelines.lifecycle.model_files import JUDGED, VERDICT, model_folder

@@ -12,6 +12,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     Found,
     Ratio,
     Verdict,
+    advice,
     bare_findings,
     findings,
     lost_inputs,
@@ -20,7 +21,6 @@ from jobcast.pipelines.lifecycle.drift_verdict import (
     shares_of,
     verdict_of,
 )
-from jobcast.pipelines.lifecycle.drift_words import advice
 from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, DurationRows
 from jobcast.pipelines.lifecycle.standards import judged
 

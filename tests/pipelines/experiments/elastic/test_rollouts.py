@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
+from jobcast.pipelines.experiments.elastic.completion_prediction import NOBODY
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier, fit_sizes_at, forecast_run, knowledge
-from jobcast.pipelines.experiments.elastic.earlier_jobs import NOBODY
 from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, agreeing_sizes, play_futures
 from jobcast.schedulers.policies import ELASTIC
 from jobcast.schedulers.registry import make_policy, names_of

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.jobs import Job
-from jobcast.live.remembered_forecasts import Remembered
+from jobcast.live.forecasts import Remembered
 
 
 class Counting:
