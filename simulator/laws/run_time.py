@@ -100,8 +100,9 @@ class Regimed(Separable):
         """So much work is believed to be all of a training job's, and no other batch size to come."""
         self.overdue(run, seq, work)
         regimes = self.regimes[seq]
-        # The running one is the last: what came after it in truth is never shown.
-        self.regimes[seq] = regimes._replace(ends=(*regimes.ends[: len(regimes.shown)], self.goal[seq]))
+        shown = len(regimes.shown)
+        ends = (*regimes.ends[:shown], self.goal[seq])
+        self.regimes[seq] = regimes._replace(true=regimes.true[: shown + 1], ends=ends)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

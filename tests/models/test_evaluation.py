@@ -313,7 +313,8 @@ def test_estimates_beyond_the_limit_are_refused_before_they_are_made(histories):
     """Of two pools at 12 instants: columns of a pool's rows twice, loads and estimates of all four times."""
     model = last_window()
     size = 8 * 12 * 1 * (2 * len(model.columns) + 4 * 2)
-    with memory_limit(size):
+    # That is enough for them, if not for the windows of a week beside them.
+    with memory_limit(size), pytest.raises(MemoryLimitError, match="the largest of 168 windows"):
         evaluate_loads(model, histories, FROM_S, FROM_S + 3600.0, draws=0)
     with memory_limit(size - 1), pytest.raises(MemoryLimitError, match="estimates of 2 pools at 12 instants"):
         evaluate_loads(model, histories, FROM_S, FROM_S + 3600.0, draws=0)

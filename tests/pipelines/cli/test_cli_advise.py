@@ -129,7 +129,7 @@ def test_what_was_seen_is_written_as_a_trace(shell, tmp_path):
         Event(90.5, END, "7", 62.0),
     ]
     EventLog(shell.home).append(events)
-    assert "1 jobs" in shell.works("trace", "live", "--out", out).err
+    assert "1 job of" in shell.works("trace", "live", "--out", out).err
     trace = read_trace(out)
     assert (trace.submit_s[0], trace.duration_s[0], trace.known_s[0]) == (1.0, 60.0, 90.5)
 

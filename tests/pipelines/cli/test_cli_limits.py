@@ -78,7 +78,7 @@ def test_what_needs_more_memory_is_refused_before_it_is_asked_for(shell, store, 
     scored = ("--from", run.trained_until, "--until", "2024-01-07")
     asked = {
         "features of ": ("train", "will-jobs-arrive", *trace, *LATER, "--min-jobs", 50),
-        "loads of ": ("train", "new-load", *trace, *LATER, "--min-jobs", 50),
+        "windows of 5min before each of ": ("train", "new-load", *trace, *LATER, "--min-jobs", 50),
         " pools at ": ("evaluate", "new-load", *trace, *scored),
         "7 days of 3 pools": ("trace", "describe", run.trace, "--pools", run.pools),
     }
