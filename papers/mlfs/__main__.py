@@ -23,7 +23,7 @@ import click
 from papers.driver import JOBS, Paper, command_of, count
 
 ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "terms", "estimates", "bars", "learning")
-WITHIN = dict.fromkeys(("figure4", "figure5"), "loads") | dict.fromkeys(("figure6", "figure7", "figure8"), "parts")
+WITHIN = dict.fromkeys(("figure4", "figure5", "figure6", "figure7", "figure8"), "loads")
 WITHIN |= dict.fromkeys(("terms", "estimates"), "priorities")
 SEEDS = 10
 

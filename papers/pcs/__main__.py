@@ -36,7 +36,7 @@ def planned(names: Sequence[str], out: Path) -> tuple[str, ...]:
     return (*((FRONTS,) if missing else ()), *names)
 
 
-PAPER = Paper("PCS", "pcs", ITEMS, "pcs/", opened=opened, kept=True, planned=planned)
+PAPER = Paper("PCS", "pcs", ITEMS, "pcs/", opened=opened, kept=True, planned=planned, within={"figure8": "figure7"})
 main = command_of(PAPER, __doc__, word="FIGURE")
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ ITEMS = (
     "table1", "figure2", "figure3", "figure4", "figure5", "figure7", "figure8", "figure9", "figure10", "figure11",
     "figure12", "figure13", "figure14", "figure16", "figure17", "bounds", "draws",
 )  # fmt: skip
-PAPER = Paper(
-    "Shockwave", "shockwave", ITEMS, "shockwave/, philly/, curves/", kept=True, within={"figure14": "figure3"}
-)
+WITHIN = {"figure14": "figure3", "figure17": "figure16", "figure9": "large_clusters", "bounds": "large_clusters"}
+PAPER = Paper("Shockwave", "shockwave", ITEMS, "shockwave/, philly/, curves/", kept=True, within=WITHIN)
 main = command_of(PAPER, __doc__, word="FIGURE")
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ ITEMS = (
     "figure1", "usage", "figure5", "figure24", "forecast_tables", "figure13", "figure14", "figure15a",
     "figure15b", "figure16", "table17", "preemption",
 )  # fmt: skip
-WITHIN = dict.fromkeys(("figure14", "figure15a", "figure16"), "queues")
+WITHIN = dict.fromkeys(("figure14", "figure15a", "figure16", "preemption"), "queues")
 WITHIN |= dict.fromkeys(("figure5", "figure24", "figure15b"), "potential")
 NEED_DATA = ("usage", "forecast_tables", "figure13", "figure14", "figure15a", "figure16", "table17", "preemption")
 HOME = ".home"

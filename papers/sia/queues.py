@@ -1,6 +1,7 @@
-"""SIA, Figures 14, 15a and 16 (sections 6.2 to 6.4): draws of several numbers of queues."""
+"""SIA, Figures 14, 15a and 16 (sections 6.2 to 6.4): draws of several numbers of queues; preemption (5.5) in one."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,8 @@ BY_FORECASTS = (who.SIA, who.SIA_PAPER, who.SIA_RANDOM_ARRIVALS, who.SIA_RANDOM,
 ALL = (m.GMEAN, m.MEAN, m.P90, m.P99, m.SLOWED, m.TOTAL, m.WORST)
 SIMILAR = 3.0
 """Totals that differ by less than this factor are called similar here."""
+QUEUES, SHARES, COSTS_S = 4, (0.0, 0.25, 0.5, 0.75, 1.0), (0, 900)
+"""Of draws in which a share of the jobs may be stopped, and what it costs to go on."""
 
 
 def figure14(bench: who.Bench, page: Page) -> None:
@@ -75,6 +78,40 @@ def figure16(bench: who.Bench, page: Page) -> None:
         "exact": result(f"{slowed:.2f} % at most", slowed == 0.0),
     }
     page.write(**shown, **found)
+
+
+def _costing(cost_s: int) -> list[who.Row]:
+    """A row a share, at one cost of resuming."""
+    settings = [{"preemptible_share": f"{share:g}", "resume_s": f"{cost_s}"} for share in SHARES]
+    titles = [f"{share:g}, {cost_s} s" for share in SHARES]
+    return [who.Row(title, "sia_preempt", own, "registry") for title, own in zip(titles, settings, strict=True)]
+
+
+def preemption(bench: who.Bench, page: Page) -> None:
+    """Write the page, table and plot into a folder."""
+    title = "Partial preemption: speedup and slowdown by the share of jobs that may be stopped"
+    rows = {cost_s: _costing(cost_s) for cost_s in COSTS_S}
+    compared = [who.SIA, *(row for of in rows.values() for row in of)]
+    done = page.runs(bench.run([PoolDraw(QUEUES)], compared, range(bench.fewer)))
+    case = str(QUEUES)
+
+    def curve(of: list[who.Row], measure: Measure) -> list[float]:
+        return [m.mean(measure, done, case, row.title) for row in of]
+
+    curves = {f"{cost_s} s to go on": partial(curve, of) for cost_s, of in rows.items()}
+    m.lines(page, title, (m.GMEAN, m.SLOWED, m.TOTAL), "share that may be stopped", SHARES, curves)
+    first, last = COSTS_S
+    cheap, dear = ([m.median(m.GMEAN, done, case, row.title) for row in rows[cost_s]] for cost_s in COSTS_S)
+    speed = m.median(m.GMEAN, done, case, who.SIA.title)
+    less, total = (m.mean(m.TOTAL, done, case, row.title) for row in (rows[first][-1], who.SIA))
+    page.write(
+        title=title,
+        draws=draws_text(bench.fewer),
+        table=m.table(done, "queues", (m.GMEAN, m.P90, m.SLOWED, m.TOTAL, m.WORST, m.STOPS)),
+        growing=result(f"{numbers(cheap)}; SIA {speed:.2f}", cheap == sorted(cheap)),
+        cheaper=result(f"{cheap[-1]:.2f} at {first} s, {dear[-1]:.2f} at {last} s, all jobs", cheap[-1] >= dear[-1]),
+        total=result(f"{less:,.0f}; SIA {total:,.0f}"),
+    )
 
 
 def _over_queues(

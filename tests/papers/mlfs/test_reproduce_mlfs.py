@@ -10,7 +10,7 @@ from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
 from papers.bench import RUNS
 from papers.driver import reproduce
-from papers.mlfs import bars, bench, loads, parts, priorities
+from papers.mlfs import bars, bench, loads, priorities
 from papers.mlfs.__main__ import PAPER, main
 from papers.mlfs.bench import Workload
 
@@ -23,10 +23,9 @@ def small(data, monkeypatch):
     """Few jobs on two servers, whose arrivals are drawn, in place of Philly's."""
     drawn = generate("mlfs", 9, {"jobs": 200})[0]
     monkeypatch.setattr(bench, "write_arrivals", lambda data, out: write_trace(drawn, out))
-    for module in (loads, bars, parts):
+    for module in (loads, bars):
         monkeypatch.setattr(module, "scaled", lambda x: Workload(f"x = {x}", JOBS[x], ((2, 4),), SETTINGS))
-    for module in (loads, parts):
-        monkeypatch.setattr(module, "SCALES", JOBS)
+    monkeypatch.setattr(loads, "SCALES", JOBS)
     return data
 
 

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from papers.shockwave import figure7, figure10, figure11, figure13, figure16, figure17
+from papers.shockwave import figure7, figure10, figure11, figure13, figure16
 from papers.shockwave.__main__ import PAPER
 from papers.shockwave.workloads import drawn, philly
 
@@ -55,6 +55,6 @@ def test_pollux_and_shockwave_run_the_same_jobs(traces, tmp_path, monkeypatch):
 
 
 def test_figure17(traces, tmp_path, monkeypatch):
-    monkeypatch.setattr(figure17, "philly", lambda traces, jobs, gpus: philly(traces, 8, gpus))
-    figure17.figure17(traces, PAPER.page("figure17", tmp_path))
+    monkeypatch.setattr(figure16, "philly", lambda traces, jobs, gpus: philly(traces, 8, gpus))
+    figure16.figure17(traces, PAPER.page("figure17", tmp_path))
     assert len(rows_of(tmp_path, "figure17")) == 8 + 2 * 20

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jobcast.schedulers.policies import RoundMechanism
-from papers.shockwave import bounds
+from papers.shockwave import large_clusters
 from papers.shockwave.__main__ import PAPER
 from papers.shockwave.workloads import drawn, resampled
 from tests.schedulers.rounds_driver import gangs
@@ -33,8 +33,8 @@ def scenario_of(traces, rows, gpus):
 )
 def test_what_no_schedule_can_beat(traces, rows, gpus, plain_s, rounds_s):
     scenario = scenario_of(traces, rows, gpus)
-    assert bounds.bound_s(scenario) == pytest.approx(plain_s)
-    assert bounds.rounds_bound_s(scenario, ROUNDS) == pytest.approx(rounds_s)
+    assert large_clusters.bound_s(scenario) == pytest.approx(plain_s)
+    assert large_clusters.rounds_bound_s(scenario, ROUNDS) == pytest.approx(rounds_s)
 
 
 def test_no_policy_is_below_them(traces, tmp_path, monkeypatch):
@@ -43,15 +43,15 @@ def test_no_policy_is_below_them(traces, tmp_path, monkeypatch):
         def small(data, seed, rates, make=make, **_):
             return make(data, seed, rates, jobs=5, gpus=8)
 
-        monkeypatch.setattr(bounds, make.__name__, small)
-    monkeypatch.setattr(bounds, "LARGE", (460,))
-    scenarios = bounds.workloads(traces)
+        monkeypatch.setattr(large_clusters, make.__name__, small)
+    monkeypatch.setattr(large_clusters, "LARGE", (460,))
+    scenarios = large_clusters.workloads(traces)
     assert len(scenarios) == 3 + 3 + 2
-    bounds.bounds(traces, PAPER.page("bounds", tmp_path))
+    large_clusters.bounds(traces, PAPER.page("bounds", tmp_path))
     rows = list(csv.DictReader((tmp_path / "bounds.csv").open(newline="")))
     assert [row["case"] for row in rows] == [case for case in scenarios for _ in range(3)]
     for row in rows:
         scenario = scenarios[row["case"]]
-        plain_s, rounds_s = bounds.bound_s(scenario), bounds.rounds_bound_s(scenario, RoundMechanism())
+        plain_s, rounds_s = large_clusters.bound_s(scenario), large_clusters.rounds_bound_s(scenario, RoundMechanism())
         assert float(row["makespan_s"]) >= max(plain_s, rounds_s)
     assert "| drawn: makespan / bound of rounds | at most 1.03 | 1." in (tmp_path / "bounds.md").read_text()
