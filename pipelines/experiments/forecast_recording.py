@@ -223,7 +223,7 @@ class Recording(Asked):
     def __init__(self, source: Any, factor: Callable[[Job], float] | None = None) -> None:
         super().__init__(source, factor, full=True)
         of_pools = {name: partial(self._keep_changed, question) for name, question in OF_POOLS.items()}
-        self._keepers |= of_pools
+        self._keepers |= {**of_pools, "load_quantiles": self._keep_levels}
         self.questions: list[Question] = []
         self._known: dict[Question, int] = {}
         self._last: dict[Question, float] = {}
@@ -248,6 +248,10 @@ class Recording(Asked):
         self._at_s.append(self.of_jobs.now_s)
         self._question.append(self._known[question])
         self._answer.append(answer)
+
+    def _keep_levels(self, answer: Sequence[float], pool: str, horizon_s: float, levels: Sequence[float]) -> None:
+        for gpus, level in zip(answer, levels, strict=True):
+            self._keep_changed(QUANTILE, gpus, pool, horizon_s, level)
 
     def answers(self) -> tuple[Floats, Ints, Floats]:
         """Instants in seconds from the epoch, ascending; positions in `questions`; answers. (n_rows,) each.

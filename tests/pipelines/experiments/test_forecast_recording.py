@@ -44,6 +44,9 @@ class Uncertain(Oracle):
     def load_quantile(self, pool, horizon_s, level):
         return 10 * level
 
+    def load_quantiles(self, pool, horizon_s, levels):
+        return tuple(10 * level for level in levels)
+
     def duration_probabilities(self, job):
         return (0.1, 0.2, 0.6, 0.1)
 
@@ -87,12 +90,14 @@ def test_uncertain_answers_are_kept_by_level_and_bins_by_what_is_likeliest():
     assert recording.arrival_probability("a", 60.0) == 0.25
     assert [recording.load_quantile("a", 60.0, level) for level in (0.5, 0.9, 0.5)] == [5.0, 9.0, 5.0]
     assert recording.load_quantile(pool="a", horizon_s=60.0, level=0.9) == 9.0
+    assert recording.load_quantiles("a", 60.0, (0.9, 0.2)) == (9.0, 2.0)
     assert recording.duration_probabilities(given.jobs[0]) == (0.1, 0.2, 0.6, 0.1)
     assert recording.bins() == {"a1": 2}
     assert rows(recording) == [
         (1.0, (PROBABILITY, "a", 60.0, 0.0), 0.25),
         (1.0, (QUANTILE, "a", 60.0, 0.5), 5.0),
         (1.0, (QUANTILE, "a", 60.0, 0.9), 9.0),
+        (1.0, (QUANTILE, "a", 60.0, 0.2), 2.0),
     ]
 
 
