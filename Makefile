@@ -43,7 +43,7 @@ test: install  ## the whole test suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install  ## fuzzing with many examples, random workloads through every engine
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m slow
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
 
 lint: install  ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy -p jobcast && $(BIN)/mypy -p papers
