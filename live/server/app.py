@@ -124,13 +124,18 @@ class BoundedBodies:
 def _threads(service: Service, told: Path | None, refresh_s: float) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        stop = threading.Event()
+        stop, looked = threading.Event(), threading.Event()
 
         def versions() -> float:
-            service.look()
+            try:
+                service.look()
+            finally:
+                looked.set()
             return POLL_S
 
         def futures() -> float:
+            # The first would be played without champions, which take seconds to load; a registry may take longer.
+            looked.wait(refresh_s)
             took_s = service.refresh()
             if told is not None:
                 write_told(told, service, service.clock())

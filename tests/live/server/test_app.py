@@ -2,12 +2,15 @@
 
 import json
 import math
+import threading
+import time
 
 import numpy as np
 import pytest
 
 from jobcast.domain.errors import LedgerError, PoolsError
 from jobcast.domain.jobs import Pool
+from jobcast.live.server.service import Service
 from jobcast.live.server.shadow import LEVELS
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
@@ -40,6 +43,25 @@ def test_a_change_may_lift_a_time_limit(site):
     assert site.service.state.active["j"].limit_s == 60.0
     site.ask("/v1/events", {"events": [{"kind": "change", "time_limit_s": None, **about}]})
     assert site.service.state.active["j"].limit_s == math.inf
+
+
+def test_the_first_futures_are_played_once_champions_are_looked_for(registry, monkeypatch):
+    done, played = [], threading.Event()
+
+    def slow_look(service):
+        time.sleep(0.3)
+        done.append("champions")
+
+    def refresh(service):
+        done.append("futures")
+        played.set()
+        return 0.0
+
+    monkeypatch.setattr(Service, "look", slow_look)
+    monkeypatch.setattr(Service, "refresh", refresh)
+    with Site(registry):
+        assert played.wait(30.0)
+    assert done[:2] == ["champions", "futures"]
 
 
 def test_live_equals_offline_bit_by_bit(site, small_trace, predictors):
