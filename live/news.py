@@ -124,8 +124,10 @@ def _of_job(job: QueuedJob, known: JobRecord, pool: str, now_s: float, clock: Cl
     """What is new of one job, in the order in which it happened; `after_s`: its submission, after its second began."""
     name, submit_s, start_s, end_s = job.job_id, *(clock.model(at) for at in (job.submit_s, job.start_s, job.end_s))
     facts: dict[str, Any] = {"pool": pool, "gpus": job.gpus, "user": job.user, "tag": job.name}
-    if job.limit_s < float("inf") or "time_limit_s" in known.facts:
-        facts["time_limit_s"] = job.limit_s * clock.scale if job.limit_s < float("inf") else None
+    limit_s = job.limit_s * clock.scale if job.limit_s < float("inf") else None
+    # One that had a limit is told that it has none any longer.
+    if limit_s is not None or "time_limit_s" in known.facts:
+        facts["time_limit_s"] = limit_s
     if job.waits:
         facts |= {"held": job.held, "granted": on_lease(job)}
         facts |= {"waits_for": job.reason, "after": job.after} if job.held else {}

@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
+from jobcast.domain.clock import HOUR_S, WEEK_S
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.cli import options
-
-WEEK_H = 168
 
 
 @click.command(name="worth", cls=options.PolicyCommand)
@@ -67,28 +66,29 @@ def command(
         ran = (one for one in done.results if (one.cell.policy, one.cell.settings) == (name, settings))
         notes |= dict.fromkeys(done.notes)
         found[name] = worth(parts, now, values_of(ran))
-        gpus = done.experiments[0].place().gpus
+    gpus = done.experiments[0].place().gpus
+    week_eur = None if price is None else gpus * WEEK_S / HOUR_S * price
     result = {
         "policies": found,
         "forecasts": now,
         "price_eur": price,
-        "cluster_eur_week": None if price is None else gpus * WEEK_H * price,
+        "cluster_eur_week": week_eur,
         "inputs": {"trace": asdict(trace.source)},
     }
     for note in notes:
         console.note(note)
     tables = [_told(name, one, price) for name, one in found.items()]
-    if price is not None:
-        tables.append(_whole(gpus, price))
+    if week_eur is not None:
+        tables.append(_whole(gpus, week_eur))
     options.table_or_json(result, json_to, "\n\n".join(tables), console)
 
 
-def _whole(gpus: int, price: float) -> str:
+def _whole(gpus: int, week_eur: float) -> str:
     from jobcast.pipelines.report.formatting import counted, number
 
     return (
         f"EUR are of GPU-hours that jobs wait for, which nobody pays: they may exceed what the cluster costs, "
-        f"{counted(gpus, 'GPU')} all week for {number(gpus * WEEK_H * price)} EUR"
+        f"{counted(gpus, 'GPU')} all week for {number(week_eur)} EUR"
     )
 
 
