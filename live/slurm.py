@@ -8,14 +8,13 @@ import os
 import re
 import secrets
 import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from jobcast.domain.errors import ClusterError, NoJobsError, TraceError
 from jobcast.traces.files import FileBytes
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.readers.sacct import SacctReader
 from jobcast.traces.readers.sacct_jobs import STAND_IN
 from jobcast.traces.readers.sacct_pools import parse_tres
@@ -203,8 +202,8 @@ def with_bars(data: bytes, mark: bytes) -> bytes:
 
 def history_of(data: bytes, pool_by: str) -> Trace | None:
     """Jobs of what sacct, or slurmdbd by REST, tells; None where none ran. Raises ClusterError."""
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder, "sacct.txt")
+    with scratch_room("sacct") as room:
+        table = room / "sacct.txt"
         table.write_bytes(data)
         try:
             return SacctReader().read([table]).trace.pooled_by(pool_by)

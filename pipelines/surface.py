@@ -5,7 +5,6 @@ where they tell no zone; files and what was read from them are taken alike; `hom
 registry, by default that of the command line. Mistakes of the caller's raise `UserError`s.
 """
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
@@ -75,6 +74,7 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.describe import Description
 from jobcast.traces.describe import describe as describe_trace
 from jobcast.traces.generators import generate
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.pools import write_pools
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import write_trace
@@ -416,9 +416,9 @@ def explain(run: Finished | PathName, job_id: str | int) -> Explanation:
         raise ConfigError(f"run: give what simulate returned, or the table that it wrote, not {type(run).__name__}")
     if isinstance(run, Finished):
         # Explanations are read from files: one way for runs in memory and on disk.
-        with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
-            run.write(Path(room) / "jobs.parquet")
-            table = replace(read_run_table(Path(room) / "jobs.parquet"), path=Path("the run"))
+        with scratch_room("explain") as room:
+            run.write(room / "jobs.parquet")
+            table = replace(read_run_table(room / "jobs.parquet"), path=Path("the run"))
     else:
         table = read_run_table(Path(run))
     result = explain_job(table, str(job_id))
@@ -449,14 +449,14 @@ def command(*words: Traced, **options: Any) -> Any:
     >>> [one["pool"] for one in jc.command("invoice", out=run)["pools"]]
     ['production-1', 'research-1']
     """
-    with tempfile.TemporaryDirectory(prefix="jobcast-command-") as room:
-        told = Path(room) / "told.json"
-        asked = [_value("argument", word, Path(room)) for word in words]
+    with scratch_room("command") as room:
+        told = room / "told.json"
+        asked = [_value("argument", word, room) for word in words]
         tells = any("--json" in parameter.opts for parameter in command_named(asked)[1].params)
-        given = [word for name, value in options.items() for word in _on_line(name, value, Path(room))]
+        given = [word for name, value in options.items() for word in _on_line(name, value, room)]
         line = ["--quiet", *asked, *given, *(["--json", str(told)] if tells else [])]
         # What was in memory lies in files that are gone afterwards: nobody could type such a line.
-        typed = [] if any(Path(room).iterdir()) else [*asked, *given]
+        typed = [] if any(room.iterdir()) else [*asked, *given]
         try:
             with redirect_stdout(StringIO()):  # the table, which the figures stand for
                 cli.main(line, "jobcast", standalone_mode=False, obj={"words": typed})

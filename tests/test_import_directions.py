@@ -89,6 +89,20 @@ def test_no_circle_of_modules():
     TopologicalSorter(graph).prepare()
 
 
+def test_temporary_folders_are_made_by_their_owner_only():
+    """A folder that names its process is swept by the next command when that was killed; others would stay for ever."""
+    asks = {
+        path
+        for room in ROOMS
+        for path in files_of(room)
+        if "tempfile" in {name.split(".")[0] for name in imports_of(path)}
+    }
+    assert asks == {
+        HOUSE / "traces" / "owners.py",
+        HOUSE / "models" / "registry" / "mlflow_door.py",
+    }  # tells MLflow where
+
+
 def test_mlflow_only_in_the_registry():
     for room in ROOMS:
         for path in files_of(room):

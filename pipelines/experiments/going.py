@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
 from jobcast.pipelines.report.console import Step
+from jobcast.traces.owners import scratch_room
 
 PARTS = 100
 """Of each run, which takes a byte of the file."""
@@ -48,8 +48,8 @@ def going(runs: int, progress: Step | None) -> Iterator[Going | None]:
     if progress is None:
         yield None
         return
-    with TemporaryDirectory(prefix="jobcast-") as folder:
-        path = Path(folder) / "going"
+    with scratch_room("going") as folder:
+        path = folder / "going"
         path.write_bytes(bytes(runs))
         told, over = Going(path), Event()
 
