@@ -34,6 +34,7 @@ $(STAMP): requirements.lock pyproject.toml
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
+	@echo "compiling what is compiled, once" && $(BIN)/python .ci/compile
 	@echo "$(HERE)" > $(STAMP)
 
 run: install  ## the main job on the embedded trace: train, register, backtest, report

@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,20 +64,7 @@ def pytest_configure(config):
     """Compile what is compiled once, before workers start that would all do so."""
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
         return
-    house = Path(__file__).parents[1]
-    parts = defaultdict(list)
-    for room in ("features", "models", "simulator", "schedulers"):
-        for file in sorted((house / room).rglob("*.py")):
-            if "jit" in file.read_text():
-                name = file.relative_to(house).with_suffix("").parts
-                # a process each: tasks share kernels, so do elastic rules, and the predictors
-                part = (
-                    "tasks" if {"laws", "tasks"} & set(name) else "models" if name[0] in {"features", "models"} else ""
-                )
-                parts[part].append(".".join(("jobcast", *name)))
-    imports = [f"import {', '.join(names)}" for names in parts.values()]
-    compiling = [subprocess.Popen([sys.executable, "-c", one], cwd=house) for one in imports]
-    assert [one.wait() for one in compiling] == [0] * len(compiling)
+    subprocess.run([sys.executable, Path(__file__).parents[1] / ".ci" / "compile"], check=True)
 
 
 def pytest_collection_finish(session):
