@@ -3,6 +3,7 @@
 Plots of drift: weeks on the x axis, limits as thin lines.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -126,8 +127,13 @@ CAPTIONS = {
     "ece": "How far probabilities lie from shares that came true. Dashed: limits, where there are any.",
     "miss_rate": "Jobs that came where the gate had declared the window idle. Dashed: limits of watch and drifted.",
     "coverage": "Dashed: limits of watch and drifted, below what the version was made for.",
+    "coverage_nonzero": "Without the windows in which nothing came, whose load any estimate reaches.",
+    "mean_load": "What the version must foretell; a step here is a change of what people do.",
+    "over": "GPUs told for each one that came: what safety costs whoever could have borrowed them.",
     "accuracy": "Dashed: limits of watch and drifted, below the version's own validation.",
     "log_loss": "Dashed: limits of watch and drifted, above the version's own validation.",
+    "chosen_under": "Jobs that outlast the bin that was told; what was lent on its word comes back late.",
+    "mae_log10": "0.3 is a factor of two. Dashed: limits of watch and drifted, above the version's own validation.",
     "coverage_90": "Dashed: limits of watch and drifted, below the 90 % that intervals promise.",
     "skill": "Below 0 the rule that learns nothing is better. Dashed: limits of watch and drifted.",
     "crps": "Mean score of the distribution of the time left, as a share of a job's run time; less is better.",
@@ -168,11 +174,7 @@ def write_drift(result: Mapping[str, Any], path: Path) -> None:
 def render_drift(result: Mapping[str, Any]) -> str:
     """A self-contained HTML page of `drift.drift`'s result."""
     drawings = [
-        Drawing(
-            drawn,
-            CAPTIONS.get(name, MISSES),
-            narrow=not name.startswith(WIDE_PLOTS),
-        )
+        Drawing(drawn, MISSES if name.startswith("misses_") else CAPTIONS[name], narrow=not name.startswith(WIDE_PLOTS))
         for name, drawn in drift_plots(result).items()
     ]
     head = ["week from", "verdict", "jobs", "horizon", *_columns(result)[3:-1], "inputs moved", "most moved", "index"]
@@ -255,8 +257,8 @@ def _facts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     trace, window, trained = result["inputs"]["trace"], result["window"], result["trained"]
     facts = [
         ("model", f"{result['predictor']} version {result['version']} ({result['algorithm']})"),
-        ("trained", f"{trained['from']} to {trained['until']}" if trained["from"] else ""),
-        ("looked at", f"{window['from']} to {window['until']}"),
+        ("trained", _span(trained) if trained["from"] else ""),
+        ("looked at", _span(window)),
         ("pools", number(len(result["pools"]))),
         ("nominal", "; ".join(f"{name} {number(value)}" for name, value in result["nominal"].items())),
         ("file", trace["path"]),
@@ -280,7 +282,22 @@ def _finding(result: Mapping[str, Any]) -> Finding:
 def _lead(result: Mapping[str, Any]) -> str:
     weeks = result["weeks"]
     fine = [week["verdict"] for week in weeks].count(FINE)
-    return f"{result['verdict']}, as of {result['as_of']}; {fine} of {counted(len(weeks), 'week')} fine."
+    return (
+        f"{result['verdict']}, as of {_to_the_second(result['as_of'])}; {fine} of {counted(len(weeks), 'week')} fine."
+    )
+
+
+def _span(window: Mapping[str, str]) -> str:
+    return f"{_to_the_second(window['from'])} to {_to_the_second(window['until'])}"
+
+
+def _to_the_second(instant: str) -> str:
+    """Without the fractions that JSON keeps; rows of a file, by their numbers, stay as they are.
+
+    >>> _to_the_second("2024-01-21T23:44:30.967569Z")
+    '2024-01-21T23:44:30Z'
+    """
+    return re.sub(r"\.\d+Z$", "Z", instant)
 
 
 def _todo(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -307,6 +324,6 @@ def _estimates_table(result: Mapping[str, Any]) -> Table | None:
     if not rows:
         return None
     head = ("week from", "horizon", "figure", "expected", "came true", "error", "known")
-    title = f"Expected before the truth is known, as of {result['as_of']}"
+    title = f"Expected before the truth is known, as of {_to_the_second(result['as_of'])}"
     note = "Came true, and the expectation's error, on the rows whose truth is known; expected, on all."
     return Table(title, head, rows, words=3, note=note)

@@ -35,6 +35,8 @@ TAIL_POINTS = 50
 LABEL_COLUMNS = 28
 SIGNIFICANT = 6
 """Digits that a page keeps of a number."""
+DOT_PX = 5
+"""Between the ends of an axis and the first and last dot, which would be cut in half."""
 STATIC_WIDTH = 760
 """Pixels of a chart that stands alone."""
 PNG_SCALE = 2.0
@@ -92,11 +94,11 @@ class Axis:
     low: float | None = None
     high: float | None = None
 
-    def settings(self) -> dict[str, Any]:
-        """Title, scale and ticks of a channel."""
+    def settings(self, **more: float) -> dict[str, Any]:
+        """Title, scale and ticks of a channel; `more` of its scale."""
         if self.kind == "time":
             clock = {"hours": "%H:%M", "date": "%d %b", "week": "%d %b", "month": "%d %b", "year": "%d %b %Y"}
-            return {"title": self.title, "type": self.type, "scale": {"type": "utc"}, "axis": {"format": clock}}
+            return {"title": self.title, "type": self.type, "scale": {"type": "utc", **more}, "axis": {"format": clock}}
         ticks = {
             "number": {"format": ",~g" if self.scale == "log" else ",~r"},
             # Between two of them a tick may stand at a half, which counts nothing.
@@ -104,7 +106,7 @@ class Axis:
             "share": {"format": "~%"},
             "length": {"values": list(LENGTHS_S), "labelExpr": LENGTH_TEXT},
         }[self.kind]
-        scale: dict[str, Any] = {"type": self.scale, "nice": False}
+        scale: dict[str, Any] = {"type": self.scale, "nice": False, **more}
         scale |= {} if self.scale == "log" else {"zero": False}
         scale |= {"domainMin": self.low} if self.low is not None else {}
         scale |= {"domainMax": self.high} if self.high is not None else {}
@@ -218,12 +220,13 @@ def curves(
     picked = alt.selection_point(name="series", fields=["series"], bind="legend")
     dashes = alt.Scale(domain=labels, range=[DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(labels))])
     mark: dict[str, Any] = {"interpolate": interpolate, "strokeWidth": 1.8, "clip": True, "point": dots}
+    ends = {"padding": DOT_PX} if dots else {}
     lines = (
         alt.Chart(data, name="lines")
         .mark_line(**mark)
         .encode(
-            x=alt.X("x", **x.settings()),
-            y=alt.Y("y", **y.settings()),
+            x=alt.X("x", **x.settings(**ends)),
+            y=alt.Y("y", **y.settings(**ends)),
             color=colour(labels, colours),
             opacity=alt.condition(picked, alt.value(1.0), alt.value(0.12)),
             tooltip=[*([{"field": "series"}] if len(labels) > 1 else []), x.tooltip("x"), y.tooltip("y")],

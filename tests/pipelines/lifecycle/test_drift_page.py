@@ -1,0 +1,19 @@
+"""The page of a drift report, whose weeks come from `four_weeks/`."""
+
+import pytest
+
+from jobcast.pipelines.lifecycle.drift_page import CAPTIONS, by_week
+from jobcast.pipelines.lifecycle.standards import LIVES
+
+
+@pytest.mark.parametrize("question", LIVES)
+def test_every_figure_that_is_drawn_has_words_of_its_own_below_it(question):
+    assert set(LIVES[question].drawn) <= set(CAPTIONS)
+
+
+def test_the_highest_and_the_lowest_dot_of_a_week_are_whole():
+    drawn = by_week("a", ["2024-01-01", "2024-01-08"], {"5min": [0.2, 0.9]}, "coverage", [0.5])
+    lines = drawn.spec["layer"][-1]["encoding"]
+    assert (
+        lines["y"]["scale"]["padding"] == lines["x"]["scale"]["padding"] >= 4
+    )  # pixels; a dot has half of 30 square ones
