@@ -35,6 +35,7 @@ from jobcast.pipelines.cli import options
 @click.option("--least-arrivals", type=click.IntRange(min=1), default=20, show_default=True, help="That it needs.")
 @options.overlap_option
 @options.set_option
+@options.timezone_option
 @options.json_option
 @click.pass_context
 def command(

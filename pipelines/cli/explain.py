@@ -18,6 +18,7 @@ from jobcast.pipelines.cli import options
     metavar="gpus=N,pool=NAME",
     help="Forecast start and end had it asked for that, one or both; may be repeated. Replays the trace.",
 )
+@options.timezone_option
 @options.json_option
 def command(
     log_path: Path,

@@ -103,7 +103,7 @@ timezone_option = click.option(
     metavar="ZONE",
     expose_value=False,
     callback=_times_in,
-    help="Of times on the page, such as Europe/Berlin; default UTC.",
+    help="Of the times that are told, such as Europe/Berlin; default UTC.",
 )
 # How a trace is read; in force while the command runs, which need not know them.
 reading_options = several(

@@ -3,9 +3,8 @@
 Plots of drift: weeks on the x axis, limits as thin lines.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from jobcast.pipelines.lifecycle.drift_verdict import FINE, cost_in_words
 from jobcast.pipelines.lifecycle.standards import judged
 from jobcast.pipelines.report.charts import Axis, Chart, bands, curves, line_at, shade
 from jobcast.pipelines.report.files import write_text
-from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number
+from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, instant, listed, number
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 
 TOP_INPUTS = 12
@@ -41,12 +40,13 @@ SIGNS = dict.fromkeys(("coverage", "accuracy", "coverage_90", "skill", "speedup"
 
 def drift_plots(result: Mapping[str, Any]) -> dict[str, Chart]:
     """All plots of `drift.drift`'s result, by name: figures by week, then shifts of inputs and misses by pool."""
-    weeks = [week["from"][:10] for week in result["weeks"]]
+    weeks = [week["from"] for week in result["weeks"]]
     plots = {}
     for figure, title in judged(result["predictor"]).drawn.items():
         blocks = result["weeks"][0]["blocks"]
         series = {block: [week["blocks"][block].get(figure) for week in result["weeks"]] for block in blocks}
-        plots[figure] = by_week(title, weeks, series, figure, _lines(result, figure))
+        titled = title.replace("by week", f"by {_period(result)}")
+        plots[figure] = by_week(titled, weeks, series, figure, _lines(result, figure))
     inputs = _inputs(result)
     if inputs:
         plots["inputs"] = heatmap("Shift of inputs against training (stability index)", weeks, inputs, PSI_LIMIT)
@@ -59,14 +59,17 @@ def drift_plots(result: Mapping[str, Any]) -> dict[str, Chart]:
 def by_week(
     title: str, weeks: Sequence[str], series: Mapping[str, Sequence[float | None]], figure: str, lines: Sequence[float]
 ) -> Chart:
-    """A figure by week, a line a horizon; thin lines where it is to be watched and where it has drifted."""
-    at = [datetime.fromisoformat(week).replace(tzinfo=UTC).timestamp() for week in weeks]
+    """A figure by week, a line a horizon; thin lines where it is to be watched and where it has drifted.
+
+    Rows of a file without a calendar, such as "curve 21", stand where they are in it.
+    """
+    instants = [_seconds(week) for week in weeks]
+    at = [float(week.split()[-1]) if at_s is None else at_s for week, at_s in zip(weeks, instants, strict=True)]
+    x = Axis(f"from {weeks[0].split()[0]}", "count") if None in instants else Axis("week from", "time")
     points = {label: (at, [np.nan if value is None else value for value in values]) for label, values in series.items()}
     y = Axis(UNITS.get(figure, ""), "share" if figure in SHARES else "number")
     beside = [line_at("y", *lines)] if lines else []
-    return curves(
-        title, points, Axis("week from", "time"), y, interpolate="linear", dots=True, beside=beside, height=200
-    )
+    return curves(title, points, x, y, interpolate="linear", dots=True, beside=beside, height=200)
 
 
 def heatmap(title: str, weeks: Sequence[str], rows: Mapping[str, Sequence[float | None]], least_top: float) -> Chart:
@@ -77,7 +80,7 @@ def heatmap(title: str, weeks: Sequence[str], rows: Mapping[str, Sequence[float 
     return bands(
         title,
         list(rows),
-        {"row": names, "week": of_week, "value": values},
+        {"row": names, "week": map(_day, of_week), "value": values},
         {"type": "rect"},
         {"shorthand": "week:O", "title": "week from"},
         color=shade("", 0.0, top),
@@ -177,7 +180,8 @@ def render_drift(result: Mapping[str, Any]) -> str:
         Drawing(drawn, MISSES if name.startswith("misses_") else CAPTIONS[name], narrow=not name.startswith(WIDE_PLOTS))
         for name, drawn in drift_plots(result).items()
     ]
-    head = ["week from", "verdict", "jobs", "horizon", *_columns(result)[3:-1], "inputs moved", "most moved", "index"]
+    first, *most = _columns(result)
+    head = [first, "verdict", *most[:-1], "inputs moved", "most moved", "index"]
     return render(
         "drift.html.j2",
         title=f"Drift of {result['predictor']} version {result['version']}",
@@ -185,7 +189,7 @@ def render_drift(result: Mapping[str, Any]) -> str:
         todo=_todo(result),
         facts=_facts(result),
         estimates_table=_estimates_table(result),
-        weeks_table=Table("Week by week", head, _rows(result, page=True), words=2),
+        weeks_table=Table(f"{_period(result).title()} by {_period(result)}", head, _rows(result, page=True), words=2),
         switches_table=_switches_table(result),
         figures=drawings,
         glossary=GLOSSARY,
@@ -209,7 +213,7 @@ def drift_table(result: Mapping[str, Any]) -> str:
 
 def _columns(result: Mapping[str, Any]) -> list[str]:
     return [
-        "week from",
+        f"{_period(result)} from",
         "jobs",
         "horizon",
         *(name.replace("_", " ") for name in judged(result["predictor"]).drawn),
@@ -235,12 +239,12 @@ def _rows(result: Mapping[str, Any], page: bool = False) -> list[list[str]]:
 
 
 def _week_name(week: Mapping[str, Any]) -> str:
-    return str(week["from"][:10]) + ("" if week["complete"] else " (part)")
+    return _day(week["from"]) + ("" if week["complete"] else " (part)")
 
 
 def _switches_table(result: Mapping[str, Any]) -> Table | None:
     rows = [
-        [one["pool"], f"{one['horizon_min']:g} min", one["from"], "on" if one["sharing"] else "off"]
+        [one["pool"], f"{one['horizon_min']:g} min", _clock(one["from"]), "on" if one["sharing"] else "off"]
         for one in result["switches"]
     ]
     if not rows:
@@ -283,27 +287,46 @@ def _lead(result: Mapping[str, Any]) -> str:
     weeks = result["weeks"]
     fine = [week["verdict"] for week in weeks].count(FINE)
     return (
-        f"{result['verdict']}, as of {_to_the_second(result['as_of'])}; {fine} of {counted(len(weeks), 'week')} fine."
+        f"{result['verdict']}, as of {_clock(result['as_of'])}; {fine} of {counted(len(weeks), _period(result))} fine."
     )
 
 
 def _span(window: Mapping[str, str]) -> str:
-    return f"{_to_the_second(window['from'])} to {_to_the_second(window['until'])}"
+    return f"{_clock(window['from'])} to {_clock(window['until'])}"
 
 
-def _to_the_second(instant: str) -> str:
-    """Without the fractions that JSON keeps; rows of a file, by their numbers, stay as they are.
+def _seconds(told: str) -> float | None:
+    """An instant that a result tells, seconds from the epoch; None of rows of a file without a calendar."""
+    try:
+        return datetime.fromisoformat(told).timestamp()
+    except ValueError:
+        return None
 
-    >>> _to_the_second("2024-01-21T23:44:30.967569Z")
-    '2024-01-21T23:44:30Z'
+
+def _clock(told: str) -> str:
+    """What a result tells of when, on the clock that is shown.
+
+    >>> _clock("2024-01-21T23:44:30.967569Z"), _clock("curve 21")
+    ('2024-01-21T23:44:30Z', 'curve 21')
     """
-    return re.sub(r"\.\d+Z$", "Z", instant)
+    at_s = _seconds(told)
+    return told if at_s is None else instant(at_s)
+
+
+def _day(told: str) -> str:
+    return _clock(told).partition("T")[0]
+
+
+def _period(result: Mapping[str, Any]) -> str:
+    """What figures are told by: weeks, or groups of rows of a file without a calendar."""
+    return "group" if _seconds(result["as_of"]) is None else "week"
 
 
 def _todo(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What happened, since when, what it costs, what to do."""
     told = result["advice"]
-    words = [("what", told["what"]), ("since", told["since"]), ("a week", cost_in_words(told["cost"]))]
+    since = told["since"] and _clock(told["since"])
+    words = [("what", told["what"]), ("since", since), ("a week", cost_in_words(told["cost"]))]
     return [(name, text) for name, text in (*words, ("do", told["do"]), ("type", told["command"])) if text]
 
 
@@ -323,7 +346,7 @@ def _estimates_table(result: Mapping[str, Any]) -> Table | None:
     ]
     if not rows:
         return None
-    head = ("week from", "horizon", "figure", "expected", "came true", "error", "known")
-    title = f"Expected before the truth is known, as of {_to_the_second(result['as_of'])}"
+    head = (f"{_period(result)} from", "horizon", "figure", "expected", "came true", "error", "known")
+    title = f"Expected before the truth is known, as of {_clock(result['as_of'])}"
     note = "Came true, and the expectation's error, on the rows whose truth is known; expected, on all."
     return Table(title, head, rows, words=3, note=note)

@@ -62,6 +62,22 @@ def moment(seconds: float | None) -> str:
     )
 
 
+def instant(seconds: float | None) -> str:
+    """An instant on the clock that is shown, in ISO-8601, to the second.
+
+    >>> instant(86400.4), instant(None)
+    ('1970-01-02T00:00:00Z', 'never')
+    >>> from zoneinfo import ZoneInfo
+    >>> with times_in(ZoneInfo("Europe/Berlin")):
+    ...     instant(86400.4)
+    '1970-01-02T01:00:00+01:00'
+    """
+    if seconds is None:
+        return "never"
+    at = datetime.fromtimestamp(round(seconds), shown_zone())
+    return at.isoformat().replace("+00:00", "Z")
+
+
 FORECASTS_IN_WORDS = {
     "oracle": "exact coarse forecasts",
     "registry": "the champion's forecasts",

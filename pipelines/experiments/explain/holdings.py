@@ -11,11 +11,11 @@ import polars as pl
 
 from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.law import GOODPUT, SPEEDUP
-from jobcast.pipelines.experiments.explain.phrases import Told, finite, gpus_of, instant, length
+from jobcast.pipelines.experiments.explain.phrases import Told, finite, gpus_of, length
 from jobcast.pipelines.experiments.explain.reservations import MOST
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.forecast_recording import ACCURACY, DURATION, EPOCH_TIME, LEFT
-from jobcast.pipelines.report.formatting import counted, forecasts_in_words, number
+from jobcast.pipelines.report.formatting import counted, forecasts_in_words, instant, number
 
 SHOWN_ANSWERS = 12
 RIGHT = 5e-4

@@ -9,7 +9,6 @@ from jobcast.pipelines.experiments.explain.phrases import (
     bin_words,
     came_words,
     gpus_of,
-    instant,
     job_words,
     jobs_words,
     length,
@@ -28,7 +27,7 @@ from jobcast.pipelines.experiments.explain.waits import (
     TOO_LONG,
     UNKNOWN,
 )
-from jobcast.pipelines.report.formatting import counted, forecasts_in_words
+from jobcast.pipelines.report.formatting import counted, forecasts_in_words, instant
 
 SHOWN_JOBS, SHOWN_CULPRITS, SHOWN_POOLS = 3, 6, 3
 MADE_ROOM = {

@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers
 from jobcast.pipelines.experiments.explain.run_table import RunTable
-from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, listed
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, instant, listed
 
 
 class Mentions:
@@ -69,15 +69,6 @@ def finite(value: float) -> float | None:
 
 
 Told = Mapping[str, Any]
-
-
-def instant(seconds: float | None) -> str:
-    """An instant in ISO-8601, to the second.
-
-    >>> instant(86400.4), instant(None)
-    ('1970-01-02T00:00:00Z', 'never')
-    """
-    return "never" if seconds is None else str(iso(float(round(seconds))))
 
 
 def length(seconds: float | None) -> str:

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -115,6 +117,9 @@ def test_the_oracle_is_marked_as_the_future_and_never_wrong(shell, words):
     shell.works(*words("srsf")[:-3], "--out", "log.csv")
     told = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
     assert "What was forecast of it (declared sizes), and came" in told
+    submitted = datetime.fromisoformat(told.split("submitted ")[1].split(",")[0])
+    there = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2", "--timezone", "Asia/Tokyo").out
+    assert f"submitted {submitted.astimezone(ZoneInfo('Asia/Tokyo')).isoformat()}," in there
 
 
 def test_records_without_forecasts_of_jobs_are_read_and_damaged_ones_refused(shell, words):

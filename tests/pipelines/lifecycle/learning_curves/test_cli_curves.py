@@ -186,3 +186,11 @@ def test_mlflow_serves_an_export(shell, seen, tmp_path):
     assert answers["reach_probability"].tolist() == pytest.approx([one["reach_probability"] for one in told])
     whens = [np.nan if one["reach_epoch"] is None else one["reach_epoch"] for one in told]
     assert answers["reach_epoch"].tolist() == pytest.approx(whens, nan_ok=True)
+
+
+def test_a_page_of_drift_on_curves_counts_them_where_weeks_are_counted_elsewhere(shell, run, tmp_path):
+    page = tmp_path / "drift.html"
+    told = shell.works("drift", NAME, "--trace", run.later, "--html", page).out
+    assert "group from" in told
+    assert "Error of the last value by group" in page.read_text()
+    assert "from curve" in page.read_text()
