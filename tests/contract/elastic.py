@@ -52,7 +52,7 @@ def policy_of(rng, name, types, placed):
     if name == "pcs":
         config = replace(QUEUES, clip_demand_factor=rng.choice((0.0, 0.5, 0.99)), delta=rng.choice((0.05, 0.3)))
         return config.policy(("a", "b")[:types], whole=whole, monotone=rng.random() < 0.5)
-    settings = {"elastic_fair": {"whole_gpus": whole}, "elastic_themis": {"lease_s": rng.choice((60.0, 1200.0))}}.get(
+    settings = {"elastic_fair": {"whole_gpus": whole}, "elastic_themis": {"lease_s": rng.choice((600.0, 3600.0))}}.get(
         name, {}
     )
     return make_policy(name, None, settings)
