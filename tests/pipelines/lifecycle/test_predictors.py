@@ -28,13 +28,16 @@ SLOW = {
     "goodput": "pollux",
 }
 
+FEWER = {"regime": {"steps": "200"}}
+"""Of what is learned step by step; twelve fits are made."""
+
 
 @pytest.mark.parametrize(
     ("name", "algorithm"),
     [*FAST.items(), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW.items())],
 )
 def test_it_keeps_to_the_rules(name, algorithm):
-    settings = TrainSettings(horizons_min=(5, 60), min_train_jobs=50)
+    settings = TrainSettings(horizons_min=(5, 60), min_train_jobs=50, given=FEWER.get(name, {}))
     check_predictor(lambda: find_predictor(name, algorithm, settings), range(1))
 
 
