@@ -22,7 +22,7 @@ from sqlalchemy.pool import Pool
 from jobcast.models.registry import mlflow_door
 from jobcast.traces.owners import draft_room
 
-gc.set_threshold(50_000, 20, 50)  # tests are read faster, too
+gc.disable()  # tests are read faster, and nothing of them is garbage; see `pytest_collection_finish`
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("mutants", settings.get_profile("jobcast"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("jobcast")
@@ -42,16 +42,17 @@ def _unguarded(connection, record):
 
 @pytest.fixture(scope="session", autouse=True)
 def create_database(tmp_path_factory):
-    """MLflow's migrations take half a second: the stores of a worker's tests begin as copies of its first, empty.
+    """MLflow's migrations take a second: the stores of all tests begin as copies of the first, empty.
 
     The value is what makes one indeed.
     """
-    created = mlflow_door.create_database
+    created, base = mlflow_door.create_database, tmp_path_factory.getbasetemp()
+    # One for all workers, whose folders lie beside one another.
+    empty = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "empty" / "mlflow.db"
 
     def copied(file):
-        empty = tmp_path_factory.getbasetemp() / "empty" / "mlflow.db"
         if not empty.exists():
-            created(empty)
+            created(empty)  # by two workers at once: the first wins
         file.parent.mkdir(parents=True, exist_ok=True)
         with draft_room(file) as folder:
             mlflow_door._put_in_place(Path(shutil.copyfile(empty, folder / file.name)), file)
@@ -61,15 +62,21 @@ def create_database(tmp_path_factory):
         yield created
 
 
+def compiled(file):
+    """Whether what was compiled of a file lies beside it, later than the file; numba itself looks closer."""
+    kept = (file.parent / "__pycache__").glob(f"{file.stem}.*.nbi")
+    return any(one.stat().st_mtime >= file.stat().st_mtime for one in kept)
+
+
 def pytest_configure(config):
-    """Compile what is compiled once, before workers start that would all do so."""
+    """Compile what is compiled once and is not yet, before workers start that would all do so."""
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
         return
     house = Path(__file__).parents[1]
     parts = defaultdict(list)
     for room in ("features", "models", "simulator", "schedulers"):
         for file in sorted((house / room).rglob("*.py")):
-            if "jit" in file.read_text():
+            if "cache=True" in file.read_text() and not compiled(file):
                 name = file.relative_to(house).with_suffix("").parts
                 # a process each: tasks share kernels, so do elastic rules, and the predictors
                 part = (
@@ -84,6 +91,8 @@ def pytest_configure(config):
 def pytest_collection_finish(session):
     """Libraries stay: the collector of garbage need not look through them again and again."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")
