@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
@@ -90,9 +91,20 @@ def pytest_configure(config):
 
 def pytest_collection_finish(session):
     """Libraries stay: the collector of garbage need not look through them again and again."""
+    if "mlflow" in sys.modules:
+        look_once()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
+
+
+def look_once():
+    """What MLflow looks up anew for each store and model is the same for all: its last migration, what is installed."""
+    from mlflow.store.db import utils
+    from mlflow.utils import requirements_utils
+
+    for module, name in ((utils, "_get_latest_schema_revision"), (requirements_utils, "_check_requirement_satisfied")):
+        setattr(module, name, cache(getattr(module, name)))
 
 
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")
