@@ -22,6 +22,7 @@ from sqlalchemy.pool import Pool
 
 from jobcast.models.registry import mlflow_door
 from jobcast.traces.owners import draft_room
+from tests.shared import shared_folder
 
 gc.disable()  # tests are read faster, and nothing of them is garbage; see `pytest_collection_finish`
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
@@ -47,9 +48,8 @@ def create_database(tmp_path_factory):
 
     The value is what makes one indeed.
     """
-    created, base = mlflow_door.create_database, tmp_path_factory.getbasetemp()
-    # One for all workers, whose folders lie beside one another.
-    empty = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "empty" / "mlflow.db"
+    created = mlflow_door.create_database
+    empty = shared_folder(tmp_path_factory, "empty") / "mlflow.db"
 
     def copied(file):
         if not empty.exists():
