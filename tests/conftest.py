@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts threads: they sleep while they wait
@@ -20,8 +21,9 @@ from sqlalchemy.pool import Pool
 
 from jobcast.models.registry import mlflow_door
 from jobcast.traces.owners import draft_room
+from tests.shared import shared_folder
 
-gc.set_threshold(50_000, 20, 50)  # tests are read faster, too
+gc.disable()  # tests are read faster, and nothing of them is garbage; see `pytest_collection_finish`
 settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("mutants", settings.get_profile("jobcast"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("jobcast")
@@ -41,16 +43,16 @@ def _unguarded(connection, record):
 
 @pytest.fixture(scope="session", autouse=True)
 def create_database(tmp_path_factory):
-    """MLflow's migrations take half a second: the stores of a worker's tests begin as copies of its first, empty.
+    """MLflow's migrations take a second: the stores of all tests begin as copies of the first, empty.
 
     The value is what makes one indeed.
     """
     created = mlflow_door.create_database
+    empty = shared_folder(tmp_path_factory, "empty") / "mlflow.db"
 
     def copied(file):
-        empty = tmp_path_factory.getbasetemp() / "empty" / "mlflow.db"
         if not empty.exists():
-            created(empty)
+            created(empty)  # by two workers at once: the first wins
         file.parent.mkdir(parents=True, exist_ok=True)
         with draft_room(file) as folder:
             mlflow_door._put_in_place(Path(shutil.copyfile(empty, folder / file.name)), file)
@@ -61,7 +63,7 @@ def create_database(tmp_path_factory):
 
 
 def pytest_configure(config):
-    """Compile what is compiled once, before workers start that would all do so."""
+    """Compile what is compiled once and is not yet, before workers start that would all do so."""
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
         return
     subprocess.run([sys.executable, Path(__file__).parents[1] / ".ci" / "compile"], check=True)
@@ -69,7 +71,20 @@ def pytest_configure(config):
 
 def pytest_collection_finish(session):
     """Libraries stay: the collector of garbage need not look through them again and again."""
+    if "mlflow" in sys.modules:
+        look_once()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
+
+
+def look_once():
+    """What MLflow looks up anew for each store and model is the same for all: its last migration, what is installed."""
+    from mlflow.store.db import utils
+    from mlflow.utils import requirements_utils
+
+    for module, name in ((utils, "_get_latest_schema_revision"), (requirements_utils, "_check_requirement_satisfied")):
+        setattr(module, name, cache(getattr(module, name)))
 
 
 LONG = ("dvc", "slurm", "notebooks", "site", "matrix", "worlds")

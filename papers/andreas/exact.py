@@ -13,6 +13,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView
 from jobcast.schedulers.energy.andreas import outlook_of, queue_of
 from jobcast.schedulers.energy.exact import nodes_to_use, solve
+from jobcast.schedulers.energy.greedy_state import stamp
 from jobcast.schedulers.energy.greedy_to_go import OWN, fits_node, land, lift, new_plan, total_eur
 from jobcast.schedulers.energy.objective import proxy_objective
 from jobcast.schedulers.energy.settings import AndreasSettings, ExactSettings
@@ -39,33 +40,44 @@ class Compared:
     costs: Mapping[str, Floats]
 
 
-@numba.njit
-def _least(queue: Any, look: Any, plan: Any, node_of: Any, config_of: Any) -> Any:
-    """The least cost-to-go of all schedules, by depth first; of one alone where its configurations are told."""
-    jobs, nodes, depth, least = len(plan.node), len(plan.free), 0, np.inf
-    chosen = np.full(jobs + 1, -1)
-    while depth >= 0:
-        if depth == jobs:
-            least = min(least, total_eur(queue, look, plan, least))
-            depth -= 1
-            continue
-        if plan.node[depth] != POSTPONED:
-            lift(queue, look, plan, depth)
-        chosen[depth] += 1
-        config, node = queue.first[depth] + (chosen[depth] - 1) // nodes, (chosen[depth] - 1) % nodes
-        told = len(node_of) == 0 or (chosen[depth] == 0) == (node_of[depth] == POSTPONED)
-        if chosen[depth] > 0 and config >= queue.last[depth]:
-            chosen[depth] = -1
-            depth -= 1
-        elif chosen[depth] == 0:
-            depth += 1 if told else 0
-        elif told and (len(node_of) == 0 or (node == node_of[depth] and queue.gpus[config] == config_of[depth])):
-            own = queue.kind[config] == queue.kind_of[node] and plan.free[node] >= queue.gpus[config]
-            if own and fits_node(queue, depth, config, node):
-                land(queue, look, plan, depth, config, node)
-                # What waits costs at least nothing.
-                depth += 1 if plan.sums[OWN] < least else 0
-    return least
+def _compiled(sources: str) -> Any:
+    """`least_cost`, compiled from these sources: Numba's cache looks at this file and at what a function encloses."""
+
+    @numba.njit(cache=True)
+    def least_cost(queue: Any, look: Any, plan: Any, node_of: Any, config_of: Any) -> Any:
+        """The least cost-to-go of all schedules, by depth first; of one alone where its configurations are told."""
+        # Never so; it makes the sources part of what Numba hashes.
+        if not sources:
+            return np.nan
+        jobs, nodes, depth, least = len(plan.node), len(plan.free), 0, np.inf
+        chosen = np.full(jobs + 1, -1)
+        while depth >= 0:
+            if depth == jobs:
+                least = min(least, total_eur(queue, look, plan, least))
+                depth -= 1
+                continue
+            if plan.node[depth] != POSTPONED:
+                lift(queue, look, plan, depth)
+            chosen[depth] += 1
+            config, node = queue.first[depth] + (chosen[depth] - 1) // nodes, (chosen[depth] - 1) % nodes
+            told = len(node_of) == 0 or (chosen[depth] == 0) == (node_of[depth] == POSTPONED)
+            if chosen[depth] > 0 and config >= queue.last[depth]:
+                chosen[depth] = -1
+                depth -= 1
+            elif chosen[depth] == 0:
+                depth += 1 if told else 0
+            elif told and (len(node_of) == 0 or (node == node_of[depth] and queue.gpus[config] == config_of[depth])):
+                own = queue.kind[config] == queue.kind_of[node] and plan.free[node] >= queue.gpus[config]
+                if own and fits_node(queue, depth, config, node):
+                    land(queue, look, plan, depth, config, node)
+                    # What waits costs at least nothing.
+                    depth += 1 if plan.sums[OWN] < least else 0
+        return least
+
+    return least_cost
+
+
+_least = _compiled(stamp())
 
 
 def to_go_eur(view: EnergyView, deployment: Deployment | None = None) -> float:

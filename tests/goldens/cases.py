@@ -18,6 +18,7 @@ class Topic:
     cases : name -> the rest of it
     made : commands that make the inputs, typed once whatever topics share them
     slow, data : whether its cases take long, and need the real traces of JOBCAST_DATA, which stands as `{data}`
+    long : cases of it that take long, while shorter ones ask the same policy
     close : how much numbers may differ, relative
     """
 
@@ -27,6 +28,7 @@ class Topic:
     slow: bool = False
     data: bool = False
     close: float = 1e-9
+    long: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Case:
     name: str
     words: str
     topic: Topic
+    slow: bool
 
 
 SIA = "trace generate sia --out sia.csv --pools-out sia-pools.csv --seed 1 --set days=1.2"
@@ -211,6 +214,7 @@ FAST: Mapping[str, Topic] = {
             "fcfs": "--gpus 8 --policy fcfs",
         },
         (GAVEL,),
+        long=("shockwave",),
     ),
     "goodput": Topic(
         "simulate --trace scaling.csv --baseline none --set step_times=step-times.csv "
@@ -280,6 +284,7 @@ FAST: Mapping[str, Topic] = {
             "mlfs hosts": "--cluster hosts.yaml --policy mlfs --forecasts oracle --baseline none --set fluctuation=0.1",
         },
         (SIA, MLFS, "train accuracy-curve --trace accuracy-curves.csv"),
+        long=("mlf_c noisy", "mlfs hosts"),
     ),
     "energy": Topic(
         "simulate --trace energy.parquet --cluster nodes.yaml --set profiles=profiles.csv "
@@ -398,7 +403,7 @@ REAL: Mapping[str, Topic] = {
 }
 TOPICS: Mapping[str, Topic] = {**FAST, **REAL}
 CASES: tuple[Case, ...] = tuple(
-    Case(f"{title}: {name}", f"{topic.words} {words}", topic)
+    Case(f"{title}: {name}", f"{topic.words} {words}", topic, topic.slow or name in topic.long)
     for title, topic in TOPICS.items()
     for name, words in topic.cases.items()
 )

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _is_asked(case: Case, words: list[str], slow: bool) -> bool:
-    return (slow or not case.topic.slow) and (not words or any(word in case.name for word in words))
+    return (slow or not case.slow) and (not words or any(word in case.name for word in words))
 
 
 def _renewed(bench: Bench, case: Case, known: Outcome | None) -> Outcome:

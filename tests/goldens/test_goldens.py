@@ -23,7 +23,7 @@ def goldens():
 
 
 def marked(case: Case):
-    return pytest.param(case, id=case.name, marks=pytest.mark.slow if case.topic.slow else ())
+    return pytest.param(case, id=case.name, marks=pytest.mark.slow if case.slow else ())
 
 
 @pytest.mark.parametrize("case", [marked(case) for case in CASES])

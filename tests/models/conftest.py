@@ -1,10 +1,12 @@
 """Small predictors that are really fitted, and a store that holds them: made once, copied for each test."""
 
 import json
+import pickle
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +19,7 @@ from jobcast.models.registry import ModelCard, Registry, open_registry
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Source, Trace
+from tests.shared import made_once, shared_folder
 
 DAY_S = 86400.0
 FROM_S = 17_000 * DAY_S
@@ -44,20 +47,27 @@ def small_trace() -> Trace:
 
 
 @pytest.fixture(scope="session")
-def predictors(small_trace: Trace) -> Mapping[str, object]:
+def predictors(small_trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, object]:
     """The three predictors of a scheduler, fitted."""
-    histories = pool_histories(small_trace)
+    folder = shared_folder(tmp_path_factory, "predictors")
+    made_once(folder, lambda: (folder / "fitted").write_bytes(pickle.dumps(_fitted(small_trace))))
+    found: dict[str, object] = pickle.loads((folder / "fitted").read_bytes())
+    return found
+
+
+def _fitted(trace: Trace) -> dict[str, object]:
+    histories = pool_histories(trace)
     corpus = build_corpus(histories, FROM_S, UNTIL_S, HORIZONS_MIN)
     fitted = (
         WillJobsArrive().fit(corpus, UNTIL_S),
         NewLoad("sliding-max").fit(histories, FROM_S, UNTIL_S, HORIZONS_MIN),
-        JobDuration(HORIZONS_MIN).fit(small_trace, UNTIL_S),
+        JobDuration(HORIZONS_MIN).fit(trace, UNTIL_S),
     )
     return {predictor.name: predictor for predictor in fitted}
 
 
 @pytest.fixture(scope="session")
-def saved(predictors: Mapping[str, object], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+def saved(predictors: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Folder of each fitted predictor."""
     root = tmp_path_factory.mktemp("saved")
     for name, predictor in predictors.items():
@@ -102,9 +112,13 @@ def template_home(
     saved: Mapping[str, Path], card: Callable[..., ModelCard], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """Home with one version of each predictor. Copy it: see `registry`."""
-    home = tmp_path_factory.mktemp("template")
-    for name, folder in saved.items():
-        open_registry(home).register(folder, card(name=name))
+    home = shared_folder(tmp_path_factory, "template") / "home"
+
+    def register() -> None:
+        for name, folder in saved.items():
+            open_registry(home).register(folder, card(name=name))
+
+    made_once(home.parent, register)
     return home
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from jobcast.pipelines.report.look import WIDE, painted
+
 
 @pytest.fixture(scope="session")
 def traces():
@@ -22,3 +24,14 @@ def data(tmp_path, monkeypatch):
     monkeypatch.setenv("JOBCAST_DATA", str(folder))
     monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
     return folder
+
+
+@pytest.fixture
+def unsaved(monkeypatch):
+    """Plots are painted but neither laid out nor saved, which takes longest: for figures that others save."""
+
+    def draw(title, paint, size=WIDE):
+        with painted(title, paint, size):
+            return "<svg />"
+
+    monkeypatch.setattr("papers.plotting.draw", draw)

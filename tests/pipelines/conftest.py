@@ -1,7 +1,6 @@
 """A command line to type into, and a small finished run with its registry: made once, copied where it is changed."""
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ import pytest
 import yaml
 
 from jobcast.models.registry import Registry, open_registry
-from jobcast.models.registry.store_lock import locked
 from jobcast.pipelines.cli.main import main
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
@@ -23,6 +21,7 @@ from jobcast.traces.pools import read_pools, write_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table_files import write_trace
 from tests.scenarios import pool_scenario
+from tests.shared import made_once, shared_folder
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
 PARAMS = {
@@ -54,11 +53,6 @@ class Run:
     home: Path
     out: Path
     trained_until: str
-
-    @property
-    def finished(self) -> Path:
-        """A file that is there once all the others are."""
-        return self.trace.with_name("finished")
 
     @property
     def words(self) -> list[str]:
@@ -137,10 +131,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
     Its home is for reading: see `store`.
     """
-    base = tmp_path_factory.getbasetemp()
-    # One for all workers, whose folders lie beside one another, and for other folders' tests that import this fixture.
-    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "run"
-    root.mkdir(exist_ok=True)
+    # One for all workers, and for other folders' tests that import this fixture.
+    root = shared_folder(tmp_path_factory, "run")
     made = Run(
         root / "week.parquet",
         root / "pools.csv",
@@ -149,10 +141,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         root / "out",
         "2024-01-05T00:00:00Z",
     )
-    with locked(root):
-        if not made.finished.exists():
-            _make(made)
-            made.finished.touch()
+    made_once(root, lambda: _make(made))
     yield made
     # Tests of other workers compare what lies in this home: who asks for completions keeps promises in one of its own.
     assert not (made.home / "promises").exists()

@@ -91,6 +91,7 @@ def test_a_page_with_what_the_paper_says_holding(name, bench_of, verdicts, tmp_p
     assert "{" not in page
 
 
+@pytest.mark.usefixtures("unsaved")
 @pytest.mark.parametrize("name", FIGURE_SIZES)
 def test_a_page_with_all_the_other_way_round(name, bench_of, verdicts, tmp_path):
     page = written(bench_of(reversed_), name, tmp_path)
@@ -98,6 +99,7 @@ def test_a_page_with_all_the_other_way_round(name, bench_of, verdicts, tmp_path)
     assert [one for one in found if one] == ["no"] * FIGURE_SIZES[name][1]
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_figure13_in_numbers(bench_of, verdicts, tmp_path):
     found = verdicts(written(bench_of(as_said), "figure13", tmp_path))
     # 20 draws of 1.2 (four queues) x speed x (1 + 0.01 seed): the median is at 1.095
@@ -108,6 +110,7 @@ def test_figure13_in_numbers(bench_of, verdicts, tmp_path):
     assert found["SIA's speedup over that of the paper's own predictors"][1] == "1.07 (1.07 to 1.07)"  # 4.5 / 4.2
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_figure5_in_numbers(bench_of, verdicts, tmp_path):
     page = written(bench_of(as_said), "figure5", tmp_path)
     found = verdicts(page)
@@ -117,12 +120,14 @@ def test_figure5_in_numbers(bench_of, verdicts, tmp_path):
     assert "| base | 5.0 | 5.0 | 20 | 10.0 | 10.0 |" in page  # gap of 0.05, waits of 600 s
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_table17_puts_the_papers_rows_beside_ours(bench_of, verdicts, tmp_path):
     found = verdicts(written(bench_of(as_said), "table17", tmp_path))
     said = next(cells for claim, cells in found.items() if claim.startswith("mmfs, pools 1, without 2 donors:"))
     assert said[:2] == ("2.65, 298.6, 0.15, 5.96, 358871, 643", "8.0, 9.0, 1.00, 5.00, 10000, 1000.0")
 
 
+@pytest.mark.usefixtures("unsaved")
 def test_figure14_puts_sia_beside_the_others_by_draw(bench_of, tmp_path):
     page = written(bench_of(as_said), "figure14", tmp_path)
     # speeds 4.5 and 1.5 on both draws; 0 against 10,000 minutes; two draws cannot tell

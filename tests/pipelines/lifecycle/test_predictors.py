@@ -13,11 +13,9 @@ from jobcast.pipelines.lifecycle.predictors.life import PREDICT
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.testing import check_predictor
 
-FAST = {
-    "will-jobs-arrive": "logistic",
-    "job-size": "pooled",
-}
+FAST = {"job-size": "pooled"}
 SLOW = {
+    "will-jobs-arrive": "logistic",
     "completion-time": "futures",
     "new-load": "quantile",
     "job-duration": "blended",

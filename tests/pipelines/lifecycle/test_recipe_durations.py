@@ -55,7 +55,13 @@ def test_a_rule_is_not_tuned(data):
     assert (dict(trained.tables), trained.algorithm) == ({}, "last-n")
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+SLOW = {"blended"}
+"""What it blends is trained on its own, too."""
+
+
+@pytest.mark.parametrize(
+    "algorithm", [pytest.param(one, marks=[pytest.mark.slow] if one in SLOW else []) for one in ALGORITHMS]
+)
 def test_equal_trainings_are_equal_bytes(data, algorithm, tmp_path):
     for name in ("one", "two"):
         train_durations(data, algorithm, TrainSettings(seed=3), None).predictor.save(tmp_path / name)

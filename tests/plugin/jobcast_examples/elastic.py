@@ -9,7 +9,7 @@ from jobcast.domain.elastic_kernels import RULE, grant
 from jobcast.schedulers.policies import ELASTIC, PolicySpec
 
 
-@njit(RULE)
+@njit(RULE, cache=True)
 def one_each(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """A GPU for each job, or its least; what is left to whoever came first."""
     free = view.capacity.copy()

@@ -81,7 +81,7 @@ def test_a_wrong_size_is_believed_until_it_is_seen_through():
     assert log.columns["predicted_end_s"] == pytest.approx([10.0, 20.0, 30.001, 50.001], abs=1e-9)
 
 
-@njit(RULE)
+@njit(RULE, cache=True)
 def broken(view, numbers, gpus):
     """Gives the first job one GPU, and once so many are active as `numbers` say, what they say."""
     gpus[view.active[0], 0] = 1.0 if view.count < int(numbers[1]) else numbers[0]

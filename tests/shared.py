@@ -1,0 +1,26 @@
+"""What all workers of a session share: whoever needs it first makes it, the others wait for it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobcast.models.registry.store_lock import locked
+
+
+def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
+    """A folder of all workers, whose own lie beside one another."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def made_once(folder: Path, make: Callable[[], object]) -> None:
+    """Make what a shared folder holds, unless it is there."""
+    finished = folder / "finished"
+    with locked(folder):
+        if not finished.exists():
+            make()
+            finished.touch()
