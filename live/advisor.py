@@ -50,7 +50,7 @@ REST_S = 600.0
 """For which a job is left alone whose grant came to nothing."""
 PLAIN = frozenset({"BeginTime", "Dependency", "JobArrayTaskLimit", "JobHeldAdmin", "JobHeldUser"})
 """Reasons that Slurm tells in any QOS. Others it may tell only where the quota does not hold a job back first."""
-IN_PART = "Slurm starts all parts of a job at once or none, and not all that wait for the quota can be lent to"
+IN_PART = "Slurm starts all parts of a job at once or none, and not all that its quota may hold can be lent to"
 LONGER = 2.0
 """A job of the open bin is taken to end within so many of the longest horizon."""
 HISTORY_S = 60 * DAY_S

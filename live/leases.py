@@ -168,14 +168,15 @@ def barred_tasks(jobs: Sequence[QueuedJob], qos: Mapping[str, Qos], pool_by: str
 
 
 def in_part(jobs: Sequence[QueuedJob], granted: Collection[str]) -> list[str]:
-    """Parts, which wait, of jobs of several some of which are lent to just now while the quota holds others back.
+    """Parts, which wait, of jobs of several some of which are lent to just now while the quota may hold others back.
 
     Slurm starts all parts of a job at once, each within the limit of its own QOS, or none (`_het_job_limit_check` of
-    its backfill.c).
+    its backfill.c). It says of a part that its quota does not hold that it waits for resources; what it has not looked
+    at yet may be held.
     """
     waiting = [job for job in jobs if job.whole and job.waits and not on_lease(job)]
     begun = {job.whole for job in waiting if job.job_id in granted}
-    short = {job.whole for job in waiting if job.job_id not in granted and job.reason.startswith("QOS")}
+    short = {job.whole for job in waiting if job.gpus and job.job_id not in granted and job.reason != "Resources"}
     return [job.job_id for job in waiting if job.whole in begun & short]
 
 

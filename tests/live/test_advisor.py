@@ -390,16 +390,25 @@ def test_no_part_is_lent_to_while_the_quota_holds_another(tmp_path, held, second
     advisor = advisor_of(slurm, tmp_path, **rules)
     advice, _ = look(slurm, advisor)
     assert done(advice, "lend") == ["9"]
-    why = "Slurm starts all parts of a job at once or none, and not all that wait for the quota can be lent to"
+    why = "Slurm starts all parts of a job at once or none, and not all that its quota may hold can be lent to"
     assert dict(advice.left) == {"7+0": why, "7+1": why}
 
 
-def test_a_part_is_lent_to_where_the_quota_holds_no_other(tmp_path):
-    """One of them has no GPUs; a real Slurm says of it that it waits for resources."""
+@pytest.mark.parametrize(
+    ("second", "lent"),
+    [
+        ({"gpus": 0, "reason": "None"}, ["7+0", "9"]),
+        ({"gpus": 16, "reason": "Resources"}, ["7+0", "9"]),
+        ({"gpus": 16, "reason": "None"}, ["9"]),
+        ({"gpus": 16, "reason": "Priority"}, ["9"]),
+    ],
+)
+def test_a_part_is_lent_to_where_slurm_says_that_the_quota_holds_no_other(tmp_path, second, lent):
+    """Of a part that has just come it has said nothing yet; of one that the quota does not hold "Resources"."""
     slurm = ImaginedSlurm()
     of_two_parts(slurm)
-    slurm.jobs["7+1"] = replace(slurm.jobs["7+1"], gpus=0, reason="Resources")
-    assert done(look(slurm, advisor_of(slurm, tmp_path))[0], "lend") == ["7+0", "9"]
+    slurm.jobs["7+1"] = replace(slurm.jobs["7+1"], **second)
+    assert done(look(slurm, advisor_of(slurm, tmp_path))[0], "lend") == lent
 
 
 def array_of_five(slurm, at_once=0):
