@@ -27,6 +27,7 @@ from jobcast.live.leases import (
     Lease,
     Room,
     barred_tasks,
+    in_part,
     leases_of,
     marked,
     on_lease,
@@ -49,6 +50,7 @@ REST_S = 600.0
 """For which a job is left alone whose grant came to nothing."""
 PLAIN = frozenset({"BeginTime", "Dependency", "JobArrayTaskLimit", "JobHeldAdmin", "JobHeldUser"})
 """Reasons that Slurm tells in any QOS. Others it may tell only where the quota does not hold a job back first."""
+IN_PART = "Slurm starts all parts of a job at once or none, and not all that its quota may hold can be lent to"
 LONGER = 2.0
 """A job of the open bin is taken to end within so many of the longest horizon."""
 HISTORY_S = 60 * DAY_S
@@ -154,20 +156,7 @@ class Advisor:
         wanted = on_loan(kept)
         for action in lent:
             wanted[action.pool] += action.gpus or 0
-        returned = [
-            Action(
-                "return",
-                one.job.job_id,
-                back[one.name],
-                one.pool,
-                one.gpus,
-                job=one.job,
-                qos=one.qos,
-                limit_s=one.limit_s,
-            )
-            for one in leases
-            if one.name in back
-        ]
+        returned = [_returned(one, back[one.name]) for one in leases if one.name in back]
         # Who goes back first, then the limits, then who starts under them.
         actions = [*returned, *self._limits(snapshot.qos, wanted), *self._preempts(snapshot.qos, pools), *lent]
         seen = self._seen(snapshot, pools, leases)
@@ -205,11 +194,12 @@ class Advisor:
         forecasts = guarded(asked, pools, now_s, tally)
         barred = barred_tasks(snapshot.jobs, snapshot.qos, self.rules.pool_by, self.rules.preempt)
         lent, left = self._without((), snapshot, pools, leases, forecasts, barred)
-        stuck = self._stuck(snapshot, leases) | barred.keys()
+        stuck = self._stuck(snapshot, leases) | barred.keys() | {name for name, why in left if why == IN_PART}
         if not stuck.isdisjoint(name for name, _ in left):
             # What they cannot take now others may.
             lent, more = self._without(stuck, snapshot, pools, leases, forecasts, barred)
-            left = list({**dict(left), **dict(more)}.items())
+            granted = {one.what for one in lent}
+            left = [one for one in {**dict(left), **dict(more)}.items() if one[0] not in granted]
         return lent, left, reasons(tally) if asked.source is not None else []
 
     def _stuck(self, snapshot: Snapshot, leases: Sequence[Lease]) -> set[str]:
@@ -270,7 +260,8 @@ class Advisor:
             until_s = self.clock.real(self.clock.model(snapshot.at_s) + horizon_s)
             told = f"expected to end within {horizon_s / 60:g} min, while no pool is expected to need these GPUs"
             result.append(Action("lend", job.job_id, told, job.pool, job.gpus, until_s, queued[job.job_id]))
-        return result, left
+        vain = dict.fromkeys(in_part(snapshot.jobs, [one.what for one in result]), IN_PART)
+        return [one for one in result if one.what not in vain], list({**dict(left), **vain}.items())
 
     def _why_not(self, job: Job, queued: QueuedJob, lent: Counter[str], grants: int, now_s: float) -> str:
         most, rest_s = self.rules.max_lent, self._attempts.rest_s.get(job.job_id, -inf)
@@ -435,6 +426,11 @@ class Advisor:
                 f"advise --undo: {len(failed)} of {len(steps)} steps failed, {failed[0]}; ask again for these"
             )
         return done
+
+
+def _returned(lease: Lease, why: str) -> Action:
+    job, limit_s = lease.job, lease.limit_s
+    return Action("return", job.job_id, why, lease.pool, lease.gpus, job=job, qos=lease.qos, limit_s=limit_s)
 
 
 def _each(steps: Iterable[tuple[str, Callable[[], None]]]) -> tuple[list[str], list[str]]:

@@ -6,7 +6,7 @@ comment ends with a mark, which alone tells our leases from what others do.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -165,6 +165,19 @@ def barred_tasks(jobs: Sequence[QueuedJob], qos: Mapping[str, Qos], pool_by: str
         else:
             busy[job.array] += 1
     return found
+
+
+def in_part(jobs: Sequence[QueuedJob], granted: Collection[str]) -> list[str]:
+    """Parts, which wait, of jobs of several some of which are lent to just now while the quota may hold others back.
+
+    Slurm starts all parts of a job at once, each within the limit of its own QOS, or none (`_het_job_limit_check` of
+    its backfill.c). It says of a part that its quota does not hold that it waits for resources; what it has not looked
+    at yet may be held.
+    """
+    waiting = [job for job in jobs if job.whole and job.waits and not on_lease(job)]
+    begun = {job.whole for job in waiting if job.job_id in granted}
+    short = {job.whole for job in waiting if job.gpus and job.job_id not in granted and job.reason != "Resources"}
+    return [job.job_id for job in waiting if job.whole in begun & short]
 
 
 class Room:

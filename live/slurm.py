@@ -10,7 +10,6 @@ import secrets
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from jobcast.domain.errors import ClusterError, NoJobsError, TraceError
 from jobcast.traces.files import FileBytes
@@ -130,8 +129,8 @@ class Slurm:
 
     def history(self, from_s: float, pool_by: str) -> Trace | None:
         """Jobs that the accounting has since an instant; None where it has none that hold GPUs."""
-        # Slurm's commands read the wall clock of the machine that they run on.
-        since = f"--starttime={datetime.fromtimestamp(from_s):%Y-%m-%dT%H:%M:%S}"
+        # Seconds from the epoch: a wall clock says one hour twice when summer time ends.
+        since = f"--starttime=uts{int(from_s)}"
         mark = secrets.token_hex(8)
         asked = ("--parsable2", f"--delimiter={mark}", "--allusers", since, f"--format={HISTORY}")
         data = self._run("sacct", *asked, SLURM_TIME_FORMAT="%s")

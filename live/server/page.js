@@ -134,8 +134,10 @@ function table(id, heads, rows) {
 
 function showLeases(leases) {
   at("leases-line").textContent = leases === null ? "Nobody lends here: jobs keep to their pools' quotas." : leases.length ? "" : "Nothing is lent now.";
-  const heads = [...new Set((leases || []).flatMap((one) => Object.keys(one)))];
-  table("leases", heads, (leases || []).map((one) => heads.map((name) => `${one[name] ?? ""}`)));
+  const until = (one) => (one.outlived_forecast ? `${clock(one.until)}, longer than expected` : clock(one.until));
+  table("leases", ["job", "user", "pool", "GPUs", "state", "until"], (leases || []).map((one) => [
+    one.job_id, one.user, one.pool, gpus(one.gpus), one.state, until(one),
+  ]));
 }
 
 function showPromises(kinds) {

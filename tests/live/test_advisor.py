@@ -364,6 +364,53 @@ def test_no_more_is_on_lease_than_may_be_though_the_bound_was_higher(tmp_path):
     assert slurm.held("lent_b") == 8
 
 
+def of_two_parts(slurm, second=8):
+    """Pool b is full, of a job of two parts both wait, and a job of 8 GPUs behind it."""
+    for number in range(2):
+        slurm.submit(f"b{number}", "b", 8)
+    slurm.submit("7+0", "b", 8)
+    slurm.submit("7+1", "b", second, nodes=second // 8)
+    slurm.submit("9", "b", 8)
+
+
+def test_parts_of_a_job_are_lent_to_together(tmp_path):
+    slurm = ImaginedSlurm()
+    of_two_parts(slurm)
+    advice, _ = look(slurm, advisor_of(slurm, tmp_path))
+    assert (done(advice, "lend"), advice.left) == (["7+0", "7+1"], [])
+
+
+@pytest.mark.parametrize(("held", "second", "rules"), [(8, 8, {}), (0, 16, {}), (0, 8, {"max_lent": 8})])
+def test_no_part_is_lent_to_while_the_quota_holds_another(tmp_path, held, second, rules):
+    """8 GPUs are idle, or 24 are asked for where 16 are, or 8 may be lent: of use to who is behind alone."""
+    slurm = ImaginedSlurm()
+    if held:
+        slurm.submit("a0", "a", held)
+    of_two_parts(slurm, second)
+    advisor = advisor_of(slurm, tmp_path, **rules)
+    advice, _ = look(slurm, advisor)
+    assert done(advice, "lend") == ["9"]
+    why = "Slurm starts all parts of a job at once or none, and not all that its quota may hold can be lent to"
+    assert dict(advice.left) == {"7+0": why, "7+1": why}
+
+
+@pytest.mark.parametrize(
+    ("second", "lent"),
+    [
+        ({"gpus": 0, "reason": "None"}, ["7+0", "9"]),
+        ({"gpus": 16, "reason": "Resources"}, ["7+0", "9"]),
+        ({"gpus": 16, "reason": "None"}, ["9"]),
+        ({"gpus": 16, "reason": "Priority"}, ["9"]),
+    ],
+)
+def test_a_part_is_lent_to_where_slurm_says_that_the_quota_holds_no_other(tmp_path, second, lent):
+    """Of a part that has just come it has said nothing yet; of one that the quota does not hold "Resources"."""
+    slurm = ImaginedSlurm()
+    of_two_parts(slurm)
+    slurm.jobs["7+1"] = replace(slurm.jobs["7+1"], **second)
+    assert done(look(slurm, advisor_of(slurm, tmp_path))[0], "lend") == lent
+
+
 def array_of_five(slurm, at_once=0):
     """Pool b is full, and of an array of 4 GPUs a task all wait."""
     for number in range(2):

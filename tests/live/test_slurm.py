@@ -1,6 +1,7 @@
 """Slurm's commands: what they say is read, and what goes wrong is one line."""
 
 import stat
+import time
 from math import inf
 
 import pytest
@@ -124,16 +125,33 @@ def test_a_machine_without_slurm(monkeypatch, tmp_path):
         Slurm().queue()
 
 
+HEAD = "JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES|Timelimit"
+
+
 def test_a_history_without_jobs(commands, tmp_path):
     """A new cluster, and one on which all were cancelled while they waited."""
-    head = "JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES|Timelimit"
     row = "7|ada|p|gpu|p|t|CANCELLED|1700000000|Unknown|1700000060|0||cpu=1,gres/gpu=8|60"
-    for rows in ((head,), (head, row)):
+    for rows in ((HEAD,), (HEAD, row)):
         commands("sacct", "\n".join(f"echo '{one}'" for one in rows))
         assert Slurm().history(0.0, "account") is None
     commands("sacct", "echo 'no|table'")
     with pytest.raises(ClusterError, match="sacct"):
         Slurm().history(0.0, "account")
+
+
+@pytest.mark.parametrize("from_s", [1_792_887_300.5, 1_792_890_900.0])
+def test_the_accounting_is_asked_for_an_instant_not_for_a_time_of_day(commands, monkeypatch, from_s):
+    """02:15 in Berlin on 25 October 2026, in summer time (00:15 UTC) and an hour later, when summer time has ended."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    commands("sacct", f"echo '{HEAD}'")
+    try:
+        assert Slurm().history(from_s, "account") is None
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    (since,) = [word for word in commands.called.read_text().split() if word.startswith("--starttime=")]
+    assert since == f"--starttime=uts{int(from_s)}"
 
 
 AS_SLURM_DOES = """for one in "$@"; do case $one in --delimiter=*) mark=${one#*=};; esac; done
@@ -143,7 +161,7 @@ LC_ALL=C sed "s/@@/$mark/g" "$0.out"
 
 def test_no_name_of_a_job_makes_the_cluster_unreadable(commands, tmp_path):
     """Names are bytes: bars, line breaks, whole rows of other jobs, what is no UTF-8."""
-    head = b"JobID|User|Account|Partition|QOS|JobName|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES|Timelimit"
+    head = HEAD.encode()
     row = b"%d|ada|vision|gpu|q|%b|COMPLETED|1700000000|1700000010|1700000070|60|gres/gpu=1|gres/gpu=1|1-00:00:00"
     forged = row % (9, b"forged")
     names = [b"plain", b"a|b\nc", b"x\r\n" + b"|" * 15 + b"y", b"n\n" + forged, b"\xff|\x1fz"]

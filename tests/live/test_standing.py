@@ -7,7 +7,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.live.event_log import CHANGE, END, GPUS, REQUEUE, START, SUBMIT, Event
 from jobcast.live.recorded_jobs import ClusterRecord, in_order
 from jobcast.live.standing import standing, too_wide
-from jobcast.schedulers.registry import make_policy
+from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.workload import Workload
@@ -60,16 +60,17 @@ def named(decision, jobs):
     return [(jobs[seq].job_id, grant) for seq, grant in decision.change.items()], decision.wake_s
 
 
-def compared(policy, workload, many):
+def compared(policy, workload, many, **settings):
     """Views of a run, at most so many, each rebuilt from events alone; how many, and how many decisions changed it."""
     source = ByName(workload)
-    run = Simulation(workload, make_policy(policy, source), source)
+    run = Simulation(workload, make_policy(policy, source, settings), source)
     told, events, views, changes = {}, [], 0, 0
     while views < many and run.look() is not None:
         events += news(run, told)
         live = ByName(workload)
         record = ClusterRecord().take(in_order(events, run.now_s))
-        again = standing(record.active, record.gpus, run.now_s, POOLS, make_policy(policy, live), live, live.duration_s)
+        made = make_policy(policy, live, settings)
+        again = standing(record.active, record.gpus, run.now_s, POOLS, made, live, live.duration_s)
         decided, expected = again.policy.decide(again.look()), run.policy.decide(run.cluster)
         assert named(decided, again.jobs) == named(expected, run.jobs), (policy, run.now_s)
         run.carry_out(expected)
@@ -79,9 +80,15 @@ def compared(policy, workload, many):
     return views, changes
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "ssf", "mmfs", "sia"])
+@pytest.mark.parametrize("policy", ["fcfs", "ssf", "mmfs", "sia", "sia_risk", "sia_preempt"])
 def test_decisions_of_a_rebuilt_view_are_the_simulators(policy):
     views, changes = compared(policy, world(1, 200), 50)
+    assert views == 50
+    assert changes > 10
+
+
+def test_decisions_by_what_advise_does_by_default_are_the_simulators():
+    views, changes = compared("sia", world(1, 200), 50, **find_policy("sia").overtaking)
     assert views == 50
     assert changes > 10
 

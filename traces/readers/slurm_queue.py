@@ -82,6 +82,12 @@ class QueuedJob:
         return number if task else ""
 
     @property
+    def whole(self) -> str:
+        """Number of the job of several parts that it is a part of; empty where it is of none."""
+        number, _, part = self.job_id.partition("+")
+        return number if part else ""
+
+    @property
     def waits(self) -> bool:
         """Whether it will run, and does not yet."""
         return self.state in WAITING

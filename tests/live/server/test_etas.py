@@ -1,15 +1,19 @@
 """Starts and ends of jobs over HTTP: of those that wait, run, ended, are not submitted, and of others."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.live.advice import lease_figures
 from jobcast.live.event_log import CHANGE, GPUS, Event, EventLog
+from jobcast.live.leases import leases_of
 from jobcast.live.server import etas
 from jobcast.live.server.access import Access, Asker, Role
 from jobcast.live.server.service import Service
 from jobcast.live.state import LogReader
+from tests.live.imagined_slurm import ImaginedSlurm
 from tests.live.server.site import NOW_S, POOLS, Site, filled, past, queue
 
 TOKENS = {"ada": "a" * 20, "bob": "b" * 20, "root": "c" * 20}
@@ -338,7 +342,12 @@ class Lender:
         return {"decisions": []}
 
     def leases(self):
-        return [{"job_id": "next", "gpus": 8}, {"job_id": "runs", "gpus": 16}]
+        slurm = ImaginedSlurm()
+        for name, gpus, until_s in (("next", 8, NOW_S + 900.0), ("runs", 16, NOW_S - 60.0)):
+            mark = f"jobcast lease=42fbd16409ac until={until_s:.0f} from=a v=x:1"
+            slurm.submit(name, "a", gpus, qos="lent_a", user="u", mark=mark)
+        slurm.jobs["runs"] = replace(slurm.jobs["runs"], state="RUNNING")
+        return [lease_figures(one, NOW_S) for one in leases_of(slurm.look(NOW_S), "account")]
 
     def waits_for(self, job_id):
         return "no room, says Slurm" if job_id == "next" else ""

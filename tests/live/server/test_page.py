@@ -16,6 +16,7 @@ pytestmark = [
 MARKUP = '<img src=x onerror="document.title=1">'
 SHOWN = "document.querySelectorAll('.pool').length === 2"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+TWO_LINES_PX = 46
 PICTURES = os.environ.get("JOBCAST_PICTURES")
 """A folder for pictures of the page, to be looked at."""
 
@@ -51,6 +52,15 @@ def test_all_is_shown_within_the_width(browser, site, width, dark):
         assert words in text, text
     assert browser.run("document.querySelectorAll('.pool svg path.band').length") == 2
     assert browser.run(OVERFLOW) == 0
+    heads = "[...document.querySelectorAll('#leases th')]"
+    assert browser.run(f"{heads}.map((one) => one.innerText)") == ["job", "user", "pool", "GPUs", "state", "until"]
+    assert browser.run(f"Math.max(...{heads}.map((one) => one.offsetHeight))") < TWO_LINES_PX
+    rows = browser.run("[...document.querySelectorAll('#leases tr')].slice(1).map((one) => one.innerText)")
+    assert [row.split("\t")[:5] for row in rows] == [
+        ["next", "u", "a", "8", "waiting"],
+        ["runs", "u", "a", "16", "running"],
+    ]
+    assert [row.endswith("longer than expected") for row in rows] == [False, True]
     ground = browser.run("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(18, 22, 27)") == dark
     browser.run("document.getElementById('job').value = 'next'; document.getElementById('job-form').requestSubmit()")

@@ -183,6 +183,42 @@ def test_tasks_of_an_array_have_leases_that_they_start_on(there, tmp_path):
         there.run("sacctmgr", "-i", "modify", "qos", "lent_poolb", "set", "Priority=10")
 
 
+def of_two_parts(slurm: SlurmCluster) -> str:
+    """Id of a job of two parts of 8 GPUs each."""
+    part = ("--gres=gpu:8", "-c1", "-t", "5")
+    words = ("sbatch", "--parsable", "-o", "/dev/null", *part, ":", *part, "--wrap", "sleep 60")
+    return slurm.run(*words, user="mail").strip()
+
+
+def test_a_job_of_several_parts_has_leases_for_all_of_them_or_for_none(there, tmp_path):
+    """Slurm starts all parts at once or none, each within the limit of its own QOS."""
+    full(there, more=0)
+    owner = there.sbatch("games", "--gres=gpu:8", "-c1", "-t", "5", "--wrap", "sleep 60")
+    there.wait_for(owner, "RUNNING")
+    job = of_two_parts(there)
+    parts = f"{job}+0", f"{job}+1"
+
+    def reasons() -> set[str]:
+        return {one.reason for one in Slurm().queue() if one.job_id in parts}
+
+    wait_until(lambda: reasons() == {"QOSGrpGRES"}, "the quota holds both parts")
+    behind = there.sbatch("mail", "--gres=gpu:8", "-c1", "-t", "5", "--wrap", "sleep 60")
+    wait_until(lambda: {one.reason for one in Slurm().queue() if one.job_id == behind} == {"QOSGrpGRES"}, "it waits")
+    advisor = calm_advisor(tmp_path)
+    advice, failed = once(advisor)
+    assert failed == []
+    # 8 GPUs are idle: of no use to one part alone, but to who is behind it.
+    assert [action.what for action in advice.actions if action.do == "lend"] == [behind]
+    there.wait_for(behind, "RUNNING", within_s=20.0)
+    there.run("scancel", owner, behind)
+    for one in (owner, behind):
+        there.wait_for(one, "CANCELLED")
+    advice, failed = once(advisor)
+    assert failed == []
+    assert [action.what for action in advice.actions if action.do == "lend"] == [*parts]
+    wait_until(lambda: {one.state for one in Slurm().queue() if one.job_id in parts} == {"RUNNING"}, "both parts run")
+
+
 def test_the_command_looks_and_changes_nothing(there, tmp_path, monkeypatch):
     full(there)
     monkeypatch.setenv("JOBCAST_HOME", str(tmp_path))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobcast.live.slurm import Slurm
 from tests.live.slurm import slurm_cluster
 from tests.live.slurm.slurm_cluster import SAVED_S, SlurmCluster, available, free_ports, wait_until
 
@@ -50,6 +51,30 @@ def test_a_job_runs_and_is_accounted(slurm: SlurmCluster):
         return fields.startswith("mail|poolb|poolb|COMPLETED|") and "gres/gpu=8" in fields
 
     wait_until(accounted, "the job is in the accounts")
+
+
+@alone
+@pytest.mark.slow
+def test_the_accounting_is_read_in_the_hour_that_comes_twice(slurm: SlurmCluster, monkeypatch):
+    """Summer time ended ten minutes ago: half an hour ago was a time of day that is still to come."""
+    job = sleeping(slurm, "mail", 1, "--gres=gpu:8")
+    slurm.wait_for(job, "COMPLETED")
+    asked_s, ended = time.time() - 1_800.0, time.gmtime(time.time() - 600.0 + 3_600.0)
+    for name, value in slurm.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TZ", f"WIN0SUM-1,M3.1.0,{ended.tm_yday - 1}/{ended.tm_hour}:{ended.tm_min}")
+    time.tzset()
+
+    def accounted() -> bool:
+        past = Slurm().history(asked_s, "account")
+        return past is not None and job in past.jobs["job_id"].to_list()
+
+    try:
+        assert (time.localtime(asked_s).tm_isdst, time.localtime().tm_isdst) == (1, 0)
+        wait_until(accounted, "the job is in the accounts")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @alone
