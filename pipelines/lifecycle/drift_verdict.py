@@ -9,6 +9,7 @@ them hold together: every figure of every block, over every week's end and every
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from shlex import join
 from typing import Any, TypeVar
 
@@ -82,11 +83,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of sums over rows, its standard error, and the degrees of freedom of that."""
+    """A ratio of sums over rows, its standard error, and the degrees of freedom of that: infinite where it is known."""
 
     value: float
     error: float
-    freedom: float
+    freedom: float = inf
 
     def half(self, alpha: float, promise: "Ratio | None" = None) -> float:
         """Half width of its interval, or of its difference's from a promise that was measured itself (Welch)."""
@@ -95,7 +96,8 @@ class Ratio:
         if not square:
             return 0.0
         loose = self.error**4 / self.freedom + (theirs**4 / promise.freedom if promise else 0.0)
-        return float(stdtrit(square**2 / loose, 1.0 - alpha / 2.0) * np.sqrt(square))
+        freedom = square**2 / loose if loose else inf
+        return float(stdtrit(freedom, 1.0 - alpha / 2.0) * np.sqrt(square))
 
 
 def ratio_of(time_s: Floats, above: Floats, below: Floats, owner: NDArray[Any] | None = None) -> Ratio | None:
