@@ -241,14 +241,15 @@ def tell_forecast(explained: Told) -> list[str]:
         lines.append(f"  forecast to run {forecast['duration_bin']}")
     lines += [f"  {name} {forecast[name]:.6g}" for name in FORECASTS if name in forecast]
     if "market_price" in forecast:
-        lines.append(_market(*(forecast.get(name) for name in MARKET)))
+        lines.append(_market(forecast))
     lines += tell_answers(explained)
     source = f" ({forecast['source']})" if forecast.get("source") else ""
     return [f"What was forecast of it{source}, and came", *lines] if lines else []
 
 
-def _market(budget: float, price: float, rounds: float, last: float | None, following: float) -> str:
+def _market(forecast: Mapping[str, Any]) -> str:
     """What a job bought; who buys no round has no last one."""
+    budget, price, rounds, last, following = (forecast.get(name) for name in MARKET)
     worth = f"the next is worth {following:.4g} to it"
     if last is not None:
         worth = f"the last is worth {last:.4g} to it, of the next {following:.4g}"
