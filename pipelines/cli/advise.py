@@ -30,7 +30,7 @@ PATIENCE_S = 60.0
 @click.option("--apply", "apply_", is_flag=True, help="Do it; without, only say what would be done.")
 @click.option("--undo", is_flag=True, help="Put limits of leases back as before the first --apply, and stop.")
 @click.option("--once", is_flag=True, help="Look once, not again and again.")
-@click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds.")
+@click.option("--every", "every_s", type=options.Finite(min=0.5), default=5.0, show_default=True, help="Seconds.")
 @click.option("--policy", default="sia", show_default=True, help="That lends: see `jobcast policies`.")
 @options.set_option
 @options.pool_by_option

@@ -32,7 +32,7 @@ TRAIN_SHARE = 0.6
 @click.option(
     "--slowed",
     "slowed_pct",
-    type=click.FloatRange(0.0, 100.0),
+    type=options.Finite(0.0, 100.0),
     default=1.0,  # choice.MOST_SLOWED_PCT, of a slow module
     show_default=True,
     metavar="PCT",

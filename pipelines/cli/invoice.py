@@ -25,7 +25,7 @@ COLUMNS = {
 @click.command(name="invoice")
 @options.log_option
 @click.option("--by", type=click.Choice(["pool", "user"]), default="pool", show_default=True, help="Rows of the table.")
-@click.option("--price", type=click.FloatRange(min=0.0), metavar="EUR", help="Of a GPU-hour on loan.")
+@click.option("--price", type=options.Finite(min=0.0), metavar="EUR", help="Of a GPU-hour on loan.")
 @options.log_pools_option
 @options.json_option
 def command(log_path: Path, by: str, price: float | None, pools_path: Path | None, json_to: str | None) -> None:

@@ -162,7 +162,7 @@ pool_by_option = click.option(
 clock_options = several(
     click.option(
         "--clock-scale",
-        type=click.FloatRange(min=0.0, min_open=True),
+        type=Finite(min=0.0, min_open=True),
         default=1.0,
         help="Forecasts' seconds a second.",
     ),

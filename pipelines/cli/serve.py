@@ -29,7 +29,7 @@ TURN_S = 0.0002
 @click.option("--slurm-token-file", type=options.FILE, help="Holds what `scontrol token` prints, for --slurm-rest.")
 @click.option("--pools", "pools_path", type=options.FILE, help="Quotas: CSV pool,gpus; without --slurm.")
 @options.pool_by_option
-@click.option("--every", "every_s", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Of Slurm, s.")
+@click.option("--every", "every_s", type=options.Finite(min=0.5), default=5.0, show_default=True, help="Of Slurm, s.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address; beyond this machine with tokens and TLS."
 )

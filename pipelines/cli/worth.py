@@ -21,7 +21,7 @@ from jobcast.pipelines.cli import options
 @options.window_options
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Of forecasts that draw.")
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
-@click.option("--price", type=click.FloatRange(min=0.0), metavar="EUR", help="Of a GPU-hour: shares in money too.")
+@click.option("--price", type=options.Finite(min=0.0), metavar="EUR", help="Of a GPU-hour: shares in money too.")
 @options.matrix_options
 def command(
     trace_path: Path, policies: str, now: str, price: float | None, pairs: tuple[str, ...], json_to: str | None,

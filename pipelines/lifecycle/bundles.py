@@ -78,7 +78,7 @@ def make_bundle(
         It is no result, was made by a version that did not note its command, or an input has gone or changed since.
     """
     figures, words = _read(result)
-    named = dict.fromkeys(name for name in _file_names(words) if Path(name).is_file())
+    named = _named_inputs(words, figures)
     inputs = {name: _input(name, number) for number, name in enumerate(named)}
     for told in _told_inputs(figures):
         if told["path"] in inputs and inputs[told["path"]]["sha256"] != told["sha256"]:
@@ -143,8 +143,10 @@ def verify_bundle(bundle: Path, trace: Path | None = None) -> list[Line]:
                 raise ConfigError(f"{bundle}: {name} is not packed and not there; {where}")
             places[name] = str(place)
             if sha256_of(place) != one["sha256"]:
+                # What is unpacked goes with the scratch folder.
+                whose = "the packed one" if place.is_relative_to(room) else place
                 lines.append(
-                    Line("different", name, f"{place} is another file (SHA-256) than the result was made from")
+                    Line("different", name, f"{whose} is another file (SHA-256) than the result was made from")
                 )
         home = room / STORE
         if not home.is_dir():
@@ -226,7 +228,18 @@ def _read(result: Path) -> tuple[dict[str, Any], list[str]]:
     return figures, list(told["command"])
 
 
-def _file_names(words: Sequence[str]) -> list[str]:
+def _named_inputs(words: Sequence[str], figures: Mapping[str, Any]) -> list[str]:
+    """Files that a command was given. Raises ConfigError for one that has gone: nobody could run the command again."""
+    names = dict.fromkeys(filter(None, _file_names(words)))
+    # What --set tells may be no file, and `run` knows traces by name.
+    files = {told["path"] for told in _told_inputs(figures)} | set(_file_names(words, INPUT_OPTIONS[1:]))
+    for name in names:
+        if name in files and not Path(name).exists():
+            raise ConfigError(f"{name}: is not there; say it in the folder that the command ran in, or bring it back")
+    return [name for name in names if Path(name).is_file()]
+
+
+def _file_names(words: Sequence[str], options: Sequence[str] = (*INPUT_OPTIONS, SET)) -> list[str]:
     """Of each word of a command what may name an input, empty where it tells something else, whatever files there are.
 
     >>> _file_names(["simulate", "--trace", "fcfs", "--pools=p.csv", "--policy", "fcfs", "--set", "tasks=t.csv"])
@@ -234,11 +247,11 @@ def _file_names(words: Sequence[str]) -> list[str]:
     """
     names = []
     for before, word in zip(["", *words], words, strict=False):
-        option, value = (before, word) if before in (*INPUT_OPTIONS, SET) else word.partition("=")[::2]
+        option, value = (before, word) if before in options else word.partition("=")[::2]
         if option == SET:
             setting, _, value = value.partition("=")
             value = value if _may_be_a_file(setting) else ""
-        names.append(value if option in (*INPUT_OPTIONS, SET) else "")
+        names.append(value if option in options else "")
     return names
 
 
@@ -305,8 +318,8 @@ def _unpacked(bundle: Path, room: Path) -> dict[str, Any]:
     """What a bundle says, its files in a folder."""
     try:
         with zipfile.ZipFile(bundle) as packed:
+            manifest: dict[str, Any] = json.loads(packed.read(MANIFEST))
             packed.extractall(room)
-        manifest: dict[str, Any] = json.loads((room / MANIFEST).read_text(encoding="utf-8"))
         if manifest["bundle"] != 1:
             raise ConfigError(f"{bundle}: a bundle of form {manifest['bundle']}; this jobcast reads form 1")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

@@ -91,10 +91,7 @@ HOLDERS = {"job": "job_id", "user": "user", "pool": "pool"}
 LEAST_GPUS = 1e-9
 MARKET = ("market_budget", "market_price", "market_rounds", "market_worth_last", "market_worth_next")
 """See `schedulers.shockwave.policy`."""
-MARKET_LINE = (
-    "  its first plan: a budget of {0} buys {2} rounds at {1} a GPU-round; a GPU-round of the last is worth {3} to it, "
-    "of the next {4}"
-)
+MARKET_LINE = "  its first plan: a budget of {:.4g} buys {:.4g} rounds at {:.4g} a GPU-round; a GPU-round of {}"
 FORECASTS = ("predicted_jct_s", "fair_finish_s", "accuracy", "accuracy_by_deadline", "iterations_done", "energy_kwh")
 """Columns that are told beside completions, where the table has them."""
 
@@ -244,10 +241,19 @@ def tell_forecast(explained: Told) -> list[str]:
         lines.append(f"  forecast to run {forecast['duration_bin']}")
     lines += [f"  {name} {forecast[name]:.6g}" for name in FORECASTS if name in forecast]
     if "market_price" in forecast:
-        lines.append(MARKET_LINE.format(*(f"{forecast.get(name, np.nan):.4g}" for name in MARKET)))
+        lines.append(_market(forecast))
     lines += tell_answers(explained)
     source = f" ({forecast['source']})" if forecast.get("source") else ""
     return [f"What was forecast of it{source}, and came", *lines] if lines else []
+
+
+def _market(forecast: Mapping[str, Any]) -> str:
+    """What a job bought; who buys no round has no last one."""
+    budget, price, rounds, last, following = (forecast.get(name) for name in MARKET)
+    worth = f"the next is worth {following:.4g} to it"
+    if last is not None:
+        worth = f"the last is worth {last:.4g} to it, of the next {following:.4g}"
+    return MARKET_LINE.format(budget, rounds, price, worth)
 
 
 def _mean(gpus: float) -> str:

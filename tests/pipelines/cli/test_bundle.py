@@ -23,10 +23,10 @@ def bundle(shell, csv):
     return shell
 
 
-def edited(path, change):
-    """The bundle with its manifest changed."""
+def edited(path, change, more=None):
+    """The bundle with its manifest changed, and with other files in place of its own."""
     with zipfile.ZipFile(path) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
+        files = {name: packed.read(name) for name in packed.namelist()} | (more or {})
     manifest = json.loads(files[MANIFEST])
     change(manifest)
     files[MANIFEST] = json.dumps(manifest).encode()
@@ -40,6 +40,14 @@ def test_a_result_is_not_packed_beside_a_trace_that_has_changed_since(bundle, cs
     csv(*ROWS[:-1])
     told = bundle.refuses("bundle", "r.json", "--out", "again.zip")
     assert "jobs.csv: is another file (SHA-256) than r.json was made from" in told
+
+
+@pytest.mark.parametrize("name", ["jobs.csv", "pools.csv"])
+def test_a_result_is_not_packed_without_an_input_that_has_gone(bundle, tmp_path, name):
+    (tmp_path / name).unlink()
+    told = bundle.refuses("bundle", "r.json", "--out", "again.zip")
+    assert f"{name}: is not there; say it in the folder that the command ran in, or bring it back" in told
+    assert not (tmp_path / "again.zip").exists()
 
 
 def test_words_of_the_command_are_no_inputs_though_files_are_called_so(shell, csv, tmp_path):
@@ -105,6 +113,13 @@ def test_another_trace_and_a_missing_model_are_told_in_a_line_each_before_anythi
     lines = [line.split()[0:2] for line in told.out.splitlines()[:-1]]
     assert lines == [["different", "jobs.csv"], ["missing", "new-load:3"]]
     assert "does not agree" in told.out.splitlines()[-1]
+
+
+def test_a_packed_file_that_was_altered_is_told_without_the_place_it_was_unpacked_to(bundle):
+    altered = edited("r.zip", lambda one: None, {"inputs/1/pools.csv": b"pool,gpus\np,1\nq,3\n"})
+    told = bundle("verify", altered)
+    words = "different pools.csv  the packed one is another file (SHA-256) than the result was made from"
+    assert (told.code, told.out.splitlines()[0]) == (1, words)
 
 
 def test_what_is_no_result_or_bundle_or_would_do_more_than_read_is_refused(bundle, tmp_path):

@@ -44,6 +44,18 @@ def test_help_shows_an_example_of_the_command(shell, words):
     assert shell.works(*words, "-h").out == answer.out
 
 
+@pytest.mark.parametrize("words", all_commands(), ids=" ".join)
+def test_no_range_of_an_option_holds_what_is_no_finite_number(words):
+    command = cli
+    for word in words:
+        command = command.get_command(click.Context(command), word)
+    ranges = [option for option in command.params if isinstance(option.type, click.FloatRange)]
+    for option in ranges:
+        for value in ("nan", "inf"):
+            with pytest.raises(click.BadParameter, match=f"{value} is no finite number|is not in the range"):
+                option.type.convert(value, option, click.Context(command))
+
+
 def test_help_imports_nothing_heavy():
     program = f"""
 import sys

@@ -6,6 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from jobcast.pipelines.experiments.explain.holdings import tell_forecast
+
 
 @pytest.fixture
 def elastic(tmp_path, monkeypatch):
@@ -62,3 +64,17 @@ def test_a_job_of_a_pool_is_told_who_held_its_gpus(shell, tmp_path, monkeypatch)
     told = shell.json("explain", "--out", "log.csv", "--job", "c")["while_waiting"]
     assert told["jobs"] == [{"name": "a", "gpus": pytest.approx(2 / 3)}, {"name": "b", "gpus": pytest.approx(1 / 3)}]
     assert "by job: a 0.667, b 0.333" in shell.works("explain", "--out", "log.csv", "--job", "c").out
+
+
+@pytest.mark.parametrize(
+    ("last", "worth"),
+    [
+        ({"market_worth_last": 0.3}, "the last is worth 0.3 to it, of the next 0.1"),
+        ({}, "the next is worth 0.1 to it"),  # who buys no round has no last one
+    ],
+)
+def test_what_a_job_bought_of_the_market(last, worth):
+    market = {"market_budget": 1.25, "market_price": 0.2, "market_rounds": 2.0 * len(last), "market_worth_next": 0.1}
+    _, line, *_ = tell_forecast({"forecast": {**market, **last}, "run": {"policy": "shockwave"}})
+    bought = f"its first plan: a budget of 1.25 buys {2 * len(last)} rounds at 0.2 a GPU-round"
+    assert line.strip() == f"{bought}; a GPU-round of {worth}"
