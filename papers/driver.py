@@ -22,16 +22,6 @@ DATA_VARIABLE = "JOBCAST_DATA"
 RESULTS = "results.md"
 
 
-def from_data(out: Path, data: Path, *, resume: bool) -> AbstractContextManager[Path]:
-    """Figures that are made from the folder of traces alone."""
-    return nullcontext(data)
-
-
-def as_named(names: Sequence[str], out: Path) -> tuple[str, ...]:
-    """The items that are named, and nothing before them."""
-    return tuple(names)
-
-
 @dataclass(frozen=True, slots=True)
 class Paper:
     """A paper whose figures are made anew.
@@ -43,9 +33,10 @@ class Paper:
     items : names of the figures, in the order of the page
     holds : what the folder of traces should hold, in words; its first folder must be there
     needing : items that need that folder; None: all
-    opened : what figures are made from, by the folder to write into, that of traces, and the options by name
+    opened : what figures are made from, by the folder to write into, that of traces, and the options by name;
+        by default from that of traces alone
     kept : whether figures whose folder is there are left alone when resuming; else their runs are on file
-    planned : what is made for the items that are named, by them and the folder to write into
+    planned : what is made for the items that are named, by them and the folder to write into; by default those
     within : modules of items that stand in one of another name; so does the template of a page that has none of its own
     """
 
@@ -54,9 +45,9 @@ class Paper:
     items: tuple[str, ...]
     holds: str
     needing: tuple[str, ...] | None = None
-    opened: Callable[..., AbstractContextManager[Any]] = from_data
+    opened: Callable[..., AbstractContextManager[Any]] = lambda out, data, resume: nullcontext(data)
     kept: bool = False
-    planned: Callable[[Sequence[str], Path], tuple[str, ...]] = as_named
+    planned: Callable[[Sequence[str], Path], tuple[str, ...]] = lambda names, out: tuple(names)
     within: Mapping[str, str] = field(default_factory=dict)
 
     @property

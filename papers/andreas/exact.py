@@ -116,8 +116,7 @@ def gaps_pct(cost: Floats, optimum: Floats) -> Floats:
     >>> gaps_pct(np.array([[1.5, 0.5]]), np.array([[1.0, 0.6]])).round(6).tolist()
     [25.0]
     """
-    gaps: Floats = 100.0 * (cost.sum(axis=1) / optimum.sum(axis=1) - 1.0)
-    return gaps
+    return np.asarray(100.0 * (cost.sum(axis=1) / optimum.sum(axis=1) - 1.0))
 
 
 def exact(bench: Bench, page: Page, count: int = INSTANCES) -> None:

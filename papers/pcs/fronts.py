@@ -88,14 +88,6 @@ class Searching:
         return SearchRequest(objectives, evaluations=self.evaluations, sampling=sampling, space=space, seed=seed)
 
 
-def _apps(data: Path) -> ElasticScene:
-    return runs.automl(HISTORY, COLLECTED)
-
-
-def _themis(data: Path) -> ElasticScene:
-    return runs.themis(data, HISTORY, COLLECTED)
-
-
 def _gavel(*, at_width: bool) -> Callable[[Path], ElasticScene]:
     return lambda data: runs.gavel(HISTORY, COLLECTED, at_width=at_width)
 
@@ -108,9 +100,11 @@ APPS, APPS_60, GAVEL, LIGHT = "workload-1", "workload-1-load-60", "workload-3", 
 THEMIS = "themis1"
 CLUSTERS = {name: f"workload-2-{name}" for name in runs.CLUSTERS}
 SEARCHES = {
-    APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=runs.LOAD),
-    THEMIS: Searching("workload 1 as published, 64 GPUs", _themis, load=runs.LOAD),
-    APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
+    APPS: Searching("AutoML apps, 80 % load, 16 GPUs", lambda data: runs.automl(HISTORY, COLLECTED), load=runs.LOAD),
+    THEMIS: Searching(
+        "workload 1 as published, 64 GPUs", lambda data: runs.themis(data, HISTORY, COLLECTED), load=runs.LOAD
+    ),
+    APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", lambda data: runs.automl(HISTORY, COLLECTED), load=0.6),
     **{key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()},
     GAVEL: Searching("Gavel, run times at a job's width", _gavel(at_width=True), TAIL, 500, evaluations=300),
     LIGHT: Searching("Gavel, run times on one GPU", _gavel(at_width=False), TAIL, jobs=runs.JOBS, evaluations=300),
