@@ -54,8 +54,9 @@ def test_the_first_version_of_a_name_is_champion_and_challenger(shell, tmp_path,
 
 def test_the_same_data_give_the_same_model(shell, run, store):
     words = ("train", "job-duration", "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
-    first = shell.json(*words, "--horizons", "60")
-    told = shell.works(*words, "--horizons", "60", "--json", "again.json").out
+    set_up = ("--horizons", "60", "--algorithm", "lightgbm")
+    first = shell.json(*words, *set_up)
+    told = shell.works(*words, *set_up, "--json", "again.json").out
     assert "the same model was registered before" in told
     second = json.loads(Path("again.json").read_text())
     assert [(told["version"], told["new"]) for told in (first, second)] == [(2, True), (2, False)]
