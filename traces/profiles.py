@@ -19,7 +19,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.files import FileBytes, PathLike, read_file, reason, replacing
-from jobcast.traces.table_files import floats_in, read_plain, write_plain
+from jobcast.traces.table_files import SUFFIXES, floats_in, read_plain, write_plain
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 SQLITE_SUFFIXES = (".sqlite", ".db")
@@ -245,8 +245,11 @@ def write_profiles(rows: pl.DataFrame | Iterable[ProfileRow], path: PathLike) ->
 
     Raises ConfigError if it cannot be written, TraceError for rows that cannot be used.
     """
-    frame = profile_table(rows, str(path)).frame
-    if Path(path).suffix.lower() in SQLITE_SUFFIXES:
+    frame, suffix = profile_table(rows, str(path)).frame, Path(path).suffix.lower()
+    if suffix not in (*SUFFIXES, *SQLITE_SUFFIXES):
+        known = " or ".join((*SUFFIXES, *SQLITE_SUFFIXES))
+        raise ConfigError(f"{path}: the suffix must be {known}; rename the file")
+    if suffix in SQLITE_SUFFIXES:
         write_sqlite(frame, path)
     else:
         write_plain(frame, path)

@@ -34,6 +34,12 @@ SUFFIXES = (".csv", ".parquet", ".sqlite", ".db")
 HEADER = ",".join(PROFILE_COLUMNS)
 
 
+def test_a_name_of_no_known_ending_is_refused_with_all_that_are_known(tmp_path):
+    with pytest.raises(ConfigError, match=r"p\.txt: the suffix must be \.csv or \.parquet or \.sqlite or \.db; rename"):
+        write_profiles(ROWS, tmp_path / "p.txt")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_is_written_is_read(tmp_path, suffix):
     path = tmp_path / f"profiles{suffix}"
