@@ -76,6 +76,13 @@ def test_a_packed_log_is_read_and_a_broken_one_refused(tmp_path):
         read_trace(packed, format="swf")
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_log_with_a_mark_of_its_encoding_is_recognised(tmp_path, pack):
+    log = tmp_path / "log.swf"
+    log.write_bytes(pack(b"\xef\xbb\xbf" + LOG.read_bytes()))
+    assert read_trace(log).jobs.equals(read_trace(LOG).jobs)
+
+
 def test_comments_may_be_of_any_encoding_and_tell_the_processors(tmp_path):
     log = tmp_path / "log.swf"
     log.write_bytes(b"; Installation: Universit\xe9\n" + LOG.read_bytes())

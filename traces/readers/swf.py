@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 
 import polars as pl
@@ -71,8 +72,9 @@ class SwfReader:
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether the first line of `head` that is no comment holds 18 numbers."""
-        # logs come packed, and recognising them must not unpack the whole
-        lines = (line for line in unpacked(head).split(b"\n") if line.strip() and not line.lstrip().startswith(b";"))
+        # logs come packed, and recognising them must not unpack the whole; some editors set a mark before the text
+        text = unpacked(head).removeprefix(BOM_UTF8)
+        lines = (line for line in text.split(b"\n") if line.strip() and not line.lstrip().startswith(b";"))
         return NUMBERS.match(next(lines, b"")) is not None
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
