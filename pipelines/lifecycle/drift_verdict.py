@@ -9,7 +9,6 @@ them hold together: every figure of every block, over every week's end and every
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import inf
 from shlex import join
 from typing import Any, TypeVar
 
@@ -83,11 +82,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of sums over rows, its standard error, and the degrees of freedom of that: infinite where it is known."""
+    """A ratio of sums over rows, its standard error, and the degrees of freedom of that."""
 
     value: float
     error: float
-    freedom: float = inf
+    freedom: float
 
     def half(self, alpha: float, promise: "Ratio | None" = None) -> float:
         """Half width of its interval, or of its difference's from a promise that was measured itself (Welch)."""
@@ -96,8 +95,7 @@ class Ratio:
         if not square:
             return 0.0
         loose = self.error**4 / self.freedom + (theirs**4 / promise.freedom if promise else 0.0)
-        freedom = square**2 / loose if loose else inf
-        return float(stdtrit(freedom, 1.0 - alpha / 2.0) * np.sqrt(square))
+        return float(stdtrit(square**2 / loose, 1.0 - alpha / 2.0) * np.sqrt(square))
 
 
 def ratio_of(time_s: Floats, above: Floats, below: Floats, owner: NDArray[Any] | None = None) -> Ratio | None:

@@ -94,7 +94,7 @@ class Standards:
         told = {one: f"validation/promise/{one}" for one in self.measured}
         parts = [part.name for part in fields(Ratio)]
         return {
-            one: Ratio(**{part: metrics[f"{place}/{part}"] for part in parts if f"{place}/{part}" in metrics})
+            one: Ratio(*(metrics[f"{place}/{part}"] for part in parts))
             for one, place in told.items()
             if f"{place}/error" in metrics
         }

@@ -17,7 +17,7 @@ from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.models.queue_wait import BOUND, QueueWait
 from jobcast.pipelines.lifecycle.drift_rules import LEVEL
-from jobcast.pipelines.lifecycle.drift_verdict import ratio_of, settled
+from jobcast.pipelines.lifecycle.drift_verdict import Ratio, ratio_of, settled
 from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Sample, duration_rows, joined
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
@@ -163,13 +163,13 @@ def _bound_promise(model: QueueWait, data: TrainingData) -> Mapping[str, Any]:
     """What the bound may be expected to hold, and how sure that is; {} of one that was not calibrated.
 
     What a quantile of n strangers holds from then on is Beta distributed, with p (1 - p) / (n + 2) as variance (Vovk,
-    Conditional validity of inductive conformal predictors, ACML 2012): no estimate, so that no freedom is told.
+    Conditional validity of inductive conformal predictors, ACML 2012). Student's t of n has about its lower tail.
     """
     if not model.folds_:
         return {}
     strangers = witnesses(model.folds_, data.trace.jobs["pool"].to_numpy().astype(str), data.until_s)
     error = float(np.sqrt(LEVEL * (1.0 - LEVEL) / (strangers + 2.0)))
-    return {"coverage_90": {"value": LEVEL, "error": error, "witnesses": strangers}}
+    return {"coverage_90": asdict(Ratio(LEVEL, error, strangers))}
 
 
 def over(trace: Trace) -> Trace:

@@ -333,7 +333,7 @@ def test_a_bound_that_few_spells_calibrated_is_promised_in_doubt(strangers, says
     metrics, place = {"validation/mae_log10": 1.0}, "validation/promise/coverage_90"
     if strangers:
         error = (0.09 / (strangers + 2)) ** 0.5
-        metrics |= {f"{place}/value": 0.9, f"{place}/error": error, f"{place}/witnesses": float(strangers)}
+        metrics |= {f"{place}/value": 0.9, f"{place}/error": error, f"{place}/freedom": float(strangers)}
     judge, times = LIVES[answers_of("queue-wait")], DAY_S / 8 * np.arange(80)
     rows = LogRows(times, times, np.full(80, "a"), ONE, ONE, 0.7 * ONE, *(ONE,) * 4)
     nominal = judge.promised(None, metrics)
