@@ -69,32 +69,6 @@ class WaitRows:
         return np.log10(np.maximum(wait_s, LEAST_S))
 
 
-def spells(pool: NDArray[Any], from_s: Floats, until_s: Floats) -> Ints:
-    """Numbers of the spells that waits belong to, (n,): stretches through which somebody waits in a pool.
-
-    Parameters
-    ----------
-    pool, from_s, until_s : (n,) names, and between which instants each waits, seconds from the epoch
-
-    Examples
-    --------
-    The second wait begins while the first goes on; then the pool is empty for two seconds; the last is of another pool.
-
-    >>> begins, ends = np.array([0.0, 3.0, 8.0, 4.0]), np.array([4.0, 6.0, 9.0, 5.0])
-    >>> spells(np.array(["a", "a", "a", "b"]), begins, ends).tolist()
-    [0, 0, 1, 2]
-    """
-    result, count = np.empty(len(pool), np.int64), 0
-    for name in np.unique(pool):
-        mine = np.flatnonzero(pool == name)
-        order = mine[np.argsort(from_s[mine], kind="stable")]
-        # The end of all before counts, not that of the last one: a long wait outlasts many.
-        begins = np.append(True, from_s[order[1:]] > np.maximum.accumulate(until_s[order])[:-1])
-        result[order] = count + np.cumsum(begins) - 1
-        count += int(begins.sum())
-    return result
-
-
 def instants(queue: Queue, snapshots: bool, from_s: float, until_s: float) -> Floats:
     """When is asked: at the snapshots, else on a grid; ascending.
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.clock import WEEK_S
 from jobcast.features.queue_state import JOB, queue_columns
-from jobcast.features.wait_rows import WaitRows, spells
+from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.intervals import DRAWS, DayDraws, days_of
 from jobcast.models.metadata import booster_data, trained_booster
 from jobcast.models.queue_wait import BOUND, MEDIAN, THREADS, Fold, HazardSettings, moved, shifts_of
@@ -203,23 +202,3 @@ def fold_figures(folds: Sequence[Fold], until_s: float) -> dict[str, Figure]:
     decided = known | (logs > result[:, BOUND])
     figures = points(10.0 ** result[known, MEDIAN], 10.0 ** logs[known])
     return {**figures, "n": len(off), "mae_log10": mean(off), "coverage_90": mean((logs <= result[:, BOUND])[decided])}
-
-
-def witnesses(folds: Sequence[Fold], pool: NDArray[Any], until_s: float) -> float:
-    """How many strangers would tell as much about the shifts as the rows of some folds; folds are not none.
-
-    The waits of a spell are one witness: all of them hang on what the pool frees meanwhile. Spells of unlike weight
-    count as Kish's effective number, the squared sum of their weights over the sum of the squares (Survey Sampling,
-    1965, section 11.7).
-
-    Parameters
-    ----------
-    pool : (n_jobs,) names, of the trace that rows are of
-    until_s : what was known by then counts, seconds from the epoch
-    """
-    rows = [fold.rows for fold in folds]
-    job, at_s, start_s, weight = (
-        np.concatenate([getattr(part, name) for part in rows]) for name in ("job", "at_s", "start_s", "weight")
-    )
-    totals = np.bincount(spells(pool[job], at_s, np.minimum(start_s, until_s)), weight)
-    return float(totals.sum() ** 2 / (totals**2).sum())

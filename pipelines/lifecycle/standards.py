@@ -56,7 +56,7 @@ class Standards:
     bounds : of what a candidate's other figures of rows may lose
     limits : of drift
     nominal : (model, figures of its training) -> what a version promises, by figure
-    measured : figures that it promises by what its training told, where that told how sure it is
+    measured : figures that it promises by what was measured in its training, where that told how sure it is
     columns : figures that a comparison shows
     drawn : figures that a drift report shows, and titles of their plots
     inputs : what it looks at; None where only its figures are watched
@@ -333,7 +333,6 @@ LIVES: Mapping[Question, Standards] = {
         judges=(),
         bounds=(HELD,),
         every_job=True,
-        measured=("coverage_90",),
         **{**TIMES, "limits": (COVERAGE, SKILL, WAIT_ERROR)},
     ),
     Question.GOODPUT: Standards(

@@ -5,19 +5,16 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from jobcast.models.algorithms import PAPER
 from jobcast.models.duration_booster import DurationSettings
 from jobcast.models.duration_data import DurationData
 from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
-from jobcast.models.evaluation.queue_waits import fold_figures, witnesses
+from jobcast.models.evaluation.queue_waits import fold_figures
 from jobcast.models.evaluation.sizes import LogErrors, log_figures
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.models.queue_wait import BOUND, QueueWait
-from jobcast.pipelines.lifecycle.drift_rules import LEVEL
-from jobcast.pipelines.lifecycle.drift_verdict import Ratio, ratio_of, settled
+from jobcast.pipelines.lifecycle.drift_verdict import ratio_of, settled
 from jobcast.pipelines.lifecycle.forecast_rows import ALL_JOBS, Blocks, Sample, duration_rows, joined
 from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.pipelines.report.console import Step
@@ -155,21 +152,7 @@ def train_waits(
     """QueueWait; its figures are of the last part of the training time, forecast from what was known before."""
     model = kind(seed=settings.seed).fit(data.trace, data.from_s, data.until_s)
     result = {"calibrated_rows": model.calibrated_rows_, "bound_moved_log10": float(model.shifts_[BOUND])}
-    validation = {**fold_figures(model.folds_, data.until_s), "promise": _bound_promise(model, data)}
-    return Trained(model, algorithm, validation, {**asdict(model.settings), **result})
-
-
-def _bound_promise(model: QueueWait, data: TrainingData) -> Mapping[str, Any]:
-    """What the bound may be expected to hold, and how sure that is; {} of one that was not calibrated.
-
-    What a quantile of n strangers holds from then on is Beta distributed, with p (1 - p) / (n + 2) as variance (Vovk,
-    Conditional validity of inductive conformal predictors, ACML 2012). Student's t of n has about its lower tail.
-    """
-    if not model.folds_:
-        return {}
-    strangers = witnesses(model.folds_, data.trace.jobs["pool"].to_numpy().astype(str), data.until_s)
-    error = float(np.sqrt(LEVEL * (1.0 - LEVEL) / (strangers + 2.0)))
-    return {"coverage_90": asdict(Ratio(LEVEL, error, strangers))}
+    return Trained(model, algorithm, fold_figures(model.folds_, data.until_s), {**asdict(model.settings), **result})
 
 
 def over(trace: Trace) -> Trace:

@@ -1,6 +1,6 @@
 """Figures of pending jobs' waits, worked out by hand."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from math import inf
 from types import SimpleNamespace
 
@@ -11,15 +11,7 @@ from jobcast.domain.clock import WEEK_S
 from jobcast.features.queue_state import queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation import queue_waits
-from jobcast.models.evaluation.queue_waits import (
-    PLAIN,
-    WaitScores,
-    fold_figures,
-    plain_l1,
-    points,
-    wait_figures,
-    witnesses,
-)
+from jobcast.models.evaluation.queue_waits import PLAIN, WaitScores, fold_figures, plain_l1, points, wait_figures
 from jobcast.models.queue_wait import BOUND, MEDIAN, Fold
 from jobcast.models.queue_wait import LEVELS as TOLD
 
@@ -132,22 +124,6 @@ def test_a_fold_is_scored_as_the_folds_before_it_move_it():
     assert (figures["n"], figures["coverage_90"], figures["within_2x"]) == (3, 2 / 4, 1 / 3)
     assert (figures["mae_log10"], figures["mse_log10"]) == pytest.approx((off.mean(), (off**2).mean()))
     assert fold_figures([first], 1000.0) == {}
-
-
-def fold_of(job, at_s, start_s, weight):
-    """A fold of which only spells and weights count."""
-    rows = rows_of(start_s, at_s)
-    return Fold(replace(rows, job=np.array(job), weight=np.array(weight)), np.zeros((len(job), len(TOLD))))
-
-
-def test_waits_of_a_spell_are_one_witness_by_hand():
-    """Pool a waits from 0 to 35, over the end of the first fold, and from 40 to 50; b all the while, as is known."""
-    pool = np.array(["a", "a", "b"])
-    first = fold_of([0, 1, 2], [0.0, 5.0, 0.0], [10.0, 30.0, inf], [1.0, 1.0, 1.0])
-    last = fold_of([1, 0, 2], [20.0, 40.0, 45.0], [35.0, 50.0, inf], [2.0, 1.0, 1.0])
-    # Spells weigh 4, 1 and 2.
-    assert witnesses([first, last], pool, 60.0) == pytest.approx(7.0**2 / (16 + 1 + 4))
-    assert witnesses([fold_of([0, 0], [0.0, 9.0], [5.0, inf], [3.0, 3.0])], pool, 60.0) == 2.0
 
 
 def test_the_rule_to_beat_is_lightgbms_l1_on_what_a_job_and_its_snapshot_tell(monkeypatch):

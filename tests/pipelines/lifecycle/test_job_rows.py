@@ -327,21 +327,6 @@ def test_the_error_of_waits_may_wander_twice_as_far_as_that_of_run_times(predict
     assert (says(0.3 + most - 0.01), says(0.3 + most + 0.01)) == (FINE, RETRAIN)
 
 
-@pytest.mark.parametrize(("strangers", "says"), [(None, RETRAIN), (3, FINE), (30, RETRAIN)])
-def test_a_bound_that_few_spells_calibrated_is_promised_in_doubt(strangers, says):
-    """Bounds hold .7 of ten days that are all alike, .2 too little: for three spells' .134, for thirty .053."""
-    metrics, place = {"validation/mae_log10": 1.0}, "validation/promise/coverage_90"
-    if strangers:
-        error = (0.09 / (strangers + 2)) ** 0.5
-        metrics |= {f"{place}/value": 0.9, f"{place}/error": error, f"{place}/freedom": float(strangers)}
-    judge, times = LIVES[answers_of("queue-wait")], DAY_S / 8 * np.arange(80)
-    rows = LogRows(times, times, np.full(80, "a"), ONE, ONE, 0.7 * ONE, *(ONE,) * 4)
-    nominal = judge.promised(None, metrics)
-    found = findings({"jobs": rows}, judge.limits, nominal, [0.0], 10 * DAY_S, judge.promises(metrics))
-    assert nominal["coverage_90"] == 0.9
-    assert verdict_of(found).says == says
-
-
 def test_a_speedup_that_is_lost_on_most_days_is_watched():
     """Of ten days all lose 2.8 %, give or take: beyond the limit, but not clearly beyond what matters."""
     days = np.repeat(0.972 + 0.02 * (np.arange(10) % 2 * 2 - 1), 8)
