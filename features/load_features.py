@@ -110,7 +110,8 @@ class InstantFeatures:
             kept.at_s = at_s[i]
             fill(
                 pool.arrival_s, pool.arrival_gpus, pool.start_s, pool.end_s, pool.completion_s,
-                pool.completion_duration_s, ticks_s[i : i + 1], horizons_s, *_WINDOWS, *kept.state, rows[i : i + 1],
+                pool.completion_duration_s, ticks_s[i, np.newaxis], horizons_s, *_WINDOWS, *kept.state,
+                rows[i, np.newaxis],
             )  # fmt: skip
         loads = rows[:, :, self._kernels.N_COLUMNS :]
         # In place: a scheduler asks for all pools at every decision.
