@@ -1,10 +1,11 @@
-"""The registry is killed while a server and an advisor run: they go on with what they have, and say so.
+"""The registry is killed while jobs, a server and an advisor run: they go on with what they have, and say so.
 
 JOBCAST_TIMES=20 pytest -s -m slow tests/live/slurm/test_registry_kills.py tells figures of 20 kills.
 """
 
 import json
 import os
+import random
 import signal
 import time
 import urllib.request
@@ -15,6 +16,7 @@ import pytest
 
 from jobcast.models.registry import open_registry
 from tests.live.slurm.calm_advisor import OurProcess, ServeProcess
+from tests.live.slurm.kills import JOBS, Toll, limits_of, reckon, submit
 from tests.live.slurm.slurm_cluster import wait_until
 from tests.models.registry_servers import free_port, mlflow_server
 
@@ -53,6 +55,7 @@ def test_a_registry_that_is_killed_stops_nobody(slurm, saved, card, tmp_path, mo
     room.mkdir()
     monkeypatch.setenv("JOBCAST_REGISTRY", f"http://127.0.0.1:{port}")
     registry, told_s, healed_s = ExitStack(), [], []
+    toll, jobs, limits, draw = Toll("registry", TIMES), list[str](), limits_of(slurm), random.Random(1)
     registry.enter_context(mlflow_server(room, port, signal.SIGKILL))
     for name, folder in saved.items():
         open_registry(tmp_path / "home").register(folder, card(name=name))
@@ -64,6 +67,7 @@ def test_a_registry_that_is_killed_stops_nobody(slurm, saved, card, tmp_path, mo
         wait_until(lambda: asked_well(asked), "the server answers by the champions", HEALED_S)
         wait_until(lambda: advised(out) == [], "the advisor asks the champions", HEALED_S)
         for _ in range(TIMES):
+            jobs += [submit(slurm, draw) for _ in range(JOBS)]
             registry.close()
             began_s, at_s = time.monotonic(), time.time()
             wait_until(lambda: says(asked.degraded()), "the server says so", TOLD_S)
@@ -73,11 +77,15 @@ def test_a_registry_that_is_killed_stops_nobody(slurm, saved, card, tmp_path, mo
             began_s, at_s = time.monotonic(), time.time()
             wait_until(lambda: not asked.degraded() and not advised(out, at_s), "all is well", HEALED_S)  # noqa: B023
             healed_s.append(time.monotonic() - began_s)
+        reckon(slurm, toll, jobs, limits)
     finally:
         advisor.kill()
         server.kill()
         registry.close()
-    print(f"{TIMES} kills, {asked.answers} answers; told after {max(told_s):.1f} s, well after {max(healed_s):.1f} s")
+    assert toll.nothing_lost, toll
+    assert not toll.otherwise
+    print(f"{TIMES} kills, {len(jobs)} jobs, none lost or stuck; {asked.answers} answers")
+    print(f"told after {max(told_s):.1f} s, well after {max(healed_s):.1f} s")
 
 
 def asked_well(asked: Asked) -> bool:
