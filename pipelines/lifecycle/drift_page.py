@@ -306,7 +306,7 @@ def _seconds(told: str) -> float | None:
 def _clock(told: str) -> str:
     """What a result tells of when, on the clock that is shown.
 
-    >>> _clock("2024-01-21T23:44:30.967569Z"), _clock("curve 21")
+    >>> _clock("2024-01-21T23:44:30.067569Z"), _clock("curve 21")
     ('2024-01-21T23:44:30Z', 'curve 21')
     """
     at_s = _seconds(told)
