@@ -32,7 +32,11 @@ NAME_WIDTH, BETWEEN = 14, 2
 
 def regime_lines(result: Mapping[str, Any]) -> list[str]:
     """Lines for a terminal: a group of jobs after another, a rule a line."""
-    lines = [f"jitter {result['sample']['jitter']:g}, number of regimes {result['sample']['k']}"]
+    sample = result["sample"]
+    lines = [f"jitter {sample['jitter']:g}, number of regimes {sample['k']}"]
+    # Evaluations that were kept before this was counted do not have it.
+    if sample.get("unknown"):
+        lines.append(f"{sample['unknown']} jobs had not ended: their batch sizes to come are not known yet")
     for group, block in result["regimes"].items():
         head = "".join(f"{'':{BETWEEN}}{column}" for column in COLUMNS.values())
         lines += ["", f"{block['jobs']} {GROUPS[group]}", f"{'':{NAME_WIDTH}}{head}"]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from jobcast.domain.errors import TrainingError
 from jobcast.domain.pairs import settings_of
 from jobcast.models.predictor import Known
 from jobcast.models.regimes import RegimePrior
@@ -15,7 +16,7 @@ from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Fitted, Told, VersionAndData
 from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes.common import TrainingData
-from jobcast.pipelines.lifecycle.recipes.regimes import compared, jitter_of, train_regimes, training_jobs
+from jobcast.pipelines.lifecycle.recipes.regimes import Jobs, compared, jitter_of, train_regimes, training_jobs
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import made_from
@@ -113,16 +114,33 @@ class Regimes(TraceLife[RegimePrior]):
         }
 
     def evaluate(self, known: Known) -> Told:
-        """Of all jobs of the window, whose batch sizes may change."""
-        trace, tables = gpu_jobs(known.jobs).between(known.from_s, known.until_s), known.tables.get("training")
-        jobs, truth = training_jobs(trace, self.settings.given, self.settings.seed, tables)
+        """Of all jobs of the window that had ended, and whose batch sizes may change."""
+        window, tables = gpu_jobs(known.jobs).between(known.from_s, known.until_s), known.tables.get("training")
+        (jobs, truth), _ = _ended(window, self.settings.given, self.settings.seed, tables)
         return {"regimes": compared(self.model_, jobs, truth)}
 
     def figures(self, data: Scoring) -> tuple[Told, CurvePoints]:
         """The closed rules and the prior."""
-        given = data.wishes.given
-        jobs, truth = training_jobs(data.trace.between(data.from_s, data.until_s), given, data.wishes.seed)
+        given, window = data.wishes.given, data.trace.between(data.from_s, data.until_s)
+        (jobs, truth), unknown = _ended(window, given, data.wishes.seed)
         # Shockwave is told how often a job may change; without that the prior must learn it.
         k = "declared" if all(job.training.max_regimes for job in jobs if job.training is not None) else "not known"
-        result = {"jitter": jitter_of(given), "k": k, "calibration": self.model_.calibration}
+        result = {"jitter": jitter_of(given), "k": k, "calibration": self.model_.calibration, "unknown": unknown}
         return {"regimes": compared(self.model_, jobs, truth), "sample": result}, CurvePoints()
+
+
+def _ended(
+    window: Trace, given: Mapping[str, str], seed: int, tables: TrainingTables | None = None
+) -> tuple[Jobs, int]:
+    """The training jobs of a window that had ended, with their regimes, and how many more there were.
+
+    Raises TrainingError where none had ended; else as `training_jobs`.
+    """
+    jobs, truth = training_jobs(window, given, seed, tables)
+    # All are drawn, then those that ended are kept: the jitter of a job must not hang on who still runs.
+    ended = window.ended
+    kept = [(job, regimes) for job, regimes in zip(jobs, truth, strict=True) if ended[job.seq]]
+    if not kept:
+        raise TrainingError(f"{window.name}: none of the {len(jobs)} jobs to score had ended; widen the window")
+    found, theirs = zip(*kept, strict=True)
+    return (found, theirs), len(jobs) - len(kept)

@@ -6,12 +6,16 @@ from pkgutil import resolve_name
 
 import pytest
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.models.predictor import Known
 from jobcast.models.predictors import OURS, answers_of
+from jobcast.models.regimes import Restatement
+from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.lifecycle.predictors import LIVES, find_predictor, life_of
 from jobcast.pipelines.lifecycle.predictors.life import PREDICT
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.testing import check_predictor
+from jobcast.traces.readers import read_trace
 
 FAST = {"job-size": "pooled"}
 SLOW = {
@@ -95,3 +99,39 @@ def test_a_rule_has_nothing_to_tune(shell, run):
     find_predictor("new-load", None, TrainSettings(tune=2)).check_tune()
     line = shell.refuses("train", "new-load", "--trace", run.trace, "--algorithm", "sliding-max", "--tune", 2)
     assert line == "--tune 2: sliding-max of new-load has no settings to search; leave it out"
+
+
+THROUGHPUTS = """gpu_type,model,batch_size,gpus,steps_per_second
+v100,LM,10,1,100
+v100,LM,20,1,80
+"""
+
+
+def regimes_of(folder, jobs, courses):
+    """Scores of the restatement rule, as that of a version, on jobs (id, seconds or none) and courses, as rows."""
+    texts = {
+        "jobs.csv": "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation\n"
+        + "".join(f"{name},a,{row},{lasts},1,LM,10,10,accordion\n" for row, (name, lasts) in enumerate(jobs)),
+        "courses.csv": "job_id,epoch,batch_size\n" + "".join(f"{course}\n" for course in courses),
+        "rates.csv": THROUGHPUTS,
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    tables = read_tables({"throughputs": str(folder / "rates.csv"), "regimes": str(folder / "courses.csv")})
+    life = find_predictor("regime")
+    life.model_ = Restatement()
+    return life.evaluate(Known(read_trace(folder / "jobs.csv"), {"training": tables}))["regimes"]
+
+
+def test_regimes_of_jobs_that_still_run_are_not_scored(tmp_path):
+    """b runs: its course holds what was seen of it, and would count as one that never changes."""
+    ended = regimes_of(tmp_path, [("a", 700)], ["a,0,10", "a,4,20"])
+    found = regimes_of(tmp_path, [("a", 700), ("b", "")], ["a,0,10", "a,4,20", "b,0,10"])
+    assert found == ended
+    assert found["all"]["jobs"] == found["changing"]["jobs"] == 1
+    # Of 4 and 6 epochs restatement forecasts 5 and 5 at the beginning, greedy all ten at the first batch size.
+    at_first = {name: rule["by_progress"]["regime_error"][0] for name, rule in found["all"]["rules"].items()}
+    assert at_first["prior"] == pytest.approx(10.0)
+    assert at_first["greedy"] == pytest.approx(60.0)
+    with pytest.raises(TrainingError, match="none of the 1 jobs to score had ended; widen the window"):
+        regimes_of(tmp_path, [("b", "")], ["b,0,10"])
