@@ -14,7 +14,7 @@ from jobcast.domain.training import Phase
 from jobcast.traces.goodput_tables import NoiseCurve, StepTimes
 
 GPUS_PER_NODE = 4  # of the cluster that Pollux was measured on
-LEAST = 1e-8  # seconds; keeps times positive where nothing was measured
+LEAST, MOST = 1e-8, 1e3  # seconds; keep times positive where nothing was measured, and the search within reason
 GAMMA = (1.0, 10.0)  # Pollux: 10 is close to a full overlap
 BATCHES = 50  # candidates between the smallest and the largest batch size, evenly on a logarithmic scale
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.5)
@@ -60,6 +60,11 @@ def fit_throughput(times: StepTimes, weights: Floats | None = None) -> Throughpu
     ----------
     times : measured steps; at least one on one GPU, and some within and across nodes where those are to be predicted
     weights : (n,) of the measurements; None weighs all alike
+
+    Notes
+    -----
+    The search is in seconds and ends where steps of a fixed size gain no more: a table of twice the times has twice the
+    step times but for less than a thousandth, not to the last digit, and with it what `pollux` does.
     """
     from scipy.optimize import minimize
 
@@ -68,7 +73,7 @@ def fit_throughput(times: StepTimes, weights: Floats | None = None) -> Throughpu
         predicted = Throughput(*np.exp(free)).step_s(times.nodes, times.gpus, times.local_batch_size)
         return float(np.sqrt(np.average((np.log(predicted) - np.log(times.step_s)) ** 2, weights=weights)))
 
-    bounds = [(np.log(LEAST), np.log(1e3))] * 6 + [tuple(np.log(GAMMA))]
+    bounds = [(np.log(LEAST), np.log(MOST))] * 6 + [tuple(np.log(GAMMA))]
     # In units of the median step, so that the search begins near; gamma has no unit.
     start = np.log(np.array(START) * np.array([float(np.median(times.step_s))] * 6 + [1.0]))
     answer: Any = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 2_000, "maxfun": 50_000})

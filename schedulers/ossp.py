@@ -156,7 +156,9 @@ class OpenShop:
 
     Attributes
     ----------
-    gap_max : the largest gap, relative to the makespan, that any round's plan was left with; each is an upper limit
+    gap_max : the largest gap, relative to the makespan, that any round's plan was left with; each is an upper limit for
+        what is left behind the window. Jobs that all end within it leave nothing, however late in it: the last `window`
+        rounds are those of the longest first
     """
 
     name = "ossp"

@@ -34,6 +34,16 @@ def test_a_fit_finds_the_times_that_it_was_made_from():
     assert fitted == fit_throughput(StepTimes(nodes, gpus, local, step_s, 0.1 * step_s))
 
 
+@pytest.mark.parametrize("factor", [2.0, 60.0])
+def test_a_fit_hardly_depends_on_how_long_steps_are(factor):
+    rows = [(-(-gpus // 4), gpus, size) for gpus in (1, 2, 3, 4, 8, 12, 16) for size in (16, 32, 64, 128, 256)]
+    nodes, gpus, local = np.array(rows, dtype=float).T
+    step_s = KNOWN.step_s(nodes, gpus, local)
+    slow = fit_throughput(StepTimes(nodes, gpus, local, factor * step_s, factor * 0.1 * step_s))
+    fast = fit_throughput(StepTimes(nodes, gpus, local, step_s, 0.1 * step_s))
+    assert slow.step_s(nodes, gpus, local) == pytest.approx(factor * fast.step_s(nodes, gpus, local), rel=1e-3)
+
+
 def test_efficiency_falls_from_one_towards_the_inverse_of_the_batch():
     # Pollux: without noise only steps count, with much of it all samples do
     assert efficiency([64, 128, 256], 64, 0.0).tolist() == [1.0, 0.5, 0.25]
