@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from jobcast.domain.errors import TrainingError
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
@@ -37,9 +38,11 @@ class _OfEndedJobs(TraceLife[M]):
         return TrainingData(seen, begin, end, tuple(seen.between(begin, end).pools))
 
     def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
-        """Of the jobs of the window that were over at its end."""
-        jobs = over(trace.as_of(until_s).between(from_s, until_s))
-        return dict(log_figures(self.errors(jobs.of_pools(pools))))
+        """Of the jobs of the window that were over at its end. Raises TrainingError where there are none."""
+        jobs = over(trace.as_of(until_s).between(from_s, until_s)).of_pools(pools)
+        if not len(jobs):
+            raise TrainingError(f"{trace.name}: no job of the window ended in it; widen --from and --until")
+        return dict(log_figures(self.errors(jobs)))
 
     @abstractmethod
     def errors(self, jobs: Trace) -> LogErrors:

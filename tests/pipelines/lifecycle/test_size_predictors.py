@@ -158,6 +158,15 @@ def test_a_trace_without_a_past_has_the_versions(trained, words):
     assert told["answers"][0]["p50_h"] > 0
 
 
+@pytest.mark.parametrize("name", ["completion-time", "job-size"])
+def test_a_window_in_which_no_job_ended_has_nothing_to_score(trained, words, name):
+    """The job of 13:30 takes some 100 s."""
+    window = ("--from", "1970-01-02T13:30:00Z", "--until", "1970-01-02T13:30:30Z")
+    line = words.refuses("evaluate", name, "--trace", trained / "jobs.csv", *window)
+    assert line == "jobs: no job of the window ended in it; widen --from and --until"
+    assert words.json("evaluate", name, "--trace", trained / "jobs.csv", *window[:3], "1970-01-02T13:40:00Z")["n"] == 1
+
+
 def test_completions_are_gated_by_coverage_and_pinball_loss(trained, words):
     asked = ("--trace", trained / "jobs.csv", "--gpus", 1, "--allow-overlap", "--force")
     gate = words.json("models", "promote", "completion-time:2", *asked)
