@@ -72,12 +72,18 @@ class FittedGoodput(JsonModel):
         self._twins: dict[tuple[str, bytes], Throughput] = {}
 
     def fit(self, table: StepTable) -> Self:
-        """Learn from measured steps. Raises TrainingError for an application without a step on one GPU."""
+        """Learn from measured steps.
+
+        Raises TrainingError for an application without a step on one GPU, and where all steps are on one.
+        """
         if not table.times:
             raise TrainingError(f"{table.path}: holds no step of any application that jobs were of; measure some")
         for app, times in table.times.items():
             if not (times.gpus == 1).any():
                 raise TrainingError(f"{table.path}: no step of {app} on one GPU; add one, its throughput hangs on it")
+        # Steps on one GPU cannot be left out: figures of them alone would be those of what was learnt.
+        if not any((times.gpus > 1).any() for times in table.times.values()):
+            raise TrainingError(f"{table.path}: all steps are on one GPU; add some on more, which tell what more bring")
         self.trained_ = dict(table.times)
         self.trained_from_s_, self.trained_until_s_ = table.from_s, table.until_s
         self.throughputs_ = {app: _fitted(times) for app, times in table.times.items()}
@@ -114,6 +120,11 @@ class FittedGoodput(JsonModel):
             np.abs(log_error) <= self.width_ + 1e-12,
             log_error,
         )
+
+    def learnt_of(self, times: Mapping[str, StepTimes]) -> int:
+        """How many of some steps, by application, are of configurations that it learnt from."""
+        both = ((one, self.trained_[app]) for app, one in times.items() if app in self.trained_)
+        return sum(int(np.isin(_places(one), _places(seen)).sum()) for one, seen in both)
 
     def _without(self, app: str, part: StepTimes) -> Throughput:
         """The fit of an application without some configurations; one GPU's stay, for the others hang on them."""

@@ -40,10 +40,19 @@ def test_errors_are_of_configurations_left_out(model):
     assert alone.error == pytest.approx(alone.rule_error)  # one GPU's times stay: the others hang on them
 
 
+def test_steps_of_configurations_that_were_learnt_are_counted(model):
+    """Of other batch sizes too; 16 GPUs were not measured, nor was the other application."""
+    other = steps((2, 16))
+    assert model.learnt_of({"net": other, "other": other}) == 2
+    assert model.learnt_of({"net": steps((16,))}) == 0
+
+
 def test_who_was_not_learnt_is_refused(model):
     with pytest.raises(RegistryError, match="has not learnt other, but net; train it on step times of other"):
         model.throughput("other")
     with pytest.raises(TrainingError, match="no step of net on one GPU"):
         FittedGoodput().fit(StepTable("steps.csv", "", {"net": steps((2, 4))}))
+    with pytest.raises(TrainingError, match="all steps are on one GPU; add some on more"):
+        FittedGoodput().fit(StepTable("steps.csv", "", {"net": steps((1,))}))
     with pytest.raises(TrainingError, match="holds no step"):
         FittedGoodput().fit(StepTable("steps.csv", "", {}))

@@ -21,13 +21,17 @@ from jobcast.pipelines.lifecycle.predictors.life import (
     Wishes,
     told_by,
 )
-from jobcast.pipelines.lifecycle.predictors.tables import TableLife, of_file, told_of_table
+from jobcast.pipelines.lifecycle.predictors.tables import TableLife, told_of_table
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.goodput_tables import StepTable, read_step_table
 from jobcast.traces.table import Trace
 
+LEARNT = (
+    "{} of {} steps are of configurations that it learnt from: each was forecast by a fit without its configuration, "
+    "those on one GPU by the fit itself; the width of intervals was chosen on such forecasts"
+)
 NO_CALENDAR = "step times have no calendar, a trace of jobs with step times has one"
 
 
@@ -54,8 +58,7 @@ class Goodputs(TableLife[FittedGoodput]):
         """On all step times; figures are of configurations that twins did not see."""
         table = self.table_of(known)
         kind: Any = self.model
-        with of_file(table.path):
-            model: FittedGoodput = kind().fit(table)
+        model: FittedGoodput = kind().fit(table)
         # Of twins within: each configuration is forecast by a fit without it.
         validation = score_steps(model, table.times)
         apps = ", ".join(table.times)
@@ -93,6 +96,8 @@ class Goodputs(TableLife[FittedGoodput]):
         unknown = [app for app in table.times if app not in self.model_.throughputs_]
         notes = [f"not learnt, so not scored: {', '.join(unknown)}"] if unknown else []
         figures = self.measured(table, case.wishes)
+        if learnt := self.model_.learnt_of(table.times):
+            notes.append(LEARNT.format(learnt, figures["n"]))
         return {**figures, **told_of_table(case.version, table, notes, False)}, CurvePoints()
 
     def predict(self, known: Known) -> pl.DataFrame:

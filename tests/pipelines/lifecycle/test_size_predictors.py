@@ -187,6 +187,10 @@ def test_a_version_whose_intervals_hold_fewer_is_refused():
 def test_goodput_by_a_version(trained, words):
     told = words.json("evaluate", "goodput:2", "--trace", trained / "steps.csv")
     assert told["mape"] < told["rule_mape"]
+    # The first version has not seen eight GPUs.
+    for version, learnt in ((1, "12 of 15 steps"), (2, "15 of 15 steps")):
+        notes = words.json("evaluate", f"goodput:{version}", "--trace", trained / "steps.csv")["notes"]
+        assert [note.split(" are ")[0] for note in notes] == [learnt]
     steps = words.json("predict", "goodput", "--trace", trained / "few.csv")["steps"]
     assert {step["gpus"] for step in steps} == {1.0, 2.0, 3.0, 4.0}
     assert all(step["low_s"] <= step["step_s"] <= step["high_s"] for step in steps)
@@ -198,3 +202,12 @@ def test_goodput_by_a_version(trained, words):
     gate = words.json("models", "promote", "goodput:2", "--trace", trained / "steps.csv", "--force")
     assert gate["figures"]["figure"] == "mape"
     words.works("models", "rollback", "goodput")
+
+
+def test_goodput_needs_steps_on_one_gpu_and_on_more(tmp_path, words):
+    (tmp_path / "one.csv").write_text(f"{STEPS}\nnet,1,1,16,0.03,0.003\n")
+    line = words.refuses("train", "goodput", "--trace", "one.csv")
+    assert line == "one.csv: all steps are on one GPU; add some on more, which tell what more bring"
+    (tmp_path / "two.csv").write_text(f"{STEPS}\nnet,1,2,16,0.03,0.003\n")
+    line = words.refuses("train", "goodput", "--trace", "two.csv")
+    assert line == "two.csv: no step of net on one GPU; add one, its throughput hangs on it"
