@@ -13,8 +13,8 @@ from jobcast.models.predictor import Known
 from jobcast.models.regimes import RegimePrior
 from jobcast.models.regimes.prior import LEVEL
 from jobcast.models.regimes.trajectories import progress_at, training_of
-from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Fitted, Told, VersionAndData
-from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
+from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, Fitted, Told, VersionAndData
+from jobcast.pipelines.lifecycle.predictors.traces import WITHOUT_DRAWS, Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes.common import TrainingData
 from jobcast.pipelines.lifecycle.recipes.regimes import Jobs, compared, jitter_of, train_regimes, training_jobs
 from jobcast.pipelines.report.console import Step
@@ -30,7 +30,11 @@ class Regimes(TraceLife[RegimePrior]):
     """How will a training job's batch size change? After Shockwave, section 5."""
 
     needs: ClassVar[Sequence[str]] = ("trace", "training")
-    reads: ClassVar[Mapping[str, Collection[str]]] = {PREDICT: ("at_s", "seed", "pairs")}
+    reads: ClassVar[Mapping[str, Collection[str]]] = {
+        EVALUATE: (*WITHOUT_DRAWS, "pairs"),
+        PREDICT: ("at_s", "seed", "pairs"),
+    }
+    draws_days: ClassVar[bool] = False
     tables: TrainingTables | None = None
     reads_settings: ClassVar[bool] = True
     walks: ClassVar[bool] = False

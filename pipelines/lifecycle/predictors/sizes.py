@@ -1,7 +1,7 @@
 """Lives of the predictors of work and of completion times, which learn from jobs that ended."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +13,8 @@ from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
 from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
 from jobcast.models.predictor import Known
-from jobcast.pipelines.lifecycle.predictors.life import M, Told, told_by
-from jobcast.pipelines.lifecycle.predictors.traces import Scoring, TraceLife
+from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, M, Told, told_by
+from jobcast.pipelines.lifecycle.predictors.traces import WITHOUT_DRAWS, Scoring, TraceLife
 from jobcast.pipelines.lifecycle.recipes.common import TrainingData
 from jobcast.pipelines.lifecycle.recipes.durations import over
 from jobcast.pipelines.report.predictor_plots import CurvePoints
@@ -26,6 +26,8 @@ class _OfEndedJobs(TraceLife[M]):
     """What both share: they learn from all pools together, and are scored by logarithms."""
 
     says: ClassVar[Mapping[str, str]] = told_by("report.figure_lines")
+    reads: ClassVar[Mapping[str, Collection[str]]] = {**TraceLife.reads, EVALUATE: WITHOUT_DRAWS}
+    draws_days: ClassVar[bool] = False
 
     def data(self, known: Known) -> TrainingData:
         """The jobs of the window, of all pools. Raises TrainingError where they are too short."""

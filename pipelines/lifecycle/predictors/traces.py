@@ -28,6 +28,8 @@ from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
+WITHOUT_DRAWS = ("from_s", "until_s", "seed", "out", "log", "allow_overlap")
+"""Options of an evaluation whose figures have no intervals, and no other figures beside them."""
 LATE_START_S = 86400.0
 """A trace that begins so much later than the training time does not hold it."""
 ABLATED = ("will-jobs-arrive", "job-duration")
@@ -109,6 +111,8 @@ class TraceLife(Life[M]):
     walks: ClassVar[bool] = True
     by_pools: ClassVar[bool] = True
     """Whether only jobs of some pools are scored, see `scored_pools`."""
+    draws_days: ClassVar[bool] = True
+    """Whether its figures are told with intervals, by drawing days."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -177,7 +181,8 @@ class TraceLife(Life[M]):
         data.check(self.ablates)
         figures, curves = self.figures(data)
         left_out = unscored(known.between(begin, end), pools) if self.by_pools else {}
-        return {**_told(figures, data, trace, overlap), **left_out, **self._elsewhere(case, known)}, curves
+        draws = _draws_of(case.wishes) if self.draws_days else {}
+        return {**_told(figures, data, trace, overlap), **draws, **left_out, **self._elsewhere(case, known)}, curves
 
     def evaluate(self, known: Known) -> Told:
         """Of jobs and windows of [from, until), in all pools."""
@@ -273,6 +278,10 @@ def stretch_of(
     return begin, end
 
 
+def _draws_of(wishes: Wishes) -> Told:
+    return {"bootstrap": {"draws": wishes.draws, "seed": wishes.seed, "confidence": CONFIDENCE, "block": "day"}}
+
+
 def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool) -> Told:
     version = data.version
     return {
@@ -285,7 +294,6 @@ def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool
             "until": iso(version.train_until_s),
             "trace": version.trace_name,
         },
-        "bootstrap": {"draws": data.wishes.draws, "seed": data.wishes.seed, "confidence": CONFIDENCE, "block": "day"},
         "overlap_allowed": overlap,
         "simulated": False,
         **made_from(trace.source, trace.notes, trace.dropped),

@@ -167,6 +167,18 @@ def test_a_window_in_which_no_job_ended_has_nothing_to_score(trained, words, nam
     assert words.json("evaluate", name, "--trace", trained / "jobs.csv", *window[:3], "1970-01-02T13:40:00Z")["n"] == 1
 
 
+@pytest.mark.parametrize("name", ["completion-time", "job-size", "regime"])
+@pytest.mark.parametrize("asked", [("--without", "vc"), ("--draws", 20), ("--smoothing",)])
+def test_what_an_evaluation_does_not_do_is_refused(trained, words, name, asked):
+    """Figures without a pool would be those of all, intervals would be none."""
+    line = words.refuses("evaluate", name, "--trace", trained / "jobs.csv", *asked)
+    assert line == f"{asked[0]}: does not go with the predictor {name}; leave it out"
+
+
+def test_no_draws_are_told_where_nothing_is_drawn(trained, words):
+    assert "bootstrap" not in words.json("evaluate", "job-size", "--trace", trained / "jobs.csv", "--from", UNTIL)
+
+
 def test_completions_are_gated_by_coverage_and_pinball_loss(trained, words):
     asked = ("--trace", trained / "jobs.csv", "--gpus", 1, "--allow-overlap", "--force")
     gate = words.json("models", "promote", "completion-time:2", *asked)
