@@ -242,14 +242,14 @@ def weighted_auc(scores: Floats, member: Floats, weight: Floats) -> float:
     return float((ours * below).sum()) / pairs if pairs else float("nan")
 
 
-def linkage(log: Trace, export: Trace) -> dict[str, float]:
+def linkage(log: Trace, export: Trace) -> dict[str, float | None]:
     """What somebody finds in an export who knows of a job its hour of the week, width and, roughly, run time.
 
     Returns
     -------
     `median_set`: rows that look so, in the median over the log's jobs; `alone`: share of jobs whose look just one row
     has; `missed`: share whose look no row has, as the hour or the run time moved over an edge; `alone_by_wait`: of the
-    jobs that waited, the share whose waiting time, to the second, just one row has (an export keeps it), 0 of none.
+    jobs that waited, the share whose waiting time, to the second, just one row has (an export keeps it), None of none.
     """
     looks = [_looks(one) for one in (log, export)]
     found = looks[0].join(looks[1].group_by(pl.all()).len(), on=looks[0].columns, how="left")["len"].fill_null(0)
@@ -260,7 +260,7 @@ def linkage(log: Trace, export: Trace) -> dict[str, float]:
         "median_set": float(np.median(counts)) if len(counts) else 0.0,
         "alone": float((counts == 1).mean()) if len(counts) else 0.0,
         "missed": float((counts == 0).mean()) if len(counts) else 0.0,
-        "alone_by_wait": float(np.mean([rows.get(wait) == 1 for wait in waits])) if len(waits) else 0.0,
+        "alone_by_wait": float(np.mean([rows.get(wait) == 1 for wait in waits])) if len(waits) else None,
     }
 
 

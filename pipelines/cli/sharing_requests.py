@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import to_json
@@ -70,8 +71,9 @@ def twin(
     trace = rigid(read)
     for line in trace.notes[len(read.notes) :]:
         console.note(line)
+    quotas = _quotas(trace, pools, pools_out)
     drawn = twin_of(trace, weeks=weeks, seed=seed)
-    made, table, words = renamed(drawn, _quotas(trace, pools, pools_out), np.random.default_rng(seed))
+    made, table, words = renamed(drawn, quotas, np.random.default_rng(seed))
     _write(made, table, out, pools_out)
     result = _audit(trace, made, words["pool"], lambda half, number: twin_of(half, seed=number), seed, console, weeks)
     left = [name for name in read.jobs.columns if name not in made.jobs.columns]
@@ -79,6 +81,8 @@ def twin(
 
 
 def _quotas(trace: Trace, pools: Path | None, pools_out: Path | None) -> PoolsTable | None:
+    if pools and not pools_out:
+        raise ConfigError(f"--pools {pools} would be written nowhere; add --pools-out FILE, or leave --pools out")
     if pools:
         return read_pools(pools)
     return PoolsTable.of(derive_pools(trace.on_gpus)) if pools_out else None
@@ -148,6 +152,9 @@ def _export_text(result: Mapping[str, Any]) -> str:
     users = f"{done['users_merged']} of {done['users']} became {done['common_users']} common ones"
     if not done["k_reached"]:
         users += f"; they are fewer than {done['k']}, so that the common one is not anonymous"
+    by_wait = "nobody waited"
+    if link["alone_by_wait"] is not None:
+        by_wait = f"{link['alone_by_wait']:.1%} of those that waited are alone with how long, in seconds"
     fits = f"hour of the week, width and run time of a job fit {link['median_set']:g} rows in the median"
     rows = [
         ("names replaced", ", ".join(f"{count} of {name}" for name, count in done["names"].items())),
@@ -156,6 +163,6 @@ def _export_text(result: Mapping[str, Any]) -> str:
         ("users", users),
         *_rows(result),
         ("linkage", f"{fits}; {link['alone']:.1%} of the jobs fit one row, {link['missed']:.1%} none"),
-        ("linkage, by wait", f"{link['alone_by_wait']:.1%} of those that waited are alone with how long, in seconds"),
+        ("linkage, by wait", by_wait),
     ]
     return _text(rows)

@@ -53,7 +53,7 @@ def test_a_twin_hardly_tells_who_was_in_the_log(campus):
 def test_linkage_by_hand(make_trace):
     log = make_trace(("a", 0, 100, 1), ("a", 10, 101, 1), ("a", 7200, 100, 1), ("a", 7300, 100, 2))
     export = make_trace(("b", 30, 100, 1), ("b", 40, 102, 1), ("b", 7500, 100, 1), ("b", 11000, 100, 2))
-    assert linkage(log, export) == {"median_set": 1.5, "alone": 0.25, "missed": 0.25, "alone_by_wait": 0.0}
+    assert linkage(log, export) == {"median_set": 1.5, "alone": 0.25, "missed": 0.25, "alone_by_wait": None}
 
 
 def test_a_pool_of_cores_alone_has_no_load_to_be_off_by(make_trace):

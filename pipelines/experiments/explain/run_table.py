@@ -115,14 +115,21 @@ class RunTable:
         return None if value is None else float(value)
 
     def find(self, job_id: str) -> int:
-        """Position of a job. Raises ConfigError that names those most like it."""
+        """Position of a job. Raises ConfigError that names those most like it, and what the run's trace left out."""
         if job_id in self.job_ids:
             return self.job_ids.index(job_id)
         # A slip of the pen is likelier than another log.
         near = difflib.get_close_matches(job_id, self.job_ids, NEAR, cutoff=0.5) or self.job_ids[:NEAR]
         raise ConfigError(
             f"--job {job_id}: no such job among the {len(self):,} of {self.path}; near: {', '.join(near)}"
+            f"{self._rows_left_out()}"
         )
+
+    def _rows_left_out(self) -> str:
+        """How many rows of the trace were no jobs of the run, by reason: the record does not tell which."""
+        inputs = self.record.figures["inputs"] if self.record else {}
+        reasons = [f"{count:,} {reason}" for reason, count in (inputs.get("dropped") or {}).items() if count]
+        return f"; it may be among what was left out of the trace: {'; '.join(reasons)}" if reasons else ""
 
 
 def read_run_table(path: Path, pools: Path | None = None) -> RunTable:

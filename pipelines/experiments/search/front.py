@@ -157,13 +157,13 @@ def front_table(front: Front) -> str:
     lines = [["pick", *(one.label for one in front.objectives), *told, "queues"]]
     lines += [_cells(front, row, told) for row in shown]
     for name, values in front.references.items():
-        lines.append([name, *map(figure_text, values), *[""] * (len(told) + 1)])
+        lines.append([name, *(figure_text(_exact(one)) for one in values), *[""] * (len(told) + 1)])
     return aligned(lines, ">")
 
 
 def _cells(front: Front, row: Row, parameters: Sequence[str]) -> list[str]:
     """A configuration's number, values on test samples, parameters and number of queues, as text."""
-    values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
+    values = [figure_text(_exact(one)) for one in row.test] if row.test else ["-"] * len(front.objectives)
     rows = [figure_text(row.parameters.get(name)) for name in parameters]
     return [str(row.pick), *values, *rows, str(len(row.config.rates))]
 
@@ -297,7 +297,12 @@ def _values_text(front: Front, values: Sequence[float]) -> str:
 
 def page_text(value: float) -> str:
     """A value on a page; rounding errors are nothing."""
-    return number(0.0 if abs(value) < FLOOR * 1e-6 else value)
+    return number(_exact(value))
+
+
+def _exact(value: float) -> float:
+    """A value of an objective as people read it: rounding errors are nothing."""
+    return 0.0 if abs(value) < FLOOR * 1e-6 else value
 
 
 TEMPLATE = "front.html.j2"

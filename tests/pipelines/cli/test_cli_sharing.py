@@ -36,6 +36,20 @@ def test_what_is_written_can_be_replayed(shell, plain, kind):
     assert figures["jobs"] == len(read_trace("a.parquet")) == 240
 
 
+@pytest.mark.parametrize("kind", ["anonymise", "twin"])
+def test_quotas_that_would_be_written_nowhere_are_refused(shell, plain, kind):
+    told = shell.refuses("trace", kind, plain, "--pools", "pools.csv", "--out", "a.csv")
+    assert "--pools pools.csv would be written nowhere; add --pools-out FILE, or leave --pools out" in told
+    assert not Path("a.csv").exists()
+
+
+def test_an_audit_where_nobody_waited_tells_no_share_of_those_that_did(shell, plain):
+    """The trace has no starts."""
+    audit = shell.works("trace", "anonymise", plain, "--out", "a.csv").out
+    assert "linkage, by wait        nobody waited\n" in audit
+    assert "of those that waited" not in audit
+
+
 def test_the_key_is_written_for_its_owner_alone(shell, plain):
     words = ("trace", "anonymise", plain, "--out", "a.csv")
     shell.works(*words)

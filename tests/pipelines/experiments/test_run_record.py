@@ -146,6 +146,18 @@ def test_what_cannot_be_explained_is_refused_in_one_line(shell, two_pools, csv):
     assert "is an input too" in shell.refuses("explain", "--out", "log.csv", "--job", "b2", "--json", "log.csv")
 
 
+def test_a_job_that_is_not_there_may_be_among_the_rows_left_out(shell):
+    """Of four jobs of a log the second has no run time and the third no processors."""
+    jobs = [(1, 0, 60, 1), (2, 10, 0, 1), (3, 20, 60, 0), (4, 30, 60, 1)]
+    lines = [f"{job} {at} 0 {run} {cores} -1 -1 {cores} -1 -1 1 1 1 -1 1 1 -1 -1\n" for job, at, run, cores in jobs]
+    Path("log.swf").write_text("".join(lines))
+    shell.works("simulate", "--trace", "log.swf", "--policy", "fcfs", "--out", "log.csv")
+    assert (
+        "--job 2: no such job among the 2 of log.csv; near: 1, 4; it may be among what was left out of the trace: "
+        "1 run time missing or <= 0; 1 no processors"
+    ) in shell.refuses("explain", "--out", "log.csv", "--job", "2")
+
+
 def test_without_a_record_what_is_missing_is_said_and_quotas_may_be_given(shell, two_pools):
     shell.works(*two_pools, "sia", "--out", "log.csv")
     shutil.rmtree("log.csv.run")
