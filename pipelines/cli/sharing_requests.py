@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import to_json
@@ -41,7 +40,7 @@ def export(
 ) -> Told:
     """Write an export; its audit as figures and as text. Raises TraceError, PoolsError and ConfigError."""
     trace = read_trace(path)
-    made = anonymised(trace, _quotas(trace, pools, pools_out), seed=seed, **asked)
+    made = anonymised(trace, _quotas(trace, pools, pools_out, console), seed=seed, **asked)
     _write(made.trace, made.pools, out, pools_out)
     if key:
         with replacing(key) as draft:
@@ -71,7 +70,7 @@ def twin(
     trace = rigid(read)
     for line in trace.notes[len(read.notes) :]:
         console.note(line)
-    quotas = _quotas(trace, pools, pools_out)
+    quotas = _quotas(trace, pools, pools_out, console)
     drawn = twin_of(trace, weeks=weeks, seed=seed)
     made, table, words = renamed(drawn, quotas, np.random.default_rng(seed))
     _write(made, table, out, pools_out)
@@ -80,10 +79,10 @@ def twin(
     return {"seed": seed, "left_out_columns": left, **result}, _twin_text(result, left)
 
 
-def _quotas(trace: Trace, pools: Path | None, pools_out: Path | None) -> PoolsTable | None:
-    if pools and not pools_out:
-        raise ConfigError(f"--pools {pools} would be written nowhere; add --pools-out FILE, or leave --pools out")
+def _quotas(trace: Trace, pools: Path | None, pools_out: Path | None, console: Console) -> PoolsTable | None:
     if pools:
+        if not pools_out:
+            console.note(f"{pools}: its quotas are written nowhere; add --pools-out FILE")
         return read_pools(pools)
     return PoolsTable.of(derive_pools(trace.on_gpus)) if pools_out else None
 
