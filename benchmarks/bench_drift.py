@@ -142,7 +142,7 @@ FAMILIES: dict[str, tuple[str | None, tuple[float, ...], tuple[str, ...]]] = {
     "job-duration": ("tag-pool-width", (5, 60, 720), ("mixed", "longer", "shorter", "renamed")),
     "completion-time": ("futures", (60,), ("longer", "shorter", "renamed")),
     "job-size": ("pooled", (60,), ("longer", "shorter", "mixed", "renamed")),
-    WAITS: (None, (60,), ("slower", "doubled", "held", "renamed")),
+    WAITS: (None, (60,), ("slower", "doubled", "held", "renamed", "longer")),
 }
 """Algorithm, horizons and shifts of each."""
 

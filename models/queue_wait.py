@@ -3,6 +3,10 @@
 Waits are told by discrete hazards, the chance of each stretch of time that a job which still waits starts within it:
 Singer and Willett, "It's about time", Journal of Educational Statistics 1993. What has not started yet counts for the
 stretches that it has waited through, so that nothing need be left out or made up.
+
+Hazards are learnt from queues as long as they were. A rule of one column stands beside them, which goes with queues of
+any length: waits are so many times as long as the queue takes to drain. It answers unless hazards are better beyond
+doubt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from jobcast.domain.answer_checks import MOST_SECONDS, failed, floats_of
 from jobcast.domain.arrays import Bools, Floats, Ints
@@ -20,9 +25,10 @@ from jobcast.domain.clock import WEEK_S
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.forecasts import Question
 from jobcast.domain.memory import need_memory
-from jobcast.features.queue_state import queue_columns
+from jobcast.features.queue_state import DRAINS, queue_columns
 from jobcast.features.wait_rows import WaitRows
 from jobcast.models.completion.intervals import survival
+from jobcast.models.forecast_combination import pinball_losses
 from jobcast.models.metadata import (
     booster_data,
     booster_of,
@@ -196,17 +202,29 @@ LEAST_PARTS = 4
 """Parts that a training time shorter than so many weeks is cut into."""
 LEAST_ROWS = 50
 """Rows with a known wait that a training needs, and a fold to be calibrated on."""
+DAYS = 7
+"""Parts of a fold whose losses are told apart: days where it is a week."""
+DOUBT = 0.05
+"""Share of the intervals of what hazards save that may miss."""
 MODEL = "hazard.txt"
-KEPT = ("trained_from_s_", "trained_until_s_", "pool_medians_s_", "calibrated_rows_")
+KEPT = ("trained_from_s_", "trained_until_s_", "pool_medians_s_", "calibrated_rows_", "by_drain_", "drain_ratios_")
 KEPT_ARRAYS = ("shifts_", "prior_")
+DRAIN = queue_columns().index(DRAINS[0])
+"""The column of how long the pool takes to start the jobs ahead, at the pace of its last days; log10 of days."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Rows of a part of the training time, (n,) each, and what had been forecast of them, (n, levels) log10 s."""
+    """Rows of a part of the training time, (n,) each, and what had been forecast of them, (n, levels) log10 s.
+
+    Attributes
+    ----------
+    forecast, drained : by hazards, and by the drain time
+    """
 
     rows: WaitRows
     forecast: Floats
+    drained: Floats
 
 
 class QueueWait:
@@ -216,10 +234,15 @@ class QueueWait:
     the training time, each week forecast from what was known before it: a split-conformal margin (Lei et al., 2018), of
     Kaplan and Meier's estimate where waits are not over. The median is not moved.
 
+    Trees tell no wait that is longer than those they learnt from. Where a handful of users make a few long queues,
+    these weeks' moves tell little of the next ones', and the drain time tells more: see `drain_is_better`.
+
     Attributes
     ----------
     hazard_ : fitted on all of the training time
     shifts_ : (levels,) by which quantiles are moved, log10
+    by_drain_ : whether the drain time answers in place of the hazards
+    drain_ratios_ : see `drain_ratios`
     prior_ : (levels,) log10 s of all waits of the training time: the conservative answer
     pool_medians_s_ : median wait by pool, of those with `LEAST_ROWS` known ones; "" is of all
     calibrated_rows_ : rows that shifts are from
@@ -227,6 +250,8 @@ class QueueWait:
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     """
 
+    by_drain_: bool
+    drain_ratios_: tuple[float, ...] | None
     name: ClassVar[str] = "queue-wait"
     answers: ClassVar[Question] = Question.WAITS
     algorithm: ClassVar[str] = "hazard"
@@ -255,7 +280,8 @@ class QueueWait:
         self.folds_ = self._folds(rows, from_s, until_s)
         self.shifts_ = shifts_of(self.folds_, until_s)
         self.calibrated_rows_ = sum(len(fold.rows) for fold in self.folds_)
-        self.prior_ = np.array([known_quantile(logs, known, rows.weight, level) for level in LEVELS])
+        self.by_drain_ = drain_is_better(self.folds_, until_s)
+        self.prior_, self.drain_ratios_ = all_waits(rows, until_s), drain_ratios(rows, until_s)
         self.pool_medians_s_ = {"": float(10.0 ** np.median(logs[known]))}
         for name in np.unique(pool[known]).tolist():
             if (known & (pool == name)).sum() >= LEAST_ROWS:
@@ -274,12 +300,17 @@ class QueueWait:
         for begin_s in (until_s - length_s * np.arange(FOLDS, 0, -1)).tolist():
             before, part = rows.between(from_s, begin_s), rows.between(begin_s, begin_s + length_s)
             if before.started(begin_s).sum() >= LEAST_ROWS and part.started(until_s).sum() >= LEAST_ROWS:
-                folds.append(Fold(part, self._hazard(before, begin_s).quantiles(part.X, LEVELS)))
+                drained = by_drain(part.X, drain_ratios(before, begin_s), all_waits(before, begin_s))
+                folds.append(Fold(part, self._hazard(before, begin_s).quantiles(part.X, LEVELS), drained))
         return folds
 
     def forecast(self, X: NDArray[np.float32]) -> Floats:
         """Quantiles of the wait from the instant of a row on, (n, levels) s, ascending; levels are `LEVELS`."""
-        result: Floats = 10.0 ** moved(self.hazard_.quantiles(X, LEVELS), self.shifts_)
+        if self.by_drain_:
+            logs = by_drain(X, self.drain_ratios_, self.prior_)
+        else:
+            logs = moved(self.hazard_.quantiles(X, LEVELS), self.shifts_)
+        result: Floats = 10.0**logs
         return result
 
     def pool_medians(self, pools: NDArray[Any]) -> Floats:
@@ -311,7 +342,9 @@ class QueueWait:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder does not hold such a model, or one of other columns."""
-        saved = read_metadata(folder, cls.name)
+        # Of before drain times were asked.
+        hazards: dict[str, Any] = {"by_drain": False, "drain_ratios": None}
+        saved = hazards | read_metadata(folder, cls.name)
         if tuple(saved["columns"]) != queue_columns():
             raise RegistryError(
                 f"{folder}: reads other columns of the queue than this version of jobcast; train it again"
@@ -337,6 +370,62 @@ def shifts_of(folds: Sequence[Fold], known_s: float) -> Floats:
         if place != MEDIAN:
             shifts[place] = known_quantile(logs - result[:, place], known, weight, level)
     return shifts
+
+
+def all_waits(rows: WaitRows, known_s: float) -> Floats:
+    """(levels,) log10 s of the waits as far as they were known."""
+    return _quantiles(rows, rows.log_wait(known_s), known_s)
+
+
+def drain_ratios(rows: WaitRows, known_s: float) -> tuple[float, ...] | None:
+    """By level: log10 of the seconds waited a day of drain time, as far as was known; None where no row tells one."""
+    told = rows.among(np.isfinite(rows.X[:, DRAIN]))
+    if not len(told):
+        return None
+    return tuple(_quantiles(told, told.log_wait(known_s) - told.X[:, DRAIN], known_s).tolist())
+
+
+def _quantiles(rows: WaitRows, values: Floats, known_s: float) -> Floats:
+    known = rows.started(known_s)
+    return np.array([known_quantile(values, known, rows.weight, level) for level in LEVELS])
+
+
+def by_drain(X: NDArray[np.float32], ratios: Sequence[float] | None, prior: Floats) -> Floats:
+    """Quantiles of waits by the drain time of rows, (n, levels) log10 s; `prior` (levels,) where it is not told."""
+    if ratios is None:
+        return np.tile(prior, (len(X), 1))
+    logs = X[:, DRAIN : DRAIN + 1].astype(np.float64) + np.asarray(ratios)
+    return np.where(np.isfinite(logs), logs, prior)
+
+
+def drain_is_better(folds: Sequence[Fold], known_s: float) -> bool:
+    """Whether hazards are not better beyond doubt by pinball loss of what was over; False without folds.
+
+    Hazards of a fold are moved by what the others showed. They have much to learn, and may be better by chance in a few
+    long queues; in doubt the rule answers that has six numbers. Witnesses are the parts of folds: the interval is
+    Student's, of what hazards save in each.
+    """
+    saved = list[float]()
+    for fold in folds:
+        hazards = moved(fold.forecast, shifts_of([one for one in folds if one is not fold], known_s))
+        saved += _saved(fold, hazards, known_s)
+    if not saved:
+        return False
+    if len(saved) == 1:
+        return True
+    error = np.std(saved, ddof=1) / np.sqrt(len(saved))
+    return bool(np.mean(saved) <= stdtrit(len(saved) - 1, 1.0 - DOUBT / 2.0) * error)
+
+
+def _saved(fold: Fold, hazards: Floats, known_s: float) -> list[float]:
+    """By how much the loss of the drain time is more than that of hazards, of each part of a fold with waits."""
+    known, at_s = fold.rows.started(known_s), fold.rows.at_s
+    logs, weight = fold.rows.log_wait(known_s)[known], fold.rows.weight[known]
+    drained, told = (pinball_losses(logs, one[known], LEVELS) for one in (fold.drained, hazards))
+    more = drained - told
+    ends = np.linspace(at_s.min(), at_s.max(), DAYS + 1)[1:-1]
+    part = np.searchsorted(ends, at_s[known], side="right")
+    return [float(np.average(more[part == one], weights=weight[part == one])) for one in np.unique(part)]
 
 
 def moved(value: Floats, shifts: Floats) -> Floats:

@@ -184,8 +184,8 @@ def plain_l1(known: WaitRows, until_s: float, asked: WaitRows, seed: int = 0) ->
     return result
 
 
-def fold_figures(folds: Sequence[Fold], until_s: float) -> dict[str, Figure]:
-    """Of the last fold, whose quantiles are moved by what the others showed; {} without two.
+def fold_figures(folds: Sequence[Fold], until_s: float, by_drain: bool = False) -> dict[str, Figure]:
+    """Of the last fold, whose quantiles are moved by what the others showed, or by its drain times; {} without two.
 
     `mae_log10`, `mse_log10`, `within_2x`, `within_3x` of the waits that were over, `coverage_90` of those whose bound
     was passed, or the wait over, by then.
@@ -194,7 +194,7 @@ def fold_figures(folds: Sequence[Fold], until_s: float) -> dict[str, Figure]:
         return {}
     last = folds[-1]
     result, logs, known = (
-        moved(last.forecast, shifts_of(folds[:-1], until_s)),
+        last.drained if by_drain else moved(last.forecast, shifts_of(folds[:-1], until_s)),
         last.rows.log_wait(until_s),
         last.rows.started(until_s),
     )

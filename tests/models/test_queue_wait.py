@@ -1,5 +1,6 @@
 """Waits: hazards by hand, censored rows that count, shifts that cover, answers that cannot be and their stand-ins."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +13,17 @@ from jobcast.features.wait_rows import WaitRows
 from jobcast.models.evaluation.queue_waits import WaitScores, fold_figures, wait_figures
 from jobcast.models.predictors import load_predictor, served_form
 from jobcast.models.queue_wait import (
+    BOUND,
+    DRAIN,
     LEVELS,
     MEDIAN,
+    Fold,
     HazardSettings,
     QueueWait,
     WaitHazard,
+    by_drain,
+    drain_is_better,
+    drain_ratios,
     guarded_waits,
     known_quantile,
     moved,
@@ -77,6 +84,66 @@ def test_leaving_out_what_still_waits_would_be_too_short():
     left_out = WaitHazard.fit(X[over], seen[over], started[over], weight[over], SMALL, 0).quantiles(X[:1], (0.5,))[0, 0]
     assert with_all == pytest.approx(2.0, abs=0.15)
     assert left_out < 1.5
+
+
+def rows_of(at_s, wait_s, drain):
+    """Of one account, by log10 of the days that their pool takes to drain."""
+    X = np.zeros((len(at_s), len(queue_columns())), np.float32)
+    X[:, DRAIN] = drain
+    at_s = np.array(at_s, float)
+    nobody = np.zeros(len(X), int)
+    return WaitRows(X, nobody, at_s, at_s + np.array(wait_s, float), nobody, np.ones(len(X)))
+
+
+def test_the_drain_time_tells_multiples_of_itself_and_all_waits_where_it_is_not_known():
+    rows = rows_of([0.0] * 3, [2e4, 2e5, 7.0], [0.0, 1.0, np.nan])
+    ratios = drain_ratios(rows, 1e9)
+    assert ratios == pytest.approx([np.log10(2e4)] * len(LEVELS))
+    told = by_drain(rows.X, ratios, np.arange(6.0))
+    assert told[:2, BOUND].tolist() == pytest.approx([np.log10(2e4), np.log10(2e5)])
+    assert told[2].tolist() == [*range(6)]
+    # Nothing tells a drain time, so that all waits answer.
+    nowhere = rows_of([0.0], [7.0], [np.nan])
+    assert by_drain(nowhere.X, drain_ratios(nowhere, 1e9), np.arange(6.0)).tolist() == [[*range(6)]]
+
+
+def test_hazards_answer_if_they_are_better_beyond_doubt():
+    """Waits of ten seconds in each of seven parts, told to be of ten (1) or of another power (2, 9)."""
+    rows, right, wrong = rows_of(range(7), [10.0] * 7, [0.0] * 7), np.full((7, 6), 1.0), np.full((7, 6), 2.0)
+    assert not drain_is_better([Fold(rows, right, wrong), Fold(rows, right, wrong)], 100.0)
+    assert drain_is_better([Fold(rows, right, wrong), Fold(rows, wrong, right)], 100.0)
+    assert drain_is_better([Fold(rows, right, right)], 100.0)
+    # Better by 1 in six parts, worse by 2 in one: .57 on average, give or take 1.05 (2.447 * 1.134 / sqrt(7)).
+    once = np.where(np.arange(7)[:, None] == 3, 3.0, right)
+    assert drain_is_better([Fold(rows, once, np.where(once == 3.0, 1.0, wrong))], 100.0)
+    assert not drain_is_better([], 100.0)
+
+
+def test_the_bound_follows_queues_that_are_longer_than_any_before(tmp_path):
+    """Waits are some times as long as the queue takes to drain; later queues take ten times as long as any did."""
+    rng = np.random.default_rng(0)
+    at_s, until_s = np.sort(rng.uniform(0.0, 28 * DAY_S, 900)), 20 * DAY_S
+    early = at_s < until_s
+    drain = np.where(early, rng.uniform(-3.0, -1.5, 900), rng.uniform(-0.5, 0.0, 900))
+    rows = rows_of(at_s, DAY_S * 10.0 ** (drain + rng.normal(0.0, 0.2, 900)), drain)
+    model = QueueWait(SMALL).fit_rows(rows.among(early), np.full(early.sum(), "p"), 0.0, until_s)
+    later = rows.among(~early)
+    assert model.by_drain_
+    held = np.mean(later.log_wait() <= np.log10(model.forecast(later.X)[:, BOUND]))
+    assert held == pytest.approx(0.9, abs=0.07)
+    assert np.mean(later.log_wait() <= moved(model.hazard_.quantiles(later.X, LEVELS), model.shifts_)[:, BOUND]) < 0.1
+    model.save(tmp_path)
+    assert load_predictor("queue-wait", tmp_path).forecast(later.X).tolist() == model.forecast(later.X).tolist()
+
+
+def test_a_version_of_before_drain_times_answers_by_its_hazards(model, trace, until_s, tmp_path):
+    model.save(tmp_path)
+    saved = json.loads((tmp_path / "metadata.json").read_text())
+    assert saved.pop("by_drain") is False
+    del saved["drain_ratios"]
+    (tmp_path / "metadata.json").write_text(json.dumps(saved))
+    X = WaitRows.of(trace, until_s, np.inf).X[:5]
+    assert load_predictor("queue-wait", tmp_path).forecast(X).tolist() == model.forecast(X).tolist()
 
 
 def test_quantiles_are_moved_around_the_median():

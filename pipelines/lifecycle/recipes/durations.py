@@ -151,8 +151,13 @@ def train_waits(
 ) -> Trained:
     """QueueWait; its figures are of the last part of the training time, forecast from what was known before."""
     model = kind(seed=settings.seed).fit(data.trace, data.from_s, data.until_s)
-    result = {"calibrated_rows": model.calibrated_rows_, "bound_moved_log10": float(model.shifts_[BOUND])}
-    return Trained(model, algorithm, fold_figures(model.folds_, data.until_s), {**asdict(model.settings), **result})
+    result = {
+        "calibrated_rows": model.calibrated_rows_,
+        "bound_moved_log10": float(model.shifts_[BOUND]),
+        "by_drain": model.by_drain_,
+    }
+    validation = fold_figures(model.folds_, data.until_s, model.by_drain_)
+    return Trained(model, algorithm, validation, {**asdict(model.settings), **result})
 
 
 def over(trace: Trace) -> Trace:

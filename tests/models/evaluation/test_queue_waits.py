@@ -117,10 +117,11 @@ def test_a_fold_is_scored_as_the_folds_before_it_move_it():
 
     One of them has passed the bound, the other is just at it.
     """
-    first = Fold(rows_of([10.0] * 3, [0.0] * 3), np.ones((3, len(TOLD))) - 0.25 * (np.arange(len(TOLD)) == BOUND))
+    low = np.ones((3, len(TOLD))) - 0.25 * (np.arange(len(TOLD)) == BOUND)
+    first = Fold(rows_of([10.0] * 3, [0.0] * 3), low, low)
     last = rows_of([10.0, 100.0, 200.0, inf, inf], [0.0, 0.0, 0.0, 0.0, 900.0])
     forecast = np.tile([0.0, 0.5, 1.0, 1.5, 1.75, 3.0], (5, 1))
-    figures, off = fold_figures([first, Fold(last, forecast)], 1000.0), np.array([0.0, 1.0, np.log10(20.0)])
+    figures, off = fold_figures([first, Fold(last, forecast, forecast)], 1000.0), np.array([0.0, 1.0, np.log10(20.0)])
     assert (figures["n"], figures["coverage_90"], figures["within_2x"]) == (3, 2 / 4, 1 / 3)
     assert (figures["mae_log10"], figures["mse_log10"]) == pytest.approx((off.mean(), (off**2).mean()))
     assert fold_figures([first], 1000.0) == {}
