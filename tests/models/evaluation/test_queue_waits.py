@@ -127,6 +127,14 @@ def test_a_fold_is_scored_as_the_folds_before_it_move_it():
     assert fold_figures([first], 1000.0) == {}
 
 
+def test_a_fold_is_scored_by_its_drain_times_where_these_answer():
+    """They are not moved: of waits of 10 and 200 s, and one of over 100, the bound of 56 s holds the first."""
+    told = np.tile([0.0, 0.5, 1.0, 1.5, 1.75, 3.0], (3, 1))
+    last = Fold(rows_of([10.0, 200.0, inf], [0.0, 0.0, 900.0]), told + 9.0, told)
+    figures = fold_figures([last, last], 1000.0, by_drain=True)
+    assert (figures["n"], figures["coverage_90"], figures["within_2x"]) == (2, 1 / 3, 1 / 2)
+
+
 def test_the_rule_to_beat_is_lightgbms_l1_on_what_a_job_and_its_snapshot_tell(monkeypatch):
     def train(data, settings, trees, seed, threads, more):
         assert (known.X[[0, 2]][:, PLAIN] == data.data).all()

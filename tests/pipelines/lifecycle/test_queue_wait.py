@@ -118,10 +118,10 @@ def test_pools_that_came_after_the_training_time_are_not_named(trace):
 
 
 def test_a_bound_that_did_not_hold_in_validation_is_told_and_kept(words, tmp_path):
-    """An hour's wait of a job each half hour that takes two days in the last of four parts, sooner than queues show."""
+    """An hour's wait of a job each half hour that takes four days in the last of four, sooner than queues show."""
     hours = np.arange(8 * 48) / 2
     submit_s = pl.Series(3600.0 * hours)
-    waits_h = np.exp(np.random.default_rng(0).normal(0.0, 0.4, len(hours))) * np.where(hours > 6 * 24, 48.0, 1.0)
+    waits_h = np.exp(np.random.default_rng(0).normal(0.0, 0.4, len(hours))) * np.where(hours > 6 * 24, 96.0, 1.0)
     path = tmp_path / "later.csv"
     pl.DataFrame(
         {
@@ -134,7 +134,7 @@ def test_a_bound_that_did_not_hold_in_validation_is_told_and_kept(words, tmp_pat
         }
     ).write_csv(path)
     told = words.json("train", "queue-wait", "--trace", path)
-    assert told["validation"]["coverage_90"] < 0.3
+    assert told["validation"]["coverage_90"] < 0.2
     (line,) = told["weak_validation"]
     assert line.startswith("90 % intervals held")
     assert training_table(told).splitlines()[-1] == f"warning: {line}"
