@@ -76,6 +76,8 @@ def answer_by_copies(
     or not yet, or cannot be forecast.
     """
     _check(experiment.trace, rule, question, pool)
+    if question.job == NEW:
+        _check_room(experiment, rule, question, pool)
     whole = rule.kind in WHOLE
     # What whole jobs declare is their true run time, as the oracle reads it.
     spec = ORACLE if question.sizes == DECLARED and whole and spec is None else spec
@@ -112,7 +114,7 @@ Watched = Callable[[Trace, AtInstant], None]
 
 def _new_job(trace: Trace, question: Question, pool: str | None, watched: Watched) -> JobAnswers:
     answers, stands = [], dict[str, Any]()
-    for gpus in question.ask_gpus or (int(np.median(trace.gpus)),):
+    for gpus in _widths_of_new(trace, question):
         # Work is told as on one GPU; whole jobs hold all of theirs.
         work_s = np.nan if question.size_s is None else question.size_s / gpus
         watch = AtInstant(question.at_s, NEW, work_s=work_s)
@@ -171,6 +173,22 @@ def _without_points(one: JobAnswers) -> JobAnswers:
     return replace(one, answers=[replace(answer, point_start_s=np.nan, point_s=np.nan) for answer in one.answers])
 
 
+def _check_room(experiment: Experiment, rule: PolicySpec, question: Question, pool: str | None) -> None:
+    """Refuse a new job that no pool would ever hold. Raises ConfigError for one of no pool, or wider than its own."""
+    cluster, name = experiment.place(rule.kind), _pool_of_new(experiment.trace, pool)
+    if cluster.flat:
+        return
+    quotas = {one.name: one.quota for one in cluster.quotas.at(question.at_s)}
+    known = ", ".join(f"{one} ({quota} GPUs)" for one, quota in quotas.items())
+    if name not in quotas:
+        raise ConfigError(f"--job {NEW}: in which pool? add --pool NAME: {known}")
+    widest = max(_widths_of_new(experiment.trace, question))
+    if widest > quotas[name]:
+        raise ConfigError(
+            f"--ask-gpus {widest}: pool {name} has {quotas[name]} GPUs; ask for fewer, or name another pool: {known}"
+        )
+
+
 def _pointed(watch: AtInstant) -> Completion:
     if watch.point is None:
         raise TraceError(f"job {watch.job_id}: no job is submitted by {iso(watch.at_s)}; ask later")
@@ -212,12 +230,20 @@ def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None)
         raise TraceError(f"job {question.job}: is not submitted by {iso(question.at_s)}; ask later")
 
 
+def _pool_of_new(trace: Trace, pool: str | None) -> str:
+    """Where several pools leave it open a new job is of the pool that a flat cluster has."""
+    return pool or (trace.pools[0] if len(trace.pools) == 1 else FLAT_POOL)
+
+
+def _widths_of_new(trace: Trace, question: Question) -> tuple[int, ...]:
+    return question.ask_gpus or (int(np.median(trace.gpus)),)
+
+
 def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: float) -> Trace:
     """The trace with one job more; nobody reads its run time, which stands for one where none is declared."""
     row = {
         "job_id": NEW,
-        # Where several pools leave it open the job is of the pool that a flat cluster has.
-        "pool": pool or (trace.pools[0] if len(trace.pools) == 1 else FLAT_POOL),
+        "pool": _pool_of_new(trace, pool),
         "submit_time": round(at_s * 1e6),
         "gpus": gpus,
         "duration": float(np.nanmedian(trace.duration_s)) if np.isnan(run_s) else run_s,

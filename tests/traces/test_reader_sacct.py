@@ -221,6 +221,8 @@ def test_clusters_of_one_table_keep_their_ids_apart(written):
         (HEADER + ROW.replace("gpu=2", "gpu=two"), "row 2, column AllocTRES: counts of GPUs cannot be read"),
         (HEADER + ROW.replace("T00:00:00", "Tnoon"), "row 2, column Submit: must be a time"),
         (HEADER + ROW.replace("|gpu|", "|gpu|x|"), "row 2: 9 fields where the header has 8"),
+        (HEADER + ROW + ROW[:9], "row 3: 3 fields where the header has 8; the file ends within it"),
+        (HEADER + ROW + ROW[:9] + "\n", "row 3: 3 fields where the header has 8; correct the line"),
         (HEADER + ROW.replace("gres/gpu=2", ""), "none of its 1 rows is a job (1 GPUs not told"),
     ],
 )

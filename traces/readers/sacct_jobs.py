@@ -154,7 +154,9 @@ def _mended(body: bytes, names: list[str], before: int, path: str) -> tuple[byte
             joined += 1
         elif surplus:
             counts = f"{row.count(SEPARATOR) + 1} fields where the header has {separators + 1}"
-            raise TraceError(f"{path}, row {line}: {counts}; correct the line")
+            cut = surplus < 0 and lines[-1] and line == before + 1 + len(lines)
+            remedy = "the file ends within it: export it whole, or delete the line" if cut else "correct the line"
+            raise TraceError(f"{path}, row {line}: {counts}; {remedy}")
         _check_text(row, path, line)
         rows.append(row)
         numbers.append(line)

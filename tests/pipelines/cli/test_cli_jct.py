@@ -130,6 +130,20 @@ def test_one_line_for_each_mistake(shell, stream, words, told):
     assert told in shell.refuses("predict", "jct", *stream, *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "--job new: in which pool? add --pool NAME: a (2 GPUs), b (4 GPUs)"),
+        (("--pool", "a", "--ask-gpus", "1,4"), "--ask-gpus 4: pool a has 2 GPUs; ask for fewer, or name another pool"),
+    ],
+)
+def test_a_new_job_is_of_a_pool_that_can_hold_it(shell, csv, tmp_path, words, told):
+    trace = csv("1,a,0,60,1", "2,b,10,60,1")
+    (tmp_path / "pools.csv").write_text("pool,gpus\na,2\nb,4\n")
+    asked = ("predict", "jct", "--trace", trace, "--pools", "pools.csv", "--policy", "fcfs", "--at", "20")
+    assert told in shell.refuses(*asked, "--job", "new", "--size-s", "60", *words)
+
+
 def test_options_of_completion_times_go_with_jct_alone(shell, stream):
     line = shell.refuses("predict", "new-load", *stream, "--at", "10010")
     assert line.startswith("--gpus: goes with the predictor jct, not with new-load")
