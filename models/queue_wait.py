@@ -210,7 +210,7 @@ MODEL = "hazard.txt"
 KEPT = ("trained_from_s_", "trained_until_s_", "pool_medians_s_", "calibrated_rows_", "by_drain_", "drain_ratios_")
 KEPT_ARRAYS = ("shifts_", "prior_")
 DRAIN = queue_columns().index(DRAINS[0])
-"""The column of how long the pool takes to start the jobs ahead, at the pace of its last days; log10 of days."""
+"""The column of how long the pool takes to start the jobs ahead, at the pace of its last day; log10 of days."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,6 @@ class Regimes(TraceLife[RegimePrior]):
         EVALUATE: (*WITHOUT_DRAWS, "pairs"),
         PREDICT: ("at_s", "seed", "pairs"),
     }
-    draws_days: ClassVar[bool] = False
     tables: TrainingTables | None = None
     reads_settings: ClassVar[bool] = True
     walks: ClassVar[bool] = False

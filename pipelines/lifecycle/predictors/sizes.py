@@ -27,7 +27,6 @@ class _OfEndedJobs(TraceLife[M]):
 
     says: ClassVar[Mapping[str, str]] = told_by("report.figure_lines")
     reads: ClassVar[Mapping[str, Collection[str]]] = {**TraceLife.reads, EVALUATE: WITHOUT_DRAWS}
-    draws_days: ClassVar[bool] = False
 
     def data(self, known: Known) -> TrainingData:
         """The jobs of the window, of all pools. Raises TrainingError where they are too short."""

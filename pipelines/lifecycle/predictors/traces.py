@@ -18,7 +18,17 @@ from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.experiments.seen_data import another_cluster, apart_in_time, refuse_overlap
 from jobcast.pipelines.lifecycle.drift_rules import weak
-from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Asked, Fitted, Life, M, Told, VersionAndData, Wishes
+from jobcast.pipelines.lifecycle.predictors.life import (
+    EVALUATE,
+    PREDICT,
+    Asked,
+    Fitted,
+    Life,
+    M,
+    Told,
+    VersionAndData,
+    Wishes,
+)
 from jobcast.pipelines.lifecycle.recipes import RECIPES, UNTUNED, algorithms_of
 from jobcast.pipelines.lifecycle.recipes.common import Recipe, TrainingData, card_of, told_parameters
 from jobcast.pipelines.report.console import Step
@@ -111,8 +121,6 @@ class TraceLife(Life[M]):
     walks: ClassVar[bool] = True
     by_pools: ClassVar[bool] = True
     """Whether only jobs of some pools are scored, see `scored_pools`."""
-    draws_days: ClassVar[bool] = True
-    """Whether its figures are told with intervals, by drawing days."""
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -181,7 +189,8 @@ class TraceLife(Life[M]):
         data.check(self.ablates)
         figures, curves = self.figures(data)
         left_out = unscored(known.between(begin, end), pools) if self.by_pools else {}
-        draws = _draws_of(case.wishes) if self.draws_days else {}
+        # Intervals by drawing days are told where their number can be asked for.
+        draws = _draws_of(case.wishes) if "draws" in self.reads.get(EVALUATE, ("draws",)) else {}
         return {**_told(figures, data, trace, overlap), **draws, **left_out, **self._elsewhere(case, known)}, curves
 
     def evaluate(self, known: Known) -> Told:
