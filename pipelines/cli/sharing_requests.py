@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
+from jobcast.domain.clock import HOUR_S
 from jobcast.domain.hardware import PoolsTable
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.files import to_json
@@ -164,4 +165,6 @@ def _export_text(result: Mapping[str, Any]) -> str:
         ("linkage", f"{fits}; {link['alone']:.1%} of the jobs fit one row, {link['missed']:.1%} none"),
         ("linkage, by wait", by_wait),
     ]
+    if any(attack and attack["auc"] > GUESS for attack in result["membership"].values()):
+        rows.append(("what to do", f"--jitter {2 * done['jitter_s'] or HOUR_S:g} gives away less; so may a twin"))
     return _text(rows)

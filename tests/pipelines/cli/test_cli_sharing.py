@@ -49,6 +49,15 @@ def test_an_audit_where_nobody_waited_tells_no_share_of_those_that_did(shell, pl
     assert "of those that waited" not in audit
 
 
+def test_an_export_that_gives_jobs_away_says_what_to_do(shell, plain):
+    """Without jitter a row of a half is a row of the log."""
+    told = shell.works(
+        "trace", "anonymise", plain, "--out", "a.csv", "--jitter", 0, "--seed", 1, "--json", "a.json"
+    ).out
+    assert json.loads(Path("a.json").read_text())["membership"]["weeks"]["auc"] > 0.55
+    assert "what to do              --jitter 3600 gives away less; so may a twin" in told
+
+
 def test_the_key_is_written_for_its_owner_alone(shell, plain):
     words = ("trace", "anonymise", plain, "--out", "a.csv")
     shell.works(*words)
