@@ -219,6 +219,8 @@ def _plot(front: Front, axes_of: tuple[int, int | None], name: str) -> Chart:
 
     points = _points(front, axes_of, name)
     labels = list(dict.fromkeys(one["series"] for one in points))
+    # On top of what lies at the same place.
+    points.sort(key=lambda one: one["series"] == SUGGESTED)
     references = dict(zip((one for one in labels if one not in LOOKS), REFERENCES * len(labels), strict=False))
     shapes = {one: references[one] if one in references else LOOKS[one][0] for one in labels}
     colours = {one: PALETTE[1] if one in references else LOOKS[one][1] for one in labels}
