@@ -89,7 +89,8 @@ class Axis:
     Attributes
     ----------
     title : short, or a narrow page has no room for it
-    kind : number, count (whole), share (of 1), length (seconds) or time (seconds from the epoch)
+    kind : number, count (whole), share (of 1), chance (a share that has no ticks below 0, where something else lies),
+        length (seconds) or time (seconds from the epoch)
     scale : linear, log or symlog
     low, high : where it begins and ends; None = where the data do
     """
@@ -113,6 +114,7 @@ class Axis:
             # Between two of them a tick may stand at a half, which counts nothing.
             "count": {"format": ",~r", "tickMinStep": 1, "labelExpr": "datum.value % 1 ? '' : datum.label"},
             "share": {"format": "~%"},
+            "chance": {"format": "~%", "values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]},
             "length": {"values": list(LENGTHS_S), "labelExpr": LENGTH_TEXT},
         }[self.kind]
         scale: dict[str, Any] = {"type": self.scale, "nice": False, **more}
@@ -149,7 +151,7 @@ class Axis:
 
     def tooltip(self, field: str) -> dict[str, Any]:
         """How one of its values is told."""
-        told = {"time": "%a %d %b %Y %H:%M", "share": ".3~p"}.get(self.kind, ",.3~r")
+        told = {"time": "%a %d %b %Y %H:%M", "share": ".3~p", "chance": ".3~p"}.get(self.kind, ",.3~r")
         return {"field": field, "type": self.type, "title": self.title, "format": told}
 
 
