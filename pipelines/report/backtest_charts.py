@@ -16,6 +16,7 @@ from jobcast.pipelines.report.charts import (
     INK,
     MOST_POINTS,
     MUTED,
+    NAME_PX,
     PALETTE,
     Axis,
     Chart,
@@ -86,7 +87,7 @@ def gain_against_risk(points: Sequence[Mapping[str, Any]]) -> Chart:
     # By itself such a scale has ticks at its upper end alone.
     most = max(columns["slowdown_h_week"], default=0.0)
     x = x.scale(type="symlog", domainMin=0, constant=1).axis(format=",~r", values=_decades(most))
-    y = alt.Y("saved_h_week:Q", title="hours saved a week").axis(format=",~r")
+    y = alt.Y("saved_h_week:Q", title="hours saved a week").axis(format=",~r").scale(padding=NAME_PX)
     base = alt.Chart(data).encode(x=x, y=y)
     told = {
         "label": "policy", "saved_h_week": "hours saved a week", "slowdown_h_week": "hours slowed a week",

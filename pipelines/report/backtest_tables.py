@@ -425,7 +425,7 @@ def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -
 
 
 def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
-    """Speedups and jobs slowed, a row a configuration, a column a pool. SIA, Table 12."""
+    """Speedups and jobs slowed, a row a configuration, a column a pool; none of one pool. SIA, Table 12."""
     base = jobs.get(baseline)
     labels = [label for label in jobs if label != baseline]
     if base is None or not labels:
@@ -433,6 +433,8 @@ def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
     base_jct, of_pool = np.asarray(base["jct_s"], dtype=float), np.asarray(base["pool"]).astype(str)
     # All jobs first, then pools by name, one of which may be called all as well.
     names = sorted(set(of_pool.tolist()))
+    if len(names) < 2:
+        return []
     members = [np.ones(len(of_pool), dtype=np.bool_), *(of_pool == name for name in names)]
 
     def rows(figure: Callable[[Any, Any], str]) -> list[tuple[str, ...]]:

@@ -39,6 +39,8 @@ LINE_PX = 13
 """From a line of a label to the next."""
 NEW_LINE = r"'\n'"
 """In an expression of Vega's."""
+NAME_PX = 24
+"""Above a point, for its name."""
 DOT_PX = 5
 """Between the ends of an axis and the first and last dot, which would be cut in half."""
 STATIC_WIDTH = 760

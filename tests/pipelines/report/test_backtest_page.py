@@ -572,6 +572,9 @@ def test_pool_tables_by_hand():
     for one in jobs.values():
         one["pool"] = np.array(["all", "b", "all"])
     assert pool_tables(jobs, "fcfs")[0].rows == [("sia", "2.00", "4.00", "0.500")]
+    # Of one pool they would tell what the main table does.
+    jobs["fcfs"]["pool"] = np.array(["all"] * 3)
+    assert pool_tables(jobs, "fcfs") == []
 
 
 def test_other_jobs_than_the_baselines_are_refused():

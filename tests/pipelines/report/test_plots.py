@@ -177,6 +177,8 @@ def test_what_is_recommended_lies_on_top():
     drawn = backtest_charts.gain_against_risk([point | {"kind": k, "speedup": 1.0, "command": ""} for k in kinds])
     order = [row["series"] for row in values(drawn) if "series" in row]
     assert order == ["cannot be had", "could be run", "in use now", "recommended"]
+    # The name of the highest point keeps off the legend.
+    assert drawn.spec["layer"][1]["encoding"]["y"]["scale"]["padding"] >= 13 + 11
 
 
 def test_long_names_in_a_legend_are_whole_on_narrow_pages():
