@@ -143,11 +143,11 @@ def _reason(choice: Choice, taken: Mapping[str, Any], known: Sequence[Mapping[st
         return [
             f"Why: {of} {in_words(best)} slows few as well, but people would wait {longer} hours a week more in all."
         ]
-    interval = between(best["low"], best["high"])
+    interval = f" (95 % interval {between(best['low'], best['high'])})" if best["low"] else ""
     chance = "an interval that reaches 1 may be chance" if best["low"] else "too few days for an interval"
     return [
-        f"Why: {of} the best that slows few is {in_words(best)}, {number(best['speedup'])} times as fast "
-        f"(95 % interval {interval}): {chance}."
+        f"Why: {of} the best that slows few is {in_words(best)}, {number(best['speedup'])} times as fast"
+        f"{interval}: {chance}."
     ]
 
 

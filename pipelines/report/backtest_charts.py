@@ -16,6 +16,7 @@ from jobcast.pipelines.report.charts import (
     INK,
     MOST_POINTS,
     MUTED,
+    NAME_PX,
     PALETTE,
     Axis,
     Chart,
@@ -27,6 +28,7 @@ from jobcast.pipelines.report.charts import (
     height_of,
     line_at,
     milliseconds,
+    named_rows,
     records,
     shade,
     thin_cdf,
@@ -70,6 +72,8 @@ def gain_against_risk(points: Sequence[Mapping[str, Any]]) -> Chart:
     import altair as alt
 
     kinds = [kind for kind in KINDS if any(one["kind"] == kind for one in points)]
+    # Where several lie on one place, what is recommended and what is in use are on top.
+    points = sorted(points, key=lambda one: -list(KINDS).index(one["kind"]))
     columns = {name: [one[name] for one in points] for name in ("label", "saved_h_week", "slowdown_h_week", "command")}
     data = records(
         series=[one["kind"] for one in points],
@@ -83,7 +87,7 @@ def gain_against_risk(points: Sequence[Mapping[str, Any]]) -> Chart:
     # By itself such a scale has ticks at its upper end alone.
     most = max(columns["slowdown_h_week"], default=0.0)
     x = x.scale(type="symlog", domainMin=0, constant=1).axis(format=",~r", values=_decades(most))
-    y = alt.Y("saved_h_week:Q", title="hours saved a week").axis(format=",~r")
+    y = alt.Y("saved_h_week:Q", title="hours saved a week").axis(format=",~r").scale(padding=NAME_PX)
     base = alt.Chart(data).encode(x=x, y=y)
     told = {
         "label": "policy", "saved_h_week": "hours saved a week", "slowdown_h_week": "hours slowed a week",
@@ -158,7 +162,8 @@ def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Chart:
     means = {}
     for label, pair in series.items():
         times_s, shares, step_h = coarser(*pair)
-        means[label] = f"{label} ({100 * float(np.mean(shares)) if len(shares) else 0.0:.0f} %)"
+        # By a space at which no line is broken.
+        means[label] = f"{label} ({100 * float(np.mean(shares)) if len(shares) else 0.0:.0f}\u00a0%)"
         rows["row"] += [means[label]] * len(shares)
         rows["from"] += milliseconds(times_s).tolist()
         rows["to"] += milliseconds(times_s + 3600.0 * step_h).tolist()
@@ -183,6 +188,8 @@ def busy(times_s: ArrayLike, shares: ArrayLike) -> Chart:
 
     at, values, step_h = coarser(times_s, shares)
     x, y = Axis(f"{shown_zone()}; means over {step_h:g} h", "time"), Axis("GPUs at work", "share", low=0.0, high=1.0)
+    # The last mean holds until its end.
+    at, values = np.append(at, at[-1:] + 3600.0 * step_h), np.append(values, values[-1:])
     drawn = alt.Chart(records(x=milliseconds(at), y=values), name="busy").mark_area(
         interpolate="step-after", color=PALETTE[0], opacity=0.8, clip=True
     )
@@ -243,9 +250,10 @@ def intervals(
         row=order, value=values, low=[low for low, _ in ends], high=[high for _, high in ends], told=told,
         colour=[PALETTE[0] if one else MUTED for one in clear],
     )  # fmt: skip
-    y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelExpr="split(datum.label, '\\n')", grid=False))
     base = alt.Chart(data).encode(
-        y=y, color=alt.Color("colour:N", scale=None), tooltip=[{"field": "row"}, {"field": "told", "title": x.title}]
+        y=named_rows(order),
+        color=alt.Color("colour:N", scale=None),
+        tooltip=[{"field": "row"}, {"field": "told", "title": x.title}],
     )
     bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low", **x.settings()), x2="high:Q")
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value", **x.settings()))

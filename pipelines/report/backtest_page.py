@@ -240,8 +240,8 @@ def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
 PREDICTOR_CAPTIONS = {
     "reliability": "Honest probabilities lie on the diagonal.",
     "precision_recall": "What a threshold can trade, the threshold in use, and rules without learning.",
-    "recall_per_pool_hour": "The predictions of an hour are mostly all right or all wrong: errors come in spells.",
-    "recall_by_pool": "One model serves all pools; it foresees the arrivals of some far better than those of others.",
+    "recall_per_pool_hour": "Where most hours lie at 0 % or at 100 %, errors come in spells.",
+    "recall_by_pool": "One model serves all pools: the flatter the curve, the more their recalls differ.",
     "ablation": "Twins trained anew, each with more features than the one above; bars are 95 % intervals.",
 }
 """Of SIA, appendix B: where forecasts are right, hour by hour, pool by pool, with more and more features."""

@@ -380,14 +380,20 @@ def slowed_of(jobs: Jobs, label: str, baseline: str) -> Slowed | None:
 
 def slowed_table(jobs: Jobs, baseline: str) -> Table | None:
     """Who is slowed, a row a configuration that slows any."""
-    rows = []
-    for label in jobs:
-        result = slowed_of(jobs, label, baseline)
-        if result and result.jobs:
-            figures = (number(result.jobs), number(result.median_s / 60.0), number(result.worst_s / 60.0))
-            rows.append((label, named_counts(result.pools) or UNKNOWN, named_counts(result.users) or UNKNOWN, *figures))
+    found = {label: result for label in jobs if (result := slowed_of(jobs, label, baseline)) and result.jobs}
+    unit, unit_s = unit_for(one.median_s for one in found.values())
+    rows = [
+        (
+            label,
+            named_counts(one.pools) or UNKNOWN,
+            named_counts(one.users) or UNKNOWN,
+            number(one.jobs),
+            *(number(late_s / unit_s) for late_s in (one.median_s, one.worst_s)),
+        )
+        for label, one in found.items()
+    ]
     pools, users = (f"{who} hit most (jobs)" for who in ("pools", "users"))
-    head = ("configuration", pools, users, "jobs slowed", "median (min)", "worst (min)")
+    head = ("configuration", pools, users, "jobs slowed", f"median ({unit})", f"worst ({unit})")
     note = "Of forecasts that draw, the first seed."
     return Table(f"Who ends later than under {baseline}", head, rows, words=3, note=note) if rows else None
 
@@ -407,38 +413,42 @@ def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -
         return None
     base = jobs.get(baseline, {"pool": (), "wait_s": ()})
     of_pool, waits = np.asarray(base["pool"]).astype(str), np.asarray(base["wait_s"], dtype=float)
-    rows = []
-    for pool in pools:
-        mine = of_pool == str(pool["name"])
-        # nanmean of nothing warns.
-        wait_h = float(np.nanmean(waits[mine])) / 3600 if np.isfinite(waits[mine]).any() else None
-        rows.append((str(pool["name"]), number(pool["gpus"]), number(int(mine.sum())), number(wait_h)))
-    return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} (h)"), rows)
+    mine = [of_pool == str(pool["name"]) for pool in pools]
+    # nanmean of nothing warns.
+    wait_s = [float(np.nanmean(waits[one])) if np.isfinite(waits[one]).any() else None for one in mine]
+    unit, unit_s = unit_for(wait_s)
+    rows = [
+        (str(pool["name"]), number(pool["gpus"]), number(int(one.sum())), number(_scaled(its_s, unit_s)))
+        for pool, one, its_s in zip(pools, mine, wait_s, strict=True)
+    ]
+    return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} ({unit})"), rows)
 
 
 def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
-    """Speedups and jobs slowed, a row a configuration, a column a pool. SIA, Table 12."""
+    """Speedups and jobs slowed, a row a configuration, a column a pool; none of one pool. SIA, Table 12."""
     base = jobs.get(baseline)
     labels = [label for label in jobs if label != baseline]
     if base is None or not labels:
         return []
     base_jct, of_pool = np.asarray(base["jct_s"], dtype=float), np.asarray(base["pool"]).astype(str)
-    # All jobs first, then pools by name.
-    members = {"all": np.ones(len(of_pool), dtype=np.bool_)}
-    members |= {name: of_pool == name for name in sorted(set(of_pool.tolist()))}
+    # All jobs first, then pools by name, one of which may be called all as well.
+    names = sorted(set(of_pool.tolist()))
+    if len(names) < 2:
+        return []
+    members = [np.ones(len(of_pool), dtype=np.bool_), *(of_pool == name for name in names)]
 
     def rows(figure: Callable[[Any, Any], str]) -> list[tuple[str, ...]]:
         found = []
         for label in labels:
             jct = jct_of(jobs, label, baseline)
             ran = np.isfinite(jct) & np.isfinite(base_jct)
-            own = [mine & ran for mine in members.values()]
+            own = [mine & ran for mine in members]
             found.append((label, *(figure(base_jct[one], jct[one]) if one.any() else UNKNOWN for one in own)))
         return found
 
     speedups = rows(lambda base, jct: number(float(np.exp(np.log(base / jct).mean()))))
     slowed = rows(lambda base, jct: share(float(is_slowed(jct, base).mean())))
-    head = ("configuration", *members)
+    head = ("configuration", "all", *names)
     return [
         Table(f"Speedup over {baseline} by pool (×, geometric mean)", head, speedups),
         Table(f"Jobs slowed against {baseline} by pool", head, slowed),

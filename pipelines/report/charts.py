@@ -8,7 +8,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ INK = "currentColor"
 """The page's text colour, which follows a dark theme."""
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito (2008), distinguishable with any colour vision; without yellow, which vanishes on white."""
-SERIES = (*PALETTE, INK)
 MUTED = "#8a949e"
+SERIES = (*PALETTE, INK, MUTED)
 DASHES = ([1, 0], [6, 3], [2, 3], [8, 3, 2, 3])
 MOST_POINTS = 400
 """Points of a curve in a page."""
@@ -35,6 +35,12 @@ TAIL_POINTS = 50
 LABEL_COLUMNS = 28
 SIGNIFICANT = 6
 """Digits that a page keeps of a number."""
+LINE_PX = 13
+"""From a line of a label to the next."""
+NEW_LINE = r"'\n'"
+"""In an expression of Vega's."""
+NAME_PX = 24
+"""Above a point, for its name."""
 DOT_PX = 5
 """Between the ends of an axis and the first and last dot, which would be cut in half."""
 STATIC_WIDTH = 760
@@ -58,6 +64,8 @@ CONFIG: dict[str, Any] = {
         "gridOpacity": 0.14, "domainOpacity": 0.5, "tickOpacity": 0.5, "labelFontSize": 11, "titleFontSize": 12,
         "titleFontWeight": "normal", "labelLimit": 190, "labelOverlap": "greedy", "tickCount": 6,
     },
+    # Labels near an end of the axis turn inwards; those that do not fit, or touch the one before, are left out.
+    "axisX": {"labelFlush": 12, "labelBound": 5, "labelSeparation": 4},
     "legend": {
         "orient": "top", "title": None, "labelColor": INK, "labelFontSize": 11, "titleColor": INK,
         "labelLimit": {"expr": "max(width - 40, 120)"},
@@ -83,7 +91,8 @@ class Axis:
     Attributes
     ----------
     title : short, or a narrow page has no room for it
-    kind : number, count (whole), share (of 1), length (seconds) or time (seconds from the epoch)
+    kind : number, count (whole), share (of 1), chance (a share that has no ticks below 0, where something else lies),
+        length (seconds) or time (seconds from the epoch)
     scale : linear, log or symlog
     low, high : where it begins and ends; None = where the data do
     """
@@ -97,13 +106,17 @@ class Axis:
     def settings(self, **more: float) -> dict[str, Any]:
         """Title, scale and ticks of a channel; `more` of its scale."""
         if self.kind == "time":
-            clock = {"hours": "%H:%M", "date": "%d %b", "week": "%d %b", "month": "%d %b", "year": "%d %b %Y"}
+            clock = {
+                **{"milliseconds": "%H:%M:%S.%L", "seconds": "%H:%M:%S", "minutes": "%H:%M", "hours": "%H:%M"},
+                **{"date": "%d %b", "week": "%d %b", "month": "%d %b", "quarter": "%d %b", "year": "%d %b %Y"},
+            }
             return {"title": self.title, "type": self.type, "scale": {"type": "utc", **more}, "axis": {"format": clock}}
         ticks = {
             "number": {"format": ",~g" if self.scale == "log" else ",~r"},
             # Between two of them a tick may stand at a half, which counts nothing.
             "count": {"format": ",~r", "tickMinStep": 1, "labelExpr": "datum.value % 1 ? '' : datum.label"},
             "share": {"format": "~%"},
+            "chance": {"format": "~%", "values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]},
             "length": {"values": list(LENGTHS_S), "labelExpr": LENGTH_TEXT},
         }[self.kind]
         scale: dict[str, Any] = {"type": self.scale, "nice": False, **more}
@@ -111,6 +124,22 @@ class Axis:
         scale |= {"domainMin": self.low} if self.low is not None else {}
         scale |= {"domainMax": self.high} if self.high is not None else {}
         return {"title": self.title, "type": self.type, "scale": scale, "axis": ticks}
+
+    def roomy(self, values: Sequence[float]) -> "Axis":
+        """The axis, with room around them where all values are the same: all of its ticks would lie in one place.
+
+        >>> Axis("run time", "length", "log").roomy([600.0, 600.0])
+        Axis(title='run time', kind='length', scale='log', low=60.0, high=6000.0)
+        >>> Axis("GPUs").roomy([4.0]).low, Axis("GPUs").roomy([4.0, 5.0]).low
+        (2.0, None)
+        """
+        known = {float(value) for value in values if np.isfinite(value)}
+        if self.kind == "time" or len(known) != 1 or self.low is not None or self.high is not None:
+            return self
+        (one,) = known
+        if self.scale == "log":
+            return replace(self, low=one / 10.0, high=one * 10.0)
+        return replace(self, low=one - (abs(one) / 2.0 or 1.0), high=one + (abs(one) / 2.0 or 1.0))
 
     @property
     def type(self) -> str:
@@ -124,7 +153,7 @@ class Axis:
 
     def tooltip(self, field: str) -> dict[str, Any]:
         """How one of its values is told."""
-        told = {"time": "%a %d %b %Y %H:%M", "share": ".3~p"}.get(self.kind, ",.3~r")
+        told = {"time": "%a %d %b %Y %H:%M", "share": ".3~p", "chance": ".3~p"}.get(self.kind, ",.3~r")
         return {"field": field, "type": self.type, "title": self.title, "format": told}
 
 
@@ -185,7 +214,13 @@ def colour(labels: Sequence[str], colours: Mapping[str, str] | None = None, lege
     several = len(labels) > 1 if legend is None else legend
     scale = alt.Scale(domain=list(labels), range=[known[label] for label in labels])
     channel = alt.Color("series:N", scale=scale, sort=None)
-    return channel if several else channel.legend(None)
+    if not several:
+        return channel.legend(None)
+    lines = [wrapped(label).split("\n") for label in labels]
+    if all(len(one) == 1 for one in lines):
+        return channel
+    # Cut at the right of a narrow page, names that begin alike could not be told apart.
+    return channel.legend(labelExpr=f"{json.dumps(lines)}[datum.index]")
 
 
 def curves(
@@ -198,6 +233,7 @@ def curves(
     interpolate: str = "step-after",
     dots: bool = False,
     beside: Sequence[Any] = (),
+    room: bool = False,
     height: int = 260,
 ) -> Chart:
     """A line a label; in the legend a click picks one out.
@@ -206,6 +242,7 @@ def curves(
     ----------
     series : label -> (xs, ys)
     beside : layers below the lines
+    room : the ends of the axes leave room for a dot, as they do with dots
     """
     import altair as alt
 
@@ -214,28 +251,34 @@ def curves(
         for label, (xs, ys) in series.items()
         for at, value in zip(x.values(xs), y.values(ys), strict=True)
     ]
-    columns = zip(*parts, strict=True) if parts else ((), (), ())
-    data = records(**dict(zip(("series", "x", "y"), columns, strict=True)))
     labels = list(series)
-    picked = alt.selection_point(name="series", fields=["series"], bind="legend")
-    dashes = alt.Scale(domain=labels, range=[DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(labels))])
-    mark: dict[str, Any] = {"interpolate": interpolate, "strokeWidth": 1.8, "clip": True, "point": dots}
-    ends = {"padding": DOT_PX} if dots else {}
-    lines = (
-        alt.Chart(data, name="lines")
-        .mark_line(**mark)
-        .encode(
+    # A line of one point would not be seen.
+    single = [] if dots else [row for row in parts if np.size(series[row[0]][0]) == 1]
+    if not beside:
+        x, y = x.roomy([at for _, at, _ in parts]), y.roomy([value for _, _, value in parts])
+    ends = {"padding": DOT_PX} if dots or room or single else {}
+    told = [*([{"field": "series"}] if len(labels) > 1 else []), x.tooltip("x"), y.tooltip("y")]
+
+    def drawn(name: str, rows: Sequence[tuple[str, Any, Any]]) -> Any:
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
+        data = records(**dict(zip(("series", "x", "y"), columns, strict=True)))
+        return alt.Chart(data, name=name).encode(
             x=alt.X("x", **x.settings(**ends)),
             y=alt.Y("y", **y.settings(**ends)),
             color=colour(labels, colours),
-            opacity=alt.condition(picked, alt.value(1.0), alt.value(0.12)),
-            tooltip=[*([{"field": "series"}] if len(labels) > 1 else []), x.tooltip("x"), y.tooltip("y")],
+            tooltip=told,
         )
-        .add_params(picked)
-    )
+
+    picked = alt.selection_point(name="series", fields=["series"], bind="legend")
+    dashes = alt.Scale(domain=labels, range=[DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(labels))])
+    mark: dict[str, Any] = {"interpolate": interpolate, "strokeWidth": 1.8, "clip": True, "point": dots}
+    lines = drawn("lines", parts).mark_line(**mark)
+    lines = lines.encode(opacity=alt.condition(picked, alt.value(1.0), alt.value(0.12))).add_params(picked)
     if len(labels) > len(SERIES):
-        lines = lines.encode(strokeDash=alt.StrokeDash("series:N", scale=dashes, legend=None))
-    return chart(title, zoomed(alt.layer(*beside, lines)), height)
+        lines = lines.encode(strokeDash=alt.StrokeDash("series:N", scale=dashes, sort=None))
+    alone = [drawn("alone", single).mark_point(filled=True, size=30, opacity=1)] if single else []
+    # The lines are what is zoomed: what stands beside them may know only the other axis.
+    return chart(title, alt.layer(*beside, zoomed(lines), *alone), height)
 
 
 def thin_cdf(values: ArrayLike, points: int = MOST_POINTS) -> tuple[Floats, Floats]:
@@ -308,10 +351,21 @@ def bands(
     made: dict[str, Any] = {"name": "bands", "mark": dict(mark)}
     drawn = alt.Chart(data, **made).encode(
         x=alt.X(**x),
-        y=alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelExpr="split(datum.label, '\\n')", grid=False)),
+        y=named_rows(order),
         **channels,
     )
     return chart(title, zoomed(drawn) if zoom else drawn, height_of(order, step))
+
+
+def named_rows(order: Sequence[str]) -> "alt.Y":
+    """The channel of bands, each with its name beside its middle, over several lines where it is long."""
+    import altair as alt
+
+    lines = f"split(datum.label, {NEW_LINE})"
+    # Vega puts the first line at the middle of the band, and the others below it.
+    upwards = {"expr": f"-{LINE_PX / 2:g} * (length({lines}) - 1)"}
+    axis = alt.Axis.from_dict({"labelExpr": lines, "labelLineHeight": LINE_PX, "labelOffset": upwards, "grid": False})
+    return alt.Y("row:N", sort=list(order), title=None, axis=axis)
 
 
 def height_of(names: Sequence[str], step: int) -> int:

@@ -153,11 +153,11 @@ def _chart(title: str, told: Sequence[Curve], clock: Clock) -> Chart:
     lows, highs, y = zip(*ends, strict=True)
     bars = (
         alt.Chart(records(low=lows, high=highs, y=y, colour=[colours[label] for label in series]))
-        .mark_rule(strokeWidth=4)
+        .mark_rule(strokeWidth=4, strokeCap="round")  # a dot where both ends are one instant
         .encode(x="low:Q", x2="high:Q", y="y:Q", color=alt.Color("colour:N", scale=None))
     )
     drawn = later(np.concatenate([one.drawn_s for one in told]))
     spread = drawn.max() / drawn.min() > LOG_FROM
     x = Axis(f"{unit} from {clock.said(clock.at_s)} ({clock.name})", scale="log" if spread else "linear")
-    share = Axis("share of futures in which it has come", "share", low=min(y) - 0.03, high=1.0)
-    return curves(title, series, x, share, colours=colours, beside=[bars], height=300)
+    share = Axis("share of futures in which it has come", "chance", low=min(y) - 0.03, high=1.0)
+    return curves(title, series, x, share, colours=colours, beside=[bars], room=True, height=300)

@@ -114,7 +114,8 @@ def precision_recall(
         if rule.get("precision") is not None and rule.get("recall") is not None
     }
     labels = ["predictor", *known]
-    colours = looks(labels)
+    # Of all rules, so that one that is unknown here changes no other's colour.
+    colours = looks(["predictor", *(rules or {})])
     marks = (
         alt.Chart(
             records(
@@ -130,14 +131,14 @@ def precision_recall(
     return curves(
         f"Precision and recall, {horizon} ahead",
         {"predictor": thinned, **{name: ([], []) for name in known}},
-        x, y, colours=colours, interpolate="linear", beside=[marks] if known else [],
+        x, y, colours=colours, interpolate="linear", beside=[marks] if known else [], room=bool(known),
     )  # fmt: skip
 
 
 def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str, float]]) -> Chart:
     """The features that a predictor of one horizon gains most from, as shares of the gain of all."""
     pairs = list(features.items()) if isinstance(features, Mapping) else [(name, gain) for name, gain in features]
-    whole = sum(gain for _, gain in pairs) or 1.0
+    whole = sum(gain for _, gain in pairs)
     # Ties by name: the same drawing each time.
     best = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:TOP_FEATURES]
     x = Axis("share of the gain of all features", "share", low=0.0)
@@ -197,8 +198,10 @@ class CurvePoints:
         ):
             if any(getattr(self, key).values()):
                 drawn[key] = recalls(getattr(self, key), title, of_what)
+        # A model that knows one answer only gains by no feature.
+        gains = {name: of for name, of in self.importance.items() if any(of.values())}
         drawn |= {f"ablation_{name}": ablation(name, sets) for name, sets in self.ablation.items()}
-        return drawn | {f"{IMPORTANCE}{name}": importance(name, of) for name, of in self.importance.items() if of}
+        return drawn | {f"{IMPORTANCE}{name}": importance(name, of) for name, of in gains.items()}
 
     def draw(self, folder: Path) -> tuple[Path, ...]:
         """Write the curves as SVG files into a folder; their paths."""

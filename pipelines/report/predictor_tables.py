@@ -304,8 +304,12 @@ def points_in_use(evaluation: Mapping[str, Evaluation]) -> dict[str, dict[str, A
     for figures in evaluation.values():
         blocks = horizons(figures)
         if any("f1" in block for block in blocks.values()):
-            return {name: {"in use": block, **block.get("baselines", {})} for name, block in blocks.items()}
+            return {name: {"in use": block, **_rules_of(block)} for name, block in blocks.items()}
     return {}
+
+
+def _rules_of(block: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {RULES_IN_WORDS.get(name, name): rule for name, rule in block.get("baselines", {}).items()}
 
 
 def _of_arrivals(name: str, figures: Evaluation, blocks: Mapping[str, Any]) -> list[Table]:

@@ -76,18 +76,19 @@ NOTE = (
 )
 
 
-def pool_table(pools: Mapping[str, Row], terminal: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows of all pools; on a page, columns that no pool fills are left out."""
-    columns = [column for column in COLUMNS if column.short] if terminal else _filled(pools.values())
+def pool_table(description: Mapping[str, Any], terminal: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the pools and of all together; on a page, columns that no pool fills are left out."""
+    # A list: a pool may be called as all of them are.
+    pools: list[tuple[str, Row]] = [*description["pools"].items(), ("all", description["total"])]
+    columns = [column for column in COLUMNS if column.short] if terminal else _filled([its for _, its in pools])
     heads = ["pool", *(column.short if terminal else column.head for column in columns)]
-    rows = [[name, *(column.show(its.get(column.key)) for column in columns)] for name, its in pools.items()]
+    rows = [[name, *(column.show(its.get(column.key)) for column in columns)] for name, its in pools]
     return heads, rows
 
 
-def _filled(rows: Any) -> Sequence[Column]:
-    known = list(rows)
+def _filled(rows: Sequence[Row]) -> Sequence[Column]:
     shown = [column for column in COLUMNS if column.on_page]
-    return [column for column in shown if any(column.show(its.get(column.key)) != UNKNOWN for its in known)]
+    return [column for column in shown if any(column.show(its.get(column.key)) != UNKNOWN for its in rows)]
 
 
 CLOSED_LOOP = 1.2
@@ -128,7 +129,15 @@ def _clockwork(pools: Mapping[str, Any]) -> list[str]:
 
 def _idleness(total: Mapping[str, Any]) -> list[str]:
     mean = total.get("utilization_mean")
-    return [f"{share(mean)} of the GPUs that the pools pay for are at work in the mean."] if mean is not None else []
+    if mean is None:
+        return []
+    # More than all GPUs cannot be at work.
+    if mean > 1:
+        return [
+            f"In the mean the jobs hold {number(mean)} times the GPUs that the pools pay for: the quotas are too small "
+            "for this trace, or it does not tell when its jobs waited."
+        ]
+    return [f"{share(mean)} of the GPUs that the pools pay for are at work in the mean."]
 
 
 def _waits(total: Mapping[str, Any]) -> list[str]:
@@ -136,6 +145,8 @@ def _waits(total: Mapping[str, Any]) -> list[str]:
     if not total.get("waits_known"):
         return []
     half, tenth = duration(total["wait_p50_s"]), duration(total["wait_p90_s"])
+    if total["wait_p90_s"] == 0:
+        return ["At least nine in ten jobs start as soon as they are submitted."]
     return [f"Half of the jobs wait at most {half}, one in ten longer than {tenth}."]
 
 
@@ -172,7 +183,8 @@ def _loop(total: Mapping[str, Any]) -> list[str]:
     # Busy hours alone make arrivals follow completions more often than once.
     if after > CLOSED_LOOP * random:
         return [f"{text}, against {share(random)} at random instants: people wait for results before they submit more."]
-    return [f"{text}, against {share(random)} at random instants: hardly more than chance."]
+    much = "hardly more than chance" if after > random else "no more than chance"
+    return [f"{text}, against {share(random)} at random instants: {much}."]
 
 
 SECTIONS = (
@@ -210,8 +222,7 @@ SHARE_HEAD = ("jobs", "of all jobs", "GPU-hours", "of all work")
 
 def render_description(description: Mapping[str, Any], plots: Mapping[str, Chart]) -> str:
     """A self-contained HTML page of `traces.describe.Description.to_dict()` and the plots of `trace_plots`."""
-    pools = {**description["pools"], "all": description["total"]}
-    heads, rows = pool_table(pools)
+    heads, rows = pool_table(description)
     return render(
         "description.html.j2",
         title=f"The trace {description['name']}",
@@ -237,7 +248,7 @@ def write_description(description: Mapping[str, Any], path: Path, submit_s: Arra
 
 def description_table(description: Mapping[str, Any]) -> str:
     """Pools of a trace for a terminal, at most 100 columns wide."""
-    heads, rows = pool_table({**description["pools"], "all": description["total"]}, terminal=True)
+    heads, rows = pool_table(description, terminal=True)
     total = description["total"]
     lines = [f"{description['name']}: {counted(total['jobs'], 'job')}, {_span(total)}"]
     lines += [f"note: {note}" for note in description.get("notes", ())]
@@ -248,15 +259,15 @@ def description_table(description: Mapping[str, Any]) -> str:
 def _tiles(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Headline figures: what, how much; unknown ones are left out."""
     total = description["total"]
-    users = (description.get("shares") or {}).get("user") or {}
+    users, busy = (description.get("shares") or {}).get("user") or {}, total.get("utilization_mean")
     tiles = [
         ("jobs", number(total["jobs"])),
-        ("GPU-hours", number(round(total["gpu_hours"]))),
+        ("GPU-hours", number(total["gpu_hours"])),
         ("pools", number(len(description["pools"]))),
         ("users", number(users.get("count"))),
         ("of time", duration(total["span_s"])),
         ("GPUs", number(total.get("quota"))),
-        ("of them at work", share(total.get("utilization_mean"))),
+        ("of them at work" if (busy or 0.0) <= 1.0 else "of them held", share(busy)),
         ("median run time", duration(total["duration_p50_s"])),
         ("median wait", duration(total.get("wait_p50_s"))),
         ("widest job (GPUs)", gpus(max(map(int, total["widths"])))),

@@ -58,7 +58,7 @@ def trace_plots(description: Mapping[str, Any], submit_s: ArrayLike | None = Non
     """
     known = description.get("curves", {})
     plots = {name: paint(description) for name, (key, paint) in _RHYTHM.items() if description.get(key)}
-    plots |= {name: distribution(name, known[name]) for name in CDFS if known.get(name, {}).get("x")}
+    plots |= {name: distribution(name, known[name]) for name in CDFS if _has_place(name, known.get(name, {}))}
     pools = description.get("pools", {})
     if pools:
         plots["widths"] = widths_by_pool({name: figures["widths"] for name, figures in pools.items()})
@@ -73,12 +73,18 @@ def trace_plots(description: Mapping[str, Any], submit_s: ArrayLike | None = Non
     return plots
 
 
+def _has_place(name: str, curve: Mapping[str, Sequence[float]]) -> bool:
+    """Whether there is anything to draw: zero has no place on a logarithmic axis."""
+    values = curve.get("x", ())
+    return any(value > 0 for value in values) if CDFS[name][1].scale == "log" else bool(values)
+
+
 def distribution(name: str, curve: Mapping[str, Sequence[float]]) -> Chart:
     """A distribution function of a description. SIA, Figure 2 (`utilization_hourly`) and Figures 3a to 3c."""
     title, axis, mark = CDFS[name]
     x, y = np.asarray(curve["x"], dtype=float), np.asarray(curve["y"], dtype=float)
     if axis.scale == "log":
-        # Zero has no place on a logarithmic axis; captions say that such values count.
+        # Captions say that values of zero count.
         x, y = x[x > 0], y[x > 0]
     return curves(
         title, {"all": (x, y)}, axis, Axis("at or below", "share", low=0.0, high=1.0),
@@ -133,10 +139,11 @@ def arrivals(submit_s: ArrayLike) -> Chart:
     edges = np.arange(times_ms.min() // (1000 * step_s), times_ms.max() // (1000 * step_s) + 2) * step_s * 1000
     unit = f"{step_s / HOUR_S:g} h" if step_s < DAY_S else f"{step_s / DAY_S:g} d"
     counts = np.histogram(times_ms, edges)[0]
-    return _bars("Jobs submitted over time", edges[:-1], edges[1:], {"jobs": counts}, f"jobs in {unit}", 170)
+    y = Axis(f"jobs in {unit}", "count")
+    return _bars("Jobs submitted over time", edges[:-1], edges[1:], {"jobs": counts}, y, 170)
 
 
-def _bars(title: str, begins: Any, ends: Any, parts: Mapping[str, Any], y: str, height: int) -> Chart:
+def _bars(title: str, begins: Any, ends: Any, parts: Mapping[str, Any], y: Axis, height: int) -> Chart:
     """Numbers by stretch of time, in milliseconds of the clock that is shown, stacked."""
     import altair as alt
 
@@ -147,21 +154,21 @@ def _bars(title: str, begins: Any, ends: Any, parts: Mapping[str, Any], y: str, 
         for key, cells in zip(columns, ([name] * len(begins), begins, ends, base, top, values), strict=True):
             columns[key] += list(cells)
         base = top
-    x, amount = Axis(f"{shown_zone()}", "time"), Axis(y)
+    x = Axis(f"{shown_zone()}", "time")
     labels = list(parts)
     drawn = alt.Chart(records(**columns), name="bars").mark_rect(stroke="white", strokeWidth=0.4, clip=True)
     encoded = drawn.encode(
         x=alt.X("x", **x.settings()),
         x2="x2:T",
-        y=alt.Y("low:Q", title=y, axis=alt.Axis(format=",~r")),
+        y=alt.Y("low", **y.settings(nice=True)),
         y2="high:Q",
         color=colour(labels),
-        tooltip=[{"field": "series"}, Axis("from", "time").tooltip("x"), amount.tooltip("value")],
+        tooltip=[{"field": "series"}, Axis("from", "time").tooltip("x"), y.tooltip("value")],
     )
     return chart(title, zoomed(encoded), height)
 
 
-def weeks(kind: str, title: str, unit: str) -> Callable[[Mapping[str, Any]], Chart]:
+def weeks(kind: str, title: str, amount: Axis) -> Callable[[Mapping[str, Any]], Chart]:
     """Jobs or GPU-hours by the week of submission, pools stacked, the busiest by GPU-hours with their own colour."""
 
     def paint(description: Mapping[str, Any]) -> Chart:
@@ -170,7 +177,7 @@ def weeks(kind: str, title: str, unit: str) -> Callable[[Mapping[str, Any]], Cha
         # One order for both charts, so that a colour is one pool.
         named = sorted(table["gpu_hours"], key=lambda pool: (-sum(table["gpu_hours"][pool]), pool))
         parts = _stacked({pool: np.asarray(table[kind][pool], dtype=float) for pool in named})
-        return _bars(title, begins, begins + 1000 * WEEK_S, parts, unit, 190)
+        return _bars(title, begins, begins + 1000 * WEEK_S, parts, amount, 190)
 
     return paint
 
@@ -210,8 +217,8 @@ def week_map(description: Mapping[str, Any]) -> Chart:
 
 
 _RHYTHM: dict[str, tuple[str, Callable[[Mapping[str, Any]], Chart]]] = {
-    "weeks_jobs": ("weeks", weeks("jobs", "Jobs by week and pool", "jobs in the week")),
-    "weeks_work": ("weeks", weeks("gpu_hours", "Work by week and pool", "GPU-hours in the week")),
+    "weeks_jobs": ("weeks", weeks("jobs", "Jobs by week and pool", Axis("jobs in the week", "count"))),
+    "weeks_work": ("weeks", weeks("gpu_hours", "Work by week and pool", Axis("GPU-hours in the week"))),
     "hour_of_week": ("hour_of_week", week_map),
 }
 """Name -> what of a description it needs, and how it is drawn."""

@@ -19,7 +19,7 @@ from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.search.evaluation import Objective, parse_objectives
 from jobcast.pipelines.experiments.search.proposers import FLOOR
-from jobcast.pipelines.report.charts import MUTED, PALETTE, Axis, Chart, chart, colour, records, svg_of
+from jobcast.pipelines.report.charts import DOT_PX, MUTED, NAME_PX, PALETTE, Axis, Chart, chart, colour, records, svg_of
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import number
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, aligned, render
@@ -219,11 +219,15 @@ def _plot(front: Front, axes_of: tuple[int, int | None], name: str) -> Chart:
 
     points = _points(front, axes_of, name)
     labels = list(dict.fromkeys(one["series"] for one in points))
+    # On top of what lies at the same place.
+    points.sort(key=lambda one: one["series"] == SUGGESTED)
     references = dict(zip((one for one in labels if one not in LOOKS), REFERENCES * len(labels), strict=False))
     shapes = {one: references[one] if one in references else LOOKS[one][0] for one in labels}
     colours = {one: PALETTE[1] if one in references else LOOKS[one][1] for one in labels}
     data = records(**{key: [one[key] for one in points] for key in points[0]})
-    base = alt.Chart(data).encode(x=alt.X("x", **_axis(front, axes_of[0])), y=alt.Y("y", **_axis(front, axes_of[1])))
+    base = alt.Chart(data).encode(
+        x=alt.X("x", **_axis(front, axes_of[0], DOT_PX)), y=alt.Y("y", **_axis(front, axes_of[1], NAME_PX))
+    )
     marks = base.mark_point(filled=True, size=90, opacity=0.9).encode(
         color=colour(labels, colours, legend=True),
         shape=alt.Shape("series:N", scale=alt.Scale(domain=labels, range=list(shapes.values()))),
@@ -235,9 +239,11 @@ def _plot(front: Front, axes_of: tuple[int, int | None], name: str) -> Chart:
     return chart(f"{_name(front, axes_of[1])} against {_name(front, axes_of[0])}", alt.layer(marks, names), 340)
 
 
-def _axis(front: Front, at: int | None) -> dict[str, Any]:
+def _axis(front: Front, at: int | None, room_px: int) -> dict[str, Any]:
     logged = _logged(front, at)
-    return Axis(_name(front, at) + " (log scale)" * logged, scale="log" if logged else "linear").settings()
+    return Axis(_name(front, at) + " (log scale)" * logged, scale="log" if logged else "linear").settings(
+        padding=room_px
+    )
 
 
 def _points(front: Front, axes_of: tuple[int, int | None], name: str) -> list[dict[str, Any]]:

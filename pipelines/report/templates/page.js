@@ -15,15 +15,20 @@ for (const figure of document.querySelectorAll("figure[data-chart]")) {
 
 // Tables: a click on a column's name, or Enter on it, sorts by it; once more turns the order around.
 const MINUS = /\u2212/g;
+const SMALL = /^(under|over) /; // as in "under 0.0001"
 const UNITS = { s: 1, min: 60, h: 3600, d: 86400 };
 function key(row, column) {
-  const text = row.cells[column].textContent.trim();
+  const cell = row.cells[column];
+  const text = cell.textContent.trim();
   if (/^\d{4}-\d\d/.test(text)) return text; // dates sort as they are written
-  const found = text.replace(MINUS, "-").match(/^[+]?(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?:\s*(\S+))?/);
-  return found ? Number(found[1].replace(/,/g, "")) * (UNITS[found[2]] || 1) : text.toLowerCase();
+  const found = text.replace(SMALL, "").replace(MINUS, "-").match(/^[+]?(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?:\s*(\S+))?/);
+  // A name may begin with a digit, as hashes do.
+  const name = cell.classList.contains("words") && !(found && found[0] === text && (UNITS[found[2]] || !found[2]));
+  return found && !name ? Number(found[1].replace(/,/g, "")) * (UNITS[found[2]] || 1) : text;
 }
 function order(a, b) {
-  if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
+  if (typeof a === "string" && typeof b === "string") return a.localeCompare(b, "en", { numeric: true });
+  if (typeof a === typeof b) return a - b;
   return typeof a === "number" ? -1 : 1;
 }
 for (const table of document.querySelectorAll("table")) {

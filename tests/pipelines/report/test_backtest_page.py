@@ -15,6 +15,7 @@ from jobcast.pipelines.report.backtest_tables import (
     Slowed,
     main_tables,
     pool_tables,
+    pools_table,
     slowed_of,
     slowed_table,
     summaries,
@@ -332,6 +333,14 @@ def test_nothing_beyond_doubt_means_stay():
     ]
 
 
+def test_without_days_for_an_interval_none_is_told():
+    rows = [Replays(name, name, None, {}, *([np.ones(1)],) * 3, [1.0], False) for name in ("fcfs", "easy")]
+    assert advice(choose(rows, "fcfs", 1.0)).sentences == [
+        "Why: Of 2 ways to schedule, replayed on the same 1 job, the best that slows few is easy, 1.00 times as fast: "
+        "too few days for an interval."
+    ]
+
+
 def test_versions_are_those_of_what_is_recommended(results):
     rows = [
         {**row, "versions": {"new-load": 7}} if row["label"] == "sia registry" else {**row, "versions": {}}
@@ -339,7 +348,7 @@ def test_versions_are_those_of_what_is_recommended(results):
     ]
     asked = {**results.choice, "choice": {**results.choice["choice"], "label": "sia registry"}}
     stay = {**results.choice, "switch": False, "choice": {**results.choice["choice"], "label": "fcfs"}}
-    tile = "<dt>versions</dt><dd>new-load 7</dd>"
+    tile = '<dt>versions</dt><dd class="long">new-load 7</dd>'
     assert tile in render_report(dataclasses.replace(results, rows=rows, choice=asked))
     assert tile not in render_report(dataclasses.replace(results, rows=rows, choice=stay))
 
@@ -522,6 +531,19 @@ def test_who_is_slowed_by_hand():
     assert table is not None
     assert table.rows == [("sia", "a (2) and b (1)", "x (1) and y (1)", "3", "5.00", "10.0")]
     assert slowed_of(jobs, "mmfs", "fcfs") is None
+    # Ends later by 10 and 20 days.
+    jobs["sia"] = {"jct_s": np.array([864_600.0, 1_728_600.0, 600.0, 600.0, np.nan]), "pool": list("aabbb")}
+    table = slowed_table(jobs, "fcfs")
+    assert table is not None
+    assert (table.head[-2:], table.rows[0][-2:]) == (("median (d)", "worst (d)"), ("15.0", "20.0"))
+
+
+def test_waits_of_pools_are_in_a_unit_that_suits_them():
+    jobs = {"fcfs": {"pool": ["a", "b"], "wait_s": [1.0, 3.0]}}
+    table = pools_table([{"name": name, "gpus": 4} for name in ("a", "b", "c")], jobs, "fcfs")
+    assert table is not None
+    assert table.head[-1] == "mean wait under fcfs (s)"
+    assert [row[-1] for row in table.rows] == ["1.00", "3.00", "–"]
 
 
 def test_what_was_skipped_and_assumed_is_told():
@@ -547,6 +569,12 @@ def test_pool_tables_by_hand():
     assert speedups.head == ("configuration", "all", "a", "b")
     assert speedups.rows == [("sia", "2.00", "4.00", "0.500")]
     assert slowed.rows == [("sia", "33.3 %", "0 %", "100 %")]
+    for one in jobs.values():
+        one["pool"] = np.array(["all", "b", "all"])
+    assert pool_tables(jobs, "fcfs")[0].rows == [("sia", "2.00", "4.00", "0.500")]
+    # Of one pool they would tell what the main table does.
+    jobs["fcfs"]["pool"] = np.array(["all"] * 3)
+    assert pool_tables(jobs, "fcfs") == []
 
 
 def test_other_jobs_than_the_baselines_are_refused():

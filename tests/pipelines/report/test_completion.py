@@ -1,12 +1,14 @@
 """Starts and ends in words: days, zones, jobs that wait, run or ran."""
 
 import time
+import xml.etree.ElementTree as ET
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
-from jobcast.pipelines.report.completion import Clock, queue_table, sentence
+from jobcast.pipelines.report.completion import Clock, Curve, queue_table, sentence, write_plot
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON_S = datetime(2026, 3, 28, 12, 0, tzinfo=BERLIN).timestamp()
@@ -86,3 +88,14 @@ def test_a_table_of_the_queue():
         "4711  alice  vision  4     queued   between 14:05 and 15:40  03:00 (tomorrow)",
         "7     alice  vision  4     running  runs since 11:00         14:00",
     ]
+
+
+def test_shares_are_none_below_nothing_and_an_interval_of_one_instant_is_seen(tmp_path):
+    told = [
+        Curve(f"{width} GPUs", "end", np.full(9, 60.0 * width), 60.0 * width, 60.0 * width) for width in range(1, 9)
+    ]
+    write_plot(tmp_path / "when.svg", "When?", told, Clock(0.0), "")
+    root = ET.parse(tmp_path / "when.svg").getroot()
+    shares = ["".join(node.itertext()) for node in root.iter() if node.tag.endswith("text")]
+    assert [text for text in shares if text.endswith("%")] == ["0%", "20%", "40%", "60%", "80%", "100%"]
+    assert len([node for node in root.iter() if node.get("stroke-linecap") == "round"]) >= len(told)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from jobcast.domain.clock import Clock
@@ -12,8 +13,10 @@ from jobcast.pipelines.experiments.search.front import front_page, front_plots
 from jobcast.pipelines.report.advice import choice_page
 from jobcast.pipelines.report.backtest_page import render_report
 from jobcast.pipelines.report.completion import Curve, write_plot
+from jobcast.pipelines.report.layout import Finding, Table, render
 from jobcast.pipelines.report.trace_page import write_description
 from jobcast.traces.describe import describe
+from jobcast.traces.table import Trace
 from tests.live.server.browser import Browser, found
 from tests.papers.pcs.test_pcs_fronts import front
 from tests.pipelines.report.test_backtest_page import sample
@@ -53,6 +56,15 @@ def description(path: Path) -> None:
     write_description(describe(trace, [Pool("a", 8), Pool("c", 64)]).to_dict(), path, trace.submit_s)
 
 
+def odd(path: Path) -> None:
+    """One job, which does not wait, of a pool with a long name."""
+    columns = {
+        "job_id": ["0"], "pool": ["a <b>very</b> long name of a pool & all that it is there for"], "user": ["Käthe"],
+        "submit_time": [1.5e9], "start_time": [1.5e9], "end_time": [1.5e9 + 600.0], "duration": [600.0], "gpus": [2],
+    }  # fmt: skip
+    write_description(describe(Trace.from_frame(pl.DataFrame(columns), name="odd")).to_dict(), path, [1.5e9])
+
+
 def search(path: Path) -> None:
     found = front((100_000.0, 40.0), (112_000.0, 30.0), (158_000.0, 10.0), (398_000.0, 5.0))
     path.write_text(front_page(found, front_plots(found, "front.parquet"), "front.parquet"), encoding="utf-8")
@@ -64,7 +76,14 @@ def completion(path: Path) -> None:
     write_plot(path, "When job 7 ends", told, Clock(0.0), "job 7 ends by 23:10 with 90 %")
 
 
-PAGES = {"report": report, "choice": choice, "description": description, "search": search, "completion": completion}
+PAGES = {
+    "report": report,
+    "choice": choice,
+    "description": description,
+    "odd": odd,
+    "search": search,
+    "completion": completion,
+}
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +131,48 @@ def test_a_column_sorts_by_what_it_holds_and_a_key_turns_it_around(browser, page
     browser.press("Enter")
     assert numbers() == sorted(numbers(), reverse=True)
     assert browser.run(f"{head}.getAttribute('aria-sort')") == "descending"
+
+
+def test_small_numbers_sort_as_numbers_and_names_that_begin_with_digits_as_names(browser, tmp_path):
+    rows = [("b2", "0.002"), ("2869", "under 0.0001"), ("0e4a51", "+1.00"), ("b10", "over \u22120.0001"), ("6c71", "–")]
+    page = tmp_path / "table.html"
+    page.write_text(a_table(rows), encoding="utf-8")
+    browser.open(page.as_uri(), 1300)
+
+    def sorted_by(column):
+        browser.run(f"document.querySelectorAll('thead button')[{column}].click()")
+        return browser.run(f"[...document.querySelectorAll('tbody tr')].map((row) => row.cells[{column}].textContent)")
+
+    assert sorted_by(1) == ["over \u22120.0001", "under 0.0001", "0.002", "+1.00", "–"]
+    assert sorted_by(0) == ["2869", "0e4a51", "6c71", "b2", "b10"]
+
+
+def a_table(rows: list[tuple[str, ...]]) -> str:
+    """A page of one table."""
+    table = Table("t", ("pool", "figure"), rows)
+    return render(
+        "description.html.j2",
+        title="t",
+        finding=Finding("", ()),
+        tiles=[("hours saved", "12,339,873")],
+        sections=[],
+        pools_table=table,
+        share_tables=[],
+        facts=[("submitted", "")],
+        dropped=[],
+        notes=[],
+    )
+
+
+def test_a_long_number_in_a_tile_is_on_one_line(browser, tmp_path):
+    page = tmp_path / "tile.html"
+    page.write_text(a_table([("a", "1")]), encoding="utf-8")
+    for width in (1300, 400):
+        browser.open(page.as_uri(), width)
+        height = browser.run("document.querySelector('.tiles dd').getBoundingClientRect().height")
+        assert height < 1.5 * browser.run(
+            "parseFloat(getComputedStyle(document.querySelector('.tiles dd')).lineHeight)"
+        )
 
 
 def test_a_point_of_a_front_tells_the_command_that_takes_it(browser, pages):

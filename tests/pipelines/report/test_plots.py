@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jobcast.pipelines.report import backtest_charts, charts, predictor_plots, trace_plots
-from jobcast.pipelines.report.charts import MOST_POINTS, Axis, thin_cdf
+from jobcast.pipelines.report.charts import MOST_POINTS, Axis, Chart, thin_cdf
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.lognormal(size=99)
@@ -101,6 +101,93 @@ def test_importance_shows_the_fifteen_largest():
     assert [row["row"] for row in values(CHARTS["importance"]())] == [f"feature {i}" for i in range(29, 14, -1)]
 
 
+def test_a_feature_that_gains_nothing_is_no_chart():
+    drawn = predictor_plots.CurvePoints(importance={"5min": {"hour": 2.0, "load": 0.0}, "720min": {"hour": 0.0}})
+    assert list(drawn.drawings()) == ["importance_5min"]
+
+
+def test_rules_have_one_colour_at_every_horizon_and_dots_at_the_edge_are_whole():
+    points = [{"precision": 0.5, "recall": 1.0}, {"precision": 0.9, "recall": 0.1}]
+    rules = {name: {"precision": 0.5, "recall": 1.0} for name in ("in use", "always", "recipe")}
+    drawn = [
+        predictor_plots.precision_recall("5min", points, known)
+        for known in (rules, {**rules, "always": {"precision": None, "recall": None}})
+    ]
+    colours = []
+    for one in drawn:
+        lines = next(layer for layer in one.spec["layer"] if layer.get("name") == "lines")
+        scale = lines["encoding"]["color"]["scale"]
+        colours.append(dict(zip(scale["domain"], scale["range"], strict=True))["recipe"])
+        assert lines["encoding"]["x"]["scale"]["padding"] == charts.DOT_PX
+    assert colours[0] == colours[1]
+
+
+def test_a_legend_names_all_series_however_many():
+    named = {f"curve {letter}": ([0.0, 1.0], [0.0, 1.0]) for letter in "abcdefghij"}
+    assert set(named) <= set(texts(charts.svg_of(charts.curves("t", named, Axis("x"), Axis("y")))))
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(node.itertext()) for node in ET.fromstring(svg).iter() if node.tag.endswith("text")]
+
+
+def test_one_value_is_a_dot_on_an_axis_with_room():
+    late = backtest_charts.slowdowns({"sia": [0.0, 10.0]}, {"sia": charts.PALETTE[0]})
+    assert late is not None
+    root = ET.fromstring(charts.svg_of(late))
+    assert len([node for node in root.iter() if node.get("aria-roledescription") == "point"]) == 1
+    # Ten minutes, a decade to either side.
+    assert [text for text in texts(charts.svg_of(late)) if text.endswith(("s", "min", " h")) and text[0].isdigit()] == [
+        "1 min", "10 min", "1 h",
+    ]  # fmt: skip
+
+
+def test_clocks_are_of_24_hours_to_the_minute():
+    drawn = trace_plots.arrivals([1.7e9, 1.7e9 + 60.0])  # 22:13 and 22:14, within one bar of an hour
+    assert "22:15" in texts(charts.svg_of(drawn))
+
+
+def test_names_of_several_lines_lie_beside_the_middle_of_their_bands():
+    names = ["a", "a name that is so long that it takes three lines of text beside its band"]
+    one = trace_plots.widths_by_pool({name: {"1": 5} for name in names})
+    root = ET.fromstring(charts.svg_of(one))
+    labels = [
+        [float(node.get("transform").split(",")[1].rstrip(")")) for node in group.iter() if node.tag.endswith("text")]
+        for group in root.iter()
+        if "role-axis-label" in group.get("class", "")
+    ]
+    (of_rows,) = (found for found in labels if len(found) == 2)
+    # The first line of three stands a line above the middle.
+    assert of_rows[1] - of_rows[0] == pytest.approx(one.spec["height"] / 2 - charts.LINE_PX)
+
+
+def test_what_is_zoomed_is_the_lines_and_not_what_stands_beside():
+    drawn = charts.curves("t", {"a": ([0.0, 1.0], [0.0, 1.0])}, Axis("x"), Axis("y"), beside=[charts.line_at("y", 0.5)])
+    assert [one["views"] for one in drawn.spec["params"] if one["name"] == "zoom"] == [["lines"]]
+
+
+def test_the_last_mean_holds_to_its_end():
+    ends = [row["x"] for row in values(CHARTS["busy"]())]
+    assert (len(ends), ends[-1]) == (49, 48 * 3_600_000)
+
+
+def test_what_is_recommended_lies_on_top():
+    point = {"label": "x", "policy": "x", "saved_h_week": 0.0, "slowdown_h_week": 0.0, "slowed_pct": 0.0}
+    kinds = ("recommended", "cannot be had", "in use now", "could be run")
+    drawn = backtest_charts.gain_against_risk([point | {"kind": k, "speedup": 1.0, "command": ""} for k in kinds])
+    order = [row["series"] for row in values(drawn) if "series" in row]
+    assert order == ["cannot be had", "could be run", "in use now", "recommended"]
+    # The name of the highest point keeps off the legend.
+    assert drawn.spec["layer"][1]["encoding"]["y"]["scale"]["padding"] >= 13 + 11
+
+
+def test_long_names_in_a_legend_are_whole_on_narrow_pages():
+    long = "a name of fifty letters that would be cut at the right"
+    drawn = charts.curves("t", {long: ([0.0], [1.0]), "b": ([1.0], [1.0])}, Axis("x"), Axis("y"))
+    shown = charts.svg_of(Chart("t", {**drawn.spec, "config": {**charts.CONFIG, "legend": {"labelLimit": 200}}}))
+    assert long.replace(" ", "") in "".join(texts(shown)).replace(" ", "")
+
+
 def test_long_utilisation_is_averaged_not_sampled():
     hours = 2000
     times_s, shares = 3600.0 * np.arange(hours), np.tile([0.0, 1.0], hours // 2)
@@ -119,5 +206,8 @@ def test_trace_plots_follow_what_a_description_holds():
         "total": {"first_submit_s": 5.0},
         "utilization_hourly": [],
     }
+    assert list(trace_plots.trace_plots(description)) == ["burst_share", "widths"]
+    # Nobody waits: a logarithmic axis has no place for zeros.
+    description["curves"]["wait_s"] = {"x": [0.0, 0.0], "y": [0.5, 1.0]}
     assert list(trace_plots.trace_plots(description)) == ["burst_share", "widths"]
     assert "arrivals" in trace_plots.trace_plots(description, [0.0, 10.0])

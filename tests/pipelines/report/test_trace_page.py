@@ -106,6 +106,45 @@ def test_the_page_shows_all_that_a_trace_tells(tmp_path):
     assert page == (tmp_path / "again.html").read_text(encoding="utf-8")
 
 
+def small(waits_s: float = 0.0, gpus: int = 2, pool: str = "a") -> dict:
+    """Ten jobs of ten minutes, an hour apart."""
+    submit_s = 1.5e9 + 3600.0 * np.arange(10)
+    columns = {"job_id": [f"{i}" for i in range(10)], "pool": [pool] * 10, "submit_time": submit_s, "gpus": [gpus] * 10}
+    ran = {"start_time": submit_s + waits_s, "end_time": submit_s + waits_s + 600.0, "duration": [600.0] * 10}
+    return describe(Trace.from_frame(pl.DataFrame(columns | ran), name="small"), [Pool(pool, 4)]).to_dict()
+
+
+def test_nobody_waits_and_it_is_said():
+    told = finding(small()).sentences
+    assert "At least nine in ten jobs start as soon as they are submitted." in told
+    assert "Half of the jobs wait at most 60.0 s, one in ten longer than 60.0 s." in finding(small(60.0)).sentences
+
+
+def test_more_than_all_gpus_are_not_at_work():
+    page = render_description(small(gpus=48), {})
+    mean = small(gpus=48)["total"]["utilization_mean"]
+    assert mean > 1
+    assert f"In the mean the jobs hold {mean:.2f} times the GPUs that the pools pay for" in page
+    assert "at work" not in page
+    assert "of the GPUs that the pools pay for are at work" in render_description(small(), {})
+
+
+def test_a_pool_may_be_called_all_and_small_work_is_not_nothing():
+    page = render_description(small(pool="all"), {})
+    assert page.count('<th scope="row" class="words">all</th>') == 2
+    # Ten jobs x 2 GPUs x 10 minutes.
+    assert "<dt>GPU-hours</dt><dd>3.33</dd>" in page
+    assert description_table(small(pool="all")).count("\nall ") == 2
+
+
+def test_what_is_rarer_than_chance_is_no_more_than_chance():
+    told = small()
+    told["total"] |= {"followed_after_completion": 0.1, "followed_at_random": 0.2}
+    assert finding(told).sentences[-1].endswith("against 20.0 % at random instants: no more than chance.")
+    told["total"] |= {"followed_after_completion": 0.21}
+    assert finding(told).sentences[-1].endswith("hardly more than chance.")
+
+
 def test_pools_that_run_like_clockwork_are_named():
     frame = pl.DataFrame({
         "job_id": [str(i) for i in range(400)],
