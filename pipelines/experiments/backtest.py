@@ -17,9 +17,10 @@ from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.experiments.going import Going, going
-from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
+from jobcast.pipelines.experiments.policy_runs import run, sources_for
 from jobcast.pipelines.experiments.settings import Settings, settings_for
 from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.worlds import lives
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.gains import saved_hours

@@ -41,11 +41,11 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.explain.what_if import Change, with_change
 from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ORACLE, REGISTRY, ForecastSpec
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.simulation import fidelity_told
-from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
 from jobcast.simulator.log import RunLog

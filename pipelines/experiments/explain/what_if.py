@@ -20,9 +20,10 @@ from jobcast.pipelines.experiments.experiment import BY_QUOTAS, Experiment
 from jobcast.pipelines.experiments.explain.phrases import finite
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.simulation import fidelity_told
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.worlds import law_apart
 from jobcast.schedulers.policies import ELASTIC, PolicySpec
 from jobcast.schedulers.registry import find_policy
