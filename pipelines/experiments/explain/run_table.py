@@ -100,6 +100,10 @@ class RunTable:
         """Whether jobs were given cells of servers, where the record tells it."""
         return self.record is not None and bool(self.record.figures.get("servers"))
 
+    def bin_of(self, job: int) -> str | None:
+        """Label of the duration bin that the policy was told of a job, None where it asked none."""
+        return None if self.bins is None else self.bins[job]
+
     def seconds(self, column: str) -> Floats | None:
         """An optional column of instants, (n_jobs,) seconds from the epoch, infinite where empty; None without it."""
         if column not in self.rows.columns:
