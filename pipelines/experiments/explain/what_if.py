@@ -122,9 +122,9 @@ def _forecast(
         return found, fidelity_told(log, by_s=at_s)
     watch = AtInstant(at_s, job_id)
     log = run(experiment, replace(ask, watching=(watch,))).log
-    if watch.point is None:
+    if not watch.found:
         raise ConfigError(f"--what-if: job {job_id} is not among the jobs that the policy meets; see notes of simulate")
-    return watch.point, fidelity_told(log, by_s=at_s)
+    return watch.found[0][1], fidelity_told(log, by_s=at_s)
 
 
 def _again(table: RunTable) -> Mapping[str, Any]:
