@@ -17,7 +17,6 @@ from jobcast.domain.law import RUNTIME
 from jobcast.live.completion_forecasts import RunTimeDraws
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.experiments.completion_meters import AtSubmission
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
 from jobcast.pipelines.experiments.energy.simulation import believed_times, simulate_energy
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -264,24 +263,17 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
         if rule.asks and spec.kind != ORACLE.kind:
             raise ConfigError(f"--forecasts {spec.label}: under --law sizes are as declared; leave one of both out")
         return _elastic_in(experiment.world, rule, ask, progress)
-    if rule.asks:
-        believed = believed_sizes(scenario, ask)
-        if believed.answers is not None:
-            scenario = with_sizes(scenario, believed.answers)
-        return believed.beside(_elastic_alone(scenario, rule, ask, progress))
-    return _elastic_alone(scenario, rule, ask, progress)
-
-
-def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    """Elastic jobs as the compiled twin runs them."""
+    believed: Believed[Floats] = believed_sizes(scenario, ask) if rule.asks else Believed()
+    if believed.answers is not None:
+        scenario = with_sizes(scenario, believed.answers)
     ran = simulate_elastic(scenario, rule.name, ask.settings, predict=ask.predict, progress=progress)
     ran = replace(ran, notes=(*ran.notes, *placing_notes(scenario, rule.name, ask.settings)))
+    ran = believed.beside(ran)
     if not rule.asks:
         return ran
     of_jobs = JobAnswers(ask.record)
-    keep_sizes(
-        of_jobs, scenario.job_ids, ran.log.submit_s, alone_s(scenario.workload.jobs, scenario.workload.jobs.size_s)
-    )
+    jobs = scenario.workload.jobs
+    keep_sizes(of_jobs, scenario.job_ids, ran.log.submit_s, alone_s(jobs, jobs.size_s))
     return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scenario.job_ids))
 
 

@@ -73,10 +73,10 @@ COSTS: Mapping[str, type[Settings]] = {RUNTIME: RunTimeCosts, EPOCHS: EpochCosts
 
 def cost_names(law: str | None) -> tuple[str, ...]:
     """Settings that `--set` gives a law and no policy."""
-    if law is None:
+    if law is None or law not in COSTS:
         return ()
     # Rounds are the policy's own: `round_s` is no cost of the world.
-    return () if law not in COSTS else tuple(name for name in COSTS[law].model_fields if name != "round_s")
+    return tuple(name for name in COSTS[law].model_fields if name != "round_s")
 
 
 def law_apart(settings: Mapping[str, str], law: str | None) -> tuple[dict[str, str], dict[str, str]]:

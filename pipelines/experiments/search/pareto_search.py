@@ -139,7 +139,7 @@ def search_front(
     space = SPACES[request.space](SizeTable(workload.jobs.size_s), world.gpu_types)
     samples = draw_samples(workload, request)
     kept = Journal(journal, run_hash(workload, world, request))
-    evaluator = Evaluator(world, request.objectives, samples, kept, jobs=jobs, engine_name=engine_name)
+    evaluator = Evaluator(world, request.objectives, samples, kept, jobs, engine_name)
     history = _explore(space, evaluator, request, progress)
     front = _judged(history, evaluator, workload, request)
     return Searched(front, tuple(history), kept.resumed)
