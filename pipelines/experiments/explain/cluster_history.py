@@ -264,7 +264,7 @@ def ahead_of(table: RunTable, job: int) -> Ints:
     measure = SHORTEST.get(table.policy or "")
     alike = np.ones(len(table), dtype=np.bool_) if table.policy in WHOLE_CLUSTER else table.pool == table.pool[job]
     places = np.arange(len(table))
-    if table.ranked:
+    if table.figures.get("ranked"):
         before = np.flatnonzero(alike & (table.start_s < table.start_s[job]))
         return before[np.argsort(table.start_s[before], kind="stable")]
     if measure is None:

@@ -257,7 +257,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
 
 def _left_out(table: RunTable) -> list[str]:
     """That not all answers about jobs were kept."""
-    count = 0 if table.record is None else table.record.figures.get("answers_left_out") or 0
+    count = table.figures.get("answers_left_out") or 0
     return [f"forecasts of jobs: {count:,} answers were not kept, {MOST_A_JOB} a job at most"] if count else []
 
 
@@ -294,25 +294,24 @@ def _times(table: RunTable, job: int) -> dict[str, Any]:
 
 
 def _run(table: RunTable, answers: Answers, sharing: Sharing) -> dict[str, Any]:
-    result = {} if table.record is None else table.record.figures
     return {
         "log": str(table.path),
         "jobs": len(table),
         "sharing": str(sharing),
         "horizons_min": list(answers.horizons_min),
         "record": table.record is not None,
-        **{key: result.get(key) for key in TOLD},
+        **{key: table.figures.get(key) for key in TOLD},
     }
 
 
 def _notes(table: RunTable, answers: Answers, sharing: Sharing) -> list[str]:
-    result = {} if table.record is None else table.record.figures
-    notes = [f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})]
+    notes = [f"bad forecasts, {line}" for line in bad_lines(table.figures.get("bad_forecasts") or {})]
     if sharing is Sharing.WINDOWS and not answers.known:
         notes.append("no forecasts about pools are recorded: reservations count pending jobs alone")
     if table.policy in RESERVES_OTHERWISE:
         notes.append(f"{table.policy} weighs reservations: the GPUs told as reserved are those of SIA's Figure 8")
-    if table.on_servers:
+    # Jobs were given cells of these.
+    if table.figures.get("servers"):
         notes.append(
             "a run on servers: GPUs count by number, so that unused and idle ones may have been too far apart for a "
             "job; fcfs is worked out without servers"

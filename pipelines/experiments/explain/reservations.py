@@ -43,9 +43,8 @@ class Answers:
 
     def __init__(self, table: RunTable) -> None:
         record = table.record
-        result = None if record is None else record.figures.get("horizons_min")
-        self.horizons_min: tuple[float, ...] = tuple(result or DEFAULT_HORIZONS_MIN)
-        settings = {} if record is None else (record.figures.get("configuration") or {}).get("settings") or {}
+        self.horizons_min: tuple[float, ...] = tuple(table.figures.get("horizons_min") or DEFAULT_HORIZONS_MIN)
+        settings = (table.figures.get("configuration") or {}).get("settings") or {}
         self.slack = float(settings.get("slack", 0.0))
         # The setting may be text or a list, by how the run was started.
         used = [float(text) for text in NUMBERS.findall(str(settings.get("windows_min", "")))]

@@ -128,7 +128,7 @@ def _forecast(
 
 
 def _again(table: RunTable) -> Mapping[str, Any]:
-    result = None if table.record is None else table.record.figures.get("again")
+    result = table.figures.get("again")
     if result is None:
         raise ConfigError(f"--what-if: {table.path} has no record of how it was made; simulate again with --out")
     if result["closed_loop"]:
