@@ -1,9 +1,11 @@
 """A backtest: policies x forecasts x windows x seeds, replayed in parallel, measured against one baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,6 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
-from jobcast.pipelines.experiments.going import Going, going
 from jobcast.pipelines.experiments.policy_runs import run, sources_for
 from jobcast.pipelines.experiments.settings import Settings, settings_for
 from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures
@@ -28,6 +29,7 @@ from jobcast.schedulers.policies import FUTURE, POOLS
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
+from jobcast.traces.owners import scratch_room
 
 NOT_REPEATABLE = (
     "wall_s",
@@ -296,6 +298,64 @@ def _as_found(cells: Sequence[Cell], home: Path) -> list[Cell]:
         return list(cells)
     pointed = [(version.name, alias, version.version) for version in versions for alias in version.aliases]
     return [replace(cell, spec=cell.spec.as_found(pointed)) for cell in cells]
+
+
+PARTS = 100
+"""Of each run, which takes a byte of the file."""
+LOOKS_S = 1.0
+"""Between looks at how far they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A file that tells how far each run is: joblib's workers have no other way back before they are done."""
+
+    path: Path
+
+    def of(self, number: int) -> Step:
+        """What the run of a number calls as it goes on; it may be called often."""
+        told = 0
+
+        def step(done: int, total: int) -> None:
+            nonlocal told
+            part = PARTS * done // max(total, 1)
+            if part > told:
+                told = part
+                with self.path.open("r+b") as file:
+                    file.seek(number)
+                    file.write(bytes([part]))
+
+        return step
+
+    def far(self) -> tuple[int, int]:
+        """Parts that are done, and all parts."""
+        parts = self.path.read_bytes()
+        return sum(parts), PARTS * len(parts)
+
+
+@contextmanager
+def going(runs: int, progress: Step | None) -> Iterator[Going | None]:
+    """Call `progress` with how far all runs are together, now and then and after the last; None where nobody asks."""
+    if progress is None:
+        yield None
+        return
+    with scratch_room("going") as folder:
+        path = folder / "going"
+        path.write_bytes(bytes(runs))
+        told, over = Going(path), Event()
+
+        def look() -> None:
+            while not over.wait(LOOKS_S):
+                progress(*told.far())
+
+        watch = Thread(target=look, daemon=True)
+        watch.start()
+        try:
+            yield told
+        finally:
+            over.set()
+            watch.join()
+        progress(*told.far())
 
 
 def _replay_all(
