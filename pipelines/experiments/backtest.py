@@ -98,7 +98,7 @@ class CellResult:
 
     def row(self) -> dict[str, Any]:
         """What is the same whenever the cell is run again: what ran, hours saved against the baseline, figures."""
-        known, log, cell = find_policy(self.cell.policy), self.log, self.cell
+        known, log, cell, counted = find_policy(self.cell.policy), self.log, self.cell, self.counted
         return {
             "label": cell.label,
             "policy": cell.policy,
@@ -111,13 +111,9 @@ class CellResult:
             "window": cell.window,
             "seed": cell.seed,
             "days": self.days,
-            **self._saved_hours(),
+            **saved_hours(log.jct_s[counted], self.base_jct_s[counted], log.gpus[counted], self.days),
             "figures": {key: value for key, value in self.figures.items() if key not in (*NOT_REPEATABLE, *NAMES)},
         }
-
-    def _saved_hours(self) -> dict[str, float | None]:
-        counted = self.counted
-        return saved_hours(self.log.jct_s[counted], self.base_jct_s[counted], self.log.gpus[counted], self.days)
 
     def full_row(self) -> dict[str, Any]:
         """The row with the versions that answered, and how long the policy took."""

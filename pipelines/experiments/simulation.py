@@ -286,14 +286,11 @@ def _by_rounds(
     factor = (lambda job: noise_factor(job, noise, split.own.noise_seed)) if noise else None
     source: Any = wrap(chosen.source, factor) if wrap is not None and asks else chosen.source
     forecasts = source if asks else None
-    rule: Any = (
-        make_rule(policy, forecasts, settings)
-        if by_gavel
-        else make_policy(policy, forecasts, settings, workload.servers)
-    )
     if by_gavel:
+        rule: Any = make_rule(policy, forecasts, settings)
         log, took = timed(lambda: replay_gavel(scenario, workload, policy, rule, mechanism.round_s, progress, source))
     else:
+        rule = make_policy(policy, forecasts, settings, workload.servers)
         play = replay if world is None else world.replay
         log, took = timed(lambda: play(workload, rule, source, chosen.history, progress, meters=ask.watching))
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of(rule)}

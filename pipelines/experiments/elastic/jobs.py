@@ -145,11 +145,7 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
     """The jobs, their sizes, and how many of them are rigid."""
     models = models_of(window)
     most = window.gpus.astype(np.float64)
-    result = (
-        window.jobs["min_gpus"]
-        if "min_gpus" in window.jobs.columns
-        else pl.Series([None] * len(window), dtype=pl.Int64)
-    )
+    result = pl.Series(window.values("min_gpus"), dtype=pl.Int64)
     # A trace without the column holds rigid jobs alone.
     rigid = result.is_null().to_numpy()
     # Rigid: as many at least as at most.

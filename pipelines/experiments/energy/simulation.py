@@ -91,11 +91,14 @@ def simulate_energy(
     return Simulated(log, **took, own=figures_of(rule))
 
 
-def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
-    """Spans by job, then by time: job_id, node, gpus, from, until; seconds from the epoch."""
+def write_segments(scenario: EnergyScene, log: RunLog, path: Path) -> None:
+    """Write spans by job, then by time, CSV to the microsecond or Parquet, by the ending.
+
+    Their columns: job_id, node, gpus, from, until; seconds from the epoch.
+    """
     # A Gantt chart is read job by job.
     result, job_ids, names = by_job(log.spans), scenario.job_ids, scenario.place.names
-    return pl.DataFrame(
+    table = pl.DataFrame(
         {
             "job_id": [job_ids[job] for job in result.job.tolist()],
             "node": [names[node] for node in result.node.tolist()],
@@ -105,22 +108,16 @@ def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
         },
         schema_overrides={"job_id": pl.String, "node": pl.String},
     )
-
-
-def write_segments(scenario: EnergyScene, log: RunLog, path: Path) -> None:
-    """Write `segments_table`, CSV to the microsecond or Parquet, by the ending."""
-    write_table(segments_table(scenario, log), path)
+    write_table(table, path)
 
 
 CHOICES = "oracle, registry, conservative or noisy:P"
 
 
-Times = Believed[Floats]
-"""Seconds an epoch, (n_jobs, n_kinds, most_gpus), None for the true ones."""
+def believed_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Believed[Floats]:
+    """Seconds an epoch as a source forecasts them, (n_jobs, n_kinds, most_gpus), None for the true ones.
 
-
-def believed_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Times:
-    """What a source forecasts; where a registered model answers what cannot be, the job's slowest profile.
+    Where a registered model answers what cannot be, the job's slowest profile.
 
     `known`: file of the few points that the registry's model goes by; None: those that it picks of the profiles.
 
@@ -150,7 +147,7 @@ def noisy(epoch_s: Floats, job_ids: tuple[str, ...], spread: float, seed: int) -
     return epoch_s * np.exp(spread * np.array(factors))
 
 
-def registered_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Times:
+def registered_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Believed[Floats]:
     """What the champion of epoch times, or the version that is asked for, forecasts.
 
     It goes by the points of `known`, else by at most 3 points of the profiles a model and GPU type, picked by the plan

@@ -128,9 +128,8 @@ class ClusterPast:
 
     def pending(self, pool: int, instants_s: Any) -> Floats:
         """GPUs that a pool's pending jobs ask for."""
-        return np.asarray(
-            self._level(pool, "active").at(instants_s) - self.allocated(pool, instants_s), dtype=np.float64
-        )
+        active: Floats = self._level(pool, "active").at(instants_s)
+        return np.asarray(active - self.allocated(pool, instants_s))
 
     def idle(self, instants_s: Any) -> Floats:
         """GPUs that nobody holds."""

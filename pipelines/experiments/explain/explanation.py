@@ -14,7 +14,7 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.clock import MINUTE_S
 from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
-from jobcast.pipelines.experiments.explain.holdings import Holdings
+from jobcast.pipelines.experiments.explain.holdings import holdings_of
 from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
 from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
 from jobcast.pipelines.experiments.explain.run_table import RunTable
@@ -227,7 +227,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     Times are seconds from the epoch (`_s` at the end of a key), None where there are none.
     """
     job, answers = table.find(job_id), Answers(table)
-    mentions, holdings = Mentions(table, answers), Holdings(table).report(job)
+    mentions, holdings = Mentions(table, answers), holdings_of(table, job)
     about = mentions.job(job) | {"preemptions": int(table.preemptions[job])}
     if not table.by_pools:
         return {
