@@ -22,7 +22,7 @@ from jobcast.models.care import Care
 from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
-from jobcast.pipelines.experiments.sources import Sources
+from jobcast.pipelines.experiments.sources import Ask, Sources
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
@@ -98,7 +98,7 @@ def scenario_of(name: str, trace: Trace) -> RigidScenario:
 
 
 def figures_of(run: Run, scene: RigidScenario, base: RunLog, home: Path) -> dict[str, float]:
-    chosen = Sources(scene, home=home, seed=SEED).make(parse_forecasts(run.source))
+    chosen = Sources(scene, Ask(policy="sia", home=home, seed=SEED)).make(parse_forecasts(run.source))
     source = chosen.source
     if run.policy == "sia_risk":
         policy = SiaRisk(source, run.setting, run.relief_min)

@@ -21,6 +21,7 @@ from scipy.stats import t as student
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import servers
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.tasks.jobs import task_jobs
 from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
 from jobcast.simulator.metrics import figures
@@ -52,7 +53,8 @@ def main():
             if key not in runs:
                 scenario = scenario or drawn(int(draw), told.jobs, told.gpus)
                 how = {"stragglers": share, "slow_servers": way, **settings}
-                made = simulate_tasks(scenario, "mlf_h", how, None, seed=int(draw))
+                ask = Ask(policy="mlf_h", home=Path(), settings=how, seed=int(draw))
+                made = simulate_tasks(scenario, ask, None)
                 row = {**figures(made.log), "used_h": made.log.columns["used_gpu_s"].sum() / 3600.0}
                 kept = {name: row[name] for name in ("mean_jct_s", "deadline_ratio", "used_h")}
                 runs[key] = {**kept, "cpu_s": made.cpu_s}

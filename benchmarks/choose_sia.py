@@ -36,6 +36,7 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.lifecycle.recipes.common import TrainSettings
 from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
@@ -98,7 +99,8 @@ def rows_of(seed: int, weeks: tuple[str, str], data: Path, home: Path, versions:
     scenario, begin_s = PoolDraw(QUEUES, weeks=weeks).scenario(seed, data), parse_time(weeks[0])
 
     def replayed(policy: str, forecasts: str, wrap: Any = None) -> Any:
-        return simulate(scenario, policy, parse_forecasts(forecasts), home=home, seed=seed, wrap=wrap).log
+        ask = Ask(policy=policy, spec=parse_forecasts(forecasts), home=home, seed=seed)
+        return simulate(scenario, ask, wrap=wrap).log
 
     base = replayed("fcfs", "oracle")
 

@@ -8,6 +8,7 @@ from typing import Any
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
 from jobcast.pipelines.experiments.energy.simulation import noisy, simulate_energy
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.simulator.metrics import figures
 from jobcast.traces.cluster_file import read_cluster, write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
@@ -130,5 +131,6 @@ def run_unit(unit: Unit, data: Path) -> list[tuple[str, Outcome]]:
     """Replay a unit; its key and what is kept of it: the figures of `simulate`, and seconds of CPU of the replay."""
     row, scenario = unit.row, read_workload(unit.workload, unit.seed, data)
     believed = noisy(scenario.facts.times.epoch_s, scenario.job_ids, row.noise, unit.seed) if row.noise else None
-    made = simulate_energy(scenario, row.policy, dict(row.settings), believed, seed=unit.seed)
+    asked = Ask(policy=row.policy, home=Path(), settings=dict(row.settings), seed=unit.seed)
+    made = simulate_energy(scenario, asked, believed)
     return [(unit.key, Outcome({**figures(made.log), "cpu_s": made.cpu_s}))]

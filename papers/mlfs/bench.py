@@ -11,8 +11,9 @@ from jobcast.domain.hardware import Cluster
 from jobcast.domain.tasks import AccuracyForecast
 from jobcast.pipelines.experiments.clusters import servers
 from jobcast.pipelines.experiments.executors import results
-from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs
 from jobcast.pipelines.experiments.tasks.simulation import accuracy_forecast, by_model, learned_policy, simulate_tasks
 from jobcast.simulator.log import RunLog
@@ -219,9 +220,9 @@ def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> list[tuple[st
     """
     scenario, row = read_workload(unit.workload, files), unit.row
     spec = ForecastSpec("registry", versions=row.versions)
-    learned = learned_policy(row.policy, spec, scenario.trace, home=home, allow_overlap=False) if row.versions else None
-    result = _forecast(row, scenario, models, home)
-    made = simulate_tasks(scenario, row.policy, dict(row.settings), result, seed=unit.seed, learned=learned)
+    asked = Ask(policy=row.policy, spec=spec, home=home, settings=dict(row.settings), seed=unit.seed)
+    learned = learned_policy(asked, scenario.trace) if row.versions else None
+    made = simulate_tasks(scenario, asked, _forecast(row, scenario, models, home), learned)
     return [(unit.key, outcome(made.log, made.cpu_s))]
 
 
@@ -238,5 +239,5 @@ def _forecast(row: Row, scenario: TaskScene, models: Path, home: Path) -> Accura
 
         return by_model(AccuracyCurve.load(models / row.forecasts))
     if row.forecasts == EXACT:
-        return accuracy_forecast(ForecastSpec("oracle"), scenario.workload.truth.metric, home=home, seed=0).answers
+        return accuracy_forecast(scenario, Ask(policy=row.policy, spec=ORACLE, home=home)).answers
     return None

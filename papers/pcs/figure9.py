@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from jobcast.domain.arrays import Floats
 from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal
-from jobcast.pipelines.experiments.search.pareto_search import draw_samples, run_hash, search_front
-from jobcast.pipelines.experiments.search.proposers import pareto_mask
+from jobcast.pipelines.experiments.search.pareto_search import draw_samples, pareto_mask, run_hash, search_front
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw, workload_of
 from jobcast.pipelines.report.look import PALETTE, WIDE, plain_ticks
 from jobcast.schedulers.elastic.config import WfqConfig

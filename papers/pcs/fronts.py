@@ -13,9 +13,8 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.search import workload_samples
 from jobcast.pipelines.experiments.search.evaluation import Candidate, Objective, World, parse_objectives, simulated
-from jobcast.pipelines.experiments.search.front import Front, Row, read_front, write_front
+from jobcast.pipelines.experiments.search.front import FLOOR, Front, Row, read_front, write_front
 from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchRequest, draw_samples, search_front
-from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs import runs
 from papers.results import HOUR_S, WORKERS, Page, grid, in_parallel, number

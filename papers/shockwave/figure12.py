@@ -12,6 +12,7 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import work_forecasts
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.report.look import PALETTE
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
@@ -60,7 +61,7 @@ def state_of(scenario: RigidScenario, seed: int) -> RoundState:
 def planned(data: Path, jobs: int, seed: int) -> Planned:
     """Plan one window for so many active jobs."""
     scenario = drawn(data, seed, jobs=jobs, gpus=GPUS, arrivals="batch")
-    forecasts = work_forecasts(scenario, RESTATEMENT, home=NO_HOME, seed=0, allow_overlap=False).source
+    forecasts = work_forecasts(scenario, Ask(policy=SHOCKWAVE, spec=RESTATEMENT, home=NO_HOME)).source
     rule, state = make_rule(SHOCKWAVE, forecasts), state_of(scenario, seed)
     begin_s = perf_counter()
     rule.choose(state)

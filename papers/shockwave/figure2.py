@@ -13,6 +13,7 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.rounds import Declared, round_workload, work_forecasts
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.report.look import WIDE, legend_beside, styles
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_rule
@@ -105,7 +106,7 @@ def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) ->
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:
-        forecasts = work_forecasts(scenario, spec, home=NO_HOME, seed=0, allow_overlap=False).source
+        forecasts = work_forecasts(scenario, Ask(policy=policy, spec=spec, home=NO_HOME)).source
     watched = Watch(make_rule(policy, forecasts), RunTimes(forecasts), seq)
     log = replay(workload, Rounds(watched, policy))
     return Watched(policy, spec.label, watched.at_s, watched.total_s, float(log.jct_s[seq]), float(log.duration_s[seq]))

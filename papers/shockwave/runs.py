@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.simulation import simulate
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.report.charts import thin_cdf
 from jobcast.pipelines.report.look import WIDE, legend_beside
 from jobcast.simulator import metrics
@@ -76,7 +77,8 @@ def run(task: Task) -> Replayed:
     """Simulate one task."""
     seed = task.perturbation
     scenario = task.scenario if seed is None else perturbed(task.scenario, seed)
-    made = simulate(scenario, task.policy, task.spec, home=NO_HOME, settings=dict(task.settings))
+    asked = Ask(policy=task.policy, spec=task.spec, home=NO_HOME, settings=dict(task.settings))
+    made = simulate(scenario, asked)
     return Replayed(task.case, task.label or task.policy, {**metrics.figures(made.log), **made.own}, log=made.log)
 
 

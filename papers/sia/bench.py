@@ -19,6 +19,7 @@ from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.simulation import Simulated, simulate, warmup_end
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.simulator.metrics import after_warmup, against, figures
 from jobcast.traces.generators import generate
@@ -334,7 +335,8 @@ def run_draw(units: Sequence[Unit], data: Path, home: Path) -> list[tuple[str, O
 
 
 def _replay(scenario: RigidScenario, row: Row, seed: int, home: Path) -> Simulated:
-    return simulate(scenario, row.policy, parse_forecasts(row.forecasts), home=home, seed=seed, settings=row.settings)
+    spec = parse_forecasts(row.forecasts)
+    return simulate(scenario, Ask(policy=row.policy, spec=spec, home=home, seed=seed, settings=row.settings))
 
 
 def figures_of(made: Simulated, base: Simulated, warmup_until_s: float | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.simulation import simulate
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.schedulers.policies import ARRIVALS, DURATIONS, ELASTIC, SIZES
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
@@ -47,7 +48,7 @@ def example() -> RigidScenario:
 
 def figure1(source: object, page: Page) -> None:
     """Write the page, tables and plots into a folder; nothing of `source` is read."""
-    logs = {name: simulate(example(), name, ORACLE, home=NO_HOME).log for name in POLICIES}
+    logs = {name: simulate(example(), Ask(policy=name, spec=ORACLE, home=NO_HOME)).log for name in POLICIES}
     jobs, gpus = [job for job, *_ in JOBS], {"cluster": sum(pool.quota for pool in POOLS)}
     for name in DRAWN:
         gantt(page.named(f"figure1-{name}"), f"Figure 1 under {name}", logs[name].spans, jobs, gpus)

@@ -24,7 +24,7 @@ from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
-from jobcast.pipelines.experiments.sources import Registered
+from jobcast.pipelines.experiments.sources import Ask, Registered
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.model_tables import of_version
 from jobcast.schedulers.policies import ELASTIC, split_settings
@@ -92,8 +92,9 @@ def evaluate_jct(asked: Mapping[str, Any], learned: Registered | None, console: 
                 )
             window: dict[str, Any] = {"from_s": from_s, "until_s": until_s, "drop_wide": True, "only_pools": True}
             experiment = Experiment(trace=trace, cluster=place, **window)
-            how = {"home": find_home(), "spec": source_of(asked), "every": every, "scored": SCORED, "learned": model}
-            result = score_by_copies(experiment, rule, settings, **how, **drawn, progress=step)
+            seed, futures = drawn["seed"], drawn["futures"]
+            ask = Ask(policy=rule.name, home=find_home(), spec=source_of(asked), settings=settings, seed=seed)
+            result = score_by_copies(experiment, ask, futures, every, SCORED, model, step)
     if learned is not None:
         result |= {**of_version(learned.version), "overlap_allowed": overlap}
     tell_notes(trace, console)

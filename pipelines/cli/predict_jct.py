@@ -32,7 +32,7 @@ from jobcast.pipelines.experiments.elastic.completion_prediction import (
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ForecastSpec
 from jobcast.pipelines.experiments.seen_data import seen_until
-from jobcast.pipelines.experiments.sources import Registered, is_registered
+from jobcast.pipelines.experiments.sources import Ask, Registered, is_registered
 from jobcast.pipelines.lifecycle.promises import calibrations, promises_of
 from jobcast.pipelines.lifecycle.wait_forecasts import WaitForecasts, asked_waits
 from jobcast.pipelines.report.completion import (
@@ -228,10 +228,10 @@ def _answering(
         now = asked["begin"] == RECORDED
         window: dict[str, Any] = {"from_s": question.at_s if now else from_s, "recorded": now}
         experiment = Experiment(trace=trace, cluster=place, drop_wide=True, only_pools=True, **window)
-        how: dict[str, Any] = {"home": find_home(), "spec": spec, "pool": asked["pool"], "learned": model}
+        ask = Ask(policy=rule.name, home=find_home(), spec=spec, settings=settings, seed=question.seed)
         try:
             # Futures of all jobs are simulated in one go: there is nothing to count.
-            result, found = answer_by_copies(experiment, rule, settings, question, **how)
+            result, found = answer_by_copies(experiment, ask, question, asked["pool"], model)
         # Its remedies are of replays of windows.
         except OverlapError as error:
             seen = str(error).partition(";")[0]

@@ -16,7 +16,7 @@ from jobcast.pipelines.experiments.energy.simulation import KNOWN, PROFILES, SEG
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_recording import job_answer_table
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
-from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
+from jobcast.pipelines.experiments.policy_runs import run, sources_for
 from jobcast.pipelines.experiments.rigid_jobs import asks_for_locality, check_locality
 from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.run_record import bin_names, limit_table, pool_record_of, record_of, write_run_record
@@ -31,6 +31,7 @@ from jobcast.pipelines.experiments.simulation import (
     told_of_loop,
     trust_lines,
 )
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.worlds import check_living, law_apart
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.job_table import check_job_table, job_table, write_table

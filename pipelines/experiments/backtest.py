@@ -1,9 +1,11 @@
 """A backtest: policies x forecasts x windows x seeds, replayed in parallel, measured against one baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,10 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import REGISTRY, ForecastSpec
-from jobcast.pipelines.experiments.going import Going, going
-from jobcast.pipelines.experiments.policy_runs import Ask, run, sources_for
+from jobcast.pipelines.experiments.policy_runs import run, sources_for
 from jobcast.pipelines.experiments.settings import Settings, settings_for
 from jobcast.pipelines.experiments.simulation import Simulated, counted_from, figures
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.worlds import lives
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.gains import saved_hours
@@ -27,6 +29,7 @@ from jobcast.schedulers.policies import FUTURE, POOLS
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
+from jobcast.traces.owners import scratch_room
 
 NOT_REPEATABLE = (
     "wall_s",
@@ -95,7 +98,7 @@ class CellResult:
 
     def row(self) -> dict[str, Any]:
         """What is the same whenever the cell is run again: what ran, hours saved against the baseline, figures."""
-        known, log, cell = find_policy(self.cell.policy), self.log, self.cell
+        known, log, cell, counted = find_policy(self.cell.policy), self.log, self.cell, self.counted
         return {
             "label": cell.label,
             "policy": cell.policy,
@@ -108,13 +111,9 @@ class CellResult:
             "window": cell.window,
             "seed": cell.seed,
             "days": self.days,
-            **self._saved_hours(),
+            **saved_hours(log.jct_s[counted], self.base_jct_s[counted], log.gpus[counted], self.days),
             "figures": {key: value for key, value in self.figures.items() if key not in (*NOT_REPEATABLE, *NAMES)},
         }
-
-    def _saved_hours(self) -> dict[str, float | None]:
-        counted = self.counted
-        return saved_hours(self.log.jct_s[counted], self.base_jct_s[counted], self.log.gpus[counted], self.days)
 
     def full_row(self) -> dict[str, Any]:
         """The row with the versions that answered, and how long the policy took."""
@@ -295,6 +294,64 @@ def _as_found(cells: Sequence[Cell], home: Path) -> list[Cell]:
         return list(cells)
     pointed = [(version.name, alias, version.version) for version in versions for alias in version.aliases]
     return [replace(cell, spec=cell.spec.as_found(pointed)) for cell in cells]
+
+
+PARTS = 100
+"""Of each run, which takes a byte of the file."""
+LOOKS_S = 1.0
+"""Between looks at how far they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A file that tells how far each run is: joblib's workers have no other way back before they are done."""
+
+    path: Path
+
+    def of(self, number: int) -> Step:
+        """What the run of a number calls as it goes on; it may be called often."""
+        told = 0
+
+        def step(done: int, total: int) -> None:
+            nonlocal told
+            part = PARTS * done // max(total, 1)
+            if part > told:
+                told = part
+                with self.path.open("r+b") as file:
+                    file.seek(number)
+                    file.write(bytes([part]))
+
+        return step
+
+    def far(self) -> tuple[int, int]:
+        """Parts that are done, and all parts."""
+        parts = self.path.read_bytes()
+        return sum(parts), PARTS * len(parts)
+
+
+@contextmanager
+def going(runs: int, progress: Step | None) -> Iterator[Going | None]:
+    """Call `progress` with how far all runs are together, now and then and after the last; None where nobody asks."""
+    if progress is None:
+        yield None
+        return
+    with scratch_room("going") as folder:
+        path = folder / "going"
+        path.write_bytes(bytes(runs))
+        told, over = Going(path), Event()
+
+        def look() -> None:
+            while not over.wait(LOOKS_S):
+                progress(*told.far())
+
+        watch = Thread(target=look, daemon=True)
+        watch.start()
+        try:
+            yield told
+        finally:
+            over.set()
+            watch.join()
+        progress(*told.far())
 
 
 def _replay_all(

@@ -15,6 +15,8 @@ from jobcast.pipelines.report.gains import DAYS_A_WEEK, paired_gains
 from jobcast.simulator.metrics import is_slowed
 
 RANDOM = "random"
+SEED = 0
+"""Of the intervals' draws."""
 MOST_SLOWED_PCT = 1.0
 """Jobs that may end later than now, in percent, unless somebody says otherwise."""
 FUTURE = "reads the future, which cannot be had"
@@ -145,12 +147,7 @@ def rows_of(jobs: pl.DataFrame, figures: Sequence[Mapping[str, Any]], now: str) 
 
 
 def choose(
-    rows: Sequence[Replays],
-    now: str,
-    slowed_pct: float,
-    *,
-    seed: int = 0,
-    left: Mapping[str, str] = MappingProxyType({}),
+    rows: Sequence[Replays], now: str, slowed_pct: float, left: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """Walk over the windows, choosing for each by those before it, then for the time to come by all.
 
@@ -164,7 +161,6 @@ def choose(
     rows : of the same jobs, `now` among them
     now : label of the scheduler in use, the baseline of all rows
     slowed_pct : jobs that may end later than under it
-    seed : of the intervals' draws
     left : labels that were left out, and why, for the record
 
     Returns
@@ -180,9 +176,9 @@ def choose(
     windows = list(range(len(by_label[now].days)))
     used, steps = now, []
     for window in windows:
-        used = _next(by_label, now, used, windows[:window], slowed_pct, seed)
+        used = _next(by_label, now, used, windows[:window], slowed_pct)
         steps.append(used)
-    choice = _next(by_label, now, used, windows, slowed_pct, seed)
+    choice = _next(by_label, now, used, windows, slowed_pct)
     # What is in use can be had, whatever it is taken to know.
     allowed = [row for row in rows if row.label == now or row.allowed(windows, slowed_pct)]
     best = max(allowed, key=lambda row: row.saved_h(windows))
@@ -196,7 +192,7 @@ def choose(
         "now": now,
         "switch": choice != now,
         "slowed_pct": slowed_pct,
-        "candidates": [_candidate(row, by_label[now], choice, windows, slowed_pct, seed) for row in rows]
+        "candidates": [_candidate(row, by_label[now], choice, windows, slowed_pct) for row in rows]
         + [{"label": label, "why": why} for label, why in left.items()],
         "windows": [
             {
@@ -214,16 +210,14 @@ def choose(
     }  # fmt: skip
 
 
-def _next(
-    by_label: Mapping[str, Replays], now: str, used: str, seen: Sequence[int], slowed_pct: float, seed: int
-) -> str:
+def _next(by_label: Mapping[str, Replays], now: str, used: str, seen: Sequence[int], slowed_pct: float) -> str:
     """What to run after some windows."""
     if not seen:
         return used
     if not by_label[used].allowed(seen, slowed_pct):
         used = now
     bounds = {
-        label: _gain(row, by_label[used], seen, seed)["low"]
+        label: _gain(row, by_label[used], seen)["low"]
         for label, row in by_label.items()
         if label != used and row.allowed(seen, slowed_pct)
     }
@@ -231,20 +225,18 @@ def _next(
     return max(sure, key=sure.__getitem__) if sure else used
 
 
-def _gain(row: Replays, other: Replays, windows: Sequence[int], seed: int) -> dict[str, float | None]:
+def _gain(row: Replays, other: Replays, windows: Sequence[int]) -> dict[str, float | None]:
     """Speedup of a row over another on the same jobs, with its paired interval."""
     ours, theirs, submit_s = (
         np.concatenate(columns)
         for columns in zip(*((row.jct_s[w], other.jct_s[w], row.submit_s[w]) for w in windows), strict=True)
     )
-    found = paired_gains(ours, theirs, submit_s, seed=seed).to_dict()
+    found = paired_gains(ours, theirs, submit_s, seed=SEED).to_dict()
     return {"speedup": found["speedup"], "low": found["speedup_low"], "high": found["speedup_high"]}
 
 
-def _candidate(
-    row: Replays, now: Replays, choice: str, windows: Sequence[int], limit: float, seed: int
-) -> dict[str, Any]:
-    pct, gain, weeks = row.slowed_pct(windows), _gain(row, now, windows, seed), sum(row.days) / DAYS_A_WEEK
+def _candidate(row: Replays, now: Replays, choice: str, windows: Sequence[int], limit: float) -> dict[str, Any]:
+    pct, gain, weeks = row.slowed_pct(windows), _gain(row, now, windows), sum(row.days) / DAYS_A_WEEK
     why = row.refused
     if why is None and pct > limit:
         why = HARM.format(pct=pct, limit=limit)

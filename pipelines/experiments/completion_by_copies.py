@@ -41,13 +41,14 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.explain.what_if import Change, with_change
 from jobcast.pipelines.experiments.forecast_specs import CONSERVATIVE, ORACLE, REGISTRY, ForecastSpec
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.simulation import fidelity_told
-from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.traces.facts import facts_beside
 from jobcast.traces.speedups import read_speedups
@@ -61,12 +62,8 @@ WHOLE = (POOLS, ROUNDS)
 
 def answer_by_copies(
     experiment: Experiment,
-    rule: PolicySpec,
-    settings: Mapping[str, str],
+    ask: Ask,
     question: Question,
-    *,
-    home: Path,
-    spec: ForecastSpec | None = None,
     pool: str | None = None,
     learned: CompletionTime | None = None,
 ) -> tuple[dict[str, Any], list[JobAnswers]]:
@@ -75,6 +72,7 @@ def answer_by_copies(
     Gives what the run went by, and the answers. Raises ConfigError and TraceError for a job that is not there any more
     or not yet, or cannot be forecast.
     """
+    rule, spec = find_policy(ask.policy), ask.spec
     _check(experiment.trace, rule, question, pool)
     if question.job == NEW:
         _check_room(experiment, rule, question, pool)
@@ -86,13 +84,12 @@ def answer_by_copies(
     def watched(trace: Trace, watch: AtInstant) -> None:
         # Submissions of the instant itself are known by then, later ones are not.
         asked = replace(experiment, trace=trace, until_s=float(np.nextafter(question.at_s, np.inf)))
-        facts, decide = settings_apart(settings, rule)
+        facts, decide = settings_apart(ask.settings, rule)
         asked = replace(asked, given=facts)
         if result["sizes"] == FORECAST:
             earlier = earlier_jobs(asked.scenario(rule.kind, rule.scope))
             watch.draws = RunTimeDraws(earlier, question.futures, question.seed, learned, _probable(spec))
-        ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=question.seed, watching=(watch,))
-        ran = run(asked, ask)
+        ran = run(asked, replace(ask, spec=spec, settings=decide, watching=(watch,)))
         result.update(forecasts=ran.forecasts, future=ran.future, **fidelity_told(ran.log, by_s=question.at_s))
 
     trace = experiment.trace
@@ -119,10 +116,10 @@ def _new_job(trace: Trace, question: Question, pool: str | None, watched: Watche
         work_s = np.nan if question.size_s is None else question.size_s / gpus
         watch = AtInstant(question.at_s, NEW, work_s=work_s)
         watched(with_new(trace, question.at_s, gpus, pool, work_s), watch)
-        point, stands = _pointed(watch), watch.stands
+        stands, point, drawn = _found(watch)
         # A new job of unknown work has futures, drawn from others, but no point.
         result = Completion() if question.size_s is None else point
-        answers.append(_answer(stands, result, watch.futures or [point]))
+        answers.append(_answer(stands, result, drawn or [point]))
     return JobAnswers(stands, answers)
 
 
@@ -131,11 +128,12 @@ def _own_and_other_widths(
 ) -> JobAnswers:
     own = WidthAtInstant(question.at_s, job_id)
     watched(trace, own)
-    answers, held = [_answer(own.stands, _pointed(own), own.futures)], own.stands["gpus"]
+    stands, point, drawn = _found(own)
+    answers, held = [_answer(stands, point, drawn)], stands["gpus"]
     for gpus in question.ask_gpus:
         if gpus == held:
             continue
-        if own.stands["started"] is not None:
+        if stands["started"] is not None:
             raise ConfigError(
                 f"--ask-gpus {gpus}: job {job_id} has run on its {held} GPUs already, which {rule.name} does not "
                 "change; ask about one that waits"
@@ -143,8 +141,8 @@ def _own_and_other_widths(
         changed, factor = at_width(trace, job_id, gpus, rule)
         other = WidthAtInstant(question.at_s, job_id, runs_s=own.runs_s, factor=factor)
         watched(changed, other)
-        answers.append(_answer(other.stands, _pointed(other), other.futures))
-    return JobAnswers(own.stands, answers)
+        answers.append(_answer(*_found(other)))
+    return JobAnswers(stands, answers)
 
 
 def at_width(trace: Trace, job_id: str, gpus: int, rule: PolicySpec) -> tuple[Trace, float]:
@@ -189,10 +187,10 @@ def _check_room(experiment: Experiment, rule: PolicySpec, question: Question, po
         )
 
 
-def _pointed(watch: AtInstant) -> Completion:
-    if watch.point is None:
+def _found(watch: AtInstant) -> tuple[dict[str, Any], Completion, list[Completion]]:
+    if not watch.found:
         raise TraceError(f"job {watch.job_id}: no job is submitted by {iso(watch.at_s)}; ask later")
-    return watch.point
+    return watch.found[0]
 
 
 def _answer(stands: Mapping[str, Any], point: Completion, futures: Sequence[Completion]) -> Answer:
@@ -257,13 +255,8 @@ def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: floa
 
 def score_by_copies(
     experiment: Experiment,
-    rule: PolicySpec,
-    settings: Mapping[str, str],
-    *,
-    home: Path,
-    spec: ForecastSpec | None,
+    ask: Ask,
     futures: int,
-    seed: int,
     every: int | None,
     scored: int,
     learned: CompletionTime | None = None,
@@ -273,11 +266,12 @@ def score_by_copies(
 
     Raises ConfigError for a policy whose jobs declare their work, TraceError where no job has ended before the first.
     """
+    rule = find_policy(ask.policy)
     if rule.kind not in WHOLE:
         raise ConfigError(
             f"evaluate jct: under {rule.name} jobs declare their work; simulate --predict tells the errors"
         )
-    facts, decide = settings_apart(settings, rule)
+    facts, decide = settings_apart(ask.settings, rule)
     asked = replace(experiment, given=facts)
     scenario = asked.scenario(rule.kind, rule.scope)
     every = every or max(1, len(scenario) // scored)
@@ -287,10 +281,9 @@ def score_by_copies(
         scenario = experiment.scenario(rule.kind, rule.scope)
         # Evenly along the run, from the middle of the first stretch on.
         chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
-        draws = RunTimeDraws(earlier_jobs(scenario), futures, seed, learned, _probable(spec))
+        draws = RunTimeDraws(earlier_jobs(scenario), futures, ask.seed, learned, _probable(ask.spec))
         watch = AtSubmission(chosen, draws)
-        ask = Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,))
-        ran = run(experiment, ask, progress)
+        ran = run(experiment, replace(ask, settings=decide, watching=(watch,)), progress)
         return _forecast(watch, ran.log), ran
 
     found, ran = forecast(asked, every, futures, progress)
@@ -309,9 +302,9 @@ def score_by_copies(
         "bare": figures_of(found, track(found, submit_s, IntervalTracker(trust=np.inf))),
         "rules": {name: {key: figures[key] for key in OF_RULES} for name, figures in rules.items()},
         "futures": futures,
-        "seed": seed,
+        "seed": ask.seed,
         "inputs": scenario.provenance(),
-        "configuration": {"settings": dict(settings)},
+        "configuration": {"settings": dict(ask.settings)},
         "simulated": True,
         "jobcast": __version__,
     }

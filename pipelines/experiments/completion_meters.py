@@ -3,7 +3,7 @@
 At an instant of one job, of the whole queue in the same futures, or of a job at another width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
@@ -120,45 +120,50 @@ class AtInstant(Watcher):
     job_id : whose completion is asked
     draws : of futures beside, None for none
     work_s : run time that the job declares, NaN where it declares none
-    point : with what is believed; None until it was asked
-    futures : in each of them
-    stands : where the job stands at the instant
+    found : of each job that was asked about: where it stands, what comes of it with what is believed and in each future
     """
 
     at_s: float
     job_id: str
     draws: Draws | None = None
     work_s: float = nan
-    point: Completion | None = None
-    futures: list[Completion] = field(default_factory=list)
-    stands: dict[str, Any] = field(default_factory=dict)
+    found: list[tuple[dict[str, Any], Completion, list[Completion]]] = field(default_factory=list)
+    _asked_once: bool = False
 
     def watch(self, run: Simulation) -> None:
         """Ask where nothing more happens up to the instant. Raises TraceError for a job that is over by then."""
         # Asked once, after the last event up to the instant.
-        if self.point is not None or run.peek() <= self.at_s:
+        if self._asked_once or run.peek() <= self.at_s:
             return
+        self._asked_once = True
         run.wait(self.at_s)
-        job = next((one for one in run.cluster.active.values() if one.job_id == self.job_id), None)
-        if job is None:
-            ended_s = next((run.end_s(one.seq) for one in run.jobs if one.job_id == self.job_id), nan)
-            if isnan(ended_s):
-                raise TraceError(
-                    f"job {self.job_id}: is not among the jobs that {run.name} meets (without GPUs or run time, or "
-                    "wider than its pool); see notes of `jobcast simulate`"
-                )
-            raise TraceError(
-                f"job {self.job_id}: has finished at {iso(ended_s)} under {run.name}, before {iso(self.at_s)}; ask "
-                "earlier"
-            )
-        self.stands = self._stands(run, job)
-        self.point = self._asked(run, job, believed_now(run))
-        self.futures = [self._asked(run, job, one) for one in (self.draws(run, job.seq) if self.draws else ())]
+        jobs = self._jobs(run)
+        if not jobs:
+            return
+        point = self._asked(run, jobs, believed_now(run))
+        # One copy a future, from which the ends of all are read.
+        drawn = [self._asked(run, jobs, one) for one in (self.draws(run, jobs[0].seq) if self.draws else ())]
+        self.found = [(self._stands(run, job), point[job.seq], [future[job.seq] for future in drawn]) for job in jobs]
 
-    def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
+    def _jobs(self, run: Simulation) -> list[Job]:
+        """Who is asked about."""
+        job = next((one for one in run.cluster.active.values() if one.job_id == self.job_id), None)
+        if job is not None:
+            return [job]
+        ended_s = next((run.end_s(one.seq) for one in run.jobs if one.job_id == self.job_id), nan)
+        if isnan(ended_s):
+            raise TraceError(
+                f"job {self.job_id}: is not among the jobs that {run.name} meets (without GPUs or run time, or "
+                "wider than its pool); see notes of `jobcast simulate`"
+            )
+        raise TraceError(
+            f"job {self.job_id}: has finished at {iso(ended_s)} under {run.name}, before {iso(self.at_s)}; ask earlier"
+        )
+
+    def _asked(self, run: Simulation, jobs: Sequence[Job], believed_s: Believed) -> dict[int, Completion]:
         # A declared run time goes before what the source believes of that job alone.
-        result = believed_s if isnan(self.work_s) else self._declaring(job, believed_s)
-        return completions(run, [job.seq], result)[job.seq]
+        result = believed_s if isnan(self.work_s) else self._declaring(jobs[0], believed_s)
+        return completions(run, [job.seq for job in jobs], result)
 
     def _declaring(self, job: Job, believed_s: Believed) -> Believed:
         if isinstance(believed_s, Future):
@@ -200,28 +205,13 @@ class QueueAtInstant(AtInstant):
     Attributes
     ----------
     limit : of the first so many; None for all
-    found : where each stands, its point, and what came of it in each future
     """
 
     limit: int | None = None
-    found: list[tuple[dict[str, Any], Completion, list[Completion]]] = field(default_factory=list)
-    _asked_once: bool = False
 
-    def watch(self, run: Simulation) -> None:
-        """Ask where nothing more happens up to the instant."""
-        if self._asked_once or run.peek() <= self.at_s:
-            return
-        self._asked_once = True
-        run.wait(self.at_s)
+    def _jobs(self, run: Simulation) -> list[Job]:
         active = sorted(run.cluster.active.values(), key=lambda job: (not isnan(self.started_s(run, job)), job.seq))
-        jobs = active[: self.limit]
-        if not jobs:
-            return
-        seqs = [job.seq for job in jobs]
-        point = completions(run, seqs, believed_now(run))
-        # One copy a future, from which the ends of all are read.
-        drawn = [completions(run, seqs, one) for one in (self.draws(run, seqs[0]) if self.draws else ())]
-        self.found = [(self._stands(run, job), point[job.seq], [future[job.seq] for future in drawn]) for job in jobs]
+        return active[: self.limit]
 
 
 @dataclass(eq=False)
@@ -238,11 +228,11 @@ class WidthAtInstant(AtInstant):
     factor: float | None = None
     _count: int = 0
 
-    def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
+    def _asked(self, run: Simulation, jobs: Sequence[Job], believed_s: Believed) -> dict[int, Completion]:
         if self.factor is None:
-            self.runs_s.append(believed_s(job))
+            self.runs_s.append(believed_s(jobs[0]))
         else:
             # The point and the futures come in the order in which they were noted.
             self.work_s = self.factor * self.runs_s[self._count]
             self._count += 1
-        return super()._asked(run, job, believed_s)
+        return super()._asked(run, jobs, believed_s)

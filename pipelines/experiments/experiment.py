@@ -11,47 +11,36 @@ from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.experiments.clusters import TASK_GPUS, cluster_of
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, read_tables, rigid_jobs
 from jobcast.pipelines.experiments.scaling_jobs import read_scaling
 from jobcast.pipelines.experiments.scenarios import ASSUMED, Bare, Scenario, check_recorded, cut_scenario, cut_window
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs
-from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.experiments.worlds import SHARED_OUT, World, check_law
-from jobcast.schedulers.policies import (
-    ELASTIC,
-    ENERGY,
-    GOODPUT,
-    KINDS,
-    POOL,
-    POOLS,
-    ROUNDS,
-    TASKS,
-    TIME_LIMITS,
-    PolicySpec,
-)
+from jobcast.schedulers import policies as kinds
+from jobcast.schedulers.policies import KINDS, POOL, POOLS, ROUNDS, PolicySpec
 from jobcast.schedulers.settings import read_settings
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     ROUNDS: ("throughputs", "regimes", "datasets"),
-    GOODPUT: ("step_times", "training_curves"),
-    ELASTIC: ("speedups",),
-    TASKS: ("tasks", "curves"),
-    ENERGY: ("profiles",),
+    kinds.GOODPUT: ("step_times", "training_curves"),
+    kinds.ELASTIC: ("speedups",),
+    kinds.TASKS: ("tasks", "curves"),
+    kinds.ENERGY: ("profiles",),
 }
 """Tables beside an enriched trace that jobs come from, by the kind of policy that schedules them."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     ROUNDS: ("weight",),
-    TASKS: ("deadline", "weight"),
-    ENERGY: ("deadline", "weight"),
+    kinds.TASKS: ("deadline", "weight"),
+    kinds.ENERGY: ("deadline", "weight"),
 }
 """Columns that an enrichment may draw and that a kind of policy, or its figures, go by; see `docs/traces.md`."""
 REMEDIES: Mapping[str, str] = {
-    TASKS: "schedulers of tasks need it; `jobcast trace generate mlfs` writes one with --{name}-out, `jobcast trace "
-    "enrich --facts tasks` supplies it for any trace",
-    ENERGY: "schedulers of energy need it; `jobcast trace generate andreas` writes one with --{name}-out, `jobcast "
-    "trace enrich --facts epochs` supplies it for any trace",
+    kinds.TASKS: "schedulers of tasks need it; `jobcast trace generate mlfs` writes one with --{name}-out, `jobcast "
+    "trace enrich --facts tasks` supplies it for any trace",
+    kinds.ENERGY: "schedulers of energy need it; `jobcast trace generate andreas` writes one with --{name}-out, "
+    "`jobcast trace enrich --facts epochs` supplies it for any trace",
 }
 BY_QUOTAS = (POOLS, ROUNDS)
 """Kinds of policies that go by pools' quotas; all others share all GPUs."""
@@ -101,7 +90,7 @@ class Experiment:
 
     def assumptions(self, kind: str, needs: Collection[str] = ()) -> tuple[str, ...]:
         """What the jobs rest on that a policy of a kind, with its needs, meets; none where nothing was enriched."""
-        limits = ("time_limit_s",) if TIME_LIMITS in needs else ()
+        limits = ("time_limit_s",) if kinds.TIME_LIMITS in needs else ()
         met = {*self._beside(kind), *COLUMNS.get(kind, ()), *limits}
         of_recorded = tuple(note for note in self.window.notes if note.startswith(ASSUMED)) if self.recorded else ()
         result = tuple(sentences(self._assumed, met)) if self._assumed is not None else ()
@@ -129,7 +118,7 @@ class Experiment:
         """The cluster as policies of a kind meet it; where none was named, that of MLFS for tasks."""
         place = self.cluster
         if place is None:
-            place = cluster_of(self.trace, from_s=self.from_s, otherwise=TASK_GPUS if kind == TASKS else None)
+            place = cluster_of(self.trace, from_s=self.from_s, otherwise=TASK_GPUS if kind == kinds.TASKS else None)
         return place if kind in BY_QUOTAS else place.shared
 
     @cached_property
@@ -185,7 +174,7 @@ class Experiment:
 
     def priced(self, cut: Bare) -> Bare:
         """A window whose cluster has the prices that were set."""
-        site, files = KINDS[ENERGY].site, self.files(ENERGY)
+        site, files = KINDS[kinds.ENERGY].site, self.files(kinds.ENERGY)
         prices = read_settings("the site", site, {name: files[name] for name in site.model_fields if name in files})
         return replace(cut, place=cut.place.priced(**dict(prices)))
 
@@ -203,22 +192,22 @@ def _whole(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> Rigid
 
 
 def _elastic(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> ElasticScene:
-    return elastic_jobs(cut, **read_settings("elastic jobs", KINDS[ELASTIC].files, files).given())
+    return elastic_jobs(cut, **read_settings("elastic jobs", KINDS[kinds.ELASTIC].files, files).given())
 
 
 def _tasks(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> TaskScene:
-    return task_jobs(cut, **experiment.needed(TASKS))
+    return task_jobs(cut, **experiment.needed(kinds.TASKS))
 
 
 def _energy(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> EnergyScene:
-    return energy_jobs(experiment.priced(cut), profiles=experiment.needed(ENERGY)["profiles"])
+    return energy_jobs(experiment.priced(cut), profiles=experiment.needed(kinds.ENERGY)["profiles"])
 
 
 _MAKERS: Mapping[str, Callable[[Bare, Mapping[str, str], Experiment], Scenario[Any, Any]]] = {
     POOLS: _whole,
     ROUNDS: _whole,
-    GOODPUT: _whole,
-    ELASTIC: _elastic,
-    TASKS: _tasks,
-    ENERGY: _energy,
+    kinds.GOODPUT: _whole,
+    kinds.ELASTIC: _elastic,
+    kinds.TASKS: _tasks,
+    kinds.ENERGY: _energy,
 }

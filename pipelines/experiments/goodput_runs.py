@@ -10,10 +10,9 @@ from jobcast.domain.bad_answers import GOODPUTS, BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import ours_for
-from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.scaling_jobs import CURVES, STEP_TIMES, Application, application
-from jobcast.pipelines.experiments.sources import Believed, believed
+from jobcast.pipelines.experiments.sources import Ask, Believed, believed
 from jobcast.pipelines.report.console import Step
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_rule
@@ -107,14 +106,14 @@ def metric_change_pct(curves: Curves, app: Application, ran: Sequence[Stretch]) 
     return 100.0 * better * float(work @ at / work.sum() - initial) / abs(initial)
 
 
-def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: Any) -> Believed[Sequence[ScalableWork]]:
+def shown_goodputs(scenario: RigidScenario, ask: Ask) -> Believed[Sequence[ScalableWork]]:
     """(n_jobs,) works with goodputs as a registered model has them; see `sources.believed`.
 
     It knows how fast steps are; batch sizes, and the noise that says how much a step is worth, are the jobs' own.
     """
-    scaling = scenario.facts.scaling
+    scaling, spec = scenario.facts.scaling, ask.source
     # Jobs that do not scale are refused by the replay, in its own words.
-    if spec is None or spec.kind == "oracle" or scaling is None:
+    if spec.kind == "oracle" or scaling is None:
         return Believed()
     if spec.kind != "registry":
         raise ConfigError(
@@ -122,7 +121,7 @@ def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: An
         )
     tables = scaling.tables
 
-    def ask(model: Any, tally: BadAnswers) -> Sequence[ScalableWork]:
+    def answer(model: Any, tally: BadAnswers) -> Sequence[ScalableWork]:
         tally.checked(GOODPUTS, len(scaling.works))
         made: dict[int, Application] = {}
         for app in scaling.applications:
@@ -140,7 +139,7 @@ def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: An
         # The same goodput on any number of GPUs: nobody gains by getting more.
         return [_showing(work, [(1.0,) * len(one.goodput) for one in work.phases]) for work in scaling.works]
 
-    return believed(ours_for(Question.GOODPUT), GOODPUTS, spec, scenario, ask, flat, **how)
+    return believed(ours_for(Question.GOODPUT), GOODPUTS, scenario, ask, answer, flat)
 
 
 def _showing(work: ScalableWork, goodputs: Sequence[tuple[float, ...]]) -> ScalableWork:

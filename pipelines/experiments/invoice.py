@@ -180,8 +180,7 @@ def _summed(jobs: pl.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
 
 def _unclaimed(table: RunTable, jobs: pl.DataFrame) -> dict[str, Any]:
     """Energy that no job is charged with: of all nodes from the first submission to the last end, less the jobs'."""
-    metered: Mapping[str, Any] = {} if table.record is None else table.record.figures
-    whole = {name: metered.get(name) for name in ENERGY if jobs[name].null_count() < len(jobs)}
+    whole = {name: table.figures.get(name) for name in ENERGY if jobs[name].null_count() < len(jobs)}
     left = {name: float(value) - float(jobs[name].sum()) for name, value in whole.items() if value is not None}
     # A CSV holds microwatt-hours.
     return left if any(abs(value) > ROUNDING * len(jobs) for value in left.values()) else {}

@@ -1,8 +1,7 @@
 """The one door to whatever engine: a policy replayed on an experiment leaves a log, whatever its kind."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from jobcast.domain.law import RUNTIME
 from jobcast.live.completion_forecasts import RunTimeDraws
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.experiments.completion_meters import AtSubmission
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
 from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
 from jobcast.pipelines.experiments.energy.simulation import believed_times, simulate_energy
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -37,11 +35,10 @@ from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate, timed
-from jobcast.pipelines.experiments.sources import Believed, Registered, earlier_jobs, registered
+from jobcast.pipelines.experiments.sources import Ask, Believed, Registered, earlier_jobs, registered
 from jobcast.pipelines.experiments.tasks.simulation import (
     accuracy_forecast,
     last_values,
-    learned_or_missed,
     learned_policy,
     simulate_tasks,
 )
@@ -52,42 +49,11 @@ from jobcast.schedulers.elastic.whole_widths import WholeWidths
 from jobcast.schedulers.policies import PolicySpec
 from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
-from jobcast.simulator.engine import Meter
 
 FUTURES = 20
 """Drawn of each job at its submission, where a version of completion times makes intervals."""
 COMPLETIONS = "completions"
 """As what it is counted that there is no such version."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What a policy is run with.
-
-    Attributes
-    ----------
-    policy : its name
-    spec : where its forecasts come from, None for `default_forecasts`
-    settings : those that it decides by: its own and its mechanism's
-    seed : of draws
-    home : of the registry
-    allow_overlap : whether models may have seen the window
-    degrade : whether the conservative answer is taken where a registered model is missing or damaged; see `Sources`
-    predict : whether each job's completion is forecast at its submission
-    watching : meters that ask copies of the run what will become of jobs; of elastic jobs in worlds alone
-    record : whether what forecasts answered is kept
-    """
-
-    policy: str
-    home: Path
-    spec: ForecastSpec | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
-    allow_overlap: bool = False
-    degrade: bool | None = None
-    predict: bool = False
-    watching: tuple[Meter, ...] = ()
-    record: bool = False
 
 
 def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simulated:
@@ -263,18 +229,7 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         made.append(Recording(source, factor) if ask.record else Asked(source, factor))
         return made[-1]
 
-    ran = simulate(
-        scenario,
-        rule.name,
-        ask.spec or REGISTRY,
-        seed=ask.seed,
-        settings={**ask.settings, **result},
-        **_trusting(ask),
-        progress=progress,
-        wrap=asked,
-        world=world,
-        watching=ask.watching,
-    )
+    ran = simulate(scenario, replace(ask, settings={**ask.settings, **result}), progress, asked, world)
     # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
     law = RUNTIME if scenario.facts.scaling is None else GOODPUT_LAW
     if world is None:
@@ -290,11 +245,6 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
     return _told(ran, ask, source.of_jobs, columns)
 
 
-def _trusting(ask: Ask) -> dict[str, Any]:
-    """Where models lie, and which may be used."""
-    return {"home": ask.home, "allow_overlap": ask.allow_overlap, "degrade": ask.degrade}
-
-
 def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, Floats]) -> Simulated:
     """A run with what was forecast of its jobs: columns of the log, and the answers where they are asked for."""
     log = replace(ran.log, columns={**ran.log.columns, **columns})
@@ -302,7 +252,7 @@ def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, F
 
 
 def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    spec = ask.spec or ORACLE
+    spec = ask.source
     if rule.asks and spec.kind not in ANSWERED_BY[kinds.ELASTIC]:
         raise ConfigError(
             f"--forecasts {spec.label}: elastic policies go by declared sizes (oracle) or by those of a version of "
@@ -313,24 +263,17 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
         if rule.asks and spec.kind != ORACLE.kind:
             raise ConfigError(f"--forecasts {spec.label}: under --law sizes are as declared; leave one of both out")
         return _elastic_in(experiment.world, rule, ask, progress)
-    if rule.asks:
-        believed = believed_sizes(spec, scenario, **_trusting(ask))
-        if believed.answers is not None:
-            scenario = with_sizes(scenario, believed.answers)
-        return believed.beside(_elastic_alone(scenario, rule, ask, progress))
-    return _elastic_alone(scenario, rule, ask, progress)
-
-
-def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    """Elastic jobs as the compiled twin runs them."""
+    believed: Believed[Floats] = believed_sizes(scenario, ask) if rule.asks else Believed()
+    if believed.answers is not None:
+        scenario = with_sizes(scenario, believed.answers)
     ran = simulate_elastic(scenario, rule.name, ask.settings, predict=ask.predict, progress=progress)
     ran = replace(ran, notes=(*ran.notes, *placing_notes(scenario, rule.name, ask.settings)))
+    ran = believed.beside(ran)
     if not rule.asks:
         return ran
     of_jobs = JobAnswers(ask.record)
-    keep_sizes(
-        of_jobs, scenario.job_ids, ran.log.submit_s, alone_s(scenario.workload.jobs, scenario.workload.jobs.size_s)
-    )
+    jobs = scenario.workload.jobs
+    keep_sizes(of_jobs, scenario.job_ids, ran.log.submit_s, alone_s(jobs, jobs.size_s))
     return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scenario.job_ids))
 
 
@@ -347,46 +290,26 @@ def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None)
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scenario = experiment.scenario(kinds.TASKS)
-    spec, result = ask.spec or REGISTRY, BadAnswers()
-    asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
-    asked |= {"tally": result, "job_ids": scenario.job_ids}
-    asked["overlaps"] = partial(seen_by, window=scenario.trace, allowed=ask.allow_overlap)
-    metric = scenario.workload.truth.metric
-    chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else Believed()
-    how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
-    learned = (
-        learned_or_missed(rule.name, spec, scenario.trace, tally=result, **how)
-        if ask.degrade
-        else learned_policy(rule.name, spec, scenario.trace, **how)
-    )
-    of_jobs, final, forecast = JobAnswers(ask.record), last_values(metric), chosen.answers
+    chosen = accuracy_forecast(scenario, ask) if rule.asks else Believed()
+    learned = learned_policy(ask, scenario.trace, chosen.tally)
+    of_jobs, final, forecast = JobAnswers(ask.record), last_values(scenario.workload.truth.metric), chosen.answers
     if rule.asks and forecast is not None:
         forecast = keeping_accuracies(of_jobs, forecast, scenario.job_ids, final)
-    ran = simulate_tasks(
-        scenario,
-        rule.name,
-        {**ask.settings, **(experiment.world.costs if experiment.world is not None else {})},
-        forecast,
-        seed=ask.seed,
-        learned=learned,
-        models=chosen.models,
-        tally=result,
-        progress=progress,
-        meters=ask.watching,
-    )
-    ran = replace(ran, overlap=ran.overlap or chosen.overlap)
+    costs = {} if experiment.world is None else experiment.world.costs
+    paid = replace(ask, settings={**ask.settings, **costs})
+    ran = simulate_tasks(scenario, paid, forecast, learned, chosen.tally, progress)
+    used, overlap = {**chosen.models, **learned.models}, chosen.overlap or learned.overlap
+    ran = replace(chosen, models=used, overlap=overlap).beside(ran)
     return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scenario.job_ids, final=final))
 
 
 def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scenario, world = experiment.scenario(kinds.ENERGY), experiment.world
     costs = None if world is None else world.costs
-    settings = ask.settings if costs is None else {**ask.settings, "restart_s": costs["restart_s"]}
+    paid = ask if costs is None else replace(ask, settings={**ask.settings, "restart_s": costs["restart_s"]})
     known = experiment.given.get("known")
-    how: dict[str, Any] = {"known": None if known is None else Path(known), "seed": ask.seed, **_trusting(ask)}
-    believed = believed_times(ask.spec or REGISTRY, scenario, **how)
-    run_as: dict[str, Any] = {"seed": ask.seed, "costs": costs, "progress": progress, "meters": ask.watching}
-    ran = believed.beside(simulate_energy(scenario, rule.name, settings, believed.answers, **run_as))
+    believed = believed_times(scenario, ask, None if known is None else Path(known))
+    ran = believed.beside(simulate_energy(scenario, paid, believed.answers, costs, progress))
     if not rule.asks:
         return ran
     of_jobs, true_s = JobAnswers(ask.record), scenario.facts.times.epoch_s

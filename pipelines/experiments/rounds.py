@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil
-from pathlib import Path
 from typing import cast
 
 from jobcast.domain.bad_answers import DURATIONS, REGIMES, BadAnswers
@@ -12,10 +11,10 @@ from jobcast.domain.forecasts import ForecastSource, RegimeForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundPolicy, RoundState, SharePolicy
 from jobcast.domain.training import Progress, Regime
-from jobcast.pipelines.experiments.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import REGIME, REGIME_KINDS
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
-from jobcast.pipelines.experiments.sources import Chosen, Sources, registered
+from jobcast.pipelines.experiments.sources import Ask, Chosen, Sources, registered
 from jobcast.pipelines.report.console import Step
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.simulator.forecast_sources import Oracle
@@ -62,51 +61,42 @@ def has_training(scenario: RigidScenario) -> bool:
     return any(job.training is not None for job in scenario.workload.jobs)
 
 
-def work_forecasts(
-    scenario: RigidScenario,
-    spec: ForecastSpec,
-    *,
-    home: Path,
-    seed: int,
-    allow_overlap: bool,
-    degrade: bool | None = None,
-) -> Chosen:
-    """Forecasts of work by a spec; where a registered model answers what cannot be, the restatement rule does.
+def work_forecasts(scenario: RigidScenario, ask: Ask) -> Chosen:
+    """Forecasts of work; where a registered model answers what cannot be, the restatement rule does.
 
-    `degrade`: it also does where there is no such model.
+    It also does where there is no such model and that is allowed.
 
     Raises ConfigError for a source that says nothing of regimes, RegistryError and OverlapError as `Sources.make`.
     """
-    sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
+    spec = ask.source
     if spec.kind == "oracle":
         return Chosen(Oracle(scenario.workload))
     # Nobody reports epochs: what is left follows from run times, which usual sources tell.
     if not has_training(scenario):
-        return sources.make(spec, (DURATIONS,))
+        return Sources(scenario, ask).make(spec, (DURATIONS,))
     if spec.kind in REGIME_KINDS:
         from jobcast.models.regimes import REGIME_RULES
 
         return Chosen(Declared(scenario.workload, REGIME_RULES[spec.kind]()))
     if spec.kind == "registry":
-        return _registered(scenario, spec, home, allow_overlap, degrade)
+        return _registered(scenario, ask)
     raise ConfigError(
         f"--forecasts {spec.label}: says nothing of regimes; choose from oracle, registry, {', '.join(REGIME_KINDS)}"
     )
 
 
-def _registered(
-    scenario: RigidScenario, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None
-) -> Chosen:
+def _registered(scenario: RigidScenario, ask: Ask) -> Chosen:
     from jobcast.models.regimes import Restatement
     from jobcast.models.regimes.guarded import GuardedRegimes
 
     result = BadAnswers()
-    asked = registered(REGIME, spec, home, result, REGIMES, degrade)
+    asked = registered(REGIME, ask.source, ask.home, result, REGIMES, ask.degrade)
     if asked is None:
         return Chosen(Declared(scenario.workload, Restatement()), tally=result)
     version = asked.version
     # Training traces may count from their own start: the hash tells one from another.
-    overlap = refuse_overlap(version, scenario.from_s, scenario.until_s, allow_overlap, scenario.earlier.source.sha256)
+    past, window = scenario.earlier.source, (scenario.from_s, scenario.until_s)
+    overlap = refuse_overlap(version, *window, ask.allow_overlap, past.sha256)
     rule = GuardedRegimes(asked.model, result)
     source = Declared(scenario.workload, rule)
     return Chosen(source, models={REGIME: version.version}, overlap=overlap, tally=result)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil
 from pathlib import Path
 
@@ -185,7 +186,7 @@ class _Maker:
 
     def __init__(self, tables: ScalingTables, path: str, most_gpus: int, gpus_per_node: int) -> None:
         self._tables, self._path, self._most, self._node = tables, path, most_gpus, gpus_per_node
-        self._fitted: dict[str, Throughput] = {}
+        self._fitted = cache(lambda name: fit_throughput(tables.times[name]))
         self._whole: dict[tuple[object, ...], Application] = {}
         self._made: dict[tuple[object, ...], Application] = {}
 
@@ -231,11 +232,8 @@ class _Maker:
         # Without it the fit has nothing to tell computing from communicating.
         if not (tables.times[name].gpus == 1).any():
             raise TraceError(f"{tables.times_path}: no step of {name} on one GPU; add one, its throughput hangs on it")
-        if name not in self._fitted:
-            self._fitted[name] = fit_throughput(tables.times[name])
-        return application(
-            name, tables, self._most, batch_size=batch_size, gpus_per_node=self._node, fitted=self._fitted[name]
-        )
+        fitted = self._fitted(name)
+        return application(name, tables, self._most, batch_size=batch_size, gpus_per_node=self._node, fitted=fitted)
 
     def _refuse(self, job: Job, what: str) -> None:
         raise TraceError(f"{self._path}, job {job.job_id}: {what}; correct the row or the table")

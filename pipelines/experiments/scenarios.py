@@ -7,7 +7,7 @@ instant on. How long a job runs that has no end yet nobody knows: replays assume
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,12 +18,8 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.law import RUNTIME
 from jobcast.pipelines.report.formatting import counted, iso
-from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.simulator.workload import Beginning
 from jobcast.traces.table import NO_GPUS, NOT_ENDED, OPEN_NOTE, Trace
-
-if TYPE_CHECKING:
-    from jobcast.pipelines.experiments.experiment import Experiment
 
 W = TypeVar("W")
 F = TypeVar("F")
@@ -206,13 +202,6 @@ RULE = (
 HELD = "held (waiting with priority 0)"
 LEAST_S = 1.0
 """How much longer a job runs that has reached its limit."""
-
-
-def check_beginning(experiment: "Experiment", rule: PolicySpec) -> None:
-    """Refuse a policy whose runs cannot begin amid things. Raises ConfigError that says why."""
-    if experiment.recorded and rule.kind != POOLS:
-        who = KINDS[rule.kind].title
-        raise ConfigError(f"policy {rule.name}: policies {who} begin with an empty cluster; leave it out, or --begin")
 
 
 def check_recorded(from_s: float | None, law: str | None, max_think_s: float | None, local: bool) -> None:

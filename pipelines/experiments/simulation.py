@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goo
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, check_locality, prepared, scenario_workload
 from jobcast.pipelines.experiments.rounds import replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, check_horizons, loaded
-from jobcast.pipelines.experiments.sources import Chosen, Sources
+from jobcast.pipelines.experiments.sources import Ask, Chosen, Sources
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines, fidelity_line
@@ -184,30 +183,22 @@ def timed(work: Callable[[], T]) -> tuple[T, dict[str, Any]]:
 
 def simulate(
     scenario: RigidScenario,
-    policy: str,
-    spec: ForecastSpec,
-    *,
-    home: Path,
-    seed: int = 0,
-    settings: Mapping[str, str] | None = None,
-    allow_overlap: bool = False,
-    degrade: bool | None = None,
+    ask: Ask,
     progress: Step | None = None,
     wrap: Wrap | None = None,
     world: World | None = None,
-    watching: Sequence[Meter] = (),
 ) -> Simulated:
-    """Replay a scenario. A policy that uses no forecasts is given none, whatever `spec` says; settings' files are read.
+    """Replay a scenario. A policy that uses no forecasts is given none, whatever is named; settings' files are read.
 
-    A policy is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`. `world`: what the
-    scenario is of, where jobs do not simply run their time. `watching`: meters that forecast completions.
+    A policy is given what `wrap` makes of its source of forecasts. `world`: what the scenario is of, where jobs do not
+    simply run their time.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
     # Files are read before anything is made: a mistake in one costs no replay.
-    read = loaded(settings or {})
+    read, policy, spec, watching = loaded(ask.settings), ask.policy, ask.source, ask.watching
     rule_of = find_of_kind(policy, *kinds.WHOLE_JOBS)
-    check_forecasts(policy, spec)
+    check_forecasts(policy, ask.spec)
     if scenario.workload.closed:
         check_closed(policy, spec)
     if scenario.workload.servers:
@@ -219,7 +210,7 @@ def simulate(
         log, took = timed(lambda: world.replay(scenario.workload, rule, progress=progress, meters=watching))
         return Simulated(log, **took, own={ROUND_COUNT: float(_rounds(log, split.own.round_s))})
     if rule_of.kind == kinds.GOODPUT:
-        shown = shown_goodputs(spec, scenario, home=home, allow_overlap=allow_overlap, degrade=degrade)
+        shown = shown_goodputs(scenario, ask)
         own = split.plain("own")
         (log, told), took = timed(lambda: replay_scaling(scenario, policy, own, progress, watching, shown.answers))
         rounds = {ROUND_COUNT: float(_rounds(log, split.own.round_s))}
@@ -227,13 +218,12 @@ def simulate(
     # Meters may need run times under a policy that asks for none.
     asks = bool(rule_of.asks) or needs_run_times(watching, world)
     if rule_of.kind == kinds.ROUNDS:
-        asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
-        chosen = work_forecasts(scenario, spec, **asked) if asks else Chosen()
-        return _by_rounds(scenario, policy, chosen, split, wrap, progress, world, watching)
+        chosen = work_forecasts(scenario, ask) if asks else Chosen()
+        return _by_rounds(scenario, ask, chosen, split, wrap, progress, world)
     scenario, notes = prepared(rule_of, split.own, scenario)
-    scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, seed))
-    sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else Chosen()
+    scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, ask.seed))
+    parts = parts_of(rule_of, needs_run_times(watching, world))
+    chosen = Sources(scenario, ask).make(spec, parts) if asks else Chosen()
     # Only what the policy itself asks is recorded, not what its meters do.
     source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
     # A policy that asks nothing must not be able to peek.
@@ -271,15 +261,14 @@ def needs_run_times(watching: Sequence[Meter], world: World | None) -> bool:
 
 def _by_rounds(
     scenario: RigidScenario,
-    policy: str,
+    ask: Ask,
     chosen: Chosen,
     split: Split,
     wrap: Wrap | None,
     progress: Step | None,
     world: World | None,
-    watching: Sequence[Meter],
 ) -> Simulated:
-    mechanism, settings = split.mechanism, split.plain("own", "mechanism")
+    policy, mechanism, settings = ask.policy, split.mechanism, split.plain("own", "mechanism")
     by_gavel = mechanism.mechanism == "gavel"
     if getattr(split.own, "workers", "asked") == "elastic" and (world is None or world.law != EPOCHS):
         raise ConfigError(
@@ -288,7 +277,7 @@ def _by_rounds(
     # The published mechanism brings its own clock and costs.
     if by_gavel and world is not None:
         raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")
-    if by_gavel and watching:
+    if by_gavel and ask.watching:
         raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
     workload = scenario.workload if world is not None else round_workload(scenario, mechanism)
     asks = bool(find_of_kind(policy, kinds.ROUNDS).asks)
@@ -297,16 +286,13 @@ def _by_rounds(
     factor = (lambda job: noise_factor(job, noise, split.own.noise_seed)) if noise else None
     source: Any = wrap(chosen.source, factor) if wrap is not None and asks else chosen.source
     forecasts = source if asks else None
-    rule: Any = (
-        make_rule(policy, forecasts, settings)
-        if by_gavel
-        else make_policy(policy, forecasts, settings, workload.servers)
-    )
     if by_gavel:
+        rule: Any = make_rule(policy, forecasts, settings)
         log, took = timed(lambda: replay_gavel(scenario, workload, policy, rule, mechanism.round_s, progress, source))
     else:
+        rule = make_policy(policy, forecasts, settings, workload.servers)
         play = replay if world is None else world.replay
-        log, took = timed(lambda: play(workload, rule, source, chosen.history, progress, meters=watching))
+        log, took = timed(lambda: play(workload, rule, source, chosen.history, progress, meters=ask.watching))
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of(rule)}
     # Where explanations are kept, what the policy says of each job is.
     said: dict[str, dict[int, float]] = getattr(rule, "job_columns", dict)() if wrap is not None else {}

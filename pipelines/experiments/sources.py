@@ -17,10 +17,11 @@ from jobcast.domain.errors import ConfigError, JobcastError, RegistryError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
-from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, ForecastSpec, make_plugin
+from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, REGISTRY, ForecastSpec, make_plugin
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, in_one_pool
 from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.experiments.seen_data import another_cluster, refuse_overlap, seen_by
+from jobcast.simulator.engine import Meter
 from jobcast.simulator.forecast_sources import (
     NO_ARRIVALS,
     Conservative,
@@ -38,6 +39,42 @@ from jobcast.simulator.workload import Workload
 if TYPE_CHECKING:
     from jobcast.models.forecasts import RegistryForecasts
     from jobcast.pipelines.experiments.simulation import Simulated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a policy is run with.
+
+    Attributes
+    ----------
+    policy : its name
+    spec : where its forecasts come from, None where nobody named a source
+    settings : those that it decides by: its own and its mechanism's
+    seed : of draws
+    home : of the registry
+    allow_overlap : whether models may have seen the window
+    degrade : whether the conservative answer is taken where a registered model is missing or damaged;
+        None where whoever asks has no such choice
+    predict : whether each job's completion is forecast at its submission
+    watching : meters that ask copies of the run what will become of jobs; of elastic jobs in worlds alone
+    record : whether what forecasts answered is kept
+    """
+
+    policy: str
+    home: Path
+    spec: ForecastSpec | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    allow_overlap: bool = False
+    degrade: bool | None = None
+    predict: bool = False
+    watching: tuple[Meter, ...] = ()
+    record: bool = False
+
+    @property
+    def source(self) -> ForecastSpec:
+        """Where its forecasts come from: the registry where nobody named a source."""
+        return self.spec or REGISTRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +95,8 @@ def registered(
     name : of our predictor; another one that answers its question may be pinned in its place
     home : of the registry
     tally, kind : where it is counted, and as what, that there is nobody to ask
-    degrade : answer None then; else what is wrong is raised, a RegistryError where that is known. None where whoever
-        asks has no such choice
+    degrade : answer None then; else what is wrong is raised, a RegistryError where that is known.
+        None where whoever asks has no such choice
     """
     from jobcast.models.registry import open_registry
 
@@ -152,17 +189,12 @@ class Chosen:
 class Sources:
     """Makes sources for one scenario.
 
-    Attributes
-    ----------
-    degrade : whether a registry that cannot answer, and a pool that a predictor has not seen in training, are answered
-        conservatively; None where whoever asks has no such choice
+    With `degrade` a registry that cannot answer, and a pool that a predictor has not seen in training, are answered
+    conservatively; without it the first is an error.
     """
 
     scenario: RigidScenario
-    home: Path
-    seed: int = 0
-    allow_overlap: bool = False
-    degrade: bool | None = None
+    ask: Ask
 
     def make(self, spec: ForecastSpec, parts: Collection[str] = PARTS) -> Chosen:
         """The source of a spec.
@@ -192,7 +224,7 @@ class Sources:
     def _plain(
         self, spec: ForecastSpec, history: RunHistory | None, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN
     ) -> ForecastSource:
-        workload, seed, horizons = self.scenario.workload, self.seed, horizons_min
+        workload, seed, horizons = self.scenario.workload, self.ask.seed, horizons_min
         # Made on demand: some read the whole trace when they are made.
         makers: dict[str, Callable[[], ForecastSource]] = {
             "oracle": lambda: Oracle(workload, horizons),
@@ -237,7 +269,7 @@ class Sources:
     def _plugin(self, name: str) -> Chosen:
         def installed() -> Chosen:
             history = self._history()
-            return self._guarded(make_plugin(name, self.scenario.workload, history, self.seed), history=history)
+            return self._guarded(make_plugin(name, self.scenario.workload, history, self.ask.seed), history=history)
 
         return self._or_nobody(installed, ConfigError)
 
@@ -246,9 +278,9 @@ class Sources:
         try:
             return make()
         except refusal as error:
-            if self.degrade is None:
+            if self.ask.degrade is None:
                 raise
-            if not self.degrade:
+            if not self.ask.degrade:
                 raise refusal(f"{error}; or pass --degrade to go on with conservative answers") from error
             # It answers nothing: the guard around it puts the conservative answer in place.
             nobody = Nobody(str(error), DEFAULT_HORIZONS_MIN)
@@ -265,21 +297,21 @@ class Sources:
         from jobcast.models.forecasts import RegistryForecasts
         from jobcast.models.registry import open_registry
 
-        registry, ours = open_registry(self.home), dict(zip(PARTS, PREDICTORS, strict=True))
+        registry, ours = open_registry(self.ask.home), dict(zip(PARTS, PREDICTORS, strict=True))
         versions = [registry.asked(*spec.pinned(ours[part])) for part, spec in asked.items()]
         # Before models are loaded, which takes seconds.
         overlap = any(
-            refuse_overlap(version, self.scenario.from_s, self.scenario.until_s, self.allow_overlap)
+            refuse_overlap(version, self.scenario.from_s, self.scenario.until_s, self.ask.allow_overlap)
             for version in versions
         )
         history = self._history()
-        loaded = [loaded_version(self.home, one.name, one.version) for one in versions]
+        loaded = [loaded_version(self.ask.home, one.name, one.version) for one in versions]
         predictors = dict(zip(asked, loaded, strict=True))
         arrivals, loads, durations = (predictors.get(part) for part in PARTS)
         source = RegistryForecasts(history, arrivals, loads, durations, self.scenario.workload.pools)
         _warm_up((arrivals, loads, durations))
         # Without `degrade` a pool that is new is asked about all the same: models generalise.
-        unseen, degraded = self._unseen(predictors) if self.degrade else ({}, ())
+        unseen, degraded = self._unseen(predictors) if self.ask.degrade else ({}, ())
         models = {one.name: one.version for one in versions}
         pools = self.scenario.trace.pools
         lines = tuple(line for pair in zip(versions, loaded, strict=True) for line in another_cluster(*pair, pools))
@@ -378,14 +410,10 @@ class Believed(Generic[T]):
 def believed(
     name: str,
     kind: str,
-    spec: ForecastSpec,
     scenario: Scenario[Any, Any],
-    ask: Callable[[Any, BadAnswers], T],
+    ask: Ask,
+    answer: Callable[[Any, BadAnswers], T],
     conservative: Callable[[], T],
-    *,
-    home: Path,
-    allow_overlap: bool,
-    degrade: bool | None,
 ) -> Believed[T]:
     """What the champion of a predictor, or the version that a source names, answers about a scenario; else nothing.
 
@@ -393,16 +421,16 @@ def believed(
     ----------
     name : of our predictor; see `sources.registered`
     kind : as what bad answers are counted
-    ask : of a model; counts its bad answers
+    answer : of a model; counts its bad answers
     conservative : what is believed where `degrade` allows that there is no version
 
     Raises RegistryError for a version that is not there, OverlapError for one that has seen the window.
     """
-    if spec.kind != "registry":
+    if ask.source.kind != "registry":
         return Believed()
     result = BadAnswers()
-    asked = registered(name, spec, home, result, kind, degrade)
+    asked = registered(name, ask.source, ask.home, result, kind, ask.degrade)
     if asked is None:
         return Believed(conservative(), tally=result)
-    overlap = seen_by(asked.version, scenario.trace, allow_overlap)
-    return Believed(ask(asked.model, result), {asked.version.name: asked.version.version}, overlap, result)
+    overlap = seen_by(asked.version, scenario.trace, ask.allow_overlap)
+    return Believed(answer(asked.model, result), {asked.version.name: asked.version.version}, overlap, result)

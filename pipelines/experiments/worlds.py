@@ -17,10 +17,9 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.domain.policy import Policy
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, rigid_jobs
-from jobcast.pipelines.experiments.scenarios import Bare, Scenario, check_beginning, cut_scenario
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, asks_for_locality, read_tables, rigid_jobs
+from jobcast.pipelines.experiments.scenarios import Bare, Scenario, cut_scenario
 from jobcast.pipelines.experiments.tasks.jobs import task_jobs
-from jobcast.pipelines.experiments.training_jobs import read_tables
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import counted
 from jobcast.schedulers import policies as kinds
@@ -73,10 +72,10 @@ COSTS: Mapping[str, type[Settings]] = {RUNTIME: RunTimeCosts, EPOCHS: EpochCosts
 
 def cost_names(law: str | None) -> tuple[str, ...]:
     """Settings that `--set` gives a law and no policy."""
-    if law is None:
+    if law is None or law not in COSTS:
         return ()
     # Rounds are the policy's own: `round_s` is no cost of the world.
-    return () if law not in COSTS else tuple(name for name in COSTS[law].model_fields if name != "round_s")
+    return tuple(name for name in COSTS[law].model_fields if name != "round_s")
 
 
 def law_apart(settings: Mapping[str, str], law: str | None) -> tuple[dict[str, str], dict[str, str]]:
@@ -228,10 +227,10 @@ def lives(rule: PolicySpec, law: str) -> bool:
 
 def check_living(experiment: "Experiment", rule: PolicySpec) -> None:
     """Refuse a policy that cannot live in the experiment's world, even completed. Raises ConfigError that says why."""
-    check_beginning(experiment, rule)
-    law, world = experiment.law, experiment.world
+    law, world, who = experiment.law, experiment.world, KINDS[rule.kind].title
+    if experiment.recorded and rule.kind != POOLS:
+        raise ConfigError(f"policy {rule.name}: policies {who} begin with an empty cluster; leave it out, or --begin")
     if law is not None and not lives(rule, law):
-        who = KINDS[rule.kind].title
         raise ConfigError(f"policy {rule.name}: law {law} has no place for policies {who}; leave it out, or --law")
     # These take jobs as they are.
     if rule.kind in (POOLS, ROUNDS):

@@ -9,7 +9,8 @@ import polars as pl
 
 from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.experiments.experiment import Experiment
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.policy_runs import run
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.report.formatting import counted
 from jobcast.pipelines.report.job_table import job_table, write_table
 from jobcast.pipelines.stages.context import Context

@@ -9,7 +9,6 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.clock import HOUR_S
-from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.completion_time import CompletionTime
@@ -24,7 +23,7 @@ from jobcast.pipelines.experiments.elastic.conformal_intervals import (
     knowledge,
     replayed_positions,
 )
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, model_rows, models_of, with_more
 from jobcast.pipelines.experiments.elastic.rollouts import NO_PAST, Forecasters, Past, play_starts_and_ends
 from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.pipelines.experiments.scenarios import cut_scenario
@@ -320,20 +319,9 @@ def _with_new(scenario: ElasticScene, question: Question, at_s: float, gpus: int
     workload, jobs = scenario.workload, scenario.workload.jobs
     size_s = question.size_s if question.size_s is not None else float(np.median(workload.size_s))
     # The table must reach the new job's width; beyond its end nothing is gained.
-    longer = max(gpus + 1, jobs.speedup.shape[2])
-    pad = ((0, 0), (0, 0), (0, longer - jobs.speedup.shape[2]))
-    added = ElasticJobs(
-        submit_s=np.append(jobs.submit_s, at_s),
-        size_s=np.append(jobs.size_s, size_s),
-        least=np.append(jobs.least, 0.0),
-        most=np.append(jobs.most, float(gpus)),
-        model=np.append(jobs.model, model),
-        stage_of=np.append(jobs.stage_of, jobs.stage_of[-1] + 1),
-        stage_end=np.append(jobs.stage_end, 1.0),
-        stage_most=np.append(jobs.stage_most, float(gpus)),
-        speedup=np.pad(jobs.speedup, pad, mode="edge"),
-        speed=jobs.speed,
-    )
+    pad = ((0, 0), (0, 0), (0, max(0, gpus + 1 - jobs.speedup.shape[2])))
+    row = ([at_s], [size_s], [0.0], [float(gpus)], [model])
+    added = with_more(jobs._replace(speedup=np.pad(jobs.speedup, pad, mode="edge")), *row)
     return replace(scenario, workload=replace(workload, jobs=added, size_s=np.append(workload.size_s, size_s)))
 
 

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from jobcast.domain.arrays import Floats
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
@@ -94,6 +95,27 @@ def model_rows(scenario: ElasticScene) -> dict[str, int]:
     return dict(zip(models_of(scenario.trace), scenario.workload.jobs.model.tolist(), strict=True))
 
 
+def taken(jobs: ElasticJobs, rows: Ints) -> ElasticJobs:
+    """Some of the jobs, in the order of `rows`, in which one may come again; each has its stages."""
+    first, count = jobs.stage_of[rows], np.diff(jobs.stage_of)[rows]
+    stage_of = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)])
+    # Stages lie end to end: place in the new row of them -> place in the old one.
+    at = np.repeat(first - stage_of[:-1], count) + np.arange(stage_of[-1])
+    by_job = (column[rows] for column in jobs[:5])
+    stages = stage_of, jobs.stage_end[at], jobs.stage_most[at]
+    return ElasticJobs._make([*by_job, *stages, jobs.speedup, jobs.speed])
+
+
+def with_more(jobs: ElasticJobs, *columns: Any) -> ElasticJobs:
+    """The jobs, and behind them more of one stage each; `columns`: submit_s, size_s, least, most, model of these."""
+    most = columns[3]
+    by_job = (np.concatenate(both) for both in zip(jobs[:5], columns, strict=True))
+    stage_of = np.concatenate([jobs.stage_of, jobs.stage_of[-1] + np.arange(1, len(most) + 1)])
+    stage_end = np.concatenate([jobs.stage_end, np.ones(len(most))])
+    stage_most = np.concatenate([jobs.stage_most, most])
+    return ElasticJobs._make([*by_job, stage_of, stage_end, stage_most, jobs.speedup, jobs.speed])
+
+
 def in_submission_order(trace: Trace) -> Trace:
     """Jobs of one instant by the number that their id is, where all ids are numbers: 9 before 10. Else as they were."""
     numbers = trace.jobs["job_id"].cast(pl.Int64, strict=False)
@@ -123,11 +145,7 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
     """The jobs, their sizes, and how many of them are rigid."""
     models = models_of(window)
     most = window.gpus.astype(np.float64)
-    result = (
-        window.jobs["min_gpus"]
-        if "min_gpus" in window.jobs.columns
-        else pl.Series([None] * len(window), dtype=pl.Int64)
-    )
+    result = pl.Series(window.values("min_gpus"), dtype=pl.Int64)
     # A trace without the column holds rigid jobs alone.
     rigid = result.is_null().to_numpy()
     # Rigid: as many at least as at most.

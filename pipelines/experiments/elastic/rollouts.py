@@ -19,6 +19,7 @@ from jobcast.models.completion.job_completions import (
     SizeSample,
 )
 from jobcast.models.completion.job_size import DeclaredSizes
+from jobcast.pipelines.experiments.elastic.jobs import taken, with_more
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
 
@@ -313,25 +314,9 @@ class _Arriving:
 
 def _world(jobs: ElasticJobs, active: Ints, told_s: Floats, to_come: _Come, past: Past) -> ElasticJobs:
     """Active jobs first, with their sizes as told, then those to come, which have one stage."""
-    submit_s, row, sizes = to_come
-    first, length = jobs.stage_of[active], jobs.stage_of[active + 1] - jobs.stage_of[active]
-    stage_of = np.concatenate([[0], np.cumsum(length)])
-    # Stages of the active jobs, moved together in their new order.
-    at = np.repeat(first - stage_of[:-1], length) + np.arange(stage_of[-1])
-    # One stage a job, behind those of the active ones.
-    behind = stage_of[-1] + np.arange(1, len(row) + 1)
-    return ElasticJobs(
-        submit_s=np.concatenate([jobs.submit_s[active], submit_s]),
-        size_s=np.concatenate([told_s, sizes.declared]),
-        least=np.concatenate([jobs.least[active], past.least[row]]),
-        most=np.concatenate([jobs.most[active], past.most[row]]),
-        model=np.concatenate([jobs.model[active], past.model[row]]),
-        stage_of=np.concatenate([stage_of, behind]),
-        stage_end=np.concatenate([jobs.stage_end[at], np.ones(len(row))]),
-        stage_most=np.concatenate([jobs.stage_most[at], past.most[row]]),
-        speedup=jobs.speedup,
-        speed=jobs.speed,
-    )
+    row, known = to_come.row, taken(jobs, active)._replace(size_s=told_s)
+    drawn = past.least[row], past.most[row], past.model[row]
+    return with_more(known, to_come.submit_s, to_come.sizes.declared, *drawn)
 
 
 def _played(

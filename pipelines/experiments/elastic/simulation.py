@@ -13,9 +13,8 @@ from jobcast.domain.forecasts import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.clusters import preempting
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
-from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
 from jobcast.pipelines.experiments.simulation import Simulated, timed
-from jobcast.pipelines.experiments.sources import Believed, believed
+from jobcast.pipelines.experiments.sources import Ask, Believed, believed
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
@@ -76,7 +75,7 @@ UNTOLD_S = 3600.0
 """Run time that is believed of each job where nobody tells any."""
 
 
-def believed_sizes(spec: ForecastSpec, scenario: ElasticScene, **how: Any) -> Believed[Floats]:
+def believed_sizes(scenario: ElasticScene, ask: Ask) -> Believed[Floats]:
     """(n_jobs,) seconds on one GPU, at the jobs' submissions; see `sources.believed`.
 
     Work is forecast where g GPUs are g times as fast, and counted as the scenario's table of speedups has it.
@@ -89,7 +88,7 @@ def believed_sizes(spec: ForecastSpec, scenario: ElasticScene, **how: Any) -> Be
         size_s: Floats = UNTOLD_S * trace.duration_gpus * factor
         return size_s
 
-    def ask(model: Any, tally: BadAnswers) -> Floats:
+    def answer(model: Any, tally: BadAnswers) -> Floats:
         from jobcast.models.completion.known_jobs import keys_of
 
         tally.checked(SIZES, len(trace))
@@ -102,7 +101,7 @@ def believed_sizes(spec: ForecastSpec, scenario: ElasticScene, **how: Any) -> Be
         answers: Floats = np.where(bad, untold(), size_s)
         return answers
 
-    return believed(ours_for(Question.SIZES), SIZES, spec, scenario, ask, untold, **how)
+    return believed(ours_for(Question.SIZES), SIZES, scenario, ask, answer, untold)
 
 
 def with_sizes(scenario: ElasticScene, size_s: Floats) -> ElasticScene:

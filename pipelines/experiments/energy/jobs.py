@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.energy import EnergyCluster, EpochTimes
@@ -83,7 +82,8 @@ def energy_jobs(cut: Bare, *, profiles: Path, widest: int = 0) -> EnergyScene:
     scale = _scale(window, table, models, batch_sizes, epochs)
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types, widest)
     # A bound job uses no more GPUs than it asks for: its duration says nothing of more.
-    epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
+    beyond = window.bound[:, None] & (np.arange(1, epoch_s.shape[2] + 1) > window.gpus[:, None])
+    epoch_s = np.where(beyond[:, None, :], np.inf, epoch_s * scale[:, None, None])
     numbers: dict[tuple[str, int | None], int] = {}
     applications = [numbers.setdefault(pair, len(numbers)) for pair in zip(models, batch_sizes, strict=True)]
     times = EpochTimes(epochs, epoch_s, np.array(applications))
@@ -131,12 +131,6 @@ def epoch_times(
     # One node at most: more GPUs than it has are none of its times.
     beyond = np.arange(1, most + 1) > cluster.kind_gpus[:, None]
     return np.where(beyond, np.inf, known)
-
-
-def _beyond_asked(window: Trace, most: int) -> NDArray[np.bool_]:
-    """(n_jobs, 1, most) numbers of GPUs that a job whose duration is bound never uses."""
-    beyond: NDArray[np.bool_] = window.bound[:, None] & (np.arange(1, most + 1) > window.gpus[:, None])
-    return beyond[:, None, :]
 
 
 def _scale(

@@ -17,10 +17,10 @@ from jobcast.domain.bad_answers import EPOCHS, BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, TraceError
 from jobcast.models.epoch_time.epoch_time import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
-from jobcast.pipelines.experiments.forecast_specs import EPOCH_TIME, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import EPOCH_TIME
 from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, timed
-from jobcast.pipelines.experiments.sources import Believed, registered
+from jobcast.pipelines.experiments.sources import Ask, Believed, registered
 from jobcast.pipelines.report.job_table import write_table
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
@@ -71,34 +71,34 @@ def replay_scenario(
 
 def simulate_energy(
     scenario: EnergyScene,
-    policy: str,
-    settings: Mapping[str, str],
+    ask: Ask,
     believed_epoch_s: Floats | None = None,
-    *,
-    seed: int = 0,
     costs: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
-    meters: Sequence[Meter] = (),
 ) -> Simulated:
     """Replay a scenario. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
     `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times. `costs` of
     changes are by default those that settings name.
     """
-    rule, how = policy_of(policy, settings, seed), split_settings(find_of_kind(policy, ENERGY), settings).mechanism
+    rule = policy_of(ask.policy, ask.settings, ask.seed)
+    how = split_settings(find_of_kind(ask.policy, ENERGY), ask.settings).mechanism
     law = {"snapshot_epochs": how.snapshot_epochs, "restart_s": how.restart_s} if costs is None else costs
-    asked: dict[str, Any] = {"known_s": believed_epoch_s, "progress": progress, "meters": meters, **law}
-    with plugin_named(policy):
+    asked: dict[str, Any] = {"known_s": believed_epoch_s, "progress": progress, "meters": ask.watching, **law}
+    with plugin_named(ask.policy):
         log, took = timed(lambda: replay_scenario(scenario, rule, **asked))
     # Asked for only now: a policy counts while it decides.
     return Simulated(log, **took, own=figures_of(rule))
 
 
-def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
-    """Spans by job, then by time: job_id, node, gpus, from, until; seconds from the epoch."""
+def write_segments(scenario: EnergyScene, log: RunLog, path: Path) -> None:
+    """Write spans by job, then by time, CSV to the microsecond or Parquet, by the ending.
+
+    Their columns: job_id, node, gpus, from, until; seconds from the epoch.
+    """
     # A Gantt chart is read job by job.
     result, job_ids, names = by_job(log.spans), scenario.job_ids, scenario.place.names
-    return pl.DataFrame(
+    table = pl.DataFrame(
         {
             "job_id": [job_ids[job] for job in result.job.tolist()],
             "node": [names[node] for node in result.node.tolist()],
@@ -108,51 +108,32 @@ def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
         },
         schema_overrides={"job_id": pl.String, "node": pl.String},
     )
-
-
-def write_segments(scenario: EnergyScene, log: RunLog, path: Path) -> None:
-    """Write `segments_table`, CSV to the microsecond or Parquet, by the ending."""
-    write_table(segments_table(scenario, log), path)
+    write_table(table, path)
 
 
 CHOICES = "oracle, registry, conservative or noisy:P"
 
 
-Times = Believed[Floats]
-"""Seconds an epoch, (n_jobs, n_kinds, most_gpus), None for the true ones."""
+def believed_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Believed[Floats]:
+    """Seconds an epoch as a source forecasts them, (n_jobs, n_kinds, most_gpus), None for the true ones.
 
+    Where a registered model answers what cannot be, the job's slowest profile.
 
-def believed_times(
-    spec: ForecastSpec,
-    scenario: EnergyScene,
-    *,
-    known: Path | None,
-    home: Path,
-    seed: int,
-    allow_overlap: bool = False,
-    degrade: bool | None = None,
-) -> Times:
-    """What a source forecasts; where a registered model answers what cannot be, the job's slowest profile.
-
-    Parameters
-    ----------
-    known : file of the few points that the registry's model goes by; None: those that it picks of the profiles
-    home : of the registry
-    seed : of noise
-    degrade : whether the slowest profiles are taken where there is no registered model
+    `known`: file of the few points that the registry's model goes by; None: those that it picks of the profiles.
 
     Raises ConfigError for a source that forecasts no times, RegistryError for a model that is not there.
     """
+    spec = ask.source
     if known is not None and spec.kind != "registry":
         raise ConfigError(f"--set known: points that --forecasts registry goes by, not {spec.label}; leave it out")
     if spec.kind == "oracle":
         return Believed()
     if spec.kind == "noisy":
-        return Believed(noisy(scenario.facts.times.epoch_s, scenario.job_ids, spec.probability, seed))
+        return Believed(noisy(scenario.facts.times.epoch_s, scenario.job_ids, spec.probability, ask.seed))
     if spec.kind == "conservative":
         return Believed(slowest_s(scenario.facts.times.epoch_s))
     if spec.kind == "registry":
-        return registered_times(spec, scenario, known=known, home=home, allow_overlap=allow_overlap, degrade=degrade)
+        return registered_times(scenario, ask, known)
     raise ConfigError(f"--forecasts {spec.label}: forecasts no seconds an epoch; choose {CHOICES}")
 
 
@@ -166,16 +147,8 @@ def noisy(epoch_s: Floats, job_ids: tuple[str, ...], spread: float, seed: int) -
     return epoch_s * np.exp(spread * np.array(factors))
 
 
-def registered_times(
-    spec: ForecastSpec,
-    scenario: EnergyScene,
-    *,
-    known: Path | None,
-    home: Path,
-    allow_overlap: bool,
-    degrade: bool | None = None,
-) -> Times:
-    """What the champion of epoch times, or the version that `spec` names, forecasts.
+def registered_times(scenario: EnergyScene, ask: Ask, known: Path | None) -> Believed[Floats]:
+    """What the champion of epoch times, or the version that is asked for, forecasts.
 
     It goes by the points of `known`, else by at most 3 points of the profiles a model and GPU type, picked by the plan
     of the version. Points are believed as they are. Where a job cannot run at all is known. In place of a time that
@@ -191,20 +164,20 @@ def registered_times(
         A model of the window is without a known point.
     """
     result, profiled_s = BadAnswers(), scenario.facts.times.epoch_s
-    asked = registered(EPOCH_TIME, spec, home, result, EPOCHS, degrade)
+    asked = registered(EPOCH_TIME, ask.source, ask.home, result, EPOCHS, ask.degrade)
     if asked is None:
         return Believed(slowest_s(profiled_s), tally=result)
     version, model = asked.version, asked.model
     names, profiles = set(scenario.facts.models), scenario.facts.profiles
     # Profiles have no time: a model seen in training is what overlaps.
     overlap = version.trace_sha256 == profiles.sha256 and not names.isdisjoint(model.models_)
-    if overlap and not allow_overlap:
+    if overlap and not ask.allow_overlap:
         raise OverlapError(
             f"{EPOCH_TIME} version {version.version} was trained on {profiles.path} and knows its models, "
             f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles or, by "
             "`jobcast train epoch-time --trace FILE --until TIME`, on jobs before the window, or pass --allow-overlap"
         )
-    overlap |= seen_by(version, scenario.trace, allow_overlap)
+    overlap |= seen_by(version, scenario.trace, ask.allow_overlap)
     points = _points(scenario, model, known)
     if missing := sorted(names.difference(points.models)):
         raise TraceError(f"{points.path}: model {missing[0]} has no known point; profile it at least once")

@@ -128,23 +128,17 @@ class ClusterPast:
 
     def pending(self, pool: int, instants_s: Any) -> Floats:
         """GPUs that a pool's pending jobs ask for."""
-        return np.asarray(
-            self._level(pool, "active").at(instants_s) - self.allocated(pool, instants_s), dtype=np.float64
-        )
+        active: Floats = self._level(pool, "active").at(instants_s)
+        return np.asarray(active - self.allocated(pool, instants_s))
 
     def idle(self, instants_s: Any) -> Floats:
         """GPUs that nobody holds."""
         return np.asarray(self.total - self._level(-1, "held").at(instants_s), dtype=np.float64)
 
     def running_at(self, instant_s: float) -> Ints:
-        """Jobs that hold GPUs, in order of submission."""
-        return self.held_within(instant_s, instant_s)
-
-    def held_within(self, from_s: float, until_s: float) -> Ints:
-        """Jobs that hold GPUs at any time in [from_s, until_s], ends that fall on from_s not counted."""
-        table = self.table
-        rows = (table.held.from_s <= until_s) & (table.held.until_s > from_s)
-        return np.unique(table.held.job[rows])
+        """Jobs that hold GPUs, in order of submission; not those that end then."""
+        held = self.table.held
+        return np.unique(held.job[(held.from_s <= instant_s) & (held.until_s > instant_s)])
 
     def gpu_seconds(self, from_s: float, until_s: float) -> Floats:
         """(n_jobs,) GPU-seconds that each job holds in [from_s, until_s)."""
@@ -230,26 +224,15 @@ class Sharing(StrEnum):
 
 ONE_PILE = (Sharing.SHARED, Sharing.CLOCK)
 """Where a pool's quota bounds nobody: all that its jobs wait for are idle GPUs."""
-BY_POLICY = {
-    "fcfs": Sharing.PRIVATE,
-    "ssf": Sharing.PRIVATE,
-    "sjf": Sharing.PRIVATE,
-    "easy": Sharing.PRIVATE,
-    "easy_forecast": Sharing.PRIVATE,
-    "conservative_backfill": Sharing.PRIVATE,
-    "sia": Sharing.WINDOWS,
-    "sia_risk": Sharing.WINDOWS,
-    "sia_preempt": Sharing.WINDOWS,
-    "sia_vc": Sharing.CLOCK,
-    "sia_plan": Sharing.CLOCK,
-    "hived": Sharing.SPARE,
-    "gssf": Sharing.SHARED,
-    "mmfs": Sharing.SHARED,
-    "karma": Sharing.SHARED,
-    "themis_np": Sharing.SHARED,
-    "as_recorded": Sharing.SHARED,
+POLICIES = {
+    Sharing.PRIVATE: ("fcfs", "ssf", "sjf", "easy", "easy_forecast", "conservative_backfill"),
+    Sharing.WINDOWS: ("sia", "sia_risk", "sia_preempt"),
+    Sharing.CLOCK: ("sia_vc", "sia_plan"),
+    Sharing.SPARE: ("hived",),
+    Sharing.SHARED: ("gssf", "mmfs", "karma", "themis_np", "as_recorded"),
 }
 """Of policies that are not listed here the log tells it: see `sharing_of`."""
+BY_POLICY = {name: sharing for sharing, names in POLICIES.items() for name in names}
 
 SERVICE, DURATION = "service", "duration"
 SHORTEST = {"ssf": SERVICE, "gssf": SERVICE, "sjf": DURATION}
@@ -280,7 +263,7 @@ def ahead_of(table: RunTable, job: int) -> Ints:
     measure = SHORTEST.get(table.policy or "")
     alike = np.ones(len(table), dtype=np.bool_) if table.policy in WHOLE_CLUSTER else table.pool == table.pool[job]
     places = np.arange(len(table))
-    if table.ranked:
+    if table.figures.get("ranked"):
         before = np.flatnonzero(alike & (table.start_s < table.start_s[job]))
         return before[np.argsort(table.start_s[before], kind="stable")]
     if measure is None:

@@ -5,7 +5,6 @@ Why a job started earlier than it would have without sharing: whose GPUs it took
 Why a job started later than without sharing: who held the GPUs that it was due, and which forecast let them in.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,27 +12,69 @@ import numpy as np
 from jobcast.domain import tolerance
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import bad_lines
+from jobcast.domain.clock import MINUTE_S
 from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
-from jobcast.pipelines.experiments.explain.holdings import Holdings
+from jobcast.pipelines.experiments.explain.holdings import holdings_of
 from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
-from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Loans, Reservations
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
 from jobcast.pipelines.experiments.explain.run_table import RunTable
-from jobcast.pipelines.experiments.explain.waits import Limits, Waits, borrowers, totals
+from jobcast.pipelines.experiments.explain.waits import Evidence, Limits, Waits, borrowers, totals
 from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """What jobs are explained by that started at another time than without sharing; `sharing`: how GPUs are lent."""
+class Loans(Evidence):
+    """Explains starts on spare GPUs."""
 
-    _past: ClusterPast
-    _mentions: Mentions
-    _loans: Loans
-    _limits: Limits
-    _sharing: Sharing
+    def window_min(self, job: int) -> float | None:
+        """Window, in minutes, that a spare job was started in: the shortest that its bin allows and that had room.
+
+        None where the policy knows no windows.
+        """
+        table = self._past.table
+        label = table.bin_of(job)
+        windows = self._answers.windows_of(label)
+        if self._sharing is not Sharing.WINDOWS or self._answers.bin_index(label) is None or not windows:
+            return None
+        at_s = float(table.start_s[job])
+        left = [float(self._reservations.usable(horizon_min, at_s)[0]) for horizon_min in windows]
+        fitting = [horizon_min for horizon_min, gpus in zip(windows, left, strict=True) if gpus >= 0]
+        # Rounding may leave none with room: then the one that had most.
+        return fitting[0] if fitting else windows[int(np.argmax(left))]
+
+    def to_job(self, job: int, pool: int) -> dict[str, Any]:
+        """What had been forecast of one owner of GPUs when a job started on spare ones."""
+        horizon_min, at_s = self.window_min(job), float(self._past.table.start_s[job])
+        result: dict[str, Any] = {"at_s": at_s, "window_min": horizon_min}
+        if horizon_min is None:
+            return result
+        owner = self._reservations.of_pool(pool, horizon_min, at_s)
+        return result | {"until_s": at_s + MINUTE_S * horizon_min, "owner": owner}
+
+    def lenders(self, job: int) -> dict[str, Any]:
+        """Pools whose unused quota a job runs on, those that lent most first, and who came there before it ended."""
+        table, past = self._past.table, self._past
+        horizon_min, at_s = self.window_min(job), float(table.start_s[job])
+        pools = []
+        for pool in range(len(table.pools)):
+            if horizon_min is not None:
+                value = self._reservations.of_pool(pool, horizon_min, at_s)
+            else:
+                held = past.allocated if self._sharing is Sharing.SHARED else past.dedicated
+                unused = float(past.quota(pool) - held(pool, at_s))
+                value = {"pool": table.pools[pool], "unused_quota_gpus": unused, "lent_gpus": unused}
+            if value["lent_gpus"] > 0:
+                pools.append(value | {"before_its_end": self._arrivals(pool, at_s, float(table.end_s[job]))})
+        pools.sort(key=lambda value: -value["lent_gpus"])
+        return {"at_s": at_s, "window_min": horizon_min, "lenders": pools[:MOST], "count": len(pools)}
+
+    def _arrivals(self, pool: int, from_s: float, until_s: float) -> dict[str, Any]:
+        table = self._past.table
+        came = np.flatnonzero((table.pool == pool) & (table.submit_s > from_s) & (table.submit_s <= until_s))
+        first = None if not len(came) else {"job_id": table.job_ids[came[0]], "at_s": float(table.submit_s[came[0]])}
+        return {"jobs": len(came), "gpus": int(table.gpus[came].sum()), "first": first}
 
 
-class Helped(Compared):
+class Helped(Loans):
     """Explains helped jobs of one run."""
 
     def report(self, job: int) -> dict[str, Any]:
@@ -51,7 +92,7 @@ class Helped(Compared):
             "allocated_gpus": held,
             "dedicated_gpus": float(past.dedicated(pool, at_s)),
             "quota_gpus": int(quota),
-            "loan": self._loans.lenders(job) if borrowed else None,
+            "loan": self.lenders(job) if borrowed else None,
         }
         return result | self._room(job, at_s, due_s)
 
@@ -72,7 +113,7 @@ class Helped(Compared):
         }
 
 
-class Slowed(Compared):
+class Slowed(Loans):
     """Explains slowed jobs of one run.
 
     A job may be late because jobs of its own pool before it were: those are followed back to one that was kept from
@@ -104,7 +145,7 @@ class Slowed(Compared):
         # The same order as that of the mentions.
         order = held[np.argsort(-seconds[held], kind="stable")][:MOST]
         for mention, culprit in zip(result["held_by"]["jobs"], order.tolist(), strict=True):
-            mention["let_in"] = self._loans.to_job(culprit, pool) if not mention["dedicated"] else None
+            mention["let_in"] = self.to_job(culprit, pool) if not mention["dedicated"] else None
         if self._sharing in (Sharing.SHARED, Sharing.CLOCK):
             result["pools_beyond_quota"] = self._beyond(pool, due_s)
         return result
@@ -186,7 +227,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     Times are seconds from the epoch (`_s` at the end of a key), None where there are none.
     """
     job, answers = table.find(job_id), Answers(table)
-    mentions, holdings = Mentions(table, answers), Holdings(table).report(job)
+    mentions, holdings = Mentions(table, answers), holdings_of(table, job)
     about = mentions.job(job) | {"preemptions": int(table.preemptions[job])}
     if not table.by_pools:
         return {
@@ -198,21 +239,17 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
         }
     past = ClusterPast(table)
     sharing = sharing_of(past, windows=table.bins is not None)
-    reservations = Reservations(past, answers)
-    loans = Loans(past, answers, reservations, sharing)
-    limits = Limits(past, mentions)
-    waits = Waits(past, answers, reservations, mentions, limits, sharing)
+    evidence = past, answers, Reservations(past, answers), mentions, Limits(past, mentions), sharing
+    waits, summary = Waits(*evidence), _summary(past, job, sharing)
     stretches = waits.stretches(job)
-    summary = _summary(past, job, sharing)
-    compared = past, mentions, loans, limits, sharing
     return {
         "job": about,
         "summary": summary,
         **holdings,
         "waits": waits.report(job, stretches),
         "wait_by_reason": totals(stretches),
-        "helped": Helped(*compared).report(job) if summary["verdict"] == HELPED else None,
-        "slowed": Slowed(*compared).report(job) if summary["verdict"] == SLOWED else None,
+        "helped": Helped(*evidence).report(job) if summary["verdict"] == HELPED else None,
+        "slowed": Slowed(*evidence).report(job) if summary["verdict"] == SLOWED else None,
         "run": _run(table, answers, sharing),
         "notes": [*table.notes, *_left_out(table), *_notes(table, answers, sharing)],
     }
@@ -220,7 +257,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
 
 def _left_out(table: RunTable) -> list[str]:
     """That not all answers about jobs were kept."""
-    count = 0 if table.record is None else table.record.figures.get("answers_left_out") or 0
+    count = table.figures.get("answers_left_out") or 0
     return [f"forecasts of jobs: {count:,} answers were not kept, {MOST_A_JOB} a job at most"] if count else []
 
 
@@ -257,25 +294,24 @@ def _times(table: RunTable, job: int) -> dict[str, Any]:
 
 
 def _run(table: RunTable, answers: Answers, sharing: Sharing) -> dict[str, Any]:
-    result = {} if table.record is None else table.record.figures
     return {
         "log": str(table.path),
         "jobs": len(table),
         "sharing": str(sharing),
         "horizons_min": list(answers.horizons_min),
         "record": table.record is not None,
-        **{key: result.get(key) for key in TOLD},
+        **{key: table.figures.get(key) for key in TOLD},
     }
 
 
 def _notes(table: RunTable, answers: Answers, sharing: Sharing) -> list[str]:
-    result = {} if table.record is None else table.record.figures
-    notes = [f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})]
+    notes = [f"bad forecasts, {line}" for line in bad_lines(table.figures.get("bad_forecasts") or {})]
     if sharing is Sharing.WINDOWS and not answers.known:
         notes.append("no forecasts about pools are recorded: reservations count pending jobs alone")
     if table.policy in RESERVES_OTHERWISE:
         notes.append(f"{table.policy} weighs reservations: the GPUs told as reserved are those of SIA's Figure 8")
-    if table.on_servers:
+    # Jobs were given cells of these.
+    if table.figures.get("servers"):
         notes.append(
             "a run on servers: GPUs count by number, so that unused and idle ones may have been too far apart for a "
             "job; fcfs is worked out without servers"

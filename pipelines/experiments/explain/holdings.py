@@ -96,107 +96,102 @@ FORECASTS = ("predicted_jct_s", "fair_finish_s", "accuracy", "accuracy_by_deadli
 """Columns that are told beside completions, where the table has them."""
 
 
-class Holdings:
-    """Looks things up in the spans of a run."""
+def holdings_of(table: RunTable, job: int) -> dict[str, Any]:
+    """All of it, of one job: `held`, `while_waiting`, `forecast`."""
+    held = stretches_of(table, job)
+    return {"held": held, "while_waiting": while_waiting(table, job, held), "forecast": forecast_of(table, job)}
 
-    def __init__(self, table: RunTable) -> None:
-        self._table = table
 
-    def report(self, job: int) -> dict[str, Any]:
-        """All of it, of one job: `held`, `while_waiting`, `forecast`."""
-        held = self.stretches(job)
-        return {"held": held, "while_waiting": self.while_waiting(job, held), "forecast": self.forecast(job)}
+def stretches_of(table: RunTable, job: int) -> list[dict[str, Any]]:
+    """When the job held how many GPUs of which nodes, without the times in which it held none."""
+    mine = np.flatnonzero(table.held.job == job)
+    from_s, until_s = table.held.from_s[mine], table.held.until_s[mine]
+    # Spans overlap where a job sits on several nodes: between two instants nothing changes.
+    instants = np.unique(np.concatenate([from_s, until_s]))
+    found: list[dict[str, Any]] = []
+    for begin_s, end_s in zip(instants[:-1].tolist(), instants[1:].tolist(), strict=True):
+        rows = mine[(from_s <= begin_s) & (until_s >= end_s)]
+        # Fractions of GPUs are sums of floats: rounding lets equal stretches join.
+        gpus = round(float(table.held.gpus[rows].sum()), 6)
+        nodes = sorted({int(node) for node in table.held.node[rows] if node >= 0})
+        if gpus <= LEAST_GPUS:
+            continue
+        last = found[-1] if found else None
+        if last is not None and (last["until_s"], last["gpus"], last["nodes"]) == (begin_s, gpus, nodes):
+            last["until_s"] = end_s
+        else:
+            found.append({"from_s": begin_s, "until_s": end_s, "gpus": gpus, "nodes": nodes})
+    return found
 
-    def stretches(self, job: int) -> list[dict[str, Any]]:
-        """When the job held how many GPUs of which nodes, without the times in which it held none."""
-        table = self._table
-        mine = np.flatnonzero(table.held.job == job)
-        from_s, until_s = table.held.from_s[mine], table.held.until_s[mine]
-        # Spans overlap where a job sits on several nodes: between two instants nothing changes.
-        instants = np.unique(np.concatenate([from_s, until_s]))
-        found: list[dict[str, Any]] = []
-        for begin_s, end_s in zip(instants[:-1].tolist(), instants[1:].tolist(), strict=True):
-            rows = mine[(from_s <= begin_s) & (until_s >= end_s)]
-            # Fractions of GPUs are sums of floats: rounding lets equal stretches join.
-            gpus = round(float(table.held.gpus[rows].sum()), 6)
-            nodes = sorted({int(node) for node in table.held.node[rows] if node >= 0})
-            if gpus <= LEAST_GPUS:
-                continue
-            last = found[-1] if found else None
-            if last is not None and (last["until_s"], last["gpus"], last["nodes"]) == (begin_s, gpus, nodes):
-                last["until_s"] = end_s
-            else:
-                found.append({"from_s": begin_s, "until_s": end_s, "gpus": gpus, "nodes": nodes})
-        return found
 
-    def while_waiting(self, job: int, held: list[dict[str, Any]]) -> dict[str, Any] | None:
-        """Who held how many GPUs, in the mean over the time in which the job held none; None where there was none.
+def while_waiting(table: RunTable, job: int, held: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Who held how many GPUs, in the mean over the time in which the job held none; None where there was none.
 
-        `jobs`, `users` and `pools` name those that held most, the largest first.
-        """
-        begin_s, end_s = self._waits(job, held)
-        seconds = float((end_s - begin_s).sum())
-        if seconds <= 0.0:
-            return None
-        table = self._table
-        # Begin and end of each wait in turn.
-        edges = np.column_stack([begin_s, end_s]).ravel()
-        # Time waited so far at each edge: only every other stretch is a wait.
-        waited = np.concatenate([[0.0], np.cumsum(np.diff(edges) * (np.arange(len(edges) - 1) % 2 == 0))])
-        # How much of each span falls into the waits, all spans at once.
-        inside = np.interp(table.held.until_s, edges, waited) - np.interp(table.held.from_s, edges, waited)
-        gpus = np.bincount(table.held.job, inside * table.held.gpus, minlength=len(table)) / seconds
-        return {
-            "seconds": seconds,
-            "gpus_held": float(gpus.sum()),
-            **{f"{name}s": self._most(gpus, column) for name, column in HOLDERS.items()},
-        }
+    `jobs`, `users` and `pools` name those that held most, the largest first.
+    """
+    begin_s, end_s = _waits(table, job, held)
+    seconds = float((end_s - begin_s).sum())
+    if seconds <= 0.0:
+        return None
+    # Begin and end of each wait in turn.
+    edges = np.column_stack([begin_s, end_s]).ravel()
+    # Time waited so far at each edge: only every other stretch is a wait.
+    waited = np.concatenate([[0.0], np.cumsum(np.diff(edges) * (np.arange(len(edges) - 1) % 2 == 0))])
+    # How much of each span falls into the waits, all spans at once.
+    inside = np.interp(table.held.until_s, edges, waited) - np.interp(table.held.from_s, edges, waited)
+    gpus = np.bincount(table.held.job, inside * table.held.gpus, minlength=len(table)) / seconds
+    return {
+        "seconds": seconds,
+        "gpus_held": float(gpus.sum()),
+        **{f"{name}s": _most(table, gpus, column) for name, column in HOLDERS.items()},
+    }
 
-    def _waits(self, job: int, held: list[dict[str, Any]]) -> tuple[Floats, Floats]:
-        """Begins and ends of the times between submission and end in which the job held nothing."""
-        table = self._table
-        end_s = float(table.end_s[job])
-        # It never ended: its wait lasts as long as anybody held GPUs.
-        if not np.isfinite(end_s):
-            end_s = float(table.held.until_s.max(initial=table.submit_s[job]))
-        edges = [float(table.known_s[job])]
-        for stretch in held:
-            edges += [stretch["from_s"], stretch["until_s"]]
-        begin, end = np.array(edges[::2]), np.array([*edges[1::2], end_s])
-        kept: Bools = end > begin
-        return begin[kept], end[kept]
 
-    def _most(self, gpus: Floats, column: str) -> list[dict[str, Any]]:
-        rows = self._table.rows
-        if column not in rows.columns:
-            return []
-        grouped = (
-            pl.DataFrame({"name": rows[column].cast(pl.String).fill_null(""), "gpus": gpus})
-            .group_by("name", maintain_order=True)
-            .agg(pl.col("gpus").sum())
-            .filter(pl.col("gpus") > LEAST_GPUS)
-            .sort("gpus", descending=True, maintain_order=True)
-        )
-        return [{"name": name, "gpus": share} for name, share in grouped.head(MOST).iter_rows()]
+def _waits(table: RunTable, job: int, held: list[dict[str, Any]]) -> tuple[Floats, Floats]:
+    """Begins and ends of the times between submission and end in which the job held nothing."""
+    end_s = float(table.end_s[job])
+    # It never ended: its wait lasts as long as anybody held GPUs.
+    if not np.isfinite(end_s):
+        end_s = float(table.held.until_s.max(initial=table.submit_s[job]))
+    edges = [float(table.known_s[job])]
+    for stretch in held:
+        edges += [stretch["from_s"], stretch["until_s"]]
+    begin, end = np.array(edges[::2]), np.array([*edges[1::2], end_s])
+    kept: Bools = end > begin
+    return begin[kept], end[kept]
 
-    def forecast(self, job: int) -> dict[str, Any]:
-        """What was forecast of the job, and what came of it; nothing where nothing was."""
-        table = self._table
-        result: dict[str, Any] = {}
-        end_s, predicted_s = float(table.end_s[job]), table.seconds("predicted_end_time")
-        if predicted_s is not None and np.isfinite(predicted_s[job]):
-            result["predicted_end_s"] = float(predicted_s[job])
-            result["later_than_predicted_s"] = finite(end_s - float(predicted_s[job]))
-        due_s = table.seconds("deadline")
-        if due_s is not None and np.isfinite(due_s[job]):
-            result |= {"due_s": float(due_s[job]), "later_than_due_s": finite(end_s - float(due_s[job]))}
-        if table.bins is not None:
-            result["duration_bin"] = table.bins[job]
-        for name in (*FORECASTS, *MARKET):
-            value = table.number(name, job)
-            if value is not None:
-                result[name] = value
-        return result | answers_of(table, job)
+
+def _most(table: RunTable, gpus: Floats, column: str) -> list[dict[str, Any]]:
+    rows = table.rows
+    if column not in rows.columns:
+        return []
+    grouped = (
+        pl.DataFrame({"name": rows[column].cast(pl.String).fill_null(""), "gpus": gpus})
+        .group_by("name", maintain_order=True)
+        .agg(pl.col("gpus").sum())
+        .filter(pl.col("gpus") > LEAST_GPUS)
+        .sort("gpus", descending=True, maintain_order=True)
+    )
+    return [{"name": name, "gpus": share} for name, share in grouped.head(MOST).iter_rows()]
+
+
+def forecast_of(table: RunTable, job: int) -> dict[str, Any]:
+    """What was forecast of the job, and what came of it; nothing where nothing was."""
+    result: dict[str, Any] = {}
+    end_s, predicted_s = float(table.end_s[job]), table.seconds("predicted_end_time")
+    if predicted_s is not None and np.isfinite(predicted_s[job]):
+        result["predicted_end_s"] = float(predicted_s[job])
+        result["later_than_predicted_s"] = finite(end_s - float(predicted_s[job]))
+    due_s = table.seconds("deadline")
+    if due_s is not None and np.isfinite(due_s[job]):
+        result |= {"due_s": float(due_s[job]), "later_than_due_s": finite(end_s - float(due_s[job]))}
+    if table.bins is not None:
+        result["duration_bin"] = table.bins[job]
+    for name in (*FORECASTS, *MARKET):
+        value = table.number(name, job)
+        if value is not None:
+            result[name] = value
+    return result | answers_of(table, job)
 
 
 def tell_held(explained: Told) -> list[str]:
@@ -219,7 +214,9 @@ def tell_waiting(explained: Told) -> list[str]:
     waiting = explained["while_waiting"]
     if waiting is None:
         return []
-    lines = [f"While it held none, for {length(waiting['seconds'])}, others held {_mean(waiting['gpus_held'])}"]
+    lines = [
+        f"While it held none, for {length(waiting['seconds'])}, others held {waiting['gpus_held']:.3g} GPUs in the mean"
+    ]
     for name in HOLDERS:
         shown = [f"{one['name'] or 'unnamed'} {one['gpus']:.3g}" for one in waiting[f"{name}s"][:SHOWN_HOLDERS]]
         if shown:
@@ -254,10 +251,6 @@ def _market(forecast: Mapping[str, Any]) -> str:
     if last is not None:
         worth = f"the last is worth {last:.4g} to it, of the next {following:.4g}"
     return MARKET_LINE.format(budget, rounds, price, worth)
-
-
-def _mean(gpus: float) -> str:
-    return f"{gpus:.3g} GPUs in the mean"
 
 
 def _apart(later_s: float | None) -> str:

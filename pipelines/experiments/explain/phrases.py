@@ -28,7 +28,6 @@ class Mentions:
     def job(self, job: int) -> dict[str, Any]:
         """One job: id, pool, width, times, forecast bin, why that is no forecast, how much it outlived it."""
         table = self._table
-        label = table.bins[job] if table.bins is not None else None
         return {
             "job_id": table.job_ids[job],
             "pool": table.pools[table.pool[job]],
@@ -38,7 +37,7 @@ class Mentions:
             "ended_s": finite(table.end_s[job]),
             "dedicated": bool(table.dedicated[job]),
             "duration_s": float(table.duration_s[job]),
-            "duration_bin": label,
+            "duration_bin": table.bin_of(job),
             "bin_replaced": self._answers.bin_replaced(table.job_ids[job]),
             "overstayed_s": self.overstayed_s(job),
         }
@@ -46,7 +45,7 @@ class Mentions:
     def overstayed_s(self, job: int) -> float:
         """Seconds by which a job ran longer than its forecast bin allows."""
         # The last bin has no end that a job could outlive.
-        end_s = self._answers.bin_end_s(None if self._table.bins is None else self._table.bins[job])
+        end_s = self._answers.bin_end_s(self._table.bin_of(job))
         return 0.0 if end_s is None else max(0.0, float(self._table.duration_s[job]) - end_s)
 
     def most(self, jobs: Ints, weights: Floats, most: int = MOST) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.bad_answers import ARRIVALS, LOADS
 from jobcast.domain.clock import MINUTE_S
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
-from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Sharing
+from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
 from jobcast.pipelines.experiments.explain.run_table import RunTable, on_grid
 from jobcast.pipelines.experiments.forecast_recording import ARRIVES, LOAD, QUANTILE
 
@@ -43,9 +43,8 @@ class Answers:
 
     def __init__(self, table: RunTable) -> None:
         record = table.record
-        result = None if record is None else record.figures.get("horizons_min")
-        self.horizons_min: tuple[float, ...] = tuple(result or DEFAULT_HORIZONS_MIN)
-        settings = {} if record is None else (record.figures.get("configuration") or {}).get("settings") or {}
+        self.horizons_min: tuple[float, ...] = tuple(table.figures.get("horizons_min") or DEFAULT_HORIZONS_MIN)
+        settings = (table.figures.get("configuration") or {}).get("settings") or {}
         self.slack = float(settings.get("slack", 0.0))
         # The setting may be text or a list, by how the run was started.
         used = [float(text) for text in NUMBERS.findall(str(settings.get("windows_min", "")))]
@@ -197,7 +196,7 @@ class Reservations:
         kept = sum(self.reserved(pool, horizon_min, at_s) for pool in range(len(self._past.table.pools)))
         return np.asarray(self._past.idle(at_s) - kept, dtype=np.float64)
 
-    def window(self, horizon_min: float, at_s: float, most: int, width: int = 0) -> dict[str, Any]:
+    def window(self, horizon_min: float, at_s: float, width: int = 0) -> dict[str, Any]:
         """Idle, reserved and usable GPUs of a window at an instant, and for whom most of them were reserved.
 
         Where what is pending leaves less than `width` GPUs, nobody is asked for forecasts: older ones are left out.
@@ -214,7 +213,7 @@ class Reservations:
             "idle_gpus": float(self._past.idle(at_s)),
             "reserved_gpus": sum(value["reserved_gpus"] for value in pools),
             "usable_gpus": float(self._past.idle(at_s)) - sum(value["reserved_gpus"] for value in pools),
-            "pools": pools[:most],
+            "pools": pools[:MOST],
             "pools_reserved_for": len(pools),
         }
 
@@ -259,67 +258,3 @@ class Reservations:
             return None
         job = int(came[beyond[0]])
         return {"job_id": table.job_ids[job], "at_s": float(table.submit_s[job])}
-
-
-class Loans:
-    """Explains starts on spare GPUs.
-
-    Parameters
-    ----------
-    past, answers, reservations : of the run
-    sharing : how its policy lends GPUs
-    """
-
-    def __init__(self, past: ClusterPast, answers: Answers, reservations: Reservations, sharing: Sharing) -> None:
-        self._past, self._answers, self._reservations = past, answers, reservations
-        self._sharing = sharing
-
-    def window_min(self, job: int) -> float | None:
-        """Window, in minutes, that a spare job was started in: the shortest that its bin allows and that had room.
-
-        None where the policy knows no windows.
-        """
-        table = self._past.table
-        label = None if table.bins is None else table.bins[job]
-        windows = self._answers.windows_of(label)
-        if self._sharing is not Sharing.WINDOWS or self._answers.bin_index(label) is None or not windows:
-            return None
-        at_s = float(table.start_s[job])
-        left = [float(self._reservations.usable(horizon_min, at_s)[0]) for horizon_min in windows]
-        fitting = [horizon_min for horizon_min, gpus in zip(windows, left, strict=True) if gpus >= 0]
-        # Rounding may leave none with room: then the one that had most.
-        return fitting[0] if fitting else windows[int(np.argmax(left))]
-
-    def to_job(self, job: int, pool: int) -> dict[str, Any]:
-        """What had been forecast of one owner of GPUs when a job started on spare ones."""
-        horizon_min, at_s = self.window_min(job), float(self._past.table.start_s[job])
-        result: dict[str, Any] = {"at_s": at_s, "window_min": horizon_min}
-        if horizon_min is None:
-            return result
-        owner = self._reservations.of_pool(pool, horizon_min, at_s)
-        return result | {"until_s": at_s + MINUTE_S * horizon_min, "owner": owner}
-
-    def lenders(self, job: int) -> dict[str, Any]:
-        """Pools whose unused quota a job runs on, those that lent most first, and who came there before it ended."""
-        table, past = self._past.table, self._past
-        horizon_min, at_s = self.window_min(job), float(table.start_s[job])
-        pools = []
-        for pool in range(len(table.pools)):
-            if horizon_min is not None:
-                value = self._reservations.of_pool(pool, horizon_min, at_s)
-            else:
-                unused = (
-                    float(past.quota(pool) - past.allocated(pool, at_s)) if self._sharing is Sharing.SHARED else None
-                )
-                unused = float(past.unused(pool, at_s)) if unused is None else unused
-                value = {"pool": table.pools[pool], "unused_quota_gpus": unused, "lent_gpus": unused}
-            if value["lent_gpus"] > 0:
-                pools.append(value | {"before_its_end": self._arrivals(pool, at_s, float(table.end_s[job]))})
-        pools.sort(key=lambda value: -value["lent_gpus"])
-        return {"at_s": at_s, "window_min": horizon_min, "lenders": pools[:MOST], "count": len(pools)}
-
-    def _arrivals(self, pool: int, from_s: float, until_s: float) -> dict[str, Any]:
-        table = self._past.table
-        came = np.flatnonzero((table.pool == pool) & (table.submit_s > from_s) & (table.submit_s <= until_s))
-        first = None if not len(came) else {"job_id": table.job_ids[came[0]], "at_s": float(table.submit_s[came[0]])}
-        return {"jobs": len(came), "gpus": int(table.gpus[came].sum()), "first": first}

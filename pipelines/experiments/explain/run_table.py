@@ -5,6 +5,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -81,24 +82,23 @@ class RunTable:
         return len(self.job_ids)
 
     @property
-    def policy(self) -> str | None:
-        """Name of the policy, where the record tells it."""
-        return None if self.record is None else str(self.record.figures["policy"])
+    def figures(self) -> Mapping[str, Any]:
+        """What the record tells of the run, nothing without one."""
+        return {} if self.record is None else self.record.figures
 
     @property
-    def ranked(self) -> bool:
-        """Whether priorities order queues, where the record tells it."""
-        return self.record is not None and bool(self.record.figures.get("ranked"))
+    def policy(self) -> str | None:
+        """Name of the policy, where the record tells it."""
+        return self.figures.get("policy")
 
     @property
     def known_s(self) -> Floats:
         """(n_jobs,) from when on it is known what a job waits for: its submission, or the beginning amid things."""
         return np.asarray(np.maximum(self.submit_s, self.begin_s))
 
-    @property
-    def on_servers(self) -> bool:
-        """Whether jobs were given cells of servers, where the record tells it."""
-        return self.record is not None and bool(self.record.figures.get("servers"))
+    def bin_of(self, job: int) -> str | None:
+        """Label of the duration bin that the policy was told of a job, None where it asked none."""
+        return None if self.bins is None else self.bins[job]
 
     def seconds(self, column: str) -> Floats | None:
         """An optional column of instants, (n_jobs,) seconds from the epoch, infinite where empty; None without it."""
@@ -127,8 +127,8 @@ class RunTable:
 
     def _rows_left_out(self) -> str:
         """How many rows of the trace were no jobs of the run, by reason: the record does not tell which."""
-        inputs = self.record.figures["inputs"] if self.record else {}
-        reasons = [f"{count:,} {reason}" for reason, count in (inputs.get("dropped") or {}).items() if count]
+        dropped = self.figures.get("inputs", {}).get("dropped") or {}
+        reasons = [f"{count:,} {reason}" for reason, count in dropped.items() if count]
         return f"; it may be among what was left out of the trace: {'; '.join(reasons)}" if reasons else ""
 
 

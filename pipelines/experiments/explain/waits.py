@@ -13,7 +13,7 @@ import numpy as np
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Level, Sharing, ahead_of, level
 from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
-from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
+from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
 
 
 class Limit(NamedTuple):
@@ -111,26 +111,20 @@ class Stretch:
         return self.until_s - self.from_s
 
 
-class Waits:
-    """Explains the wait of jobs of one run.
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What jobs of a run are explained by; `sharing`: how its policy lends GPUs."""
 
-    Parameters
-    ----------
-    past, answers, reservations, mentions, limits : of the run
-    sharing : how its policy lends GPUs
-    """
+    _past: ClusterPast
+    _answers: Answers
+    _reservations: Reservations
+    _mentions: Mentions
+    _limits: Limits
+    _sharing: Sharing
 
-    def __init__(
-        self,
-        past: ClusterPast,
-        answers: Answers,
-        reservations: Reservations,
-        mentions: Mentions,
-        limits: Limits,
-        sharing: Sharing,
-    ) -> None:
-        self._past, self._answers, self._reservations, self._mentions = past, answers, reservations, mentions
-        self._limits, self._sharing = limits, sharing
+
+class Waits(Evidence):
+    """Explains the wait of jobs of one run."""
 
     def stretches(self, job: int) -> list[Stretch]:
         """Stretches in which a job was pending, in order of time, as far as the run tells."""
@@ -203,18 +197,13 @@ class Waits:
         if self._sharing is Sharing.SPARE:
             ahead = self._ahead_count(job, at_s) > 0
             return list(map(str, np.where(scarce, FEW_IDLE, np.where(ahead, AHEAD, ORDER))))
-        windows = self._windows(job)
+        windows = self._answers.windows_of(self._past.table.bin_of(job))
         if not windows:
             return [TOO_LONG] * len(at_s)
         fits = np.zeros(len(at_s), dtype=np.bool_)
         for horizon_min in windows:
             fits |= self._reservations.usable(horizon_min, at_s) >= width
         return list(map(str, np.where(scarce, FEW_IDLE, np.where(fits, ORDER, RESERVED))))
-
-    def _windows(self, job: int) -> list[float]:
-        """Windows, in minutes, that the job was forecast to end within."""
-        bins = self._past.table.bins
-        return self._answers.windows_of(None if bins is None else bins[job])
 
     def _ahead_count(self, job: int, at_s: Floats) -> Floats:
         table, ahead = self._past.table, ahead_of(self._past.table, job)
@@ -243,9 +232,8 @@ class Waits:
         if stretch.quota_reason == LENT:
             result["held_by"] = self._holders(stretch, own=None, but=pool)
         if RESERVED in (stretch.spare_reason, stretch.quota_reason) or stretch.spare_reason == ORDER:
-            result["windows"] = [
-                self._reservations.window(k, at_s, MOST, int(table.gpus[job])) for k in self._windows(job)
-            ]
+            windows, width = self._answers.windows_of(table.bin_of(job)), int(table.gpus[job])
+            result["windows"] = [self._reservations.window(horizon_min, at_s, width) for horizon_min in windows]
         if stretch.quota_reason == ORDER:
             result["made_way"] = self._made_way(job, stretch.from_s)
         if stretch.quota_reason == CLOCK:

@@ -20,9 +20,10 @@ from jobcast.pipelines.experiments.experiment import BY_QUOTAS, Experiment
 from jobcast.pipelines.experiments.explain.phrases import finite
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.settings import settings_apart
 from jobcast.pipelines.experiments.simulation import fidelity_told
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.worlds import law_apart
 from jobcast.schedulers.policies import ELASTIC, PolicySpec
 from jobcast.schedulers.registry import find_policy
@@ -121,13 +122,13 @@ def _forecast(
         return found, fidelity_told(log, by_s=at_s)
     watch = AtInstant(at_s, job_id)
     log = run(experiment, replace(ask, watching=(watch,))).log
-    if watch.point is None:
+    if not watch.found:
         raise ConfigError(f"--what-if: job {job_id} is not among the jobs that the policy meets; see notes of simulate")
-    return watch.point, fidelity_told(log, by_s=at_s)
+    return watch.found[0][1], fidelity_told(log, by_s=at_s)
 
 
 def _again(table: RunTable) -> Mapping[str, Any]:
-    result = None if table.record is None else table.record.figures.get("again")
+    result = table.figures.get("again")
     if result is None:
         raise ConfigError(f"--what-if: {table.path} has no record of how it was made; simulate again with --out")
     if result["closed_loop"]:

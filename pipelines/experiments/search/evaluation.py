@@ -134,13 +134,9 @@ class Metric:
     by_job: Callable[[RunLog], Floats]
 
 
-def _jct_s(log: RunLog) -> Floats:
-    return log.jct_s
-
-
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        "jct": Metric("JCT (s)", _jct_s),
+        "jct": Metric("JCT (s)", lambda log: log.jct_s),
         FORECAST: Metric("prediction error (%)", errors_pct),
         "unfairness": Metric("unfairness (%)", unfairness_pct),
     }
@@ -264,10 +260,11 @@ def simulated(world: World, candidate: Candidate, sample: Sample, objectives: Se
     return values_of(log, objectives)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Evaluator:
     """Evaluates candidates on samples; what the journal holds is not simulated again.
 
-    Parameters
+    Attributes
     ----------
     world, objectives : where, and what for
     samples : by a name that stays the same, such as train-0
@@ -276,18 +273,12 @@ class Evaluator:
     engine_name : key of `executors.ENGINES`
     """
 
-    def __init__(
-        self,
-        world: World,
-        objectives: Sequence[Objective],
-        samples: dict[str, Sample],
-        journal: Journal,
-        *,
-        jobs: int = 1,
-        engine_name: str = "local",
-    ) -> None:
-        self._world, self._objectives, self._samples = world, tuple(objectives), samples
-        self._journal, self._jobs, self._engine = journal, jobs, engine_name
+    world: World
+    objectives: Sequence[Objective]
+    samples: Mapping[str, Sample]
+    journal: Journal
+    jobs: int = 1
+    engine_name: str = "local"
 
     def evaluate(self, candidates: Sequence[Candidate], names: Sequence[str], progress: Step | None = None) -> Floats:
         """Values by candidate, sample and objective, (n, n_samples, n_objectives).
@@ -296,14 +287,14 @@ class Evaluator:
         """
         # A dictionary: a configuration asked twice in one generation is simulated once.
         keys = {f"{config_hash(one)} {name}": (one, name) for one in candidates for name in names}
-        todo = [key for key in keys if self._journal.get(key) is None]
+        todo = [key for key in keys if self.journal.get(key) is None]
         for done, (key, values) in enumerate(self._simulate(todo, keys), 1):
-            self._journal.add(key, values)
+            self.journal.add(key, values)
             if progress:
                 progress(len(keys) - len(todo) + done, len(keys))
         # Read back through the journal, so that fresh and resumed values are the same floats.
-        found = [[self._journal.get(f"{config_hash(one)} {name}") for name in names] for one in candidates]
-        return np.array(found, dtype=np.float64).reshape(len(candidates), len(names), len(self._objectives))
+        found = [[self.journal.get(f"{config_hash(one)} {name}") for name in names] for one in candidates]
+        return np.array(found, dtype=np.float64).reshape(len(candidates), len(names), len(self.objectives))
 
     def _simulate(
         self, todo: Sequence[str], keys: dict[str, tuple[Candidate, str]]
@@ -316,10 +307,9 @@ class Evaluator:
         if not todo:
             return
         tasks = (
-            delayed(_task)(key, self._world, keys[key][0], self._samples[keys[key][1]], self._objectives)
-            for key in todo
+            delayed(_task)(key, self.world, keys[key][0], self.samples[keys[key][1]], self.objectives) for key in todo
         )
-        yield from results(tasks, jobs=self._jobs, engine_name=self._engine)
+        yield from results(tasks, jobs=self.jobs, engine_name=self.engine_name)
 
 
 def _task(

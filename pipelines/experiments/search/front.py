@@ -18,7 +18,6 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.clock import HOUR_S
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.search.evaluation import Objective, parse_objectives
-from jobcast.pipelines.experiments.search.proposers import FLOOR
 from jobcast.pipelines.report.charts import DOT_PX, MUTED, NAME_PX, PALETTE, Axis, Chart, chart, colour, records, svg_of
 from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import number
@@ -27,6 +26,8 @@ from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet
 
+FLOOR = 0.01
+"""Added to both sides of a ratio of objectives, % or seconds: an error of 0.001 % is no worse than one of 0."""
 ENDING = ".parquet"
 ABOUT = "jobcast_front"
 """Key of the file's metadata under which lies what the front was searched on and how."""

@@ -15,7 +15,7 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, taken
 
 EXPONENTIAL, RESAMPLED = "exponential", "resampled"
 Gaps = Callable[[Floats, int, np.random.Generator], Floats]
@@ -119,27 +119,7 @@ def draw(workload: Workload, sampling: Sampling, seed: tuple[int, ...]) -> Sampl
         # Load is inverse to gaps: twice the load comes in half the time.
         gaps_s = gaps_s * (workload.load / sampling.load)
     submit_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
-    return Sample(_jobs(workload.jobs, rows, submit_s), size_s)
-
-
-def _jobs(seen: ElasticJobs, rows: np.ndarray, submit_s: Floats) -> ElasticJobs:
-    # Stages lie end to end: each drawn job brings its own along.
-    begin, counts = seen.stage_of[rows], np.diff(seen.stage_of)[rows]
-    stage_of = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-    # Place in the new row of stages -> place in the old one.
-    stages = np.repeat(begin - stage_of[:-1], counts) + np.arange(stage_of[-1])
-    return ElasticJobs(
-        submit_s=submit_s,
-        size_s=seen.size_s[rows],
-        least=seen.least[rows],
-        most=seen.most[rows],
-        model=seen.model[rows],
-        stage_of=stage_of,
-        stage_end=seen.stage_end[stages],
-        stage_most=seen.stage_most[stages],
-        speedup=seen.speedup,
-        speed=seen.speed,
-    )
+    return Sample(taken(workload.jobs, rows)._replace(submit_s=submit_s), size_s)
 
 
 QUANTILES = 501

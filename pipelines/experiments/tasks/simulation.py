@@ -4,10 +4,9 @@ Learned schedulers come from the registry; forecasts of a job's final accuracy f
 draw, or nowhere.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -15,14 +14,15 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.tasks import AccuracyForecast, TaskRule
-from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ACCURACY_CURVE
+from jobcast.pipelines.experiments.seen_data import seen_by
 from jobcast.pipelines.experiments.simulation import Simulated, timed
-from jobcast.pipelines.experiments.sources import Believed, count_missing, registered, trust
+from jobcast.pipelines.experiments.sources import Ask, Believed, count_missing, registered
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene
 from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
 from jobcast.schedulers.registry import find_of_kind, find_policy, make_rule
-from jobcast.simulator.engine import Meter, replay
+from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.traces.table import Trace
 
@@ -46,24 +46,10 @@ class Learned:
     missed: bool = False
 
 
-def learned_or_missed(
-    policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool, tally: BadAnswers
-) -> Learned:
-    """As `learned_policy`, but where it would raise RegistryError, or a registry is damaged, that is counted."""
-    try:
-        return learned_policy(policy, spec, window, home=home, allow_overlap=allow_overlap)
-    # Never degraded: it would hide that the answer is known.
-    except OverlapError:
-        raise
-    except Exception as error:  # a registry may be damaged in any way: counted with its reason
-        from jobcast.schedulers.tasks.mlf_rl import DECISIONS
+def learned_policy(ask: Ask, window: Trace, tally: BadAnswers | None = None) -> Learned:
+    """What a policy has learned: the champion, or what is named of the registry, an alias or a pinned version.
 
-        count_missing(tally, DECISIONS, error)
-        return Learned(missed=True)
-
-
-def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool) -> Learned:
-    """What a policy has learned: the champion, or what `spec` names of the registry, an alias or a pinned version.
+    Where `degrade` says so a registry that does not have it, or is damaged, is counted in `tally`.
 
     Raises
     ------
@@ -72,16 +58,32 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
     OverlapError
         It was trained on this trace, and on jobs of this window or later ones, and that is not allowed.
     """
+    try:
+        return _learned(ask, window)
+    # Never degraded: it would hide that the answer is known.
+    except OverlapError:
+        raise
+    except Exception as error:  # a registry may be damaged in any way: counted with its reason
+        if not ask.degrade or tally is None:
+            raise
+        from jobcast.schedulers.tasks.mlf_rl import DECISIONS
+
+        count_missing(tally, DECISIONS, error)
+        return Learned(missed=True)
+
+
+def _learned(ask: Ask, window: Trace) -> Learned:
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.experiments.sources import loaded_version
     from jobcast.schedulers.tasks.learned_priorities import learned_from
 
+    policy, spec = ask.policy, ask.source
     rule = find_policy(policy)
     # A policy that stands in for itself runs its heuristic until it has learned.
     name, alone = rule.learned, rule.instead == policy
     if not name or (alone and spec.versions and name not in dict(spec.versions)):
         return Learned()  # whoever pins versions means these alone
-    registry = open_registry(home)
+    registry = open_registry(ask.home)
     if name not in {version.name for version in registry.list()}:
         if alone:
             return Learned()
@@ -90,12 +92,12 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
             "on jobs with --set tasks=FILE and curves=FILE or as `jobcast trace enrich --facts tasks` writes them"
         )
     version = registry.asked(*spec.pinned(name))
-    model = loaded_version(home, name, version.version)
+    model = loaded_version(ask.home, name, version.version)
     # It runs the heuristic until a learned policy is better (MLFS, section 3.4), or one is named.
     if alone and not model.better_ and name not in dict(spec.versions):
         return Learned()
     overlap = version.trace_sha256 == window.source.sha256 and version.train_until_s > float(window.submit_s[0])
-    if overlap and not allow_overlap:
+    if overlap and not ask.allow_overlap:
         raise OverlapError(
             f"{name} version {version.version} was trained on jobs of this trace until {iso(version.train_until_s)}, "
             f"which reaches into the window from {iso(float(window.submit_s[0]))}; choose another version or a later "
@@ -106,31 +108,24 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
 
 def simulate_tasks(
     scenario: TaskScene,
-    policy: str,
-    settings: Mapping[str, str],
+    ask: Ask,
     forecast: AccuracyForecast | None,
-    *,
-    seed: int = 0,
     learned: Learned | None = None,
-    models: Mapping[str, int] | None = None,
     tally: BadAnswers | None = None,
     progress: Callable[[int, int], None] | None = None,
-    meters: Sequence[Meter] = (),
 ) -> Simulated:
     """Replay a scenario. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
-    `told`: where it is counted what a forecast and a learned policy answered that could not be.
+    `tally`: where it is counted what a learned policy answered that could not be.
     """
-    known, tally = learned or Learned(), BadAnswers() if tally is None else tally
-    spec = find_of_kind(policy, TASKS)
-    rule = _rule(spec, settings, known, tally)
-    how = dict(split_settings(spec, settings).mechanism)
+    spec = find_of_kind(ask.policy, TASKS)
+    rule = _rule(spec, ask.settings, learned or Learned(), BadAnswers() if tally is None else tally)
+    how = dict(split_settings(spec, ask.settings).mechanism)
     # How often is the policy's; all other settings of the mechanism are the law's.
     rule.trigger = replace(rule.trigger, period_s=how.pop("round_s"))
-    law = Tasks(scenario.workload, forecast, seed=seed, **how)
-    log, took = timed(lambda: replay(scenario.workload.whole(), rule, progress=progress, law=law, meters=meters))
-    used = {**(models or {}), **known.models}
-    return Simulated(log, **took, models=used, overlap=known.overlap, trust=trust(tally, used))
+    law = Tasks(scenario.workload, forecast, seed=ask.seed, **how)
+    log, took = timed(lambda: replay(scenario.workload.whole(), rule, progress=progress, law=law, meters=ask.watching))
+    return Simulated(log, **took)
 
 
 def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, tally: BadAnswers) -> TaskRule:
@@ -157,47 +152,31 @@ NO_INTERVAL = -1.0
 """In place of a standard deviation where an interval's lower end is above its mean."""
 
 
-def accuracy_forecast(
-    spec: ForecastSpec,
-    metric: Floats,
-    *,
-    home: Path,
-    seed: int,
-    tally: BadAnswers | None = None,
-    job_ids: Sequence[str] = (),
-    degrade: bool | None = None,
-    overlaps: Callable[[Any], bool] = lambda version: False,
-) -> Believed[AccuracyForecast]:
-    """The source of a spec; where a registered model answers what cannot be, nothing is forecast of that job.
+def accuracy_forecast(scenario: TaskScene, ask: Ask) -> Believed[AccuracyForecast]:
+    """Forecasts of a source; where a registered model answers what cannot be, nothing is forecast of that job.
 
-    Parameters
-    ----------
-    metric : (n_jobs, longest) the true metric by epoch, padded with NaN; of it, oracle and noisy read the last value
-    home : of the registry
-    seed : of draws
-    tally : where bad answers are counted, by names of jobs where these are given
-    degrade : whether nothing is forecast where there is no registered model
-    overlaps : whether a version has seen the window; raises OverlapError where that is not allowed
+    Of the true metrics, oracle and noisy read the last value.
 
-    Raises ConfigError for a source that tells nothing of accuracies, RegistryError for a model that is not there.
+    Raises ConfigError for a source that tells nothing of accuracies, RegistryError for a model that is not there,
+    OverlapError for one that has seen the window where that is not allowed.
     """
-    final = last_values(metric)
+    spec, final = ask.source, last_values(scenario.workload.truth.metric)
     if spec.kind == "oracle":
         return Believed(lambda jobs, seen, at, epochs: (final[jobs], np.zeros(len(jobs))))
     if spec.kind == "conservative":
         return Believed()
     if spec.kind in ("random", "noisy"):
-        return Believed(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
+        return Believed(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, ask.seed))
     if spec.kind == "registry":
         from jobcast.models.curves.accuracy_curve import guarded_accuracies
 
-        tally = BadAnswers() if tally is None else tally
-        asked = registered(ACCURACY_CURVE, spec, home, tally, CURVES, degrade)
+        tally = BadAnswers()
+        asked = registered(ACCURACY_CURVE, spec, ask.home, tally, CURVES, ask.degrade)
         if asked is None:
-            return Believed()
-        overlap = overlaps(asked.version)
-        forecast = guarded_accuracies(by_model(asked.model), tally, job_ids)
-        return Believed(forecast, {ACCURACY_CURVE: asked.version.version}, overlap)
+            return Believed(tally=tally)
+        overlap = seen_by(asked.version, scenario.trace, ask.allow_overlap)
+        forecast = guarded_accuracies(by_model(asked.model), tally, scenario.job_ids)
+        return Believed(forecast, {ACCURACY_CURVE: asked.version.version}, overlap, tally)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"

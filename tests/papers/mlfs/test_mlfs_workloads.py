@@ -54,8 +54,8 @@ def test_a_unit_is_a_replay_whatever_it_is_called(files, tmp_path):
 def test_what_was_learned_is_the_version_that_the_row_pins(files, tmp_path, monkeypatch):
     asked = []
 
-    def learned(policy, spec, window, *, home, allow_overlap):
-        asked.append((policy, dict(spec.versions), len(window), home, allow_overlap))
+    def learned(ask, window):
+        asked.append((ask.policy, dict(ask.source.versions), len(window), ask.home, ask.allow_overlap))
         return Learned(None, {"mlf-policy": 7})
 
     monkeypatch.setattr(bench, "learned_policy", learned)

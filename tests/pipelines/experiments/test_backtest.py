@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.experiments.backtest import Cell, baselines_of, matrix, run_matrix, windows_of
+from jobcast.pipelines.experiments.backtest import PARTS, Cell, baselines_of, going, matrix, run_matrix, windows_of
 from jobcast.pipelines.experiments.backtest_results import (
     Contender,
     gain_pairs,
@@ -26,7 +26,6 @@ from jobcast.pipelines.experiments.backtest_results import (
 from jobcast.pipelines.experiments.executors import ENGINES
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.going import PARTS
 from jobcast.pipelines.report.gains import paired_gains
 from jobcast.schedulers.policies import POOLS
 from jobcast.traces.readers import read_trace
@@ -297,3 +296,21 @@ def test_rows_are_those_of_simulate(shell, run):
     for row, asked in zip(rows, (("fcfs",), ("ssf", "--forecasts", "noisy:0.3")), strict=True):
         figures = shell.json("simulate", *window, "--policy", *asked)
         assert {key: row["figures"][key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
+
+
+def test_parts_of_runs_that_are_not_over_count():
+    calls = []
+    with going(2, lambda *counts: calls.append(counts)) as told:
+        step = told.of(1)
+        step(1, 4)
+        assert told.far() == (25, 200)
+        step(4, 4)
+        told.of(0)(1, 3)
+        assert told.far() == (133, 200)
+    assert calls[-1] == (133, 200)
+    assert not told.path.exists()
+
+
+def test_nobody_asks():
+    with going(2, None) as told:
+        assert told is None

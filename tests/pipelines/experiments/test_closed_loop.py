@@ -5,7 +5,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.sources import Sources
+from jobcast.pipelines.experiments.sources import Ask, Sources
 from jobcast.simulator.forecast_sources import Conservative, KnownDurations, RunRandom
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
@@ -108,13 +108,14 @@ def test_sources_of_a_closed_scene_read_nothing_that_is_to_come(run, tmp_path):
     scenario = pool_scenario(
         read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412800.0, max_think_s=7200.0
     )
-    made = {kind: Sources(scenario, home=tmp_path).make(parse_forecasts(kind)) for kind in ("oracle", "random")}
+    sources = Sources(scenario, Ask(policy="sia", home=tmp_path))
+    made = {kind: sources.make(parse_forecasts(kind)) for kind in ("oracle", "random")}
     assert isinstance(made["oracle"].source, KnownDurations)
     assert isinstance(made["random"].source, RunRandom)
     assert made["random"].history is not None
-    assert isinstance(Sources(scenario, home=tmp_path).make(parse_forecasts("conservative")).source, Conservative)
+    assert isinstance(sources.make(parse_forecasts("conservative")).source, Conservative)
     with pytest.raises(ConfigError, match="no noisy oracle"):
-        Sources(scenario, home=tmp_path).make(parse_forecasts("noisy:0.5"))
+        sources.make(parse_forecasts("noisy:0.5"))
 
 
 def test_a_backtest_in_a_loop_says_so(shell, week, tmp_path):

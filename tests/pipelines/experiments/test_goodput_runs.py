@@ -11,12 +11,13 @@ from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.domain.training import Phase, Regime
 from jobcast.models.goodput import Limits, Throughput
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.experiments.goodput_runs import metric_change_pct, scaling_figures
-from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, rigid_jobs
+from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, read_tables, rigid_jobs, training_workload
 from jobcast.pipelines.experiments.scaling_jobs import Application, read_scaling
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.simulation import simulate
-from jobcast.pipelines.experiments.training_jobs import read_tables, training_workload
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch
@@ -71,6 +72,10 @@ def scenario_of(trace, settings, gpus=8):
     return rigid_jobs(cut_scenario(trace, flat_cluster(gpus)), scaling=read_scaling(settings))
 
 
+def asked(policy, home, **settings):
+    return Ask(policy=policy, spec=ORACLE, home=home, settings=settings)
+
+
 def test_jobs_run_alone_as_long_as_their_samples_take(tables):
     # 300 steps of 16 samples at 100 samples a second a GPU
     scenario = scenario_of(trace_of(batch_size=[16, 16, 64], epochs=[3, 3, 1]), tables)
@@ -90,18 +95,18 @@ def test_jobs_scale_to_the_cluster_or_to_what_they_ask_for(tables):
 
 
 def test_pollux_runs_a_scene_and_reports_what_it_did(tables, tmp_path):
-    made = simulate(scenario_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
+    made = simulate(scenario_of(trace_of(), tables), asked("pollux", tmp_path, restart_s="0"))
     assert made.own["rounds"] == 2.0
     assert made.own["batch_growth_max"] <= 4.0
     assert made.log.end_s == pytest.approx([6.1, 66.1, 66.1], abs=12.0)
     assert figures(made.log)["jobs"] == 3
-    again = simulate(scenario_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
+    again = simulate(scenario_of(trace_of(), tables), asked("pollux", tmp_path, restart_s="0"))
     assert again.own == made.own
 
 
 def test_any_policy_runs_the_same_jobs(tables, tmp_path):
     scenario = scenario_of(trace_of(), tables)
-    rigid = simulate(scenario, "fcfs", None, home=tmp_path)
+    rigid = simulate(scenario, asked("fcfs", tmp_path))
     assert rigid.log.end_s == pytest.approx(rigid.log.submit_s + rigid.log.duration_s)
     assert rigid.log.duration_s.tolist() == [outcome.duration_s for outcome in scenario.workload.outcomes]
 
@@ -160,14 +165,14 @@ def test_jobs_that_were_not_measured_are_named(tables, columns, message):
 def test_what_is_missing_is_named(tables, tmp_path):
     scenario = scenario_of(trace_of(), tables)
     with pytest.raises(ConfigError, match="how jobs scale is not known; add --set step_times=FILE"):
-        simulate(replace(scenario, facts=WholeFacts()), "pollux", None, home=tmp_path)
+        simulate(replace(scenario, facts=WholeFacts()), asked("pollux", tmp_path))
     uneven = Cluster(tuple(NodeGroup("", gpus, (), numbered(1)) for gpus in (4, 8)))
     with pytest.raises(ConfigError, match="need nodes of one size"):
         rigid_jobs(cut_scenario(trace_of(), uneven), scaling=scenario.facts.scaling.tables)
     trace = trace_of(pool=["p", "q", "p"])
     pools = pool_scenario(trace, [Pool("p", 4), Pool("q", 4)], scaling=scenario.facts.scaling.tables)
     with pytest.raises(ConfigError, match="shares one cluster out, got 2 pools; pass --gpus N"):
-        simulate(pools, "pollux", None, home=tmp_path)
+        simulate(pools, asked("pollux", tmp_path))
     nameless = replace(trace_of(), jobs=trace_of().jobs.drop("model"))
     with pytest.raises(TraceError, match="need the column model"):
         scenario_of(nameless, tables)

@@ -17,12 +17,12 @@ from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
-from jobcast.pipelines.experiments.forecast_specs import ORACLE, parse_forecasts
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
+from jobcast.pipelines.experiments.policy_runs import run
 from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs, scenario_workload
 from jobcast.pipelines.experiments.scenarios import ASSUMED, HELD, assumed_s, cut_scenario
 from jobcast.pipelines.experiments.simulation import simulate
-from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.history import RunHistory
@@ -206,7 +206,7 @@ def test_a_simulation_replays_the_scenario(tmp_path):
     scenario = pool_scenario(trace, pools)
 
     def stops(**settings):
-        run = simulate(scenario, "sia_preempt", parse_forecasts("oracle"), home=tmp_path, seed=1, settings=settings)
+        run = simulate(scenario, Ask(policy="sia_preempt", spec=ORACLE, home=tmp_path, seed=1, settings=settings))
         return int(run.log.preemptions.sum())
 
     assert stops(preemptible_share="0") == 0

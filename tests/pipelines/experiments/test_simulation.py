@@ -6,6 +6,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.simulation import figures, figures_table, simulate, warmup_end
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario
 
@@ -20,7 +21,8 @@ def small(csv):
 
 def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
     calls = []
-    run = simulate(small, "sia", ORACLE, home=tmp_path, progress=lambda done, total: calls.append((done, total)))
+    asked = Ask(policy="sia", spec=ORACLE, home=tmp_path)
+    run = simulate(small, asked, lambda done, total: calls.append((done, total)))
     assert run.cpu_s >= 0
     assert run.wall_s > 0
     assert (dict(run.models), run.overlap) == ({}, False)
@@ -29,7 +31,7 @@ def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
 
 
 def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
-    run = simulate(small, "fcfs", ORACLE, home=tmp_path)
+    run = simulate(small, Ask(policy="fcfs", spec=ORACLE, home=tmp_path))
     told = figures(run, run, policy="fcfs", warmup_until_s=1e9)
     assert told["jobs"] == 0
     unknown = {"mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s", "utilization", "speedup_mean"}

@@ -10,7 +10,7 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.experiments.simulation import parts_of
-from jobcast.pipelines.experiments.sources import Sources, earlier_jobs
+from jobcast.pipelines.experiments.sources import Ask, Sources, earlier_jobs
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.traces.pools import read_pools
@@ -18,9 +18,14 @@ from jobcast.traces.readers import read_trace
 from tests.scenarios import pool_scenario
 
 
+def made(scenario, home, **how):
+    """Makes sources of a policy that asks for all."""
+    return Sources(scenario, Ask(policy="sia", home=home, **how))
+
+
 @pytest.mark.parametrize("text", ["oracle", "conservative", "random", "noisy:0.3"])
 def test_sources_without_models_answer_for_every_pool(scenario, tmp_path, text):
-    chosen = Sources(scenario, home=tmp_path).make(parse_forecasts(text))
+    chosen = made(scenario, tmp_path).make(parse_forecasts(text))
     assert (chosen.history, dict(chosen.models), chosen.overlap) == (None, {}, False)
     chosen.source.advance(scenario.from_s)
     for pool in scenario.workload.pools:
@@ -41,7 +46,10 @@ def answers(source, scenario):
 
 def test_draws_are_those_of_the_seed(scenario, tmp_path):
     def drawn(seed):
-        return answers(Sources(scenario, home=tmp_path, seed=seed).make(parse_forecasts("random")).source, scenario)
+        return answers(
+            made(scenario, tmp_path, seed=seed).make(parse_forecasts("random")).source,
+            scenario,
+        )
 
     assert drawn(1) == drawn(1) != drawn(2)
 
@@ -54,7 +62,7 @@ def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scenario
         monkeypatch.setattr(
             predictor, question, lambda self, *given, answer=answer: asked.append(self.name) or answer(self, *given)
         )
-    chosen = Sources(scenario, home=run.home).make(parse_forecasts("registry"))
+    chosen = made(scenario, run.home).make(parse_forecasts("registry"))
     assert asked == ["will-jobs-arrive", "new-load", "job-duration"]
     assert chosen.models == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
     assert chosen.overlap is False
@@ -63,10 +71,10 @@ def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scenario
 
 
 def test_who_was_trained_on_another_cluster_is_named(run, scenario):
-    assert "another_cluster" not in Sources(scenario, home=run.home).make(parse_forecasts("registry")).trust()
+    assert "another_cluster" not in made(scenario, run.home).make(parse_forecasts("registry")).trust()
     jobs = scenario.trace.jobs.with_columns(pool="elsewhere " + scenario.trace.jobs["pool"])
     other = replace(scenario, trace=replace(scenario.trace, jobs=jobs))
-    told = Sources(other, home=run.home).make(parse_forecasts("registry")).trust()["another_cluster"]
+    told = made(other, run.home).make(parse_forecasts("registry")).trust()["another_cluster"]
     assert [line.split(" was trained on another cluster (")[0] for line in told] == [
         "will-jobs-arrive 1",
         "new-load 1",
@@ -90,7 +98,7 @@ def told(source, scenario, part):
 
 def test_a_mixed_source_answers_each_part_as_its_source_does(run, scenario):
     """The models were trained for two horizons: the other parts answer about those too."""
-    sources = Sources(scenario, home=run.home, seed=3)
+    sources = made(scenario, run.home, seed=3)
     spec = parse_forecasts("mixed:arrivals=random,durations=registry")
     mixed = sources.make(spec)
     assert mixed.source.horizons_min == (5, 60)
@@ -109,7 +117,7 @@ def test_a_mixed_source_answers_each_part_as_its_source_does(run, scenario):
 
 
 def test_parts_of_the_registry_take_their_own_pins(run, scenario):
-    sources = Sources(scenario, home=run.home)
+    sources = made(scenario, run.home)
     spec = parse_forecasts("mixed:loads=registry:new-load=1,durations=registry:challenger")
     assert sources.make(spec).models == {"new-load": 1, "job-duration": 1}
     with pytest.raises(RegistryError, match="job-duration has no version 7"):
@@ -118,9 +126,9 @@ def test_parts_of_the_registry_take_their_own_pins(run, scenario):
 
 def test_no_model_is_needed_of_what_nobody_asks(run, scenario):
     asked = parts_of(find_policy("ssf"), run_times=False)
-    chosen = Sources(scenario, home=run.home).make(parse_forecasts("registry"), asked)
+    chosen = made(scenario, run.home).make(parse_forecasts("registry"), asked)
     assert chosen.models == {"job-duration": 1}
-    whole = Sources(scenario, home=run.home).make(parse_forecasts("registry"))
+    whole = made(scenario, run.home).make(parse_forecasts("registry"))
     for one in (chosen, whole):
         one.history.advance(scenario.from_s)
     assert told(chosen.source, scenario, "durations") == told(whole.source, scenario, "durations")
@@ -137,7 +145,7 @@ def test_aliases_are_looked_up_once_for_all_who_ask(run, scenario):
     assert spec == parse_forecasts("registry")
     assert (spec.label, spec.pinned("new-load")) == ("registry", ("new-load", 1))
     with pytest.raises(RegistryError, match="job-duration has no version 7"):
-        Sources(scenario, home=run.home).make(spec)
+        made(scenario, run.home).make(spec)
     mixed = parse_forecasts("mixed:loads=registry:challenger,arrivals=random").as_found(pointed)
     assert mixed.part("loads").pinned("new-load") == ("new-load", 7)
     assert parse_forecasts("registry:new-load=2").as_found(pointed).pinned("new-load") == ("new-load", 2)
@@ -146,8 +154,8 @@ def test_aliases_are_looked_up_once_for_all_who_ask(run, scenario):
 def test_a_window_that_training_reached_into_is_refused_unless_allowed(run):
     early = pool_scenario(read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412799.0)
     with pytest.raises(OverlapError, match=r"will-jobs-arrive version 1 .* until 2024-01-05T00:00:00Z, which reaches"):
-        Sources(early, home=run.home).make(parse_forecasts("registry"))
-    assert Sources(early, home=run.home, allow_overlap=True).make(parse_forecasts("registry")).overlap is True
+        made(early, run.home).make(parse_forecasts("registry"))
+    assert made(early, run.home, allow_overlap=True).make(parse_forecasts("registry")).overlap is True
 
 
 def test_traces_without_a_calendar_are_apart_unless_they_are_one():

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
-from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.policy_runs import run
+from jobcast.pipelines.experiments.sources import Ask
 from jobcast.pipelines.experiments.worlds import LAWS, lives
 from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.cluster_file import read_cluster

@@ -11,8 +11,8 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.experiments.completion_meters import AtSubmission
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE
-from jobcast.pipelines.experiments.policy_runs import Ask, run
-from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.experiments.policy_runs import run
+from jobcast.pipelines.experiments.sources import Ask, earlier_jobs
 from jobcast.pipelines.lifecycle.promotion import out_of_bounds
 from jobcast.pipelines.lifecycle.standards import LIVES
 from jobcast.traces.readers import read_trace

@@ -12,9 +12,8 @@ from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.pipelines.experiments.energy import simulation as forecasting
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
 from jobcast.pipelines.experiments.energy.simulation import believed_times, noisy
-from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.scenarios import cut_scenario
-from jobcast.pipelines.experiments.sources import Registered
+from jobcast.pipelines.experiments.sources import Ask, Registered
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
@@ -155,8 +154,7 @@ def registered(monkeypatch):
 
 
 def believed(scenario, tmp_path, known=None, allow_overlap=False):
-    spec = parse_forecasts("registry")
-    return believed_times(spec, scenario, known=known, home=tmp_path, seed=0, allow_overlap=allow_overlap)
+    return believed_times(scenario, Ask(policy="edf", home=tmp_path, allow_overlap=allow_overlap), known)
 
 
 def test_forecasts_go_by_three_points_a_model_and_type(scenario, registered, tmp_path):

@@ -136,11 +136,11 @@ def test_where_pending_jobs_leave_too_little_no_older_forecast_is_told(runs):
     ]  # fmt: skip
     table = runs.table(jobs, {"a": 2, "b": 1}, "sia", comes={"a": 2})
     reservations = Reservations(ClusterPast(table), Answers(table))
-    window = reservations.window(60, 3600.0, 3, 1)
+    window = reservations.window(60, 3600.0, 1)
     (owner,) = window["pools"]
     assert (window["idle_gpus"], window["reserved_gpus"], window["usable_gpus"]) == (1, 1, 0)
     assert said_of(owner) == "2 pending, no forecast needed"
-    early = reservations.window(60, 1200.0, 3, 1)["pools"][0]
+    early = reservations.window(60, 1200.0, 1)["pools"][0]
     assert said_of(early) == "0 pending, forecast of 1970-01-01T00:01:00Z: 2 come"
 
 

@@ -8,8 +8,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.search import evaluation as evaluating
 from jobcast.pipelines.experiments.search.front import front_plots
-from jobcast.pipelines.experiments.search.pareto_search import run_hash, search_front
-from jobcast.pipelines.experiments.search.proposers import pareto_mask
+from jobcast.pipelines.experiments.search.pareto_search import pareto_mask, run_hash, search_front
 from jobcast.pipelines.experiments.search.workload_samples import Sampling
 from jobcast.schedulers.elastic.config import WfqConfig
 from tests.pipelines.experiments.search import search_cases as cases

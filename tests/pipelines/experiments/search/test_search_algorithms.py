@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.experiments.search.proposers import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer, thinned
+from jobcast.pipelines.experiments.search.pareto_search import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer, thinned
 
 START = np.array([1.0, 0.5, 0.0])
 
