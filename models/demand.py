@@ -39,8 +39,7 @@ def is_spread(gpus: ArrayLike, nodes: ArrayLike, gpus_per_node: int = GPUS_PER_N
     >>> is_spread([4, 4, 6], [1, 2, 2]).tolist()
     [False, True, False]
     """
-    spread: NDArray[np.bool_] = np.asarray(nodes) > np.ceil(np.asarray(gpus, np.float64) / gpus_per_node)
-    return spread
+    return np.asarray(nodes) > np.ceil(np.asarray(gpus, np.float64) / gpus_per_node)
 
 
 class Demand(Protocol):
@@ -95,8 +94,7 @@ class MeasuredDemand:
         for name in gpu_types:
             if name not in self.types_:
                 raise TrainingError(f"GPU type {name!r} was not measured; known types are {', '.join(self.types_)}")
-        speeds: Floats = self.speed_[[self.types_.index(name) for name in gpu_types]]
-        return speeds
+        return self.speed_[[self.types_.index(name) for name in gpu_types]]
 
 
 class FittedDemand(MeasuredDemand):
@@ -179,8 +177,7 @@ class AmdahlDemand(FittedDemand):
     @staticmethod
     def speedup_of(gpus: Floats, parameter: Floats) -> Floats:
         """Speed over one GPU."""
-        speed: Floats = 1.0 / (parameter + (1.0 - parameter) / gpus)
-        return speed
+        return 1.0 / (parameter + (1.0 - parameter) / gpus)
 
 
 class PowerDemand(FittedDemand):
@@ -192,8 +189,7 @@ class PowerDemand(FittedDemand):
     @staticmethod
     def speedup_of(gpus: Floats, parameter: Floats) -> Floats:
         """Speed over one GPU."""
-        speed: Floats = gpus**parameter
-        return speed
+        return gpus**parameter
 
 
 class TableDemand(MeasuredDemand):
@@ -389,8 +385,7 @@ class ThroughputDemand:
         passes, local = (np.array(values, dtype=np.float64) for values in zip(*shares, strict=True))
         # Passes before the last compute gradients only.
         grad_s = self.model_.grad_s + self.model_.grad_sample_s * local
-        seconds: Floats = (passes - 1) * grad_s + self.model_.step_s(where, count, local)
-        return seconds
+        return (passes - 1) * grad_s + self.model_.step_s(where, count, local)
 
     def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
         """Speed over one GPU, (n,)."""

@@ -75,8 +75,7 @@ def overstays_h(duration_s: Floats, bins: Ints, horizons_min: Sequence[float]) -
     means_h = np.where(counts > 0, sums_h / np.maximum(counts, 1), np.append(0.0, edges_h))
     # Nobody overstays the last bin, which has no end.
     later_h = np.maximum(means_h - np.append(edges_h, np.inf)[:, None], 0.0)
-    longer: Floats = np.triu(later_h, 1)
-    return longer
+    return np.triu(later_h, 1)
 
 
 def cheapest_bin(proba: Floats, overstay_h: Floats, cost: ArrayLike) -> Ints:

@@ -296,8 +296,7 @@ class JobDuration:
 
     def predict_duration_s(self, rows: Floats) -> Floats:
         """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""
-        durations: Floats = self.bin_duration_s_[self.predict(rows)]
-        return durations
+        return self.bin_duration_s_[self.predict(rows)]
 
     def tracker(self) -> DurationTracker:
         """An empty tracker of started and finished jobs, which gives rows: the live way."""
@@ -330,8 +329,7 @@ class JobDuration:
         pool, burst = trace.jobs["pool"].to_numpy()[read], burst_numbers(trace)[read]
         # A copy: asking about a trace must not teach the model.
         known = self.calibration_.copy().replayed(parts, submit_s, lessons, settled_s, bins, burst, pool)
-        joined: Floats = np.hstack([rows, known])[wanted[read]]
-        return joined
+        return np.hstack([rows, known])[wanted[read]]
 
     def teaches(self, pool: ArrayLike, settled_s: ArrayLike) -> NDArray[np.bool_]:
         """Whether jobs teach the calibration after the training, (n_jobs,): those that the training could not hear.

@@ -263,8 +263,7 @@ class LearnedDurations(JobDuration):
 def _rising(quantiles: Any) -> Floats:
     """No quantile below one of a lower level, none below 0."""
     # Learners of packages are not trusted to rise.
-    result: Floats = np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
-    return result
+    return np.maximum.accumulate(np.maximum(np.asarray(quantiles, np.float64), 0.0), axis=1)
 
 
 def _bytes(path: Path) -> bytes:

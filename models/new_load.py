@@ -223,8 +223,7 @@ def total_new_load(arrives: NDArray[np.bool_], estimate: NDArray[Any]) -> Floats
     >>> total_new_load(np.array([True, False]), np.array([4.0, 8.0])).tolist()
     [4.0, 0.0]
     """
-    total: Floats = np.where(arrives, estimate, 0.0)
-    return total
+    return np.where(arrives, estimate, 0.0)
 
 
 def load_quantiles(loads: NewLoad, X: NDArray[Any], levels: Sequence[float]) -> Floats:
@@ -248,5 +247,4 @@ def load_quantiles(loads: NewLoad, X: NDArray[Any], levels: Sequence[float]) -> 
 
 def _rising(by_horizon: Floats) -> Floats:
     """A longer window, (n, H, ...), never holds less than a shorter one."""
-    rising: Floats = np.maximum.accumulate(by_horizon, axis=1)
-    return rising
+    return np.maximum.accumulate(by_horizon, axis=1)

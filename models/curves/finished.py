@@ -79,8 +79,7 @@ def bounds(metric: Floats, direction: Floats) -> Floats:
     reach = UNBOUNDED * np.maximum(np.maximum(np.abs(low), np.abs(high)), high - low)
     open_bound = np.where(direction > 0, high + reach, low - reach)
     falling = np.where(low >= 0.0, 0.0, open_bound)
-    found: Floats = np.where(direction > 0, np.where(inside, top, open_bound), falling)
-    return found
+    return np.where(direction > 0, np.where(inside, top, open_bound), falling)
 
 
 def limits(metric: Floats) -> tuple[Floats, Floats]:

@@ -180,8 +180,7 @@ class Model:
     def speedup(self, gpus: Ints) -> Floats:
         """Over one GPU."""
         at, known = self.knots(int(np.max(gpus, initial=1)))
-        speedups: Floats = np.interp(gpus, at, known)
-        return speedups
+        return np.interp(gpus, at, known)
 
     def step_s(self, batch_size: Ints, gpus: Ints) -> Floats:
         """Seconds a step on V100s; arguments broadcast."""
@@ -401,8 +400,7 @@ def filled(trace: Trace, name: str, drawn: pl.Series) -> pl.Series:
 
 
 def _kept(trace: Trace, name: str, drawn: Ints) -> Ints:
-    kept: Ints = filled(trace, name, pl.Series(drawn)).to_numpy()
-    return kept
+    return filled(trace, name, pl.Series(drawn)).to_numpy()
 
 
 def _models(trace: Trace, draws: Draws, seed: int) -> tuple[list[str], Ints]:
@@ -464,18 +462,14 @@ def _epochs(row: Ints, batch_size: Ints, gpus: Ints, duration_s: Floats, config:
         mine = row == number
         fits[mine] = duration_s[mine] / known_models()[number].epoch_s(batch_size[mine], gpus[mine])
     fewest, most = config.epochs
-    epochs: Ints = np.clip(np.round(fits), fewest, most).astype(np.int64)
-    return epochs
+    return np.clip(np.round(fits), fewest, most).astype(np.int64)
 
 
 def _limits_s(needed_s: Floats) -> Floats:
     usual_s = np.array(USUAL_LIMITS_H) * HOUR_S
     # the first usual limit that is enough
     at = np.searchsorted(usual_s, needed_s)
-    limits: Floats = np.where(
-        at < len(usual_s), usual_s[np.minimum(at, len(usual_s) - 1)], np.ceil(needed_s / DAY_S) * DAY_S
-    )
-    return limits
+    return np.where(at < len(usual_s), usual_s[np.minimum(at, len(usual_s) - 1)], np.ceil(needed_s / DAY_S) * DAY_S)
 
 
 def kept_and_drawn(trace: Trace, columns: Sequence[str]) -> dict[str, tuple[int, int]]:

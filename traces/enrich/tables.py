@@ -250,8 +250,7 @@ def enriched_tasks(jobs: EnrichedJobs, seed: int) -> TaskTable:
 
 def _algorithms(jobs: EnrichedJobs) -> Ints:
     of_row = np.array([list(ALGORITHMS).index(model.mlfs) for model in known_models()])
-    algorithms: Ints = of_row[jobs.row]
-    return algorithms
+    return of_row[jobs.row]
 
 
 def _graph(algorithm: int, gpus: int, variant: int, seed: int) -> JobTasks:
@@ -294,5 +293,4 @@ def _iterations(jobs: EnrichedJobs, sending_s: Floats) -> Ints:
     batch_mb = np.array([one.batch_mb for one in ALGORITHMS.values()])[_algorithms(jobs)]
     most = np.ceil(jobs.draws.uniform("data", *DATA_MB) / batch_mb)
     least_s = np.maximum(LEAST_ITERATION_S, sending_s / CONFIG.communication)
-    each: Ints = np.clip(np.floor(jobs.duration_s / jobs.epochs / least_s), 1.0, most).astype(np.int64)
-    return each
+    return np.clip(np.floor(jobs.duration_s / jobs.epochs / least_s), 1.0, most).astype(np.int64)

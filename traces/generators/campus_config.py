@@ -234,5 +234,4 @@ def draw_gpus(
 
 def _widths(count: int, character: Character, widest: int, rng: np.random.Generator) -> NDArray[np.int64]:
     within = np.minimum(np.asarray(character.widths, dtype=np.int64), widest)
-    drawn: NDArray[np.int64] = rng.choice(within, size=count, p=character.width_shares)
-    return drawn
+    return rng.choice(within, size=count, p=character.width_shares)

@@ -484,5 +484,4 @@ def _run_times_s(config: GavelElasticConfig, rng: np.random.Generator) -> Floats
     short = rng.random(config.jobs) < config.short_share
     low = np.where(short, config.short_low, config.long_low)
     high = np.where(short, config.short_high, config.long_high)
-    times: Floats = 10.0 ** rng.uniform(low, high) * MINUTE_S
-    return times
+    return 10.0 ** rng.uniform(low, high) * MINUTE_S
