@@ -66,11 +66,9 @@ class Served(Protocol):
 
     def example(self) -> "pd.DataFrame":
         """A valid table of a few rows."""
-        ...
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """Answers about the table. RegistryError or TraceError names what cannot be answered."""
-        ...
 
 
 class ServedEvents(ServedModel):

@@ -20,11 +20,9 @@ class CurveModel(Protocol):
 
     def fit(self, curves: Sequence[LearningCurve]) -> Any:
         """Learn from whole curves."""
-        ...
 
     def forecast(self, prefixes: Sequence[LearningCurve], epochs: Sequence[int]) -> Any:
         """A `CurveForecast`."""
-        ...
 
 
 def seen_epochs(epochs: int, prefix: float) -> int:

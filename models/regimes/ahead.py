@@ -242,7 +242,6 @@ class Spread(Protocol):
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """Seconds left and their weights."""
-        ...
 
 
 def calibrated(

@@ -31,11 +31,9 @@ class Adaptation(Protocol):
 
     def most_regimes(self, training: Training) -> int:
         """How many regimes a job may run through where its user declares nothing, at least 1."""
-        ...
 
     def following(self, training: Training, sizes: Sequence[int]) -> int | None:
         """The batch size after those run so far (at least one, the last one running); None where nothing follows."""
-        ...
 
 
 class Static:

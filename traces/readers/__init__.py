@@ -30,12 +30,10 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """What users call the format."""
-        ...
 
     @property
     def needs(self) -> Sequence[str]:
         """Columns that a file of this format has."""
-        ...
 
 
 def described(head: bytes, readers: Sequence[Named]) -> str:
@@ -90,24 +88,20 @@ class Reader(Protocol):
     @property
     def name(self) -> str:
         """What users call the format."""
-        ...
 
     @property
     def needs(self) -> Sequence[str]:
         """Columns that a file of this format has, for the message to those whose file has not; none where it has no
         header."""
-        ...
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether a file that begins with `head` (its first `HEAD_BYTES` bytes) is of this format."""
-        ...
 
     def read(self, sources: Sequence[PathLike], timezone: str | None, strict: bool) -> Reading:
         """Read a trace from its file or files, in any order: a format may come in several tables.
 
         `timezone` is that of times without an offset, `strict` makes bad rows an error.
         """
-        ...
 
 
 FIRST = "canonical"
