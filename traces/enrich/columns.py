@@ -32,7 +32,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import GPU_TYPES, known_type
 from jobcast.domain.suggestions import did_you_mean
 from jobcast.traces.columns import LONGEST_S
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import Setting, check_pairs, check_ranges, parse_settings, setting
 from jobcast.traces.table import MICROSECONDS, Trace
 from jobcast.traces.trainings import REFERENCE_GPU
 
@@ -65,10 +65,7 @@ class EnrichConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
-        for name in ("epochs", "due", "weights", "limit_factor"):
-            pair = getattr(self, name)
-            if len(pair) != 2 or pair[0] > pair[1]:
-                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+        check_pairs(self, "epochs", "due", "weights", "limit_factor")
         if self.regimes not in (MIXED, STATIC, ACCORDION, GNS):
             raise ValueError(f"regimes must be {MIXED}, {STATIC}, {ACCORDION} or {GNS}, got {self.regimes}")
         if self.reference.lower() not in self.speeds:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.traces.generators.settings import FIRST_INSTANT, check_ranges, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, check_pairs, check_ranges, setting
 
 PAPER_JOBS = 620
 """Jobs at x = 1. MLFS, section 4.1."""
@@ -110,10 +110,7 @@ class MlfsConfig:
         for name, known in (("partitions", (DIVISOR, GPUS)), ("options", (PAPER, MIXED))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)}")
-        for name in ("epochs", "target"):
-            pair = getattr(self, name)
-            if len(pair) != 2 or pair[0] > pair[1]:
-                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+        check_pairs(self, "epochs", "target")
         if self.shortest_min * 60 > self.longest_h * 3600:
             raise ValueError(f"shortest_min must not be longer than longest_h, got {self.shortest_min}")
         if not self.widths:
