@@ -24,19 +24,7 @@ PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ
 """How compressed files begin."""
 
 
-class Named(Protocol):
-    """What of a reader is told."""
-
-    @property
-    def name(self) -> str:
-        """What users call the format."""
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """Columns that a file of this format has."""
-
-
-def described(head: bytes, readers: Sequence[Named]) -> str:
+def described(head: bytes, readers: "Sequence[Reader]") -> str:
     """What a file holds that begins with `head`, what the nearest format wants, and what to do, in one line."""
     names = ", ".join(reader.name for reader in readers)
     for magic, packer in PACKED.items():
