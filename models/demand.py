@@ -72,6 +72,39 @@ class MeasuredDemand:
     def __init__(self, gpus_per_node: int = GPUS_PER_NODE):
         self.gpus_per_node = gpus_per_node
 
+    def fit(
+        self,
+        gpus: ArrayLike,
+        seconds: ArrayLike,
+        nodes: ArrayLike | None = None,
+        gpu_types: Sequence[str] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from measured points, each (n,).
+
+        Parameters
+        ----------
+        gpus, seconds : execution times, of a step or of a whole job
+        nodes : that the GPUs lay on; None takes all points for packed
+        gpu_types : None takes all points for one type's
+        sample_weight : None weighs all points alike
+
+        Raises
+        ------
+        TrainingError
+            A point is not a positive number, or there are fewer than two numbers of GPUs, or, for a table, not one GPU.
+        """
+        count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
+        self.types_, kind = _types(gpu_types, len(count))
+        self._learn(count, logs, spread, weight, kind)
+        return self
+
+    def _learn(
+        self, count: Floats, logs: Floats, spread: NDArray[np.bool_], weight: Floats, kind: NDArray[np.int64]
+    ) -> None:
+        """Of points, each (n,): GPUs, log seconds, whether spread, weights, places of their types in `types_`."""
+        raise NotImplementedError
+
     def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
         """Speed over one GPU of the same type, shapes broadcast; 1 for one GPU."""
         count = np.asarray(gpus, np.float64)
@@ -115,32 +148,11 @@ class FittedDemand(MeasuredDemand):
         """Speed over one GPU, shapes broadcast."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        gpus: ArrayLike,
-        seconds: ArrayLike,
-        nodes: ArrayLike | None = None,
-        gpu_types: Sequence[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from measured points, each (n,).
-
-        Parameters
-        ----------
-        gpus, seconds : execution times, of a step or of a whole job
-        nodes : that the GPUs lay on; None takes all points for packed
-        gpu_types : None takes all points for one type's
-        sample_weight : None weighs all points alike
-
-        Raises
-        ------
-        TrainingError
-            A point is not a positive number, or there are fewer than two numbers of GPUs.
-        """
+    def _learn(
+        self, count: Floats, logs: Floats, spread: NDArray[np.bool_], weight: Floats, kind: NDArray[np.int64]
+    ) -> None:
         from scipy.optimize import least_squares
 
-        count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
-        self.types_, kind = _types(gpu_types, len(count))
         # Without a spread point there is nothing to tell both localities apart by.
         locality = spread.astype(np.int64) if spread.any() else np.zeros(len(count), dtype=np.int64)
         localities = int(locality.max()) + 1
@@ -162,7 +174,6 @@ class FittedDemand(MeasuredDemand):
         # Repeats the one parameter where both localities share it.
         self.parameter_ = np.resize(found.x[1 : 1 + localities], 2)
         self.speed_ = np.exp(-np.concatenate([[0.0], found.x[1 + localities :]]))
-        return self
 
     def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
         return self.speedup_of(count, self.parameter_[spread.astype(np.int64)])
@@ -204,17 +215,9 @@ class TableDemand(MeasuredDemand):
     known_ : by locality, (GPUs from 1 on, speedups)
     """
 
-    def fit(
-        self,
-        gpus: ArrayLike,
-        seconds: ArrayLike,
-        nodes: ArrayLike | None = None,
-        gpu_types: Sequence[str] | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from measured points; see `FittedDemand.fit`. Raises TrainingError, also without one GPU's times."""
-        count, logs, spread, weight = checked(gpus, seconds, nodes, sample_weight, self.gpus_per_node)
-        self.types_, kind = _types(gpu_types, len(count))
+    def _learn(
+        self, count: Floats, logs: Floats, spread: NDArray[np.bool_], weight: Floats, kind: NDArray[np.int64]
+    ) -> None:
         ones = []
         for number, name in enumerate(self.types_):
             mine = (count == 1) & (kind == number)
@@ -227,7 +230,6 @@ class TableDemand(MeasuredDemand):
         packed, far = (_means(count[own], ups[own], weight[own]) for own in (~spread, spread))
         # One point is GPUs = 1 alone, which says nothing of this locality.
         self.known_ = (packed if len(packed[0]) > 1 else far, far if len(far[0]) > 1 else packed)
-        return self
 
     def _speedup(self, count: Floats, spread: NDArray[np.bool_]) -> Floats:
         return np.where(spread, np.interp(count, *self.known_[SPREAD]), np.interp(count, *self.known_[PACKED]))
