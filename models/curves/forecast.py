@@ -259,14 +259,9 @@ class CurveForecast:
         )
 
     @cached_property
-    def _final(self) -> tuple[Floats, Floats, Floats]:
-        mean, below, above = self.at(self.epochs[:, None])
-        return mean[:, 0], below[:, 0], above[:, 0]
-
-    @property
     def final_mean(self) -> Floats:
         """(n,) mean of the metric at the last epoch."""
-        return self._final[0]
+        return self.at(self.epochs[:, None])[0][:, 0]
 
     @cached_property
     def _final_interval(self) -> tuple[Floats, Floats]:
