@@ -26,7 +26,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -111,14 +110,12 @@ class Critical:
         return found | (epoch % self.period < self.length) if self.period else found
 
 
-CRITICAL: Mapping[str, Critical] = MappingProxyType(
-    {
-        "ResNet-18": Critical(windows=((0, 10), (150, 160), (250, 260))),
-        "ResNet-50": Critical(period=30, length=10),
-        "LM": Critical(windows=((0, 10),)),
-        "Recommendation": Critical(windows=((60, 70), (80, 90)), first=((512, 30), (1024, 30), (2048, 40), (4096, 10))),
-    }
-)
+CRITICAL: Mapping[str, Critical] = {
+    "ResNet-18": Critical(windows=((0, 10), (150, 160), (250, 260))),
+    "ResNet-50": Critical(period=30, length=10),
+    "LM": Critical(windows=((0, 10),)),
+    "Recommendation": Critical(windows=((60, 70), (80, 90)), first=((512, 30), (1024, 30), (2048, 40), (4096, 10))),
+}
 """By model, as in Shockwave's published traces; Accordion never changes models that are not here (Transformer)."""
 
 

@@ -12,7 +12,6 @@ What may be set of MLFS's workload, and what it assumes of its five algorithms.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -52,15 +51,13 @@ class Algorithm(NamedTuple):
     model_mb: Range
 
 
-ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {
-        "alexnet": Algorithm(1.0, False, True, (0.3, 0.7), (2.0, 5.0), (6.0, 20.0), (80.0, 160.0), (220.0, 245.0)),
-        "resnet": Algorithm(1.0, True, True, (0.5, 0.85), (2.0, 5.0), (6.0, 20.0), (60.0, 140.0), (45.0, 240.0)),
-        "mlp": Algorithm(0.0015, False, True, (0.3, 0.6), (1.0, 3.0), (3.0, 10.0), (50.0, 120.0), (10.0, 100.0)),
-        "lstm": Algorithm(0.0015, True, True, (0.3, 0.7), (1.0, 4.0), (4.0, 16.0), (60.0, 140.0), (50.0, 250.0)),
-        "svm": Algorithm(0.0015, False, False, (0.2, 0.6), (1.0, 3.0), (3.0, 10.0), (40.0, 100.0), (1.0, 10.0)),
-    }
-)
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "alexnet": Algorithm(1.0, False, True, (0.3, 0.7), (2.0, 5.0), (6.0, 20.0), (80.0, 160.0), (220.0, 245.0)),
+    "resnet": Algorithm(1.0, True, True, (0.5, 0.85), (2.0, 5.0), (6.0, 20.0), (60.0, 140.0), (45.0, 240.0)),
+    "mlp": Algorithm(0.0015, False, True, (0.3, 0.6), (1.0, 3.0), (3.0, 10.0), (50.0, 120.0), (10.0, 100.0)),
+    "lstm": Algorithm(0.0015, True, True, (0.3, 0.7), (1.0, 4.0), (4.0, 16.0), (60.0, 140.0), (50.0, 250.0)),
+    "svm": Algorithm(0.0015, False, False, (0.2, 0.6), (1.0, 3.0), (3.0, 10.0), (40.0, 100.0), (1.0, 10.0)),
+}
 """Batches and how models are partitioned: MLFS, section 4.1. Shares of a GPU are ours, 0.5 in the mean, as Philly's
 GPUs were 52 % busy (Jeon et al., USENIX ATC 2019). Cores, memory and bandwidth are ours, so that GPUs run out first on
 servers of 4 GPUs, 32 cores, 244 GB and 1,250 MB/s. Models are 4 bytes a parameter: AlexNet 61 million, ResNet-18 to
