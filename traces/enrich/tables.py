@@ -35,7 +35,15 @@ from jobcast.traces.generators.mlfs_curves import (
     curves_of,
     spread_of_error,
 )
-from jobcast.traces.generators.mlfs_tasks import ALGORITHMS, DATA_MB, JobTasks, MlfsConfig, tasks_of_jobs
+from jobcast.traces.generators.mlfs_tasks import (
+    ALGORITHMS,
+    DATA_MB,
+    JobTasks,
+    MlfsConfig,
+    joined_tasks,
+    task_table,
+    tasks_of_jobs,
+)
 from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.profiles import PROFILE_SCHEMA
 from jobcast.traces.tasks import TaskTable
@@ -231,11 +239,13 @@ def enriched_tasks(jobs: EnrichedJobs, seed: int) -> TaskTable:
     kinds = list(zip(_algorithms(jobs).tolist(), jobs.gpus.tolist(), jobs.draws.choice("graph", VARIANTS).tolist(),
                      strict=True))  # fmt: skip
     names = {kind: f"{kind}" for kind in sorted(set(kinds))}
-    graphs = [_graph(*kind, seed) for kind in names]
-    table = _table(tuple(names.values()), graphs)
-    sending_s = {name: float(graph.sending_s[0]) for name, graph in zip(names.values(), graphs, strict=True)}
+    graphs = joined_tasks(_graph(*kind, seed) for kind in names)
+    ones = np.ones(len(names), dtype=np.int64)
+    # in units of an iteration
+    unit_s, options = ones.astype(np.float64), (ones * OPT_STOP, ones * TARGET_ONLY)
+    table = task_table("enriched", tuple(names.values()), graphs, unit_s, unit_s, ones, options)
     chosen = [names[kind] for kind in kinds]
-    each = _iterations(jobs, np.array([sending_s[name] for name in chosen]))
+    each = _iterations(jobs, graphs.sending_s[[table.row_of[name] for name in chosen]])
     mine = table.of_jobs(chosen)
     iteration_s = jobs.duration_s / (jobs.epochs * each)
     error = np.exp(spread_of_error(CONFIG.error) * jobs.draws.normal("estimate", np.ones(len(jobs), dtype=np.int64)))
@@ -256,36 +266,6 @@ def _algorithms(jobs: EnrichedJobs) -> Ints:
 def _graph(algorithm: int, gpus: int, variant: int, seed: int) -> JobTasks:
     rng = np.random.default_rng([seed, algorithm, gpus, variant])
     return tasks_of_jobs(np.array([algorithm]), np.array([gpus]), CONFIG, rng)
-
-
-def _table(names: tuple[str, ...], graphs: list[JobTasks]) -> TaskTable:
-    """Graphs one after another, seconds in units of an iteration."""
-    tasks, edges = ([0, *np.cumsum([len(getattr(graph, name)) for graph in graphs])] for name in ("compute", "edge_to"))
-
-    def joined(name: str) -> Floats:
-        return np.concatenate([getattr(graph, name) for graph in graphs])
-
-    before = np.repeat(tasks[:-1], np.diff(edges))
-    ones = np.ones(len(names), dtype=np.int64)
-    return TaskTable(
-        path="enriched",
-        sha256="",
-        job_ids=names,
-        task_of=np.array(tasks, dtype=np.int64),
-        edge_of=np.array(edges, dtype=np.int64),
-        demand=joined("demand"),
-        compute_s=joined("compute"),
-        size_share=joined("size_share"),
-        is_server=np.concatenate([graph.is_server for graph in graphs]),
-        edge_from=np.concatenate([graph.edge_from for graph in graphs]) + before,
-        edge_to=np.concatenate([graph.edge_to for graph in graphs]) + before,
-        volume_mb=joined("volume_mb"),
-        model_mb=joined("model_mb"),
-        epoch_iterations=ones,
-        iteration_s=ones.astype(np.float64),
-        option=ones * OPT_STOP,
-        may_become=ones * TARGET_ONLY,
-    )
 
 
 def _iterations(jobs: EnrichedJobs, sending_s: Floats) -> Ints:
