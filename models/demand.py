@@ -392,8 +392,7 @@ class ThroughputDemand:
     def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
         """Speed over one GPU, (n,)."""
         alone: Floats = self.predict([1.0])
-        speedups: Floats = alone[0] / self.predict(gpus, nodes)
-        return speedups
+        return np.asarray(alone[0] / self.predict(gpus, nodes))
 
 
 def fit_steps(

@@ -43,8 +43,7 @@ def past_weights(losses: Sequence[Floats]) -> Floats:
         return np.full(len(past), 1.0 / len(past))
     alike = PRIOR * float(known.mean())
     mean = np.array([(float(one.sum()) + alike) / (len(one) + PRIOR) for one in past])
-    weights: Floats = mean**-2.0 / (mean**-2.0).sum()
-    return weights
+    return np.asarray(mean**-2.0 / (mean**-2.0).sum())
 
 
 def combined_quantiles(quantiles: Sequence[Floats], weights: Floats) -> Floats:

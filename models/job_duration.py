@@ -241,8 +241,7 @@ class JobDuration:
             proba = calibrated_proba(self.mixed_parts(rows), rows[:, self._plain :])
         else:
             proba = self._boosted(rows[:, : self._plain])
-        floored: Floats = (1.0 - FLOOR) * proba + FLOOR / proba.shape[1]
-        return floored
+        return np.asarray((1.0 - FLOOR) * proba + FLOOR / proba.shape[1])
 
     @property
     def _plain(self) -> int:
@@ -483,5 +482,4 @@ def _middles_s(horizons_min: Sequence[float]) -> Floats:
     inner_s = MINUTE_S * np.asarray(horizons_min, np.float64)
     # The first bin begins at 0 and the last ends nowhere: both need an edge to have a middle.
     edges_s = np.array([min(SHORTEST_S, inner_s[0]), *inner_s, LONGEST_FACTOR * inner_s[-1]])
-    middles: Floats = np.sqrt(edges_s[:-1] * edges_s[1:])
-    return middles
+    return np.asarray(np.sqrt(edges_s[:-1] * edges_s[1:]))

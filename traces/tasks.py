@@ -135,8 +135,7 @@ def _volumes(frame: pl.DataFrame, order: Ints, counts: Ints, place: Place) -> Fl
     begin = np.concatenate([[0], np.cumsum(given)])[:-1]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     # one volume for all: always the first; else edge by edge
-    known: Floats = found.to_numpy()[np.repeat(begin, counts) + np.where(np.repeat(given == 1, counts), 0, within)]
-    return known
+    return np.asarray(found.to_numpy()[np.repeat(begin, counts) + np.where(np.repeat(given == 1, counts), 0, within)])
 
 
 def _refuse(bad: Bools, what: str, sender: Ints, order: Ints, frame: pl.DataFrame, place: Place) -> None:

@@ -33,8 +33,7 @@ def usual_progress(rate: float = USUAL_RATE) -> Floats:
     >>> np.round(usual_progress()[[0, 40, 100, 200]], 2).tolist()
     [0.0, 0.85, 0.99, 1.0]
     """
-    risen: Floats = np.expm1(-rate * np.linspace(0.0, 1.0, KNOTS)) / np.expm1(-rate)
-    return risen
+    return np.asarray(np.expm1(-rate * np.linspace(0.0, 1.0, KNOTS)) / np.expm1(-rate))
 
 
 def end_level(metric: Floats) -> float:

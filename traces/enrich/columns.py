@@ -273,8 +273,7 @@ class Draws:
         at = (np.arange(int(counts.sum())) - np.repeat(first, counts)).astype(np.uint64)
         own = np.repeat(_mixed(self._keys ^ np.uint64(_word(what))), counts)
         # half a step up, or a draw of 0 would be minus infinity
-        drawn: Floats = ndtri(_share(_mixed(own + (at + np.uint64(1)) * GOLDEN)) + 2.0 ** -(DRAW_BITS + 1))
-        return drawn
+        return np.asarray(ndtri(_share(_mixed(own + (at + np.uint64(1)) * GOLDEN)) + 2.0 ** -(DRAW_BITS + 1)))
 
 
 def _word(text: str) -> int:

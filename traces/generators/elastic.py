@@ -118,8 +118,7 @@ def widths_speedups(models: Sequence[str], most: NDArray[np.int64], table: Speed
     row = {model: table.row_of(model) for model in dict.fromkeys(models)}
     rows = np.array([row[model] for model in models])
     # packed; beyond the table the last width counts
-    speedups: Floats = table.speedup[rows, 0, np.minimum(most, table.speedup.shape[2] - 1)]
-    return speedups
+    return np.asarray(table.speedup[rows, 0, np.minimum(most, table.speedup.shape[2] - 1)])
 
 
 CDF = ("value", "share")
@@ -185,5 +184,4 @@ def drawn_from(path: str, count: int, rng: np.random.Generator) -> Floats:
     # NaN is in no order either.
     if not ((np.diff(values) >= 0).all() and (np.diff(shares) >= 0).all() and shares[-1] == 1.0 and values[0] > 0.0):
         raise TraceError(f"{path}: values, more than 0, and shares, up to 1, must ascend; correct the file")
-    drawn: Floats = np.interp(rng.random(count), shares, values)
-    return drawn
+    return np.asarray(np.interp(rng.random(count), shares, values))

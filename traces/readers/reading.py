@@ -260,8 +260,7 @@ def _refuse_unit(trace: Trace, jobs: NDArray[np.int64], ratio: Floats) -> None:
 
 def _off_by_a_unit(ratio: Floats) -> NDArray[np.bool_]:
     """Which durations are shorter by a factor between units, to the point: hardly by preemption."""
-    off: NDArray[np.bool_] = np.any([np.abs(ratio * unit - 1.0) <= EXACT for unit in UNITS], axis=0)
-    return off
+    return np.asarray(np.any([np.abs(ratio * unit - 1.0) <= EXACT for unit in UNITS], axis=0))
 
 
 def _factor(factor: float) -> str:
