@@ -391,8 +391,7 @@ class ThroughputDemand:
 
     def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
         """Speed over one GPU, (n,)."""
-        alone: Floats = self.predict([1.0])
-        return np.asarray(alone[0] / self.predict(gpus, nodes))
+        return np.asarray(self.predict([1.0])[0] / self.predict(gpus, nodes))
 
 
 def fit_steps(

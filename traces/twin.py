@@ -66,8 +66,6 @@ NEAR = 5
 """A state and a limit are those of a job at most so many ranks away by run time."""
 LIMIT_STEP_S = 60.0
 WEEK_H, DAY_H, WEEKEND_H = 168, 24, 120
-KEPT = ("job_id", "pool", "submit_time", "duration", "gpus", "user", "state", "time_limit_s")
-"""Columns of a twin; the last three where the log has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,7 +544,8 @@ def twin_of(trace: Trace, *, weeks: int | None = None, seed: int = 0) -> Trace:
 
     Returns
     -------
-    The twin, with the columns `KEPT`; its pools and users bear the log's names (`words.renamed` replaces them).
+    The twin, with job_id, pool, submit_time, duration, gpus and, where the log has them, user, state and time_limit_s;
+    its pools and users bear the log's names (`words.renamed` replaces them).
 
     Raises
     ------

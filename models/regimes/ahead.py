@@ -190,8 +190,7 @@ def _nodes(piece: Piece, left: Floats, z: Floats) -> Floats:
         centre, width = _logit_normal(piece, 1.0)
         return np.asarray(left / (1 + np.exp(-(centre + width * z))))
     part = np.clip(piece.middle / np.maximum(left, 1e-9), 1e-4, 0.9)
-    lasts = left / (1 + (1 - part) / part * np.exp(-piece.spread * z))
-    return lasts
+    return np.asarray(left / (1 + (1 - part) / part * np.exp(-piece.spread * z)))
 
 
 def shortest(values: Floats, weights: Floats, levels: Floats) -> tuple[Floats, Floats]:
