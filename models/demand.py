@@ -13,7 +13,7 @@ GPU was measured to hold they take it in several passes and synchronise once.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,16 +40,6 @@ def is_spread(gpus: ArrayLike, nodes: ArrayLike, gpus_per_node: int = GPUS_PER_N
     [False, True, False]
     """
     return np.asarray(nodes) > np.ceil(np.asarray(gpus, np.float64) / gpus_per_node)
-
-
-class Demand(Protocol):
-    """A fitted demand function, as it is asked."""
-
-    def predict(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
-        """Seconds, (n,)."""
-
-    def speedup(self, gpus: ArrayLike, nodes: ArrayLike | None = None) -> Floats:
-        """Speed over one GPU, (n,)."""
 
 
 class MeasuredDemand:
@@ -396,7 +386,7 @@ class ThroughputDemand:
 
 def fit_steps(
     fit: str, times: StepTimes, batch_size: int, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
-) -> Demand:
+) -> MeasuredDemand | ThroughputDemand:
     """A demand function of a name in `FITS`, from what was measured on up to `most_gpus`.
 
     The throughput model learns from all batch sizes, the others from `points_of` this one, in which each number of
@@ -414,7 +404,9 @@ def fit_steps(
     return DEMANDS[fit](gpus_per_node).fit(points.gpus, points.seconds, points.nodes, sample_weight=1.0 / counts[at])
 
 
-def speedup_curves(demand: Demand, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE) -> Floats:
+def speedup_curves(
+    demand: MeasuredDemand | ThroughputDemand, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
+) -> Floats:
     """(2, most_gpus + 1) over one GPU: packed on the fewest nodes, and spread over one node a GPU; 0 for none."""
     gpus = np.arange(1, most_gpus + 1, dtype=np.float64)
     packed, spread = (demand.speedup(gpus, nodes) for nodes in (np.ceil(gpus / gpus_per_node), gpus))

@@ -136,7 +136,8 @@ def step_time_table(jobs: EnrichedJobs) -> pl.DataFrame:
             whole_s = float(model.step_s(np.array(largest), np.array(gpus)))
             # above 0, as readers of the table demand
             sync_s = LEAST_SYNC_S if gpus == 1 else max(LEAST_SYNC_S, whole_s - alone_s)
-            for local in _locals(largest):
+            # samples a GPU: 1, 2, 4, ... up to the largest batch size
+            for local in (2**power for power in range(largest.bit_length())):
                 compute_s = model.overhead_s + model.sample_s * local
                 step_s = compute_s + (sync_s if gpus > 1 else 0.0)
                 rows.append((name, -(-gpus // MEASURED_NODE_GPUS), gpus, local, step_s, sync_s))
@@ -172,11 +173,6 @@ def noise_table(jobs: EnrichedJobs) -> pl.DataFrame:
                 )
             )
     return pl.concat(parts)
-
-
-def _locals(largest: int) -> list[int]:
-    """Samples a GPU: 1, 2, 4, ... up to the largest batch size."""
-    return [2**power for power in range(largest.bit_length()) if 2**power <= largest]
 
 
 def _kinds(jobs: EnrichedJobs) -> set[tuple[str, int, int]]:
